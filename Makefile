@@ -1,0 +1,37 @@
+# The two commands of the README are `make demo` and `make test`; each sets itself up on a fresh checkout.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo test test-slow lint format bench clean
+
+setup: .venv/.installed
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: setup  ## Streams five two-class tasks of handwritten digits and writes a picture.
+	$(BIN)/python examples/demo.py
+
+test: setup  ## The default suite.
+	$(BIN)/python -m pytest -n 2
+
+test-slow: setup  ## What needs minutes or the published datasets (CNDPM_DATA=...).
+	$(BIN)/python -m pytest -m slow
+
+lint: setup  ## Style, types and the direction of imports.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup  ## Ratios measured in one run; see benchmarks/.
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""Configuration, the one loop that runs a learner on a stream, metrics, and records on disk."""

@@ -1,0 +1,94 @@
+"""The contract between the mixture and its experts: a bank evaluates all experts at once and grows by one.
+
+The learner (Algorithm 1) knows experts only through this interface, so a bank of neural experts with lateral
+connections and a bank of conjugate Gaussians with one shared covariance are interchangeable.
+
+An expert is founded in steps, so that sleep can show progress, be interrupted and go on:
+
+    bank.start_expert(x, y)                  # from the memory
+    while not bank.train_expert(100):        # at most 100 steps; True when it is ready
+        ...                                  # report, checkpoint, stop
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from cndpm.state import State
+
+__all__ = ["Bank"]
+
+
+class Bank(ABC):
+    """All experts of a mixture. Shapes: B samples, K experts, C classes."""
+
+    @property
+    @abstractmethod
+    def n_experts(self) -> int:
+        """K: experts that are ready; one in training does not count."""
+
+    @property
+    @abstractmethod
+    def in_training(self) -> bool:
+        """Whether an expert has been started and is not ready yet."""
+
+    @abstractmethod
+    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x, y | k) as routing sees it, temperature included, (B, K); log p(x | k) where y is None."""
+
+    @abstractmethod
+    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x, y) under the hypothesis "new", a draw from or an integral over the prior, (B,)."""
+
+    @abstractmethod
+    def log_density(self, x: Tensor) -> Tensor:
+        """log p(x | k), (B, K)."""
+
+    @abstractmethod
+    def predictive(self, x: Tensor) -> Tensor:
+        """p(y | x, k): class log-probabilities (B, K, C), or mean and variance of each target (B, K, 2, n_outputs)."""
+
+    @abstractmethod
+    def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
+        """One weighted update; responsibilities (B, K) are non-negative, a row of zeros teaches nobody."""
+
+    @abstractmethod
+    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
+        """Begins a new expert from the whole memory, (M, ...)."""
+
+    @abstractmethod
+    def train_expert(self, max_steps: int) -> bool:
+        """Trains the started expert for at most `max_steps`; True once it is ready and counted in `n_experts`."""
+
+    @abstractmethod
+    def training_progress(self) -> float:
+        """How far the started expert is, 0 to 1, by the steps it may take at most."""
+
+    @abstractmethod
+    def remove(self, k: int, into: int) -> None:
+        """Removes expert k; what can be merged (sufficient statistics) goes to expert `into`."""
+
+    @abstractmethod
+    def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """n draws of (x, y) from expert k: x ~ p(x | k), y ~ p(y | x, k)."""
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """Trained weights of all ready experts."""
+
+    @property
+    @abstractmethod
+    def n_numbers_kept(self) -> int:
+        """Every number needed to predict: parameters, statistics, frozen feature maps."""
+
+    @abstractmethod
+    def state_dict(self) -> State:
+        """Everything, the expert in training and random state included."""
+
+    @abstractmethod
+    def load_state_dict(self, state: State) -> None:
+        """Restores the above to the bit."""

@@ -1,0 +1,1 @@
+"""Dirichlet-process mathematics on plain tensors: responsibilities, novelty, similarity and pruning of experts."""

@@ -1,0 +1,1 @@
+"""Records turned into tables, figures and a page."""

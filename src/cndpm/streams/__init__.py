@@ -1,0 +1,1 @@
+"""Datasets on disk or fetched, scenarios (recipes) and streams (batches)."""
