@@ -13,13 +13,24 @@ An expert is founded in steps, so that sleep can show progress, be interrupted a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from cndpm.state import State
 
-__all__ = ["Bank"]
+__all__ = ["Bank", "Provisional"]
+
+
+class Provisional(Protocol):
+    """A cheap model of samples that no expert has learned yet."""
+
+    def log_density(self, x: Tensor) -> Tensor:
+        """log p(x), comparable with the experts', (B,)."""
+
+    def predictive(self, x: Tensor) -> Tensor:
+        """As one expert's: (B, C) or (B, 2, n_outputs)."""
 
 
 class Bank(ABC):
@@ -50,6 +61,16 @@ class Bank(ABC):
     @abstractmethod
     def predictive(self, x: Tensor) -> Tensor:
         """p(y | x, k): class log-probabilities (B, K, C), or mean and variance of each target (B, K, 2, n_outputs)."""
+
+    def check(self, x: Tensor) -> None:
+        """Raises ValueError, with the remedy, where x is outside the experts' domain."""
+
+    def admit(self, y: Tensor) -> None:
+        """Makes room for class indices that were not met before; called with every batch before it is learned."""
+
+    @abstractmethod
+    def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
+        """A model of what waits in the memory, (M, ...), ready at once."""
 
     @abstractmethod
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:

@@ -13,6 +13,7 @@ Nothing outside asks which learner it holds. Learners that need more than the st
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -76,6 +77,8 @@ class Learner(ABC):
             raise TypeError(
                 f"{type(self).__name__} takes {self.Settings.__qualname__}; got {type(settings).__qualname__}"
             )
+        self.on_progress: Callable[[str, float], None] | None = None
+        """Told the phase and the fraction done while one `learn` takes long. What it raises stops the work there."""
         self.settings = settings
         self.input_shape = tuple(input_shape)
         self.n_classes = n_classes
@@ -91,7 +94,7 @@ class Learner(ABC):
             y: Class indices (batch,), int64; targets (batch, n_outputs), float32; or None for an unlabelled stream.
         """
 
-    def finish(self) -> None:  # noqa: B027 - optional, most learners have nothing left to do
+    def finish(self) -> None:
         """Called once when a finite stream has ended; learners that work then (e.g. offline ones) do it here."""
 
     @abstractmethod

@@ -1,0 +1,71 @@
+"""Columns with lateral connections: a later expert reuses what earlier ones compute, and cannot change it.
+
+Each expert is a *column* of layers. A layer of column k sees the previous layer of all columns up to k; the features of
+earlier columns arrive detached, so no gradient reaches them (progressive networks, Rusu et al. 2016; section 3.2 of
+the paper). The features of several columns are joined layer by layer, earliest first: together the columns form one
+network with block-triangular weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Features", "LateralMLP", "join"]
+
+Features = tuple[Tensor, ...]
+"""One tensor (batch, width) for every layer that later columns may look at; empty where nothing is shared."""
+
+
+def join(earlier: Features, own: Features) -> Features:
+    """Features of earlier columns followed by one more column's, layer by layer, detached."""
+    if not earlier:
+        return tuple(feature.detach() for feature in own)
+    return tuple(torch.cat([before, feature.detach()], dim=1) for before, feature in zip(earlier, own, strict=True))
+
+
+class LateralMLP(nn.Module):
+    r"""One column of fully connected layers.
+
+    .. math:: h_l = \mathrm{ReLU}(W_l [\bar h_{l-1}, h_{l-1}] + b_l)
+
+    where :math:`\bar h` are the features of all earlier columns and :math:`h_0 = x` is not repeated.
+
+    Args:
+        in_features: Width of x.
+        widths: Units of each layer of this column.
+        lateral_widths: Units of all earlier columns together, layer by layer; empty for the first column.
+
+    Example:
+        >>> first = LateralMLP(4, [8, 8])
+        >>> second = LateralMLP(4, [2, 2], lateral_widths=first.widths)
+        >>> x = torch.randn(3, 4)
+        >>> [h.shape[1] for h in second(x, first(x, ()))]
+        [2, 2]
+    """
+
+    def __init__(self, in_features: int, widths: Sequence[int], lateral_widths: Sequence[int] = ()) -> None:
+        super().__init__()
+        earlier = tuple(lateral_widths) or (0,) * len(widths)
+        if len(earlier) != len(widths):
+            raise ValueError(f"one lateral width per layer is needed; got {len(earlier)} for {len(widths)} layers")
+        self.widths = tuple(widths)
+        self.out_features = earlier[-1] + widths[-1]
+        inputs = [in_features, *(before + own for before, own in zip(earlier, widths, strict=True))][:-1]
+        self.layers = nn.ModuleList(nn.Linear(i, o) for i, o in zip(inputs, widths, strict=True))
+
+    def forward(self, x: Tensor, lateral: Features) -> Features:
+        """This column's own features, layer by layer; x is (batch, in_features)."""
+        features: list[Tensor] = []
+        inputs = x
+        for depth, layer in enumerate(self.layers):
+            features.append(torch.relu(layer(inputs)))
+            inputs = torch.cat([lateral[depth], features[-1]], dim=1) if lateral else features[-1]
+        return tuple(features)
+
+    @staticmethod
+    def top(own: Features, lateral: Features) -> Tensor:
+        """What a head on this column sees: the last layer of all columns up to it, (batch, out_features)."""
+        return torch.cat([lateral[-1], own[-1]], dim=1) if lateral else own[-1]

@@ -1,0 +1,183 @@
+"""Observation likelihoods log p(x | decoder output) of a variational autoencoder.
+
+Each takes the decoder's raw output, one number per feature, and sums over the features. Shapes: `x` is (..., d) and
+`output` broadcasts against it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cndpm.experts.fused import sigmoid_squared_error
+from cndpm.experts.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
+
+__all__ = ["Bernoulli", "DiscretisedLogistic", "Gaussian", "Likelihood", "LikelihoodName", "make_likelihood"]
+
+LikelihoodName = Literal["bernoulli", "unit-gaussian", "gaussian", "pixel-gaussian", "logistic"]
+
+_MIN_VARIANCE = 1e-4
+
+
+class Likelihood(nn.Module, ABC):
+    """p(x | output)."""
+
+    unit_interval: bool = False
+    """Whether x must lie in [0, 1]."""
+
+    @abstractmethod
+    def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
+        """log p(x | output), summed over the last dimension."""
+
+    @abstractmethod
+    def mean(self, output: Tensor) -> Tensor:
+        """E[x | output]."""
+
+    @abstractmethod
+    def sample(self, output: Tensor, generator: torch.Generator) -> Tensor:
+        """A draw of x."""
+
+    @abstractmethod
+    def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
+        """The same likelihood around given centres, (batch, n_centres)."""
+
+    def check(self, x: Tensor) -> None:
+        """Raises ValueError where x is outside the domain."""
+        if self.unit_interval and x.numel() and (x.min() < 0 or x.max() > 1):
+            raise ValueError(
+                f"this likelihood needs values in [0, 1]; got [{x.min():.4g}, {x.max():.4g}]. Divide 8-bit images by "
+                "255, use a MinMaxScaler, or choose likelihood='gaussian', which takes any value."
+            )
+
+
+class Bernoulli(Likelihood):
+    """Independent binary features; the output is the logit. Intensities in [0, 1] count as probabilities."""
+
+    unit_interval = True
+
+    def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
+        # log p = x·a - softplus(a), so that x need not be expanded to the shape of the output.
+        return (x * output - functional.softplus(output)).sum(dim=-1)
+
+    def mean(self, output: Tensor) -> Tensor:
+        return torch.sigmoid(output)
+
+    def sample(self, output: Tensor, generator: torch.Generator) -> Tensor:
+        return torch.bernoulli(self.mean(output), generator=generator)
+
+    def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
+        probability = (0.9 * centres.flatten(1) + 0.05).T
+        flat = x.flatten(1)
+        return flat @ probability.log() + (1 - flat) @ (1 - probability).log()
+
+
+class Gaussian(Likelihood):
+    """Gaussian with a fixed or a learned variance.
+
+    Args:
+        n_features: Number of features d.
+        variance: A number fixes the variance; "scalar" learns one for all features, "feature" one for each.
+        squash: Whether the mean passes a sigmoid; then x must lie in [0, 1].
+    """
+
+    def __init__(
+        self, n_features: int, *, variance: float | Literal["scalar", "feature"] = 1.0, squash: bool = True
+    ) -> None:
+        super().__init__()
+        self.squash = self.unit_interval = squash
+        self.learned = isinstance(variance, str)
+        start = torch.zeros(n_features if variance == "feature" else ())
+        if isinstance(variance, str):
+            self.log_variance: Tensor = nn.Parameter(start)
+        else:
+            self.register_buffer("log_variance", start + math.log(variance), persistent=False)
+
+    @property
+    def variance(self) -> Tensor:
+        """(), or (d,) where every feature has its own."""
+        return self.log_variance.exp().clamp_min(_MIN_VARIANCE) if self.learned else self.log_variance.exp()
+
+    def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
+        n_features = output.shape[-1]
+        if self.squash and self.log_variance.dim() == 0:
+            error = sigmoid_squared_error(output, x)
+            return -0.5 * (error / self.variance + n_features * torch.log(2 * torch.pi * self.variance))
+        error = (x - self.mean(output)).square() / self.variance
+        return -0.5 * (error + torch.log(2 * torch.pi * self.variance)).sum(dim=-1)
+
+    def mean(self, output: Tensor) -> Tensor:
+        return torch.sigmoid(output) if self.squash else output
+
+    def sample(self, output: Tensor, generator: torch.Generator) -> Tensor:
+        noise = torch.randn(output.shape, generator=generator, device=output.device)
+        drawn = self.mean(output) + self.variance.sqrt() * noise
+        return drawn.clamp(0, 1) if self.squash else drawn
+
+    def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
+        variance = nearest_neighbour_variance(centres) if self.learned else self.variance
+        return gaussian_kernel_log_prob(x, centres, variance)
+
+
+class DiscretisedLogistic(Likelihood):
+    r"""Probability mass of 8-bit values under a logistic distribution with one learned scale per feature.
+
+    .. math:: p(x) = \sigma((x + \tfrac{1}{510} - \mu) / s) - \sigma((x - \tfrac{1}{510} - \mu) / s)
+
+    with the outermost bins reaching to infinity (Salimans et al. 2017). x is an 8-bit value divided by 255.
+    """
+
+    unit_interval = True
+    _HALF_BIN = 1 / 510
+
+    def __init__(self, n_features: int) -> None:
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.full((n_features,), -2.0))
+
+    def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
+        return self._log_mass(x, self.mean(output), self.log_scale.clamp_min(-7.0)).sum(dim=-1)
+
+    def _log_mass(self, x: Tensor, mean: Tensor, log_scale: Tensor) -> Tensor:
+        upper = (x + self._HALF_BIN - mean) / log_scale.exp()
+        lower = (x - self._HALF_BIN - mean) / log_scale.exp()
+        # log(σ(u) - σ(l)) = log σ(u) + log σ(-l) + log(1 - exp(l - u)): exact, and finite far out in the tails.
+        log_mass = functional.logsigmoid(upper) + functional.logsigmoid(-lower) + torch.log(-torch.expm1(lower - upper))
+        log_mass = torch.where(x < self._HALF_BIN, functional.logsigmoid(upper), log_mass)
+        return torch.where(x > 1 - self._HALF_BIN, functional.logsigmoid(-lower), log_mass)
+
+    def mean(self, output: Tensor) -> Tensor:
+        return torch.sigmoid(output)
+
+    def sample(self, output: Tensor, generator: torch.Generator) -> Tensor:
+        u = torch.rand(output.shape, generator=generator, device=output.device).clamp(1e-6, 1 - 1e-6)
+        drawn = self.mean(output) + self.log_scale.exp() * (u.log() - (1 - u).log())
+        return (drawn.clamp(0, 1) * 255).round() / 255
+
+    def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
+        # A logistic of scale s has variance s²π²/3.
+        log_scale = 0.5 * torch.log(nearest_neighbour_variance(centres) * 3 / math.pi**2)
+        rows = [self._log_mass(row, centres.flatten(1), log_scale).sum(dim=-1) for row in x.flatten(1)]
+        return torch.stack(rows)
+
+
+def make_likelihood(name: LikelihoodName, n_features: int) -> Likelihood:
+    """The likelihood by its name in the settings.
+
+    "bernoulli"; "unit-gaussian" (variance 1, the paper's); "pixel-gaussian" (one learned variance, mean in [0, 1]);
+    "gaussian" (a learned variance per feature, any real value); "logistic" (8-bit values).
+    """
+    match name:
+        case "bernoulli":
+            return Bernoulli()
+        case "unit-gaussian":
+            return Gaussian(n_features, variance=1.0)
+        case "pixel-gaussian":
+            return Gaussian(n_features, variance="scalar")
+        case "gaussian":
+            return Gaussian(n_features, variance="feature", squash=False)
+        case "logistic":
+            return DiscretisedLogistic(n_features)

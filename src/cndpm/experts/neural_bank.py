@@ -1,0 +1,309 @@
+"""A bank of neural experts that share features through lateral connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.bank import Bank
+from cndpm.experts.lateral import Features, join
+from cndpm.experts.lesson import Lesson
+from cndpm.experts.neural_expert import NeuralExpert, PartTraining
+from cndpm.experts.parts import Density, Predictor
+from cndpm.experts.provisional import KernelModel
+from cndpm.state import State
+
+__all__ = ["DensityMaker", "NeuralBank", "PredictorMaker"]
+
+Lateral = tuple[Features, Features]
+"""What earlier experts offer to a density and to a predictor."""
+
+
+class DensityMaker(Protocol):
+    """Makes the density of one expert."""
+
+    def __call__(self, *, first: bool, lateral_widths: tuple[int, ...]) -> Density:
+        """`first` is true where the expert stands alone: the first one, the placeholder, all without sharing."""
+
+
+class PredictorMaker(Protocol):
+    """Makes the predictor of one expert."""
+
+    def __call__(self, *, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> Predictor:
+        """As for densities; `n_classes` are known so far."""
+
+
+class _Column(NamedTuple):
+    expert: NeuralExpert
+    retired: bool
+
+
+class _Nursery:
+    """The expert in training with what it is trained on."""
+
+    def __init__(self, expert: NeuralExpert, x: Tensor, y: Tensor | None, lessons: list[Lesson]) -> None:
+        self.expert, self.x, self.y, self.lessons = expert, x, y, lessons
+
+    def advance(self, max_steps: int) -> bool:
+        for lesson in self.lessons:
+            max_steps -= lesson.advance(max_steps)
+        return all(lesson.is_over for lesson in self.lessons)
+
+    def progress(self) -> float:
+        total = sum(lesson.schedule.max_steps for lesson in self.lessons)
+        done = sum(lesson.schedule.max_steps if lesson.is_over else lesson.step for lesson in self.lessons)
+        return done / total if total else 1.0
+
+
+class NeuralBank(Bank):
+    """Experts made of networks.
+
+    The hypothesis "new" is an expert drawn once from the initialisation and never trained (settings of the release).
+    An expert that is pruned while later ones look at its features stays as a retired column: it answers no more.
+
+    Args:
+        make_density: Makes a density.
+        make_predictor: Makes a predictor; None for an unlabelled mixture.
+        density_training: How densities learn.
+        predictor_training: How predictors learn.
+        n_classes: Classes known up front; 0 when they are discovered.
+        sharing: Whether experts look at the features of earlier ones.
+        min_share: An expert is updated when its share of the batch exceeds this.
+        seed: Determines initialisations, batches and noise.
+        device: Where everything lives.
+    """
+
+    def __init__(
+        self,
+        make_density: DensityMaker,
+        make_predictor: PredictorMaker | None,
+        *,
+        density_training: PartTraining,
+        predictor_training: PartTraining,
+        n_classes: int = 0,
+        sharing: bool = True,
+        min_share: float = 0.0,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._make_density = make_density
+        self._make_predictor = make_predictor
+        self._training = (density_training, predictor_training)
+        self._sharing = sharing
+        self._min_share = min_share
+        self._seed = seed
+        self._device = torch.device(device)
+        self._generator = torch.Generator(self._device).manual_seed(seed)
+        self._n_classes = max(1, n_classes)
+        self._born = 0
+        self._columns: list[_Column] = []
+        self._nursery: _Nursery | None = None
+        self._placeholder = self._make_expert(serial=0, standing_alone=True)
+
+    # The experts
+
+    @property
+    def experts(self) -> list[NeuralExpert]:
+        """The experts that answer, in the order of their birth."""
+        return [column.expert for column in self._columns if not column.retired]
+
+    @property
+    def n_experts(self) -> int:
+        return len(self.experts)
+
+    @property
+    def in_training(self) -> bool:
+        return self._nursery is not None
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(column.expert.n_parameters for column in self._columns)
+
+    @property
+    def n_numbers_kept(self) -> int:
+        return self.n_parameters
+
+    # Evaluation
+
+    @torch.no_grad()
+    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
+        return _stack([expert.log_joint(x, y, lateral) for expert, lateral in self._walk(x)], x)
+
+    @torch.no_grad()
+    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
+        return self._placeholder.log_joint(x, y, ((), ()))
+
+    @torch.no_grad()
+    def log_density(self, x: Tensor) -> Tensor:
+        return _stack([expert.density.log_prob(x, lateral[0]) for expert, lateral in self._walk(x)], x)
+
+    @torch.no_grad()
+    def predictive(self, x: Tensor) -> Tensor:
+        answers = []
+        for expert, lateral in self._walk(x):
+            if expert.predictor is None:
+                raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
+            answers.append(expert.predictor.predictive(x, lateral[1]))
+        return torch.stack(answers, dim=1)
+
+    def check(self, x: Tensor) -> None:
+        self._placeholder.density.check(x)
+
+    def provisional(self, x: Tensor, y: Tensor | None) -> KernelModel:
+        return KernelModel(self._placeholder.density.kernel_log_prob, x, y, self._n_classes)
+
+    # Learning
+
+    def admit(self, y: Tensor) -> None:
+        n_classes = int(y.max()) + 1 if len(y) else 0
+        if n_classes > self._n_classes:
+            self._n_classes = n_classes
+            waiting = [self._nursery.expert] if self._nursery else []
+            for expert in [*self.experts, *waiting, self._placeholder]:
+                expert.admit(n_classes)
+
+    def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
+        share = (responsibilities.sum(dim=0) / len(x)).tolist()
+        learned = responsibilities.sum(dim=1) > 0
+        x, y = x[learned], y[learned] if y is not None else None
+        weights = responsibilities[learned].to(x.dtype)
+        last = max((k for k, part in enumerate(share) if part > self._min_share), default=-1)
+        for k, (expert, lateral) in zip(range(last + 1), self._walk(x), strict=False):
+            if share[k] > self._min_share:
+                expert.learn(x, y, weights[:, k], lateral, self._generator)
+
+    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
+        if self._nursery is not None:
+            raise RuntimeError("an expert is in training already; finish it with train_expert first")
+        self._born += 1
+        expert = self._make_expert(serial=self._born, standing_alone=not self._sharing)
+        self._nursery = self._enrol(expert, x, y)
+
+    def train_expert(self, max_steps: int) -> bool:
+        if self._nursery is None:
+            raise RuntimeError("no expert is in training; start one with start_expert")
+        if not self._nursery.advance(max_steps):
+            return False
+        self._nursery.expert.wake()
+        self._columns.append(_Column(self._nursery.expert, retired=False))
+        self._nursery = None
+        return True
+
+    def training_progress(self) -> float:
+        return self._nursery.progress() if self._nursery is not None else 0.0
+
+    def remove(self, k: int, into: int) -> None:
+        position = [i for i, column in enumerate(self._columns) if not column.retired][k]
+        expert = self._columns[position].expert
+        expert.retire()
+        self._columns[position] = _Column(expert, retired=True)
+        while self._columns and (self._columns[-1].retired and self._nursery is None):
+            self._columns.pop()
+        if not self._sharing:
+            self._columns = [column for column in self._columns if not column.retired]
+
+    @torch.no_grad()
+    def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        expert = self.experts[k]
+        x = expert.density.sample(n, generator)
+        if expert.predictor is None:
+            return x, None
+        lateral = [lateral for _, lateral in self._walk(x)][k]
+        return x, expert.predictor.draw(expert.predictor.predictive(x, lateral[1]), generator)
+
+    # State
+
+    def state_dict(self) -> State:
+        nursery = self._nursery
+        return {
+            "n_classes": self._n_classes,
+            "born": self._born,
+            "generator": self._generator.get_state(),
+            "placeholder": self._placeholder.state_dict(),
+            "columns": [{"retired": c.retired, "expert": c.expert.state_dict()} for c in self._columns],
+            "nursery": nursery
+            and {
+                "expert": nursery.expert.state_dict(),
+                "lessons": [lesson.state_dict() for lesson in nursery.lessons],
+                "x": nursery.x.clone(),
+                "y": nursery.y.clone() if nursery.y is not None else None,
+            },
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self._n_classes, self._born = state["n_classes"], state["born"]
+        self._placeholder = self._make_expert(serial=0, standing_alone=True)
+        self._placeholder.load_state_dict(state["placeholder"])
+        self._columns, self._nursery = [], None
+        for saved in state["columns"]:
+            expert = self._restored_expert(saved["expert"], retired=saved["retired"])
+            self._columns.append(_Column(expert, saved["retired"]))
+        if saved := state["nursery"]:
+            y = saved["y"].to(self._device) if saved["y"] is not None else None
+            expert = self._restored_expert(saved["expert"], retired=False)
+            self._nursery = self._enrol(expert, saved["x"].to(self._device), y)
+            for lesson, progress in zip(self._nursery.lessons, saved["lessons"], strict=True):
+                lesson.load_state_dict(progress)
+        self._generator.set_state(state["generator"].cpu())
+
+    # Inside
+
+    def _make_expert(self, *, serial: int, standing_alone: bool) -> NeuralExpert:
+        """An expert that is a function of the seed and its serial number, and of nothing else."""
+        first = standing_alone or not self._columns
+        widths = [() if first else self._feature_widths(part) for part in (0, 1)]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._seed * 1_000_003 + serial)
+            density = self._make_density(first=first, lateral_widths=widths[0]).to(self._device)
+            predictor = None
+            if self._make_predictor is not None:
+                predictor = self._make_predictor(first=first, lateral_widths=widths[1], n_classes=self._n_classes)
+                predictor = predictor.to(self._device)
+        return NeuralExpert(density, predictor, *self._training)
+
+    def _restored_expert(self, state: State, *, retired: bool) -> NeuralExpert:
+        expert = self._make_expert(serial=0, standing_alone=not self._sharing)
+        if retired:
+            expert.retire()
+        expert.load_state_dict(state)
+        return expert
+
+    def _enrol(self, expert: NeuralExpert, x: Tensor, y: Tensor | None) -> _Nursery:
+        """The features of earlier experts are computed once for the whole sleep: nothing changes them."""
+        *_, (_, lateral) = self._walk_columns(x, beyond=True)
+        return _Nursery(expert, x, y, expert.lessons(x, y, lateral, self._generator))
+
+    def _feature_widths(self, part: int) -> tuple[int, ...]:
+        widths = [
+            column.expert.parts[part][0].feature_widths for column in self._columns if len(column.expert.parts) > part
+        ]
+        return tuple(map(sum, zip(*widths, strict=True)))
+
+    def _walk(self, x: Tensor) -> Iterator[tuple[NeuralExpert, Lateral]]:
+        """The experts that answer, each with the features of all earlier columns."""
+        for column, lateral in self._walk_columns(x):
+            if column is not None and not column.retired:
+                yield column.expert, lateral
+
+    def _walk_columns(self, x: Tensor, *, beyond: bool = False) -> Iterator[tuple[Any, Lateral]]:
+        lateral: Lateral = ((), ())
+        for i, column in enumerate(self._columns):
+            yield column, lateral
+            if self._sharing and (beyond or i + 1 < len(self._columns)):
+                lateral = self._extend(lateral, column.expert, x)
+        if beyond:
+            yield None, lateral
+
+    @torch.no_grad()
+    def _extend(self, lateral: Lateral, expert: NeuralExpert, x: Tensor) -> Lateral:
+        features = join(lateral[0], expert.density.features(x, lateral[0]))
+        if expert.predictor is None:
+            return features, ()
+        return features, join(lateral[1], expert.predictor.features(x, lateral[1]))
+
+
+def _stack(columns: list[Tensor], x: Tensor) -> Tensor:
+    return torch.stack(columns, dim=1) if columns else x.new_zeros(len(x), 0)

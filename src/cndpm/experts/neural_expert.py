@@ -1,0 +1,153 @@
+"""One neural expert: a density and a predictor, each with its optimiser."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from cndpm.experts.lateral import Features
+from cndpm.experts.lesson import Lesson, Schedule
+from cndpm.experts.parts import Density, Part, Predictor
+from cndpm.state import State
+from cndpm.stepping import Optimiser
+
+__all__ = ["NeuralExpert", "PartTraining"]
+
+
+class PartTraining(BaseModel):
+    """How the density, or the predictor, of every expert is trained."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    lr: float = Field(gt=0, description="learning rate of Adam")
+    wake_lr_factor: float = Field(1.0, gt=0, description="multiplies the learning rate when the expert wakes")
+    clip: float = Field(0.5, gt=0, description="gradients are clipped by value")
+    weight_decay: float = Field(1e-5, ge=0, description="squared-norm penalty while asleep")
+    sleep: Schedule
+
+    def optimiser(self, part: Part) -> Optimiser:
+        """A fresh optimiser of the part's parameters."""
+        return Optimiser(part.parameters(), lr=self.lr, clip=self.clip, weight_decay=self.weight_decay)
+
+
+class NeuralExpert:
+    """p(x, y | k) by networks.
+
+    Args:
+        density: p(x | k).
+        predictor: p(y | x, k); None in an unlabelled mixture.
+        density_training: How the density learns.
+        predictor_training: How the predictor learns.
+    """
+
+    def __init__(
+        self,
+        density: Density,
+        predictor: Predictor | None,
+        density_training: PartTraining,
+        predictor_training: PartTraining,
+    ) -> None:
+        self.density = density
+        self.predictor = predictor
+        self.training = (density_training, predictor_training)
+        self.density_optimiser = density_training.optimiser(density)
+        self.predictor_optimiser = predictor_training.optimiser(predictor) if predictor is not None else None
+
+    @property
+    def parts(self) -> list[tuple[Part, Optimiser]]:
+        """The networks with their optimisers."""
+        parts: list[tuple[Part, Optimiser]] = [(self.density, self.density_optimiser)]
+        if self.predictor is not None and self.predictor_optimiser is not None:
+            parts.append((self.predictor, self.predictor_optimiser))
+        return parts
+
+    @property
+    def n_parameters(self) -> int:
+        """Trained numbers."""
+        return sum(p.numel() for part, _ in self.parts for p in part.parameters())
+
+    def log_joint(self, x: Tensor, y: Tensor | None, lateral: tuple[Features, Features]) -> Tensor:
+        """log p(x, y | k) as routing sees it, (batch,)."""
+        log_joint = self.density.log_prob(x, lateral[0])
+        if self.predictor is None or y is None:
+            return log_joint
+        return log_joint + self.predictor.log_prob(y, self.predictor.predictive(x, lateral[1]))
+
+    def admit(self, n_classes: int) -> None:
+        """Makes room for classes that were met somewhere."""
+        if self.predictor is not None and self.predictor_optimiser is not None:
+            for old, new in self.predictor.admit(n_classes):
+                self.predictor_optimiser.replace(old, new)
+
+    def learn(
+        self,
+        x: Tensor,
+        y: Tensor | None,
+        weight: Tensor,
+        lateral: tuple[Features, Features],
+        generator: torch.Generator,
+    ) -> None:
+        """One optimiser step on the weighted sum of the losses (line 19 of Algorithm 1); weight is (batch,)."""
+        loss = (weight * self.density.loss(x, lateral[0], generator)).sum()
+        self.density_optimiser.step(loss, penalise=False)
+        if self.predictor is not None and self.predictor_optimiser is not None and y is not None:
+            # A label belongs to an expert's repertoire once it takes at least half of a sample that bears it.
+            self.predictor.see(y[weight >= 0.5])
+            loss = (weight * self.predictor.loss(x, y, lateral[1])).sum()
+            self.predictor_optimiser.step(loss, penalise=False)
+
+    def lessons(
+        self, x: Tensor, y: Tensor | None, lateral: tuple[Features, Features], generator: torch.Generator
+    ) -> list[Lesson]:
+        """What this expert has to learn from the memory: its density, then its predictor."""
+
+        def rows_of(features: Features, rows: Tensor) -> Features:
+            return tuple(feature[rows] for feature in features)
+
+        density, predictor = self.density, self.predictor
+        lessons = [
+            Lesson(
+                lambda rows: density.loss(x[rows], rows_of(lateral[0], rows), generator),
+                lambda rows: -density.log_prob(x[rows], rows_of(lateral[0], rows)),
+                self.density_optimiser,
+                self.training[0].sleep,
+                len(x),
+                generator,
+            )
+        ]
+        if predictor is not None and self.predictor_optimiser is not None and y is not None:
+            predictor.see(y)
+
+            def loss(rows: Tensor) -> Tensor:
+                return predictor.loss(x[rows], y[rows], rows_of(lateral[1], rows))
+
+            lessons.append(Lesson(loss, loss, self.predictor_optimiser, self.training[1].sleep, len(x), generator))
+        return lessons
+
+    def wake(self) -> None:
+        """Lowers the learning rates for what follows sleep."""
+        for (_, optimiser), training in zip(self.parts, self.training, strict=False):
+            optimiser.scale_lr(training.wake_lr_factor)
+
+    def retire(self) -> None:
+        """Keeps only what later experts look at."""
+        for part, _ in self.parts:
+            part.strip()
+            part.requires_grad_(False)
+        self.density_optimiser = self.training[0].optimiser(self.density)
+        if self.predictor is not None:
+            self.predictor_optimiser = self.training[1].optimiser(self.predictor)
+
+    def state_dict(self) -> State:
+        """Parameters, buffers and optimisers."""
+        return {
+            "parts": [{name: value.clone() for name, value in part.state_dict().items()} for part, _ in self.parts],
+            "optimisers": [optimiser.state_dict() for _, optimiser in self.parts],
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores the above into an expert of the same shape."""
+        for (part, optimiser), weights, moments in zip(self.parts, state["parts"], state["optimisers"], strict=True):
+            part.load_state_dict(weights)
+            optimiser.load_state_dict(moments)

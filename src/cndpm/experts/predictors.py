@@ -1,0 +1,171 @@
+"""Predictors of y: a classifier whose classes are discovered as they arrive, and a Gaussian regressor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from cndpm.experts.lateral import Features, LateralMLP
+from cndpm.experts.parts import Predictor
+
+__all__ = ["Classifier", "Regressor", "temper"]
+
+
+class _LateralPredictor(Predictor):
+    """A column of fully connected layers and a linear head on top of all columns up to it."""
+
+    def __init__(
+        self, input_shape: tuple[int, ...], n_outputs: int, hidden: Sequence[int], lateral_widths: Sequence[int]
+    ) -> None:
+        super().__init__()
+        self.trunk = LateralMLP(math.prod(input_shape), hidden, lateral_widths)
+        self.head = nn.Linear(self.trunk.out_features, n_outputs)
+
+    @property
+    def feature_widths(self) -> tuple[int, ...]:
+        return self.trunk.widths
+
+    def features(self, x: Tensor, lateral: Features) -> Features:
+        return self.trunk(x.flatten(1), lateral)  # type: ignore[no-any-return]
+
+    def strip(self) -> None:
+        del self.head
+
+    def output(self, x: Tensor, lateral: Features) -> Tensor:
+        """The head's raw output, (batch, n_outputs)."""
+        return self.head(self.trunk.top(self.features(x, lateral), lateral))  # type: ignore[no-any-return]
+
+
+class Classifier(_LateralPredictor):
+    r"""Softmax over the classes this expert has seen; the others share a small probability.
+
+    .. math::
+        p(y \mid x, k) = \begin{cases} (1 - \epsilon)\, \mathrm{softmax}(f_k(x))_y & y \in S_k \\
+        \epsilon / |\bar S_k| & y \in \bar S_k \end{cases}
+
+    where :math:`\bar S_k` are classes met somewhere but never by this expert. With every class in :math:`S_k`, which is
+    so when the classes are given up front as in the paper, it is the plain softmax; with none it is uniform.
+
+    Args:
+        input_shape: Shape of one sample; it is flattened.
+        n_classes: Classes known so far; :meth:`admit` makes room for more.
+        hidden: Units of this column's layers.
+        lateral_widths: Units of all earlier columns, layer by layer.
+        temperature: Divides the log-probabilities, before a second softmax, in the value that routing sees. The
+            gradient stays that of the plain cross entropy.
+        unseen_probability: ε.
+        closed: Whether all `n_classes` count as seen from the start.
+    """
+
+    seen: Tensor
+
+    def __init__(
+        self,
+        input_shape: tuple[int, ...],
+        n_classes: int,
+        *,
+        hidden: Sequence[int] = (64, 64),
+        lateral_widths: Sequence[int] = (),
+        temperature: float = 1.0,
+        unseen_probability: float = 1e-3,
+        closed: bool = False,
+    ) -> None:
+        super().__init__(input_shape, n_classes, hidden, lateral_widths)
+        self.temperature = temperature
+        self.unseen_probability = unseen_probability
+        self.register_buffer("seen", torch.full((n_classes,), closed))
+
+    def predictive(self, x: Tensor, lateral: Features = ()) -> Tensor:
+        logits = self.output(x, lateral)
+        n_unseen = (~self.seen).sum()
+        floor = torch.log(self.unseen_probability / n_unseen)
+        # With no unseen class the mass ε is not set aside; with no seen class the answer is uniform.
+        kept = torch.where(n_unseen > 0, math.log1p(-self.unseen_probability), 0.0)
+        log_proba = torch.log_softmax(logits.masked_fill(~self.seen, -torch.inf), dim=1) + kept
+        open_log_proba = torch.where(self.seen, log_proba, floor)
+        uniform = torch.full_like(logits, -math.log(logits.shape[1]))
+        return torch.where(self.seen.any(), open_log_proba, uniform)
+
+    def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
+        return temper(predictive, self.temperature).gather(1, y.unsqueeze(1)).squeeze(1)
+
+    def loss(self, x: Tensor, y: Tensor, lateral: Features) -> Tensor:
+        # Over the seen classes only: y has been admitted as seen before it is learned.
+        logits = self.output(x, lateral).masked_fill(~self.seen, -torch.inf)
+        return nn.functional.cross_entropy(logits, y, reduction="none")
+
+    def draw(self, predictive: Tensor, generator: torch.Generator) -> Tensor:
+        return torch.multinomial(predictive.exp(), 1, generator=generator).squeeze(1)
+
+    def admit(self, n_classes: int) -> list[tuple[nn.Parameter, nn.Parameter]]:
+        missing = n_classes - len(self.seen)
+        if missing <= 0:
+            return []
+        old = list(self.head.parameters())
+        self.head = nn.Linear(self.head.in_features, n_classes, device=self.seen.device)
+        enlarged = list(zip(old, self.head.parameters(), strict=True))
+        with torch.no_grad():
+            for before, new in enlarged:
+                new.zero_()[: len(before)] = before
+        self.seen = torch.cat([self.seen, self.seen.new_zeros(missing)])
+        return enlarged
+
+    def see(self, y: Tensor) -> None:
+        self.seen[y] = True
+
+    def strip(self) -> None:
+        super().strip()
+        del self.seen
+
+
+class Regressor(_LateralPredictor):
+    """Gaussian with mean and variance from the network, for targets (batch, n_outputs).
+
+    Args:
+        input_shape: Shape of one sample; it is flattened.
+        n_outputs: Number of targets.
+        hidden: Units of this column's layers.
+        lateral_widths: Units of all earlier columns, layer by layer.
+        temperature: T stretches the variance that routing sees to T σ², the Gaussian equivalent of dividing the log
+            density by T.
+    """
+
+    def __init__(
+        self,
+        input_shape: tuple[int, ...],
+        n_outputs: int,
+        *,
+        hidden: Sequence[int] = (64, 64),
+        lateral_widths: Sequence[int] = (),
+        temperature: float = 1.0,
+    ) -> None:
+        super().__init__(input_shape, 2 * n_outputs, hidden, lateral_widths)
+        self.temperature = temperature
+
+    def predictive(self, x: Tensor, lateral: Features = ()) -> Tensor:
+        mean, raw = self.output(x, lateral).chunk(2, dim=1)
+        return torch.stack([mean, nn.functional.softplus(raw) + 1e-4], dim=1)
+
+    def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
+        mean, variance = predictive.unbind(dim=1)
+        return _gaussian_log_prob(y, mean, variance * self.temperature)
+
+    def loss(self, x: Tensor, y: Tensor, lateral: Features) -> Tensor:
+        return -_gaussian_log_prob(y, *self.predictive(x, lateral).unbind(dim=1))
+
+    def draw(self, predictive: Tensor, generator: torch.Generator) -> Tensor:
+        mean, variance = predictive.unbind(dim=1)
+        return mean + variance.sqrt() * torch.randn(mean.shape, generator=generator, device=mean.device)
+
+
+def temper(log_proba: Tensor, temperature: float) -> Tensor:
+    """Log-probabilities (batch, n_classes) divided by the temperature and normalised again."""
+    return log_proba if temperature == 1.0 else torch.log_softmax(log_proba / temperature, dim=1)
+
+
+def _gaussian_log_prob(y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    """Summed over targets: (batch,)."""
+    return -0.5 * ((y - mean).square() / variance + torch.log(2 * torch.pi * variance)).sum(dim=1)

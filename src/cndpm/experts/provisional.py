@@ -1,0 +1,49 @@
+"""A cheap model of what waits in the memory, so that a class is known as soon as it has been seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+__all__ = ["KernelModel"]
+
+
+class KernelModel:
+    r"""One kernel around every stored sample.
+
+    .. math::
+        p(x) = \tfrac1M \sum_i \kappa(x; x_i), \qquad p(y \mid x) = \sum_i \frac{\kappa(x; x_i)}{\sum_j \kappa(x; x_j)}
+        \, \delta(y - y_i)
+
+    Args:
+        kernel: log κ for every pair, (batch, M) from x (batch, ...) and the centres (M, ...).
+        x: The stored samples, (M, ...).
+        y: Class indices (M,), targets (M, n_outputs), or None.
+        n_classes: Number of classes known, for class indices.
+    """
+
+    def __init__(self, kernel: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor | None, n_classes: int) -> None:
+        self._kernel = kernel
+        self._x = x
+        self._y = y
+        self._n_classes = n_classes
+
+    def log_density(self, x: Tensor) -> Tensor:
+        """(batch,)."""
+        return torch.logsumexp(self._kernel(x, self._x), dim=1) - math.log(len(self._x))
+
+    def predictive(self, x: Tensor) -> Tensor:
+        """Class log-probabilities (batch, n_classes), or mean and variance (batch, 2, n_outputs)."""
+        if self._y is None:
+            raise ValueError("the memory holds no targets to predict")
+        weight = torch.softmax(self._kernel(x, self._x), dim=1)
+        if self._y.is_floating_point():
+            mean = weight @ self._y
+            spread = weight @ self._y.square() - mean.square()
+            return torch.stack([mean, spread.clamp_min(0) + self._y.var(dim=0, correction=0).clamp_min(1e-4) / 10], 1)
+        one_hot = torch.nn.functional.one_hot(self._y, self._n_classes).to(weight.dtype)
+        smoothed = weight @ one_hot + 1e-6
+        return torch.log(smoothed / smoothed.sum(dim=1, keepdim=True))

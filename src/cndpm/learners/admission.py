@@ -1,0 +1,64 @@
+"""Checks at the door: what a learner is given is refused, with the reason, before anything changes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+__all__ = ["admit_targets", "admit_x"]
+
+
+def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
+    """Inputs (batch, *input_shape) as float32, or a ValueError that says what came and what is allowed."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x must be a torch tensor; got {type(x).__name__}. Use torch.as_tensor(x).")
+    if x.dim() == 0 or tuple(x.shape[1:]) != input_shape:
+        wanted = ", ".join(map(str, ("batch", *input_shape)))
+        raise ValueError(f"x must have shape ({wanted}); got {tuple(x.shape)}")
+    if len(x) == 0:
+        raise ValueError("x has no samples: a batch needs at least one")
+    if x.dtype is torch.bool or x.is_complex():
+        raise TypeError(f"x must hold real numbers; got {x.dtype}")
+    x = x.float()
+    if not torch.isfinite(x).all():
+        raise ValueError("x contains NaN or infinity; only finite values can be learned. Impute or drop such rows.")
+    return x
+
+
+def admit_targets(
+    y: Tensor | None,
+    n: int,
+    target: Literal["classes", "values", "none"],
+    n_outputs: int,
+    n_classes: int | None,
+) -> Tensor | None:
+    """Targets of n samples: class indices int64 (n,), values float32 (n, n_outputs), or None."""
+    if target == "none":
+        if y is not None:
+            raise ValueError("this learner was made for unlabelled data (target='none'); got y. Pass y=None.")
+        return None
+    if y is None:
+        raise ValueError(f"this learner needs y (target={target!r}); got None. For unlabelled data use target='none'.")
+    if len(y) != n:
+        raise ValueError(f"x and y must have as many rows; got {n} and {len(y)}")
+    return _class_indices(y, n_classes) if target == "classes" else _values(y, n_outputs)
+
+
+def _class_indices(y: Tensor, n_classes: int | None) -> Tensor:
+    if y.dim() != 1 or y.is_floating_point() or y.is_complex():
+        raise ValueError(f"y must hold one integer class index a sample; got {y.dtype} of shape {tuple(y.shape)}")
+    if y.min() < 0 or (n_classes is not None and y.max() >= n_classes):
+        allowed = "0 or more" if n_classes is None else f"from 0 to {n_classes - 1}"
+        raise ValueError(f"class indices must be {allowed}; got {int(y.min())} to {int(y.max())}")
+    return y.long()
+
+
+def _values(y: Tensor, n_outputs: int) -> Tensor:
+    y = y.float().reshape(len(y), -1)
+    if y.shape[1] != n_outputs:
+        raise ValueError(f"y must have {n_outputs} values a sample; got {y.shape[1]}")
+    if not torch.isfinite(y).all():
+        raise ValueError("y contains NaN or infinity; only finite values can be learned")
+    return y

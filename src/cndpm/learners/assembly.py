@@ -1,0 +1,98 @@
+"""Builds the bank of experts that the settings describe."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+
+from cndpm.experts.bank import Bank
+from cndpm.experts.neural_bank import DensityMaker, NeuralBank, PredictorMaker
+from cndpm.experts.parts import Density, Predictor
+from cndpm.experts.predictors import Classifier, Regressor
+from cndpm.experts.vae import VAE
+from cndpm.learners.settings import CNDPMSettings
+
+__all__ = ["CustomDensity", "CustomPredictor", "make_bank"]
+
+
+class CustomDensity(Protocol):
+    """A density class of the user's own."""
+
+    def __call__(self, input_shape: tuple[int, ...], *, lateral_widths: tuple[int, ...]) -> Density:
+        """Makes one expert's density."""
+
+
+class CustomPredictor(Protocol):
+    """A predictor class of the user's own."""
+
+    def __call__(self, input_shape: tuple[int, ...], n_outputs: int, *, lateral_widths: tuple[int, ...]) -> Predictor:
+        """Makes one expert's predictor; `n_outputs` are the classes known so far, or the number of targets."""
+
+
+def make_bank(
+    settings: CNDPMSettings,
+    *,
+    input_shape: tuple[int, ...],
+    n_classes: int | None,
+    seed: int,
+    device: torch.device,
+    density: CustomDensity | None = None,
+    predictor: CustomPredictor | None = None,
+) -> Bank:
+    """A bank without experts; `n_classes` is None where classes are discovered."""
+    return NeuralBank(
+        _density_maker(settings, input_shape, density),
+        _predictor_maker(settings, input_shape, closed=n_classes is not None, custom=predictor),
+        density_training=settings.density_training(),
+        predictor_training=settings.predictor_training(),
+        n_classes=n_classes or 0,
+        sharing=settings.sharing,
+        min_share=settings.min_share,
+        seed=seed,
+        device=device,
+    )
+
+
+def _density_maker(settings: CNDPMSettings, input_shape: tuple[int, ...], custom: CustomDensity | None) -> DensityMaker:
+    def make(*, first: bool, lateral_widths: tuple[int, ...]) -> Density:
+        if custom is not None:
+            return custom(input_shape, lateral_widths=lateral_widths)
+        return VAE(
+            input_shape,
+            hidden=settings.widths(first=first),
+            decoder_hidden=settings.widths(first=True),
+            latent_dim=settings.latent_dim,
+            likelihood=settings.likelihood,
+            n_samples=settings.n_latent_samples,
+            n_train_samples=settings.n_train_latent_samples or settings.n_latent_samples,
+            bound=settings.bound,
+            lateral_widths=lateral_widths,
+        )
+
+    return make
+
+
+def _predictor_maker(
+    settings: CNDPMSettings, input_shape: tuple[int, ...], *, closed: bool, custom: CustomPredictor | None
+) -> PredictorMaker | None:
+    def make(*, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> Predictor:
+        n_outputs = n_classes if settings.target == "classes" else settings.n_outputs
+        if custom is not None:
+            return custom(input_shape, n_outputs, lateral_widths=lateral_widths)
+        hidden = settings.widths(first=first)
+        if settings.target == "values":
+            return Regressor(
+                input_shape, n_outputs, hidden=hidden, lateral_widths=lateral_widths, temperature=settings.temperature
+            )
+        return Classifier(
+            input_shape,
+            n_outputs,
+            hidden=hidden,
+            lateral_widths=lateral_widths,
+            temperature=settings.temperature,
+            unseen_probability=settings.unseen_probability,
+            closed=closed,
+        )
+
+    return None if settings.target == "none" else make

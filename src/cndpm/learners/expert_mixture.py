@@ -1,0 +1,328 @@
+"""What every growing mixture of experts does: wake, store what is new, sleep, answer (Algorithm 1 of the paper).
+
+How a sample finds its expert is left open: :class:`cndpm.learners.cndpm.CNDPM` infers it by the Dirichlet process,
+:class:`cndpm.learners.cndpm.TaskLabelledCNDPM` is told.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from cndpm.learners.admission import admit_targets, admit_x
+from cndpm.learners.assembly import CustomDensity, CustomPredictor, make_bank
+from cndpm.learners.learner import Footprint, MixtureLearner
+from cndpm.learners.memory import ShortTermMemory
+from cndpm.learners.scaling import Scaling
+from cndpm.learners.settings import CNDPMSettings
+from cndpm.mixture import (
+    Merge,
+    Routing,
+    log_gate,
+    log_mixture_density,
+    mix_gaussians,
+    mix_log_proba,
+    plan_merges,
+    similarity,
+)
+from cndpm.state import State
+
+__all__ = ["ExpertMixture"]
+
+_SLEEP_CHUNK = 100
+"""Steps between two reports of progress; the result does not depend on it."""
+
+_ANSWER_CHUNK = 250
+"""Samples evaluated at once, which bounds the memory that an answer takes."""
+
+
+class ExpertMixture(MixtureLearner):
+    """A mixture of experts that grows by one whenever its memory of new samples is full.
+
+    Args:
+        settings: See :class:`cndpm.learners.settings.CNDPMSettings`.
+        input_shape: Shape of one sample.
+        n_classes: Number of classes where it is known up front; None discovers them as they arrive.
+        seed: Determines every random choice.
+        device: Where everything lives.
+        density: A density class of one's own in place of the VAE.
+        predictor: A predictor class of one's own in place of the classifier or regressor.
+    """
+
+    Settings = CNDPMSettings
+    settings: CNDPMSettings
+
+    def __init__(
+        self,
+        settings: CNDPMSettings,
+        *,
+        input_shape: tuple[int, ...],
+        n_classes: int | None = None,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+        density: CustomDensity | None = None,
+        predictor: CustomPredictor | None = None,
+    ) -> None:
+        super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
+        self.bank = make_bank(
+            settings,
+            input_shape=self.input_shape,
+            n_classes=n_classes,
+            seed=seed,
+            device=self.device,
+            density=density,
+            predictor=predictor,
+        )
+        self.memory = ShortTermMemory(settings.memory_size, self.device)
+        self.counts = torch.zeros(0, dtype=torch.float64, device=self.device)
+        self._n_known_classes = n_classes or 0
+        self._backlog: tuple[Tensor, Tensor | None] | None = None
+        self._scaling: tuple[Scaling, Scaling] | None = None
+
+    # Learning
+
+    def learn(self, x: Tensor, y: Tensor | None = None) -> None:
+        x = admit_x(x, self.input_shape).to(self.device)
+        y = admit_targets(y, len(x), self.settings.target, self.settings.n_outputs, self.n_classes)
+        self.bank.check(x)
+        self.settle()
+        if y is not None:
+            y = y.to(self.device)
+            self._meet(y)
+        self._backlog = (x, y)
+        self.settle()
+
+    def settle(self) -> None:
+        """Finishes what is under way: a sleep that was interrupted, samples that had to wait for it."""
+        while self._backlog is not None or self.bank.in_training or self.memory.is_full:
+            if self.bank.in_training or self.memory.is_full:
+                self.sleep()
+            else:
+                self._wake()
+
+    def consolidate(self) -> None:
+        """Sleeps now on whatever the memory holds, full or not."""
+        self.settle()
+        if len(self.memory):
+            self.sleep()
+
+    def sleep(self) -> None:
+        """Founds a new expert on the memory (lines 13 to 15 of Algorithm 1); goes on where it was interrupted."""
+        if not self.bank.in_training:
+            self._scaling = self._current_scaling()
+            self.bank.start_expert(*self._scaled(*self.memory.data()))
+        while not self.bank.train_expert(_SLEEP_CHUNK):
+            self._report("sleep", self.bank.training_progress())
+        self.counts = torch.cat([self.counts, self.counts.new_tensor([len(self.memory)])])
+        self.memory.clear()
+
+    @abstractmethod
+    def _assign(self, x: Tensor, y: Tensor | None) -> Routing:
+        """Who learns what, for one scaled batch; called only where there is an expert."""
+
+    def _wake(self) -> None:
+        """Routes the waiting samples: known ones are learned, new ones are stored while there is room."""
+        assert self._backlog is not None
+        x, y = self._backlog
+        if self.bank.n_experts == 0:
+            self._store(x, y)
+            return
+        scaled_x, scaled_y = self._scaled(x, y)
+        routing = self._assign(scaled_x, scaled_y)
+        self.bank.learn(scaled_x, scaled_y, routing.responsibilities)
+        self.counts += routing.responsibilities.sum(dim=0)
+        self._store(x[routing.is_new], y[routing.is_new] if y is not None else None)
+
+    def _store(self, x: Tensor, y: Tensor | None) -> None:
+        """Fills the memory; what finds no room waits, to be judged again when the new expert is there."""
+        room = self.memory.room
+        self.memory.add(x[:room], y[:room] if y is not None else None)
+        waiting = (x[room:], y[room:] if y is not None else None)
+        self._backlog = waiting if len(waiting[0]) else None
+
+    def _meet(self, y: Tensor) -> None:
+        if self.settings.target == "classes":
+            self._n_known_classes = max(self._n_known_classes, int(y.max()) + 1)
+            self.bank.admit(y)
+
+    def _report(self, phase: str, fraction: float) -> None:
+        if self.on_progress is not None:
+            self.on_progress(phase, fraction)
+
+    # Answers
+
+    @property
+    def n_experts(self) -> int:
+        """Number of experts that are ready."""
+        return self.bank.n_experts
+
+    def predict_log_proba(self, x: Tensor) -> Tensor:
+        return self._in_chunks(x, self._predict_log_proba)
+
+    def predict_moments(self, x: Tensor) -> Tensor:
+        """Mean and variance of every target, (batch, 2, n_outputs), for target='values'."""
+        return self._in_chunks(x, self._predict_moments)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        return self._in_chunks(x, self._log_prob)
+
+    def expert_log_proba(self, x: Tensor) -> Tensor:
+        return self._in_chunks(x, lambda part: log_gate(self.bank.log_density(part), self.counts))
+
+    def expert_predict_log_proba(self, x: Tensor) -> Tensor:
+        return self._in_chunks(x, self.bank.predictive)
+
+    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x, y | k) as routing sees it, (batch, n_experts)."""
+        x = admit_x(x, self.input_shape).to(self.device)
+        y = admit_targets(y, len(x), self.settings.target, self.settings.n_outputs, self.n_classes)
+        x, y = self._scaled(x, y.to(self.device) if y is not None else None)
+        rows = range(0, len(x), _ANSWER_CHUNK)
+        cut = [(x[i : i + _ANSWER_CHUNK], None if y is None else y[i : i + _ANSWER_CHUNK]) for i in rows]
+        return torch.cat([self.bank.log_joint(*part) for part in cut])
+
+    def sample(self, n: int, *, seed: int = 0, expert: int | None = None) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Draws (x, y) pairs (appendix G): an expert by its count, x from its density, y from its predictor.
+
+        Args:
+            n: Number of samples.
+            seed: Determines the draws; the learner itself is not changed.
+            expert: Draws from this expert alone.
+
+        Returns:
+            x (n, *input_shape), y (n,) or (n, n_outputs) or None, and the index of the expert of each, (n,).
+        """
+        if self.n_experts == 0:
+            raise ValueError("there is no expert to sample from yet; learn more or call consolidate()")
+        generator = torch.Generator(self.device).manual_seed(seed)
+        weights = self.counts if expert is None else torch.eye(self.n_experts, device=self.device)[expert]
+        chosen = torch.multinomial(weights, n, replacement=True, generator=generator).sort().values
+        draws = [self.bank.sample(k, int((chosen == k).sum()), generator) for k in sorted(set(chosen.tolist()))]
+        scaling = self._current_scaling()
+        x = scaling[0].undo(torch.cat([x for x, _ in draws]))
+        targets = [y for _, y in draws if y is not None]
+        y = torch.cat(targets) if targets else None
+        return x, scaling[1].undo(y) if y is not None and y.is_floating_point() else y, chosen
+
+    # Pruning
+
+    def similarity(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+        """Cosine similarity of the experts' log-likelihoods of given data, (n_experts, n_experts)."""
+        return similarity(self.log_joint(x, y))
+
+    def prune(self, x: Tensor, y: Tensor | None = None, *, threshold: float = 0.9) -> list[Merge]:
+        """Removes experts that are redundant on given data (appendix D); their counts go to the ones that remain.
+
+        Returns:
+            The merges, in the numbering of the experts before pruning.
+        """
+        merges = plan_merges(self.similarity(x, y), self.counts, threshold)
+        numbering = list(range(self.n_experts))
+        for removed, into in merges:
+            at, to = numbering.index(removed), numbering.index(into)
+            self.bank.remove(at, into=to)
+            self.counts[to] += self.counts[at]
+            self.counts = torch.cat([self.counts[:at], self.counts[at + 1 :]])
+            numbering.remove(removed)
+        return merges
+
+    # What is kept
+
+    def footprint(self) -> Footprint:
+        return Footprint(
+            n_parameters=self.bank.n_parameters,
+            n_numbers_kept=self.bank.n_numbers_kept + len(self.counts),
+            memory_samples=len(self.memory),
+            memory_bytes=self.memory.n_bytes,
+            n_experts=self.n_experts,
+        )
+
+    def state_dict(self) -> State:
+        backlog, scaling = self._backlog, self._scaling
+        return {
+            "bank": self.bank.state_dict(),
+            "memory": self.memory.state_dict(),
+            "counts": self.counts.clone(),
+            "n_known_classes": self._n_known_classes,
+            "backlog": [None if part is None else part.clone() for part in backlog] if backlog else None,
+            "scaling": [[s.shift.clone(), s.scale.clone()] for s in scaling] if scaling else None,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.bank.load_state_dict(state["bank"])
+        self.memory.load_state_dict(state["memory"])
+        self.counts = state["counts"].to(self.device, copy=True)
+        self._n_known_classes = state["n_known_classes"]
+        self._backlog = self._scaling = None
+        if state["backlog"]:
+            x, y = state["backlog"]
+            self._backlog = (x.to(self.device), None if y is None else y.to(self.device))
+        if state["scaling"]:
+            of_x, of_y = (Scaling(shift.to(self.device), scale.to(self.device)) for shift, scale in state["scaling"])
+            self._scaling = (of_x, of_y)
+
+    # Inside
+
+    def _current_scaling(self) -> tuple[Scaling, Scaling]:
+        """The scaling of x and y: fixed when the first expert is founded, before that of the memory as it is."""
+        if self._scaling is not None:
+            return self._scaling
+        of_x = Scaling.identity(self.input_shape, self.device)
+        of_y = Scaling.identity((self.settings.n_outputs,), self.device)
+        if self.settings.standardise and len(self.memory):
+            x, y = self.memory.data()
+            of_x = Scaling.fit(x)
+            of_y = Scaling.fit(y) if y is not None and y.is_floating_point() else of_y
+        return of_x, of_y
+
+    def _scaled(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        if not self.settings.standardise:
+            return x, y
+        of_x, of_y = self._current_scaling()
+        return of_x.apply(x), of_y.apply(y) if y is not None and y.is_floating_point() else y
+
+    @torch.no_grad()
+    def _in_chunks(self, x: Tensor, answer: Callable[[Tensor], Tensor]) -> Tensor:
+        x = admit_x(x, self.input_shape).to(self.device)
+        x = self._current_scaling()[0].apply(x) if self.settings.standardise else x
+        return torch.cat([answer(x[i : i + _ANSWER_CHUNK]) for i in range(0, len(x), _ANSWER_CHUNK)])
+
+    def _components(self, x: Tensor) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
+        """Log densities (batch, n), counts (n,), and predictives when asked for, the provisional model included."""
+        log_density, counts = self.bank.log_density(x), self.counts
+        if not (self.settings.anytime and len(self.memory)):
+            return log_density, counts, lambda: self.bank.predictive(x)
+        provisional = self.bank.provisional(*self._scaled(*self.memory.data()))
+        log_density = torch.cat([log_density, provisional.log_density(x).unsqueeze(1)], dim=1)
+        counts = torch.cat([counts, counts.new_tensor([len(self.memory)])])
+
+        def predictive() -> Tensor:
+            of_memory = provisional.predictive(x).unsqueeze(1)
+            return torch.cat([self.bank.predictive(x), of_memory], dim=1) if self.bank.n_experts else of_memory
+
+        return log_density, counts, predictive
+
+    def _predict_log_proba(self, x: Tensor) -> Tensor:
+        log_density, counts, predictive = self._components(x)
+        if not len(counts):
+            n_classes = max(1, self._n_known_classes)
+            return torch.full((len(x), n_classes), -math.log(n_classes), dtype=torch.float64, device=self.device)
+        return mix_log_proba(log_gate(log_density, counts), predictive())
+
+    def _predict_moments(self, x: Tensor) -> Tensor:
+        log_density, counts, predictive = self._components(x)
+        if not len(counts):
+            raise ValueError("nothing has been learned yet, so no value can be predicted; learn a batch first")
+        mean, variance = mix_gaussians(log_gate(log_density, counts), predictive()).unbind(dim=1)
+        of_y = self._current_scaling()[1]
+        return torch.stack([of_y.undo(mean), variance * of_y.scale.double().square()], dim=1)
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        log_density, counts, _ = self._components(x)
+        if not len(counts):
+            raise ValueError("nothing has been learned yet, so x has no density; learn a batch or call consolidate()")
+        return log_mixture_density(log_density, counts) - self._current_scaling()[0].log_volume

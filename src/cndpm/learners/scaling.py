@@ -1,0 +1,48 @@
+"""Features and targets brought to one scale, by statistics taken once from the first memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["Scaling"]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """x' = (x - shift) / scale, element by element; the same for every expert, so it never changes who is responsible.
+
+    Attributes:
+        shift: Shape of one sample.
+        scale: Shape of one sample; 1 where a feature was constant.
+    """
+
+    shift: Tensor
+    scale: Tensor
+
+    @classmethod
+    def fit(cls, x: Tensor) -> Scaling:
+        """Mean and standard deviation of samples (n, ...)."""
+        shift = x.mean(dim=0)
+        scale = x.std(dim=0, correction=0)
+        return cls(shift, torch.where(scale > 1e-6 * (1 + shift.abs()), scale, torch.ones_like(scale)))
+
+    @classmethod
+    def identity(cls, shape: tuple[int, ...], device: torch.device) -> Scaling:
+        """Leaves everything as it is."""
+        return cls(torch.zeros(shape, device=device), torch.ones(shape, device=device))
+
+    def apply(self, x: Tensor) -> Tensor:
+        """To the common scale."""
+        return (x - self.shift) / self.scale
+
+    def undo(self, x: Tensor) -> Tensor:
+        """Back to the original scale."""
+        return x * self.scale + self.shift
+
+    @property
+    def log_volume(self) -> Tensor:
+        """log |dx / dx'|: what a log density on the common scale exceeds one on the original scale by."""
+        return self.scale.double().log().sum()

@@ -1,0 +1,89 @@
+"""The settings of CN-DPM, with the paper's names and where the paper or its release gives the value."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from cndpm.experts.lesson import Schedule
+from cndpm.experts.likelihoods import LikelihoodName
+from cndpm.experts.neural_expert import PartTraining
+from cndpm.experts.vae import Bound
+from cndpm.learners.learner import LearnerSettings
+
+__all__ = ["CNDPMSettings"]
+
+
+class CNDPMSettings(LearnerSettings):
+    """Everything that can be set about CN-DPM. The defaults are those of the paper's Split-MNIST classification."""
+
+    target: Literal["classes", "values", "none"] = Field(
+        "classes", description="what y is: class indices, real values (regression), or absent (density only)"
+    )
+    n_outputs: int = Field(1, ge=1, description="number of real-valued targets, for target='values'")
+
+    # The mixture
+    log_alpha: float = Field(-400.0, allow_inf_nan=False, description="log concentration: how readily data is new")
+    novelty_threshold: float | None = Field(
+        None, gt=0, lt=1, description="SVA's ε: new where ρ_new exceeds it; by default where 'new' is the best"
+    )
+    memory_size: int = Field(500, ge=1, description="capacity M of the short-term memory, in samples")
+    min_share: float = Field(0.1, ge=0, lt=1, description="an expert is updated when its share of a batch exceeds this")
+    anytime: bool = Field(False, description="whether what waits in the memory takes part in predictions")
+    standardise: bool = Field(False, description="whether features are scaled by the statistics of the first memory")
+
+    # The experts
+    hidden: int = Field(64, ge=1, description="units per layer of the first expert")
+    hidden_growth: int = Field(16, ge=1, description="units per layer that each later expert adds")
+    n_layers: int = Field(2, ge=1, description="hidden layers of encoder, decoder and predictor")
+    sharing: bool = Field(True, description="lateral connections to the features of earlier experts")
+    latent_dim: int = Field(16, ge=1, description="dimension of the VAE's code")
+    likelihood: LikelihoodName = Field("unit-gaussian", description="p(x | code)")
+    n_latent_samples: int = Field(16, ge=1, description="latent samples when a density is evaluated")
+    n_train_latent_samples: int | None = Field(None, ge=1, description="the same in training; by default as many")
+    bound: Bound = Field("elbo", description="mean of the ELBOs, or the importance-weighted bound")
+    temperature: float = Field(0.01, gt=0, description="of the predictor, in the value that routing sees")
+    unseen_probability: float = Field(1e-3, gt=0, lt=1, description="of all classes an expert has never seen")
+
+    # Their training
+    density_lr: float = Field(4e-4, gt=0, description="Adam's learning rate of the densities")
+    predictor_lr: float = Field(1e-4, gt=0, description="Adam's learning rate of the predictors")
+    density_wake_lr_factor: float = Field(1.0, gt=0, description="multiplies it when an expert wakes")
+    predictor_wake_lr_factor: float = Field(1.0, gt=0, description="multiplies it when an expert wakes")
+    density_sleep_steps: int = Field(8000, ge=0, description="steps of a sleep, at most")
+    predictor_sleep_steps: int = Field(2000, ge=0, description="steps of a sleep, at most")
+    sleep_batch_size: int = Field(50, ge=1, description="samples per step of a sleep")
+    sleep_until: Literal["steps", "converged"] = Field("steps", description="take all steps, or end when converged")
+    sleep_check_every: int = Field(100, ge=1, description="steps between looks at the held-out part of the memory")
+    sleep_patience: int = Field(5, ge=1, description="looks without improvement that end a sleep")
+    weight_decay: float = Field(1e-5, ge=0, description="squared-norm penalty while asleep")
+    clip: float = Field(0.5, gt=0, description="gradients are clipped by value")
+
+    def density_training(self) -> PartTraining:
+        """How densities learn."""
+        return self._training(self.density_lr, self.density_wake_lr_factor, self.density_sleep_steps)
+
+    def predictor_training(self) -> PartTraining:
+        """How predictors learn."""
+        return self._training(self.predictor_lr, self.predictor_wake_lr_factor, self.predictor_sleep_steps)
+
+    def widths(self, *, first: bool) -> tuple[int, ...]:
+        """Units of each layer of an expert's columns."""
+        return (self.hidden if first else self.hidden_growth,) * self.n_layers
+
+    def _training(self, lr: float, wake_lr_factor: float, steps: int) -> PartTraining:
+        schedule: dict[str, Any] = {
+            "max_steps": steps,
+            "batch_size": self.sleep_batch_size,
+            "until": self.sleep_until,
+            "check_every": self.sleep_check_every,
+            "patience": self.sleep_patience,
+        }
+        return PartTraining(
+            lr=lr,
+            wake_lr_factor=wake_lr_factor,
+            clip=self.clip,
+            weight_decay=self.weight_decay,
+            sleep=Schedule(**schedule),
+        )

@@ -1,0 +1,49 @@
+"""Answers of the mixture from the answers of its experts (equations 5 and 6 of the paper)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["log_gate", "log_mixture_density", "mix_gaussians", "mix_log_proba"]
+
+
+def log_gate(log_density: Tensor, counts: Tensor) -> Tensor:
+    """log p(z = k | x) from log p(x | k), (batch, n_experts), and counts N_k, (n_experts,); float64."""
+    return torch.log_softmax(log_density.double() + counts.double().log(), dim=1)
+
+
+def log_mixture_density(log_density: Tensor, counts: Tensor) -> Tensor:
+    """log p(x) = log Σ_k N_k / N p(x | k), (batch,), float64."""
+    log_prior = torch.log_softmax(counts.double().log(), dim=0)
+    return torch.logsumexp(log_density.double() + log_prior, dim=1)
+
+
+def mix_log_proba(log_gate: Tensor, log_proba: Tensor) -> Tensor:
+    """log p(y | x) = log Σ_k p(z = k | x) p(y | x, k).
+
+    Args:
+        log_gate: (batch, n_experts).
+        log_proba: (batch, n_experts, n_classes).
+
+    Returns:
+        (batch, n_classes); each row's exponentials sum to 1.
+    """
+    return torch.log_softmax(torch.logsumexp(log_gate.unsqueeze(2) + log_proba.double(), dim=1), dim=1)
+
+
+def mix_gaussians(log_gate: Tensor, moments: Tensor) -> Tensor:
+    """Mean and variance of a mixture of Gaussian predictions, by the law of total variance.
+
+    Args:
+        log_gate: (batch, n_experts).
+        moments: Mean and variance by each expert, (batch, n_experts, 2, n_outputs).
+
+    Returns:
+        (batch, 2, n_outputs), float64.
+    """
+    weight = log_gate.exp()[:, :, None]
+    mean, variance = moments.double().unbind(dim=2)
+    mixed_mean = (weight * mean).sum(dim=1)
+    mixed_square = (weight * (variance + (mean - mixed_mean.unsqueeze(1)).square())).sum(dim=1)
+    return torch.stack([mixed_mean, mixed_square], dim=1)

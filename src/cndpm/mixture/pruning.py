@@ -1,0 +1,62 @@
+"""Which experts are redundant (appendix D of the paper)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["Merge", "plan_merges", "similarity"]
+
+
+class Merge(NamedTuple):
+    """Expert `removed` is redundant; its count goes to expert `into`."""
+
+    removed: int
+    into: int
+
+
+def similarity(log_joint: Tensor) -> Tensor:
+    r"""Cosine similarity of the experts' log-likelihood vectors.
+
+    .. math:: s(k, k') = \frac{l_{\cdot k} \cdot l_{\cdot k'}}{|l_{\cdot k}|\,|l_{\cdot k'}|}
+
+    Args:
+        log_joint: l_{nk} = log p(x_n, y_n | k), (n_samples, n_experts).
+
+    Returns:
+        (n_experts, n_experts), symmetric, ones on the diagonal.
+    """
+    unit = torch.nn.functional.normalize(log_joint.double(), dim=0)
+    return (unit.T @ unit).clamp(-1.0, 1.0)
+
+
+def plan_merges(similarities: Tensor, counts: Tensor, threshold: float) -> list[Merge]:
+    """Removes, pair by pair from the most similar on, the expert with the smaller count.
+
+    Args:
+        similarities: (n_experts, n_experts).
+        counts: N_k, (n_experts,).
+        threshold: Pairs at or below it are left alone.
+
+    Returns:
+        Merges in the order in which to carry them out, in the numbering before any of them. No expert is removed
+        twice, none receives after it was removed, and at least one remains.
+    """
+    weight = counts.double().tolist()
+    remaining = set(range(len(weight)))
+    pairs = [
+        (similarities[i, j].item(), i, j)
+        for i in remaining
+        for j in remaining
+        if i < j and similarities[i, j].item() > threshold
+    ]
+    merges = []
+    for _, i, j in sorted(pairs, reverse=True):
+        if i in remaining and j in remaining:
+            removed, into = (i, j) if weight[i] < weight[j] else (j, i)
+            weight[into] += weight[removed]
+            remaining.remove(removed)
+            merges.append(Merge(removed, into))
+    return merges
