@@ -57,6 +57,7 @@ def fetch_entry(entry: Entry, data_dir: Path, *, mirrors: tuple[str, ...], progr
     """As :func:`fetch_dataset`, for an entry that need not be of the catalogue."""
     if entry.find(data_dir):
         return data_dir
+    pooch.get_logger().setLevel("WARNING")  # progress is told to whoever asks for it
     for download in entry.downloads:
         folder = data_dir / download.folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +70,9 @@ def fetch_entry(entry: Entry, data_dir: Path, *, mirrors: tuple[str, ...], progr
 
 def _fetch_file(download: Download, folder: Path, mirrors: tuple[str, ...], progress: Progress | None) -> Path:
     failures = []
-    for mirror in mirrors:
+    part = folder / f"{download.file}.part"
+    # What an earlier attempt left may be no beginning of this file: then the first mirror is asked once more.
+    for mirror in (mirrors[:1] if part.is_file() else ()) + mirrors:
         url = mirror + download.file
         try:
             return Path(
@@ -78,7 +81,7 @@ def _fetch_file(download: Download, folder: Path, mirrors: tuple[str, ...], prog
                     known_hash=f"sha256:{download.sha256}",
                     fname=download.file,
                     path=folder,
-                    downloader=_ResumingDownloader(folder / f"{download.file}.part", download.size, progress),
+                    downloader=_ResumingDownloader(part, download.size, progress),
                 )
             )
         except (requests.RequestException, ValueError, OSError) as error:

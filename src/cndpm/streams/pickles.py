@@ -28,6 +28,11 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
+def _empty_bytes() -> bytes:
+    """What an empty byte string is written as for Python 2; it takes no argument here."""
+    return b""
+
+
 # numpy 1 and 2 pickle arrays through these names; the module's own path changed between them.
 _reconstruct = np.ndarray(0).__reduce__()[0]
 _ADMITTED: dict[tuple[str, str], Any] = {
@@ -36,6 +41,7 @@ _ADMITTED: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): np.dtype,
     ("_codecs", "encode"): _encode,
+    ("__builtin__", "bytes"): _empty_bytes,
 }
 
 

@@ -75,11 +75,17 @@ def _find_preset(name: str) -> Scenario:
     if name in PRESETS:
         return PRESETS[name]()
     prefix, _, rest = name.partition("-")
-    if prefix in VARIATIONS and rest:
+    if prefix in VARIATIONS and _exists(rest):
         vary, what = VARIATIONS[prefix]
         base = _find_preset(rest)
         return vary(base).model_copy(update={"name": name, "summary": f"{base.summary}; {what}"})
     raise UnknownNameError("scenario", name, scenario_names(variations=True))
+
+
+def _exists(name: str) -> bool:
+    """Whether `name` is a preset, behind any number of prefixes."""
+    prefix, _, rest = name.partition("-")
+    return name in PRESETS or (prefix in VARIATIONS and _exists(rest))
 
 
 def _read_file(path: Path) -> Scenario:

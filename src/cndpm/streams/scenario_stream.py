@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ScenarioStream"]
 
-_BLOCK_BYTES = 1 << 22  # of floats; fits a cache and is many batches
+_BLOCK_BYTES = 1 << 20  # of floats: fits a cache, and is many batches
 
 
 class ScenarioStream(Stream):
@@ -140,10 +140,10 @@ class ScenarioStream(Stream):
         begin, end = block * self._block_batches, min((block + 1) * self._block_batches, len(self._sizes))
         rows = order[self._sample_starts[begin] : self._sample_starts[end]]
         sizes = self._sizes[begin:end].tolist()
-        xs = torch.split(self._as_input(self._pool.x[rows], Purpose.BINARISE, turn, block), sizes)
+        xs = torch.split(self._as_input(self._pool.x.index_select(0, rows), Purpose.BINARISE, turn, block), sizes)
         if not self.labelled:
             return [Batch(x, None) for x in xs]
-        return [Batch(x, y) for x, y in zip(xs, torch.split(self._pool.y[rows], sizes), strict=True)]
+        return [Batch(x, y) for x, y in zip(xs, torch.split(self._pool.y.index_select(0, rows), sizes), strict=True)]
 
     def _as_input(self, x: Tensor, purpose: Purpose, *counters: int) -> Tensor:
         """Bytes as floats in [0, 1], or as zeros and ones where the scenario binarises; features as they are."""

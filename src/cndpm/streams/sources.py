@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count, islice
-from typing import Any
+from itertools import chain, count, islice
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -45,11 +45,19 @@ def stream_from(
         >>> stream.input_shape, len(list(stream))
         ((2,), 3)
     """
-    stream = SourceStream(_opener(source), n_classes=n_classes, n_batches=n_batches, tasks=tasks, device=device)
+    opened = _open(source)
     if input_shape is None or labelled is None:
-        input_shape, labelled = stream.look_ahead()
-    stream.input_shape, stream.labelled = tuple(input_shape), labelled
-    return stream
+        x, y = _pair(opened.peek())
+        input_shape, labelled = tuple(torch.as_tensor(x).shape[1:]), y is not None
+    return SourceStream(
+        opened.from_number,
+        input_shape=input_shape,
+        labelled=labelled,
+        n_classes=n_classes,
+        n_batches=n_batches,
+        tasks=tasks,
+        device=device,
+    )
 
 
 class SourceStream(Stream):
@@ -57,6 +65,8 @@ class SourceStream(Stream):
 
     Args:
         open_at: Returns an iterator that begins with batch number `start`.
+        input_shape: Shape of one input.
+        labelled: Whether batches carry labels.
         n_classes: Number of classes, where known.
         n_batches: Number of batches, where known.
         tasks: Test sets.
@@ -67,12 +77,15 @@ class SourceStream(Stream):
         self,
         open_at: Callable[[int], Iterator[Any]],
         *,
+        input_shape: tuple[int, ...],
+        labelled: bool,
         n_classes: int | None,
         n_batches: int | None,
         tasks: tuple[Task, ...],
         device: torch.device | str,
     ) -> None:
         self._open_at, self._tasks = open_at, tasks
+        self.input_shape, self.labelled = tuple(input_shape), labelled
         self.n_classes, self.n_batches, self.device = n_classes, n_batches, torch.device(device)
         self.stage_tasks = (tuple(range(len(tasks))),)
 
@@ -92,17 +105,6 @@ class SourceStream(Stream):
         """Always 0: nobody says where such data come from."""
         return 0
 
-    def look_ahead(self) -> tuple[tuple[int, ...], bool]:
-        """Shape of an input and whether there are labels, seen from the first batch, which is not used up."""
-        opened = self._open_at(0)
-        first = next(opened, None)
-        if first is None:
-            raise ValueError("the source has no batches; give one that has, or say input_shape and labelled")
-        if isinstance(opened, _Once):
-            opened.put_back(first)
-        x, y = _pair(first)
-        return tuple(torch.as_tensor(x).shape[1:]), y is not None
-
     def _make_batch(self, raw: Any) -> Batch:
         x, y = _pair(raw)
         inputs = torch.as_tensor(x, device=self.device)
@@ -110,19 +112,19 @@ class SourceStream(Stream):
         if tuple(inputs.shape[1:]) != self.input_shape:
             raise ValueError(f"inputs of this stream have shape {self.input_shape}; got {tuple(inputs.shape[1:])}")
         if (y is not None) != self.labelled:
-            raise ValueError(
-                f"batches of this stream are {'(x, y)' if self.labelled else 'x alone'}; got the other kind"
-            )
+            kind = "a pair (x, y)" if self.labelled else "x alone"
+            raise ValueError(f"every batch of this stream is {kind}, as the first one was; got the other kind")
         return Batch(inputs, None if y is None else _targets(torch.as_tensor(y, device=self.device)))
 
 
 def _pair(raw: Any) -> tuple[Any, Any]:
-    """(x, y) of a raw batch; a tuple is a pair, anything else x alone."""
-    if not isinstance(raw, tuple):
+    """(x, y) of a raw batch: a tuple, or the list of two tensors that torch's loaders make; else x alone."""
+    listed = isinstance(raw, list) and len(raw) == 2 and all(isinstance(part, Tensor) for part in raw)
+    if not isinstance(raw, tuple) and not listed:
         return raw, None
     if len(raw) != 2:
         raise ValueError(f"a batch is a pair (x, y) or x alone; got a tuple of {len(raw)}")
-    return raw
+    return raw[0], raw[1]
 
 
 def _targets(y: Tensor) -> Tensor:
@@ -130,38 +132,79 @@ def _targets(y: Tensor) -> Tensor:
     return y.float() if y.is_floating_point() else y.long()
 
 
-def _opener(source: Iterable[Any] | Callable[[int], Any]) -> Callable[[int], Iterator[Any]]:
+class _Source(Protocol):
+    """Where raw batches come from."""
+
+    def from_number(self, start: int) -> Iterator[Any]:
+        """The batches from number `start` on."""
+
+    def peek(self) -> Any:
+        """The first batch, which is not used up."""
+
+
+def _open(source: Iterable[Any] | Callable[[int], Any]) -> _Source:
     if callable(source):
-        return lambda start: map(source, count(start))
-    if iter(source) is source:
-        return _Once(source).from_number
-    return lambda start: islice(iter(source), start, None)
+        return _Numbered(source)
+    return _Once(source) if isinstance(source, Iterator) else _Repeatable(source)
+
+
+class _Numbered:
+    """A function that makes batch i."""
+
+    def __init__(self, make: Callable[[int], Any]) -> None:
+        self._make = make
+
+    def from_number(self, start: int) -> Iterator[Any]:
+        return map(self._make, count(start))
+
+    def peek(self) -> Any:
+        return self._make(0)
+
+
+class _Repeatable:
+    """An iterable that can be read again from its beginning."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self._items = items
+
+    def from_number(self, start: int) -> Iterator[Any]:
+        return islice(iter(self._items), start, None)
+
+    def peek(self) -> Any:
+        return _first(iter(self._items))
 
 
 class _Once(Iterator[Any]):
-    """An iterator that can be read only once: knows how far it is, and takes back one batch."""
+    """An iterator, which is read only once: knows how far it is, and keeps a batch that was only looked at."""
 
     def __init__(self, iterator: Iterator[Any]) -> None:
-        self._iterator, self._position, self._returned = iterator, 0, list[Any]()
+        self._iterator, self._n_read = iterator, 0
 
     def __next__(self) -> Any:
-        item = self._returned.pop() if self._returned else next(self._iterator)
-        self._position += 1
+        item = next(self._iterator)
+        self._n_read += 1
         return item
 
-    def put_back(self, item: Any) -> None:
-        self._returned.append(item)
-        self._position -= 1
+    def peek(self) -> Any:
+        first = _first(self._iterator)
+        self._iterator = chain([first], self._iterator)
+        return first
 
-    def from_number(self, start: int) -> _Once:
-        if start < self._position:
+    def from_number(self, start: int) -> Iterator[Any]:
+        if start < self._n_read:
             raise ValueError(
-                f"an iterator cannot go back: batch {start} was asked for, {self._position} have been read. "
+                f"an iterator cannot go back: batch {start} was asked for, {self._n_read} have been read. "
                 "Make the stream anew, or from a list or a function."
             )
-        while self._position < start and next(self, None) is not None:
+        for _ in islice(self, start - self._n_read):
             pass
         return self
+
+
+def _first(iterator: Iterator[Any]) -> Any:
+    for item in iterator:
+        return item
+    raise ValueError("the source has no batches; give one that has, or say input_shape and labelled")
 
 
 def drifting_clusters(

@@ -57,9 +57,14 @@ def permute_pixels(x: Tensor, seed: int) -> Tensor:
 
 
 def binarise(x: Tensor, generator: torch.Generator) -> Tensor:
-    """Draws each byte v as 1 with probability v / 255, else 0; returns float32 of the same shape."""
-    noise = torch.empty(x.shape, dtype=torch.uint8, device=x.device).random_(0, 255, generator=generator)
-    return (x > noise).float()  # noise is one of 0 .. 254, so v exceeds it in v cases of 255
+    """Draws each byte v as 1 with probability v / 255, else 0; returns float32 of the same shape.
+
+    A draw is one of 65,536 numbers, four to a 64-bit random word: 0 and 255 are exact, all others to within 2^-16.
+    """
+    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device)
+    draws = words.random_(-(2**63), None, generator=generator).view(torch.int16)[: x.numel()].view(x.shape)
+    # v = 0 maps to -32768, which no draw reaches after the clamp; v = 255 maps to 32767, which none exceeds.
+    return (draws.clamp_(min=-(2**15) + 1) <= x.to(torch.int16).mul_(257).sub_(2**15)).float()
 
 
 def _by_chunks(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
