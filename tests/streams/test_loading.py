@@ -89,3 +89,8 @@ def test_every_checksum_of_the_catalogue_is_a_sha256():
         sums += [value for layout in entry.layouts for value in layout.content.values()]
         assert all(len(value) == hashlib.sha256().digest_size * 2 and int(value, 16) >= 0 for value in sums)
         assert not entry.downloads or entry.mirrors
+
+
+def test_an_own_dataset_that_is_not_there_is_named_with_both_places(tmp_path: Path):
+    with pytest.raises(MissingDataError, match=rf"rows\.npz or {tmp_path}"):
+        load_dataset("rows.npz", tmp_path)

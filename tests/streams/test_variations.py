@@ -106,3 +106,22 @@ def test_every_variation_of_every_preset_is_a_valid_recipe_with_a_summary(name):
     scenario = load_scenario(name)
     assert scenario.name == name and scenario.summary
     assert Scenario.model_validate(scenario.model_dump()) == scenario
+
+
+def test_options_come_before_prefixes():
+    assert load_scenario("recurring-split-digits", epochs=3).stages[0].epochs == 1
+    order = list(range(9, -1, -1))
+    tasks = load_scenario("imbalanced-split-digits", class_order=order).build().tasks
+    assert [task.classes for task in tasks] == [(8, 9), (6, 7), (4, 5), (2, 3), (0, 1)]
+
+
+def test_prefixes_combine():
+    stream = load_scenario("iid-noisy-split-digits").build()
+    assert stream.n_stages == 1 and stream.scenario.label_noise == 0.2
+    assert stream.scenario.name == "iid-noisy-split-digits"
+
+
+def test_a_task_of_other_classes_does_not_keep_its_name():
+    order = [1, 0, *range(2, 100)]
+    subsets = [stage.subsets[0] for stage in load_scenario("split-cifar100", class_order=order).stages]
+    assert (subsets[0].task, subsets[1].task, subsets[4].task) == ("aquatic_mammals", None, None)

@@ -13,6 +13,7 @@ from cndpm.streams.inventory import Check, DatasetStatus, dataset_status, verify
 from cndpm.streams.loading import MissingDataError, dataset_names, load_dataset, resolve_data_dir
 from cndpm.streams.names import UnknownNameError, nearest_names
 from cndpm.streams.pickles import RefusedPickleError
+from cndpm.streams.progress import progress_bar
 from cndpm.streams.scenario import Blur, Scenario, Stage, Subset, Transform
 from cndpm.streams.scenario_files import ScenarioFileError, load_scenario, scenario_names
 from cndpm.streams.scenario_stream import ScenarioStream
@@ -49,6 +50,7 @@ __all__ = [
     "load_dataset",
     "load_scenario",
     "nearest_names",
+    "progress_bar",
     "resolve_data_dir",
     "scenario_names",
     "stream_from",

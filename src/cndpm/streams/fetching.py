@@ -15,9 +15,9 @@ import requests
 from cndpm.streams.catalogue import Download, Entry, catalogue_entry
 from cndpm.streams.loading import resolve_data_dir
 
-__all__ = ["FetchError", "Progress", "fetch_dataset"]
+__all__ = ["FetchError", "ProgressReport", "fetch_dataset"]
 
-Progress = Callable[[str, int, int | None], None]
+ProgressReport = Callable[[str, int, int | None], None]
 """Called with a file's name, the bytes that are there and the bytes in all (None: not known)."""
 
 _TIMEOUT = 30  # seconds without an answer
@@ -33,7 +33,7 @@ def fetch_dataset(
     data_dir: str | Path | None = None,
     *,
     mirrors: tuple[str, ...] | None = None,
-    progress: Progress | None = None,
+    progress: ProgressReport | None = None,
 ) -> Path:
     """Downloads what is missing of a dataset and puts it where :func:`~cndpm.streams.load_dataset` finds it.
 
@@ -41,7 +41,7 @@ def fetch_dataset(
         name: A name of :func:`~cndpm.streams.dataset_names`.
         data_dir: Where datasets lie; see :func:`~cndpm.streams.resolve_data_dir`.
         mirrors: Addresses (ending in a slash) to use instead of the catalogue's.
-        progress: Told how far each file is.
+        progress: Told how far each file is; :func:`~cndpm.streams.progress_bar` makes one that shows it.
 
     Returns:
         The data folder.
@@ -53,7 +53,7 @@ def fetch_dataset(
     return fetch_entry(entry, resolve_data_dir(data_dir), mirrors=mirrors or entry.mirrors, progress=progress)
 
 
-def fetch_entry(entry: Entry, data_dir: Path, *, mirrors: tuple[str, ...], progress: Progress | None) -> Path:
+def fetch_entry(entry: Entry, data_dir: Path, *, mirrors: tuple[str, ...], progress: ProgressReport | None) -> Path:
     """As :func:`fetch_dataset`, for an entry that need not be of the catalogue."""
     if entry.find(data_dir):
         return data_dir
@@ -68,7 +68,7 @@ def fetch_entry(entry: Entry, data_dir: Path, *, mirrors: tuple[str, ...], progr
     return data_dir
 
 
-def _fetch_file(download: Download, folder: Path, mirrors: tuple[str, ...], progress: Progress | None) -> Path:
+def _fetch_file(download: Download, folder: Path, mirrors: tuple[str, ...], progress: ProgressReport | None) -> Path:
     failures = []
     part = folder / f"{download.file}.part"
     # What an earlier attempt left may be no beginning of this file: then the first mirror is asked once more.
@@ -92,7 +92,7 @@ def _fetch_file(download: Download, folder: Path, mirrors: tuple[str, ...], prog
 class _ResumingDownloader:
     """A downloader for pooch that keeps what has arrived beside the target, and asks for the rest next time."""
 
-    def __init__(self, part: Path, size: int | None, progress: Progress | None) -> None:
+    def __init__(self, part: Path, size: int | None, progress: ProgressReport | None) -> None:
         self._part, self._size, self._progress = part, size, progress
 
     def __call__(self, url: str, output_file: str, _pooch: Any, check_only: bool = False) -> None:

@@ -70,6 +70,8 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
         return load_digits()
     if name not in catalogue() and (path := own_path(name, folder)):
         return load_own(path)
+    if name not in catalogue() and (name.endswith(".npz") or Path(name).name != name):
+        raise MissingDataError(f"there is no .npz file or folder of images at {Path(name)} or {folder / name}")
     entry = catalogue_entry(name)
     found = entry.find(folder)
     if found is None:

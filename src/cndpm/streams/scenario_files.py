@@ -44,7 +44,7 @@ def load_scenario(
     batch_size: int | None = None,
     class_order: Sequence[int] | None = None,
 ) -> Scenario:
-    """Finds a scenario and applies options to it.
+    """Finds a scenario and applies options to it; a prefix of its name varies what the options made.
 
     Args:
         source: A name of :func:`scenario_names`, or the path of a TOML or YAML file.
@@ -59,7 +59,7 @@ def load_scenario(
         10.0
     """
     is_file = Path(source).suffix.lower() in _SUFFIXES
-    scenario = _read_file(Path(source)) if is_file else _find_preset(str(source))
+    prefixes, scenario = ((), _read_file(Path(source))) if is_file else _find_preset(str(source))
     if class_order is not None:
         scenario = reorder_classes(scenario, class_order)
     if epochs is not None:
@@ -68,24 +68,28 @@ def load_scenario(
         scenario = repeat(scenario, repeats)
     options = {"fraction": fraction, "batch_size": batch_size}
     given = {name: value for name, value in options.items() if value is not None}
-    return Scenario.model_validate({**scenario.model_dump(), **given})
+    scenario = Scenario.model_validate({**scenario.model_dump(), **given})
+    for prefix in reversed(prefixes):
+        scenario = _vary(scenario, prefix)
+    return scenario
 
 
-def _find_preset(name: str) -> Scenario:
-    if name in PRESETS:
-        return PRESETS[name]()
-    prefix, _, rest = name.partition("-")
-    if prefix in VARIATIONS and _exists(rest):
-        vary, what = VARIATIONS[prefix]
-        base = _find_preset(rest)
-        return vary(base).model_copy(update={"name": name, "summary": f"{base.summary}; {what}"})
-    raise UnknownNameError("scenario", name, scenario_names(variations=True))
+def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
+    """The prefixes of a name and the preset behind them."""
+    prefixes: tuple[str, ...] = ()
+    rest = name
+    while rest not in PRESETS:
+        prefix, _, rest = rest.partition("-")
+        if prefix not in VARIATIONS:
+            raise UnknownNameError("scenario", name, scenario_names(variations=True))
+        prefixes += (prefix,)
+    return prefixes, PRESETS[rest]()
 
 
-def _exists(name: str) -> bool:
-    """Whether `name` is a preset, behind any number of prefixes."""
-    prefix, _, rest = name.partition("-")
-    return name in PRESETS or (prefix in VARIATIONS and _exists(rest))
+def _vary(scenario: Scenario, prefix: str) -> Scenario:
+    vary, what = VARIATIONS[prefix]
+    named = {"name": f"{prefix}-{scenario.name}", "summary": f"{scenario.summary}; {what}"}
+    return vary(scenario).model_copy(update=named)
 
 
 def _read_file(path: Path) -> Scenario:

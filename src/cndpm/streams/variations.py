@@ -117,6 +117,8 @@ def set_epochs(scenario: Scenario, epochs: float) -> Scenario:
 def reorder_classes(scenario: Scenario, order: Sequence[int]) -> Scenario:
     """Puts class ``order[i]`` where the scenario has its i-th lowest class; labels keep their meaning.
 
+    A task that gets other classes loses the name it was given, which was that of its old ones.
+
     Example:
         >>> reorder_classes(load_scenario("split-mnist"), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]).stages[0].subsets[0].classes
         (9, 8)
@@ -133,7 +135,9 @@ def reorder_classes(scenario: Scenario, order: Sequence[int]) -> Scenario:
 
 
 def _replace_classes(subset: Subset, replaced: dict[int, int]) -> Subset:
-    return subset.model_copy(update={"classes": tuple(replaced[label] for label in subset.classes or ())})
+    classes = tuple(replaced[label] for label in subset.classes or ())
+    same = set(classes) == set(subset.classes or ())
+    return subset.model_copy(update={"classes": classes, "task": subset.task if same else None})
 
 
 def _named_classes(scenario: Scenario, purpose: str) -> list[int]:
