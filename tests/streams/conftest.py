@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from published_files import N_TEST, N_TRAIN, write_cifar10, write_cifar100, write_idx_dataset
 from scipy.io import savemat
+
+settings.register_profile("no-deadline", deadline=None)  # examples touch files, whose speed is the machine's affair
+settings.load_profile("no-deadline")
 
 
 @pytest.fixture(scope="session")

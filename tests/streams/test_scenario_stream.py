@@ -212,3 +212,11 @@ def test_a_batch_outside_the_stream_has_no_stage(stream):
 def test_a_negative_seed_is_refused():
     with pytest.raises(ValueError, match="got -1"):
         load_scenario("split-digits").build(seed=-1)
+
+
+def test_subsets_that_share_a_task_are_tested_once():
+    parts = [{"dataset": "digits", "classes": classes, "task": "one"} for classes in ([0, 1], [1, 2])]
+    stream = Scenario(name="a", stages=[{"subsets": [part], "epochs": 1} for part in parts]).build()
+    (task,) = stream.tasks
+    assert task.classes == (0, 1, 2) and stream.stage_tasks == ((0,), (0,))
+    assert len({tuple(row) for row in task.x.flatten(1).tolist()}) == len(task.y)

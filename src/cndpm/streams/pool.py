@@ -75,16 +75,17 @@ class Pool:
         return found
 
     def test_set(self, subsets: Iterable[Subset]) -> tuple[Tensor, Tensor, tuple[int, ...]]:
-        """Test samples of some subsets (bytes or features), their labels, and the classes among them."""
+        """Test samples of some subsets (bytes or features), their labels, and their classes; none comes twice."""
+        wanted: dict[_Source, set[int]] = {}
+        for subset in subsets:
+            wanted.setdefault(_source(subset), set()).update(self._classes(subset))
         xs, ys, classes = [], [], set[int]()
-        for subset in dict.fromkeys(s.model_copy(update={"fraction": 1.0, "weight": None}) for s in subsets):
-            test = self._datasets[subset.dataset].test
-            wanted = self._classes(subset)
-            chosen = torch.isin(test.y, torch.tensor(wanted))
-            offset = self._offsets[subset.dataset]
-            xs.append(_see(test.x[chosen], _source(subset), self._scenario.transform))
+        for source, labels in wanted.items():
+            test, offset = self._datasets[source.dataset].test, self._offsets[source.dataset]
+            chosen = torch.isin(test.y, torch.tensor(sorted(labels)))
+            xs.append(_see(test.x[chosen], source, self._scenario.transform))
             ys.append(test.y[chosen] + offset)
-            classes.update(label + offset for label in wanted)
+            classes.update(label + offset for label in labels)
         return torch.cat(xs), torch.cat(ys), tuple(sorted(classes))
 
     def _classes(self, subset: Subset) -> tuple[int, ...]:
