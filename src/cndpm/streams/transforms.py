@@ -64,7 +64,9 @@ def binarise(x: Tensor, generator: torch.Generator) -> Tensor:
     words = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device)
     draws = words.random_(-(2**63), None, generator=generator).view(torch.int16)[: x.numel()].view(x.shape)
     # v = 0 maps to -32768, which no draw reaches after the clamp; v = 255 maps to 32767, which none exceeds.
-    return (draws.clamp_(min=-(2**15) + 1) <= x.to(torch.int16).mul_(257).sub_(2**15)).float()
+    thresholds = x.to(torch.int16).mul_(257).sub_(2**15)
+    ones = torch.empty(x.shape, device=x.device)  # compared straight into floats: a detour over bools costs more
+    return torch.le(draws.clamp_(min=-(2**15) + 1), thresholds, out=ones)
 
 
 def _by_chunks(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
