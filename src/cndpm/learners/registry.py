@@ -1,0 +1,38 @@
+"""Every learner by its name on the command line."""
+
+from __future__ import annotations
+
+import difflib
+
+from cndpm.learners.ewc import EWC, OnlineEWC
+from cndpm.learners.finetune import FineTune
+from cndpm.learners.iid import IIDOffline, IIDOnline
+from cndpm.learners.learner import Learner
+from cndpm.learners.reservoir import Reservoir
+from cndpm.learners.si import SI
+
+__all__ = ["LEARNERS", "learner_class"]
+
+LEARNERS: dict[str, type[Learner]] = {
+    "finetune": FineTune,
+    "reservoir": Reservoir,
+    "iid-online": IIDOnline,
+    "iid-offline": IIDOffline,
+    "ewc": EWC,
+    "online-ewc": OnlineEWC,
+    "si": SI,
+}
+"""Names and classes, in the order of the documentation."""
+
+
+def learner_class(name: str) -> type[Learner]:
+    """The learner of this name.
+
+    Raises:
+        ValueError: There is none; the message gives the nearest names.
+    """
+    if name in LEARNERS:
+        return LEARNERS[name]
+    nearest = difflib.get_close_matches(name, LEARNERS, n=1, cutoff=0.4)
+    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    raise ValueError(f"no learner is called {name!r}; {hint}Known learners: {', '.join(LEARNERS)}.")
