@@ -48,9 +48,7 @@ class ComposedLearner(Learner):
     def received(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """A batch, checked and on this learner's device."""
         if tuple(x.shape[1:]) != self.input_shape:
-            raise ValueError(
-                f"x must have shape (batch, {', '.join(map(str, self.input_shape))}); got {tuple(x.shape)}"
-            )
+            raise ValueError(f"each sample of x must have shape {self.input_shape}; got x of shape {tuple(x.shape)}")
         if (y is None) != (self.n_classes is None):
             made_for = "no labels" if self.n_classes is None else f"labels of {self.n_classes} classes"
             raise ValueError(f"{type(self).__name__} was made for {made_for}; got {'none' if y is None else 'labels'}")

@@ -1,7 +1,7 @@
 """What the same network reaches without the difficulty: data in random order, once (online) or many times (offline).
 
-Neither is a continual learner. `iid-online` is fine-tuning given a shuffled stream: the stream makes the difference, and the
-run must supply it. `iid-offline` collects whatever stream it gets and trains on all of it at the end.
+Neither is a continual learner. `iid-online` is fine-tuning given a shuffled stream: the stream makes the difference,
+and a run must supply it. `iid-offline` collects whatever stream it gets and trains on all of it at the end.
 """
 
 from __future__ import annotations

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import difflib
 
+from cndpm.learners.a_gem import AGEM
+from cndpm.learners.der import DER, DERPlusPlus
+from cndpm.learners.er_ace import ERACE
 from cndpm.learners.ewc import EWC, OnlineEWC
 from cndpm.learners.finetune import FineTune
+from cndpm.learners.gem import GEM
 from cndpm.learners.iid import IIDOffline, IIDOnline
 from cndpm.learners.learner import Learner
+from cndpm.learners.lwf import LwF
+from cndpm.learners.mas import MAS
+from cndpm.learners.mir import MIR
 from cndpm.learners.reservoir import Reservoir
 from cndpm.learners.si import SI
 
@@ -21,6 +28,14 @@ LEARNERS: dict[str, type[Learner]] = {
     "ewc": EWC,
     "online-ewc": OnlineEWC,
     "si": SI,
+    "mas": MAS,
+    "lwf": LwF,
+    "gem": GEM,
+    "a-gem": AGEM,
+    "mir": MIR,
+    "der": DER,
+    "der++": DERPlusPlus,
+    "er-ace": ERACE,
 }
 """Names and classes, in the order of the documentation."""
 
@@ -29,7 +44,7 @@ def learner_class(name: str) -> type[Learner]:
     """The learner of this name.
 
     Raises:
-        ValueError: There is none; the message gives the nearest names.
+        ValueError: There is none; the message gives the nearest name.
     """
     if name in LEARNERS:
         return LEARNERS[name]

@@ -7,12 +7,27 @@ Algorithm R): the t-th sample takes a place drawn uniformly from 1..t, where tha
 from __future__ import annotations
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
+from cndpm.learners.augmentation import AugmentationName
 from cndpm.learners.learner import Footprint
+from cndpm.learners.training import NetworkSettings
 from cndpm.state import State
 
-__all__ = ["ReplayMemory"]
+__all__ = ["ReplayMemory", "ReplaySettings"]
+
+
+class ReplaySettings(NetworkSettings):
+    """What every learner with a replay memory can be told."""
+
+    memory_size: int = Field(500, ge=1, description="samples kept for replay")
+    replay_batch: int | None = Field(None, ge=1, description="samples replayed per step; null: as many as the batch")
+    augmentation: AugmentationName = Field("none", description="random changes of the images, drawn anew at every use")
+
+    def n_replayed(self, batch_size: int) -> int:
+        """Samples to replay beside a batch of this size."""
+        return batch_size if self.replay_batch is None else self.replay_batch
 
 
 class ReplayMemory:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import ClassVar, Unpack
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
+from cndpm.learners.augmentation import Augmentation
 from cndpm.learners.composed import StreamFacts
 from cndpm.learners.objective import ObjectiveLearner
-from cndpm.learners.replay import ReplayMemory
-from cndpm.learners.training import NetworkSettings
+from cndpm.learners.replay import ReplayMemory, ReplaySettings
 
 __all__ = ["Reservoir"]
 
@@ -28,10 +27,8 @@ class Reservoir(ObjectiveLearner):
     the network is the VAE and the memory holds x alone.
     """
 
-    class Settings(NetworkSettings):
-        """The memory's size."""
-
-        memory_size: int = Field(500, ge=1, description="samples kept for replay")
+    class Settings(ReplaySettings):
+        """The memory and what is replayed of it."""
 
     summary: ClassVar[str] = "experience replay from a uniform sample of the stream (ER)"
     settings: Settings
@@ -39,6 +36,7 @@ class Reservoir(ObjectiveLearner):
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
         super().__init__(settings, **facts)
         self.memory = ReplayMemory(settings.memory_size, self.random.generator, device=self.device)
+        self.augmentation = Augmentation(settings.augmentation, self.input_shape, self.random.generator)
         self.parts["memory"] = self.memory
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
@@ -47,7 +45,7 @@ class Reservoir(ObjectiveLearner):
         rows = {"x": x} if y is None else {"x": x, "y": y}
         batch = rows
         if len(self.memory):
-            replayed = self.memory.sample(len(x))
+            replayed = self.memory.sample(self.settings.n_replayed(len(x)))
             batch = {name: torch.cat([rows[name], replayed[name]]) for name in rows}
-        self.train_on(batch["x"], batch.get("y"))
+        self.train_on(self.augmentation(batch["x"]), batch.get("y"))
         self.memory.add(**rows)

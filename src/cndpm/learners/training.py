@@ -28,7 +28,7 @@ class NetworkSettings(LearnerSettings):
     latent: int = Field(32, ge=1, description="latent dimension of the VAE, on unlabelled streams")
     test_latent_samples: int = Field(16, ge=1, description="latent samples over which log_prob averages the ELBO")
     optimizer: Literal["sgd", "adam"] = Field("adam", description="optimiser")
-    learning_rate: float = Field(1e-4, gt=0, le=10, description="step size")
+    learning_rate: float = Field(3e-4, gt=0, le=10, description="step size")
     momentum: float = Field(0.0, ge=0, lt=1, description="momentum of sgd; adam ignores it")
     weight_decay: float = Field(1e-5, ge=0, description="squared-norm penalty on the weights")
     clip_value: float | None = Field(0.5, gt=0, description="largest absolute value of a gradient; null: no limit")
