@@ -30,9 +30,7 @@ class SpringSettings(NetworkSettings):
     """Settings of both kinds of elastic weight consolidation."""
 
     strength: float = Field(100.0, ge=0, description="weight of the penalty, lambda")
-    fisher_samples: int = Field(
-        1000, ge=1, description="samples of a task, kept until its end, that measure importance"
-    )
+    fisher_samples: int = Field(200, ge=1, description="samples of a task, kept until its end, that measure importance")
     learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
 
 

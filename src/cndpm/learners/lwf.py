@@ -11,8 +11,8 @@ from torch import Tensor
 
 from cndpm.learners.composed import ClassifierLearner, StreamFacts
 from cndpm.learners.learner import TaskBasedLearner
-from cndpm.learners.parts import FrozenCopy, TensorSlots
-from cndpm.learners.seen import SeenClasses, distillation
+from cndpm.learners.parts import FrozenCopy
+from cndpm.learners.seen import SeenClasses, TaskCount, distillation
 from cndpm.learners.training import NetworkSettings
 
 __all__ = ["LwF"]
@@ -45,24 +45,23 @@ class LwF(ClassifierLearner, TaskBasedLearner):
         self.seen = SeenClasses(self.required_classes(), self.device)
         self.known = SeenClasses(self.required_classes(), self.device)
         self.teacher = FrozenCopy(self.network)
-        self.counter = TensorSlots(torch.device("cpu"))
-        self.counter.values["n_tasks"] = torch.tensor(0)
-        self.parts |= {"seen": self.seen, "known": self.known, "teacher": self.teacher, "counter": self.counter}
+        self.tasks = TaskCount()
+        self.parts |= {"seen": self.seen, "known": self.known, "teacher": self.teacher, "tasks": self.tasks}
 
     def begin_task(self, task: int) -> None:
         """Counts the task."""
-        self.counter.values["n_tasks"] = torch.tensor(task + 1)
+        self.tasks.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step on the labels and the teacher's answers."""
         x, y = self.labelled(x, y)
         self.seen.add(y)
-        logits = self.network.train()(x)
-        loss = F.cross_entropy(self.seen.only(logits), y)
+        logits = self.seen.only(self.network.train()(x))
+        loss = F.cross_entropy(logits, y)
         if self.teacher.network is not None:
             with torch.no_grad():
                 answers = self.known.only(self.teacher.network(x))
-            share = 1 / max(2, int(self.counter.values["n_tasks"]))
+            share = self.tasks.share_of_present
             loss = share * loss + (1 - share) * distillation(logits, answers, temperature=self.settings.temperature)
         self.trainer.step(loss)
 

@@ -6,17 +6,24 @@ import difflib
 
 from cndpm.learners.a_gem import AGEM
 from cndpm.learners.der import DER, DERPlusPlus
+from cndpm.learners.dgr import DGR
 from cndpm.learners.er_ace import ERACE
 from cndpm.learners.ewc import EWC, OnlineEWC
 from cndpm.learners.finetune import FineTune
+from cndpm.learners.gdumb import GDumb
 from cndpm.learners.gem import GEM
+from cndpm.learners.gss import GSS
 from cndpm.learners.iid import IIDOffline, IIDOnline
 from cndpm.learners.learner import Learner
 from cndpm.learners.lwf import LwF
 from cndpm.learners.mas import MAS
 from cndpm.learners.mir import MIR
+from cndpm.learners.pec import PEC
 from cndpm.learners.reservoir import Reservoir
+from cndpm.learners.rtf import RtF
+from cndpm.learners.scr import SCR
 from cndpm.learners.si import SI
+from cndpm.learners.slda import SLDA
 
 __all__ = ["LEARNERS", "learner_class"]
 
@@ -25,6 +32,7 @@ LEARNERS: dict[str, type[Learner]] = {
     "reservoir": Reservoir,
     "iid-online": IIDOnline,
     "iid-offline": IIDOffline,
+    "gss": GSS,
     "ewc": EWC,
     "online-ewc": OnlineEWC,
     "si": SI,
@@ -32,10 +40,16 @@ LEARNERS: dict[str, type[Learner]] = {
     "lwf": LwF,
     "gem": GEM,
     "a-gem": AGEM,
+    "dgr": DGR,
+    "rtf": RtF,
     "mir": MIR,
     "der": DER,
     "der++": DERPlusPlus,
     "er-ace": ERACE,
+    "scr": SCR,
+    "gdumb": GDumb,
+    "slda": SLDA,
+    "pec": PEC,
 }
 """Names and classes, in the order of the documentation."""
 

@@ -1,4 +1,4 @@
-"""Which classes have been seen so far, for learners whose output grows with them."""
+"""What a learner has met so far: which classes, how many tasks; and how it is held to what it answered then."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from cndpm.learners.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["SeenClasses", "distillation"]
+__all__ = ["SeenClasses", "TaskCount", "distillation"]
 
 
 class SeenClasses:
@@ -45,18 +45,46 @@ class SeenClasses:
         self.mask = state["mask"].to(self.mask.device, copy=True)
 
 
+class TaskCount:
+    """How many tasks have begun, and what weight the present one has among them."""
+
+    def __init__(self) -> None:
+        self.n_tasks = 0
+
+    def begin(self, task: int) -> None:
+        """Task number `task` (0, 1, ...) begins."""
+        self.n_tasks = task + 1
+
+    @property
+    def share_of_present(self) -> float:
+        """1 / t in task t; a half where there is a past that nobody counted."""
+        return 1 / max(2, self.n_tasks)
+
+    def footprint(self) -> Footprint:
+        """Nothing that counts."""
+        return Footprint(0, 0)
+
+    def state_dict(self) -> State:
+        """The count."""
+        return {"n_tasks": self.n_tasks}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores the count."""
+        self.n_tasks = state["n_tasks"]
+
+
 def distillation(logits: Tensor, teacher: Tensor, *, temperature: float) -> Tensor:
-    r"""How far the student is from the teacher over the classes that the teacher knows, a scalar (Hinton et al. 2015).
+    r"""How far the student's answers are from the teacher's, a scalar (Hinton et al. 2015).
 
     .. math:: -T^2 \frac{1}{B} \sum_b \sum_c \sigma_c(t_b / T) \log \sigma_c(s_b / T)
 
     Args:
-        logits: The student's, (batch, C).
-        teacher: The teacher's, (batch, C), minus infinity for classes it does not know, which the student's softmax
-            leaves out as well.
+        logits: The student's, (batch, C), minus infinity for classes not seen yet.
+        teacher: The teacher's, (batch, C), minus infinity for classes it does not know: there its probability is zero,
+            and the student learns to give these classes none.
         temperature: T.
     """
-    unknown = torch.isneginf(teacher)
-    log_student = F.log_softmax(logits.masked_fill(unknown, float("-inf")) / temperature, dim=1)
+    log_student = F.log_softmax(logits / temperature, dim=1)
     target = F.softmax(teacher / temperature, dim=1)
-    return -(target * log_student.masked_fill(unknown, 0)).sum(1).mean() * temperature**2
+    # Zero times minus infinity is no number: a class without target probability adds nothing.
+    return -(target * log_student.masked_fill(torch.isneginf(teacher), 0)).sum(1).mean() * temperature**2
