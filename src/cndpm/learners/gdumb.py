@@ -75,7 +75,7 @@ class GDumb(ComposedLearner):
         self.parts["memory"] = self.memory
         self._labels: list[int] = []
         self._answering: nn.Module | None = None
-        self._n_parameters = sum(p.numel() for p in self._fresh_network(RandomSource(self.seed)).parameters())
+        self._n_parameters = sum(p.numel() for p in self._fresh_network(self.random.restarted()).parameters())
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """Offers the batch to the memory, sample by sample in order."""
@@ -120,7 +120,7 @@ class GDumb(ComposedLearner):
 
     def _trained_network(self) -> nn.Module:
         """A network drawn from the seed and trained on the memory as it is."""
-        chosen, random = self.settings, RandomSource(self.seed)
+        chosen, random = self.settings, self.random.restarted()
         network = self._fresh_network(random).train()
         trainer = Trainer(network, chosen)
         augmentation = Augmentation(chosen.augmentation, self.input_shape, random.generator)

@@ -62,16 +62,15 @@ class Generation:
 
     Args:
         network: The VAE.
-        random: Source of the training noise.
-        seed: Determines the noise at test, one set of latent samples shared by all inputs, so that an input's answer
-            depends neither on the batch it comes in nor on how often one asks.
+        random: Source of the training noise. Its seed also determines the noise at test, one set of latent samples
+            shared by all inputs, so that an input's answer depends neither on its batch nor on how often one asks.
         n_samples: Latent samples at test.
     """
 
-    def __init__(self, network: VAE, *, random: RandomSource, seed: int, n_samples: int) -> None:
+    def __init__(self, network: VAE, *, random: RandomSource, n_samples: int) -> None:
         self.network = network
         self.random = random
-        self.test_noise = RandomSource(seed).normal(n_samples, 1, network.latent)
+        self.n_samples = n_samples
 
     def losses(self, x: Tensor, y: Tensor | None) -> Tensor:  # noqa: ARG002 - the face is shared with classifiers
         """-ELBO, (batch,)."""
@@ -83,7 +82,8 @@ class Generation:
 
     def log_prob(self, x: Tensor) -> Tensor:
         """The ELBO averaged over the latent samples, (batch,)."""
-        return self.network.elbo(x, self.test_noise.to(x.device))
+        noise = self.random.restarted().normal(self.n_samples, 1, self.network.latent)
+        return self.network.elbo(x, noise.to(x.device))
 
 
 class ObjectiveLearner(ComposedLearner):
@@ -104,7 +104,7 @@ class ObjectiveLearner(ComposedLearner):
                 build_classifier(chosen.network, self.input_shape, self.n_classes, generator, hidden=chosen.hidden)
             )
         vae = build_vae(self.input_shape, generator, hidden=chosen.hidden, latent=chosen.latent)
-        return Generation(vae, random=self.random, seed=self.seed, n_samples=chosen.test_latent_samples)
+        return Generation(vae, random=self.random, n_samples=chosen.test_latent_samples)
 
     def train_on(self, x: Tensor, y: Tensor | None) -> None:
         """One optimiser step on the mean loss of a batch that is on the device."""

@@ -60,7 +60,12 @@ class RandomSource:
     """A learner's own random numbers. They are drawn on the CPU, so that every device sees the same ones."""
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.generator = torch.Generator().manual_seed(seed)
+
+    def restarted(self) -> RandomSource:
+        """A second source from this one's seed; drawing from it leaves this one where it stands."""
+        return RandomSource(self.seed)
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers of this shape, on the CPU."""
@@ -71,11 +76,12 @@ class RandomSource:
         return Footprint(0, 0)
 
     def state_dict(self) -> State:
-        """Where the sequence stands."""
-        return {"position": self.generator.get_state()}
+        """Where the sequence began and where it stands."""
+        return {"seed": self.seed, "position": self.generator.get_state()}
 
     def load_state_dict(self, state: State) -> None:
         """Continues the sequence where it stood."""
+        self.seed = state["seed"]
         self.generator.set_state(state["position"].cpu().clone())
 
 

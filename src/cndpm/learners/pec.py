@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from cndpm.learners.composed import ComposedLearner, StreamFacts
 from cndpm.learners.learner import Footprint
 from cndpm.learners.networks import initialise
-from cndpm.learners.parts import total_footprint
+from cndpm.learners.parts import load_module, module_state, total_footprint
 from cndpm.learners.training import NetworkSettings, Trainer
 from cndpm.state import State
 
@@ -50,15 +50,15 @@ class PEC(ComposedLearner):
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
         super().__init__(settings, **facts)
-        self.teacher = self._network(settings.teacher_hidden).requires_grad_(False)
+        self.teacher = Teacher(self._network(settings.teacher_hidden))
         self.students = [Student(self._network(settings.hidden), settings) for _ in range(self.required_classes())]
         self.parts |= {f"student_{label}": student for label, student in enumerate(self.students)}
-        self.parts["teacher"] = FrozenTeacher(self.teacher)
+        self.parts["teacher"] = self.teacher
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step of every student whose class is in the batch."""
         x, y = self.labelled(x, y)
-        target = self.teacher(x)
+        target = self.teacher.answers(x)
         for label in torch.unique(y).tolist():
             mine = y == label
             self.students[label].learn(x[mine], target[mine])
@@ -67,7 +67,7 @@ class PEC(ComposedLearner):
     def predict_log_proba(self, x: Tensor) -> Tensor:
         """By each student's error, (batch, n_classes); minus infinity for classes never seen."""
         x = x.to(self.device)
-        target = self.teacher(x)
+        target = self.teacher.answers(x)
         errors = torch.stack([student.errors(x, target) for student in self.students], dim=1)
         unseen = torch.tensor([student.n_steps == 0 for student in self.students], device=self.device)
         if bool(unseen.all()):
@@ -124,19 +124,25 @@ class Student:
         self.n_steps = state["n_steps"]
 
 
-class FrozenTeacher:
-    """The teacher as a part: kept, but neither trained nor saved, since the seed determines it."""
+class Teacher:
+    """The random network that students imitate: kept, never trained."""
 
     def __init__(self, network: nn.Module) -> None:
-        self.network = network
+        self.network = network.requires_grad_(False)
+
+    def answers(self, x: Tensor) -> Tensor:
+        """What is to be imitated, (batch, n_outputs)."""
+        target: Tensor = self.network(x)
+        return target
 
     def footprint(self) -> Footprint:
         """Weights that are kept and never trained."""
         return Footprint(0, sum(p.numel() for p in self.network.parameters()))
 
     def state_dict(self) -> State:
-        """Nothing: the seed determines it."""
-        return {}
+        """Its weights."""
+        return module_state(self.network)
 
     def load_state_dict(self, state: State) -> None:
-        """Nothing to restore."""
+        """Restores its weights."""
+        load_module(self.network, state)

@@ -28,15 +28,14 @@ class FeatureMap:
     Args:
         n_inputs: Numbers in one sample.
         n_features: D; None leaves the pixels as they are.
-        seed: Determines W and b, which are drawn anew from it and never saved.
+        random: Source of W and b.
         device: Where features are computed.
     """
 
-    def __init__(self, n_inputs: int, n_features: int | None, *, seed: int, device: torch.device) -> None:
+    def __init__(self, n_inputs: int, n_features: int | None, *, random: RandomSource, device: torch.device) -> None:
         self.n_features = n_inputs if n_features is None else n_features
         self._slots = TensorSlots(device)
         if n_features is not None:
-            random = RandomSource(seed)
             self._slots.values["directions"] = random.normal(n_inputs, n_features).to(device)
             phase = torch.rand(n_features, generator=random.generator) * 2 * math.pi
             self._slots.values["phase"] = phase.to(device)
@@ -54,11 +53,12 @@ class FeatureMap:
         return self._slots.footprint()
 
     def state_dict(self) -> State:
-        """Nothing: the seed determines it."""
-        return {}
+        """Directions and phases."""
+        return self._slots.state_dict()
 
     def load_state_dict(self, state: State) -> None:
-        """Nothing to restore."""
+        """Restores directions and phases."""
+        self._slots.load_state_dict(state)
 
 
 def discriminants(counts: Tensor, sums: Tensor, products: Tensor, *, shrinkage: float) -> tuple[Tensor, Tensor]:
@@ -91,8 +91,8 @@ class SLDA(ComposedLearner):
     analysis of the whole stream would need, whatever its order. The equation is at :func:`discriminants`.
 
     Departures: features are fixed maps of the pixels, not of a pretrained network; the shrinkage is relative to the
-    mean variance; outer products are added in groups of `chunk` samples, for speed. Without a `gamma` the kernel's width is
-    set by the first batch: gamma = 2 / its mean squared distance.
+    mean variance; outer products are added in groups of `chunk` samples, for speed. Without a `gamma` the kernel's
+    width is set by the first batch: gamma = 2 / its mean squared distance.
     """
 
     class Settings(LearnerSettings):
@@ -111,7 +111,7 @@ class SLDA(ComposedLearner):
         super().__init__(settings, **facts)
         n_features = settings.n_features if settings.features == "fourier" else None
         n_inputs, n_classes = math.prod(self.input_shape), self.required_classes()
-        self.map = FeatureMap(n_inputs, n_features, seed=self.seed, device=self.device)
+        self.map = FeatureMap(n_inputs, n_features, random=self.random, device=self.device)
         self.statistics = TensorSlots(self.device)
         self.statistics.values = {
             "gamma": torch.tensor(settings.gamma or 0.0, device=self.device),
