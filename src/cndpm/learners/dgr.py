@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar, Unpack
 
 import torch
@@ -29,8 +28,7 @@ class DGR(ClassifierLearner, TaskBasedLearner):
     .. math:: \mathcal{L} = \frac{1}{t} \ell(x, y) + \left(1 - \frac{1}{t}\right) \ell(x', \arg\max f_{t-1}(x'))
 
     Departures: the generator is a VAE instead of the authors' GAN, as in van de Ven and Tolias (2018); the softmax runs
-    over the classes seen so far. The VAE's loss is divided by the number of inputs to bring its gradients within the
-    clipping bound.
+    over the classes seen so far.
     """
 
     class Settings(NetworkSettings):
@@ -66,7 +64,7 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         losses = F.cross_entropy(self.seen.only(self.network.train()(inputs)), labels, reduction="none")
         self.trainer.step(weights @ losses)
         noise = self.random.normal(1, len(inputs), self.vae.latent).to(self.device)
-        self.vae_trainer.step(-(weights @ self.vae.elbo(inputs, noise)) / math.prod(self.input_shape))
+        self.vae_trainer.step(-(weights @ self.vae.elbo(inputs, noise)))
 
     def end_task(self) -> None:
         """The networks of this moment dream and label for the next task."""

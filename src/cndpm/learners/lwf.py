@@ -35,7 +35,7 @@ class LwF(ClassifierLearner, TaskBasedLearner):
         """The teacher's temperature."""
 
         temperature: float = Field(2.0, gt=0, description="T, which softens the teacher's answers")
-        learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
+        learning_rate: float = Field(1e-4, gt=0, le=10, description="step size")
 
     summary: ClassVar[str] = "learning without forgetting: distils the previous network on new data"
     settings: Settings
