@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import json
 import pickle
 import sys
@@ -114,7 +115,7 @@ def scenario(name: str, data: Path, seed: int, subset: int | None, order: list[i
 def _fuzzy(indices: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
     """6,000 of the first task; five mixed stages of 2,400 between neighbours; 6,000 of the last; with replacement."""
     stream = [rng.choice(indices[0], 6000)]
-    for old, new in zip(indices[:-1], indices[1:], strict=True):
+    for old, new in itertools.pairwise(indices):
         for share in (0.1, 0.3, 0.5, 0.7, 0.9):
             is_new = rng.random(2400) < share
             stream.append(np.where(is_new, rng.choice(new, 2400), rng.choice(old, 2400)))
@@ -136,6 +137,7 @@ class Mixture:
         self.n_seen = 0
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
+        """Routes a batch: what is new goes to the memory, the rest to the experts."""
         self.n_seen += len(x)
         if not self.bank.n_experts:
             self._remember(x, y)

@@ -18,6 +18,7 @@ no expert has seen. Densities enter only through margins, so a variational bound
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import torch
 from torch import Tensor
@@ -166,8 +167,8 @@ class AutoConcentration:
         known = known[~known.isnan()]
         if len(known) < _MIN_RECORD:
             return self.record.new_tensor(torch.inf)
-        z = torch.special.ndtri(self.record.new_tensor(1 - self.novelty_rate))
-        return known.mean() + z * known.std() / math.sqrt(self.window)
+        level: Tensor = known.mean() + known.std() * NormalDist().inv_cdf(1 - self.novelty_rate) / math.sqrt(self.window)
+        return level
 
     def _observe(self, margin: Tensor, expert: Tensor, is_new: Tensor) -> None:
         for k in torch.unique(expert[~is_new]).tolist():

@@ -161,19 +161,33 @@ def _random_patches(x: Tensor, size: int, n: int, generator: torch.Generator) ->
 
 def _local_deviation(x: Tensor, size: int) -> Tensor:
     """sqrt(variance + floor) of every patch, all channels together, (B, 1, H', W')."""
-    mean = functional.avg_pool2d(x, size, stride=1).mean(dim=1, keepdim=True)
-    square = functional.avg_pool2d(x.square(), size, stride=1).mean(dim=1, keepdim=True)
+    moments = torch.stack([x.mean(dim=1), x.square().mean(dim=1)], dim=1).flatten(0, 1)[:, None]
+    box = torch.full((1, 1, 1, size), 1 / size, device=x.device)
+    sums = functional.conv2d(functional.conv2d(moments, box), box.mT).unflatten(0, (len(x), 2))
+    mean, square = sums.unbind(dim=1)
     return (square - mean.square()).clamp_min_(0).add_(_CONTRAST_FLOOR).sqrt_()
 
 
 def _pool(responses: Tensor, threshold: float) -> Tensor:
     """Mean and deviation of both rectified sides on a 2 x 2 grid: (B, P, H, W) to (B, 16 P)."""
+    cells = _grid_cells(*responses.shape[-2:], responses.device)
     pooled = []
     for side in ((responses - threshold).clamp_min_(0), (-responses - threshold).clamp_min_(0)):
-        mean = functional.adaptive_avg_pool2d(side, _GRID)
-        square = functional.adaptive_avg_pool2d(side.square_(), _GRID)
+        mean = side.flatten(2) @ cells
+        square = side.square_().flatten(2) @ cells
         pooled += [mean, (square - mean.square()).clamp_min_(0).sqrt_()]
     return torch.cat(pooled, dim=1).flatten(1)
+
+
+def _grid_cells(height: int, width: int, device: torch.device) -> Tensor:
+    """Averaging over a 2 x 2 grid as a matrix, (H * W, 4); the middle row of an odd number belongs to both sides."""
+
+    def halves(n: int) -> Tensor:
+        position = torch.arange(n, device=device)
+        sides = torch.stack([position < -(-n // _GRID), position >= n // _GRID]).float()
+        return sides / sides.sum(dim=1, keepdim=True)
+
+    return torch.einsum("ih,jw->hwij", halves(height), halves(width)).reshape(height * width, _GRID**2)
 
 
 def _gpu_chunk(x: Tensor, n_patches: int) -> int:

@@ -22,6 +22,8 @@ from cndpm.state import State
 
 __all__ = ["GaussianBank"]
 
+_LOG_FLOOR = -50.0
+
 
 class GaussianBank(Bank):
     """Gaussian experts for labelled streams (class indices) and unlabelled ones.
@@ -31,8 +33,8 @@ class GaussianBank(Bank):
         n_classes: Number of labels, if known; more may come. The width of :meth:`predictive`.
         covariance: "shared" by all components, or each its "own" (normal-inverse-Wishart; for few features).
         shrinkage: Of the shared covariance; None chooses it by held-out likelihood.
-        log_unseen_label: log-probability of a label under an expert that has never seen it. The evidence for a new
-            expert in labelled streams; far below what densities differ by.
+        log_unseen_label: log p(y | x, k) of a label that expert k has never seen, as routing sees it. The evidence
+            for a new expert in labelled streams, below anything that densities differ by.
         seed: Of the feature map's random choices.
         device: Where statistics live and computation runs.
 
@@ -52,7 +54,7 @@ class GaussianBank(Bank):
         n_classes: int | None = None,
         covariance: Literal["shared", "own"] = "shared",
         shrinkage: float | None = None,
-        log_unseen_label: float = -1000.0,
+        log_unseen_label: float = -1e6,
         seed: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
@@ -91,14 +93,13 @@ class GaussianBank(Bank):
         """log p(x, y | k), (B, K), float64, with the covariance as routing knows it."""
         if not self.n_experts:
             return torch.zeros(len(x), 0, dtype=torch.float64, device=self.device)
-        scores, new = self._ready().routing_log_prob(self._rows(x))
+        scores, _ = self._ready().routing_log_prob(self._rows(x))
+        mixed = self._mix_labels(scores)
         if y is None:
-            return self._mix_labels(scores)
+            return mixed
         components = self._labels.components(y.to(self.device))
-        seen = components >= 0
-        index = components.clamp_min(0)
-        known = (scores + self._log_label_share()).gather(1, index)
-        return torch.where(seen, known, new[:, None] + self.log_unseen_label)
+        known = (scores + self._log_label_share()).gather(1, components.clamp_min(0))
+        return torch.where(components >= 0, known, mixed + self.log_unseen_label)
 
     def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x, y) under the prior predictive density and equally probable labels, one of them unseen, (B,)."""
@@ -116,13 +117,12 @@ class GaussianBank(Bank):
         return self._mix_labels(scores)
 
     def predictive(self, x: Tensor) -> Tensor:
-        """Class log-probabilities of every expert, (B, K, C), float64, exact; unseen labels keep their small share."""
+        """Class log-probabilities of every expert, (B, K, C), float64, exact; a label unseen by an expert gets e^-50."""
         scores, _ = self._ready().log_prob(self._rows(x))
         weighted = scores + self._log_label_share()
         table = self._labels.table
         joint = torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf)
-        log_prob = joint.log_softmax(dim=-1)
-        return log_prob.clamp_min(self.log_unseen_label).log_softmax(dim=-1)
+        return joint.log_softmax(dim=-1).clamp_min(_LOG_FLOOR).log_softmax(dim=-1)
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
         """Adds the weighted samples to the statistics."""

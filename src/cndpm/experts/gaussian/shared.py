@@ -5,8 +5,9 @@ the prior predictive N(m0, (1 + 1 / kappa0) Sigma), exactly. m0 is the mean of e
 means lie apart.
 
 Two factorisations of Sigma are cached. *Routing* uses one that is renewed when as many samples have arrived as there
-are features, or 5 % more, whichever is more: then factorising costs no more than accumulating. Between renewals its
-covariance is stale, its means are not. *Prediction* uses an exact one, made on demand and kept until the statistics
+are features, or 5 % more, whichever is more: then factorising costs no more than accumulating; and when an expert is
+founded on at least a tenth of all data, because what it brings may vary in other directions. Between renewals the
+covariance is stale, the means are not. *Prediction* uses an exact one, made on demand and kept until the statistics
 change; it never influences learning.
 """
 
@@ -99,12 +100,12 @@ class SharedGaussians:
         self._add(FeatureRows(z[~held_out]), weights[~held_out])
         self.statistics.flush()
         self._add(FeatureRows(z[held_out]), weights[held_out])
-        self._renew_if_due()
+        self._renew_if_due(n_samples=0, share=0.1)
 
     def add(self, rows: FeatureRows, weights: Tensor) -> None:
         """Learns B rows with weights (B, J)."""
         self._add(rows, weights)
-        self._renew_if_due()
+        self._renew_if_due(n_samples=self.statistics.n_features, share=0.05)
         if self.statistics.n_pending >= _BLOCK_SIZE:
             self.statistics.flush()
 
@@ -170,10 +171,11 @@ class SharedGaussians:
             whitened = rows.derive(factor, lambda z: factor.whiten(self.statistics.shift(z)))
             factor.sums.addmm_(weights.double().T, whitened)
 
-    def _renew_if_due(self) -> None:
+    def _renew_if_due(self, *, n_samples: int, share: float) -> None:
+        """Renews the routing factor once `n_samples` and a `share` more have arrived since."""
         count = float(self.statistics.counts.sum())
         stale = 0.0 if self._routing is None else self._routing.count
-        if self._routing is None or count - stale >= max(self.statistics.n_features, 0.05 * stale):
+        if self._routing is None or count - stale >= max(n_samples, share * stale):
             self._choose_shrinkage(count)
             self.statistics.flush()
             self._routing = None
