@@ -60,8 +60,7 @@ def novelty_level(record: Tensor, rate: float) -> Tensor:
 
 def surprise(margin: Tensor, record: Tensor) -> Tensor:
     """How far margins (..., N) lie below the median of records (..., R), in units of the lower side's deviation."""
-    median, low = _nanquantile(record, 0.5), _nanquantile(record, 0.16)
-    scale = (median - low).clamp_min(1e-6 * (1 + median.abs()))
+    median, scale = _centre_and_scale(record)
     return (median[..., None] - margin) / scale[..., None]
 
 
@@ -116,22 +115,26 @@ class AutoConcentration:
             raise ValueError(f"window must be at least 1 and capacity at least {_MIN_RECORD}; got {window}, {capacity}")
         self.novelty_rate, self.window, self.capacity = novelty_rate, window, capacity
         self.record = torch.zeros(0, capacity, dtype=torch.float64)
-        self.history = torch.zeros(0, 2, dtype=torch.float64)
+        self._history = torch.zeros(0, 2, dtype=torch.float64)
+        self._levels = torch.zeros(3, 0, dtype=torch.float64)
+        self._window_level = torch.inf
+        self._n_unmeasured = 0
 
     def add_expert(self, held_out_margins: Tensor) -> None:
         """Begins the record of a new expert with margins of samples it was not made of, (H,)."""
-        row = torch.full((1, self.capacity), torch.nan, dtype=torch.float64, device=held_out_margins.device)
-        self.record = torch.cat([self.record.to(row.device), row])
-        self._push(len(self.record) - 1, held_out_margins)
-        self.history = self.history[:0]
+        self.record = torch.cat([self.record, self.record.new_full((1, self.capacity), torch.nan)])
+        self._push(len(self.record) - 1, held_out_margins.detach().cpu().double())
+        self._history = self._history[:0]
+        self._measure()
 
     def remove_expert(self, k: int) -> None:
         """Forgets expert k's record."""
         self.record = torch.cat([self.record[:k], self.record[k + 1 :]])
+        self._measure()
 
     def log_alpha(self) -> Tensor:
         """The level of every expert, (K,)."""
-        return novelty_level(self.record, self.novelty_rate)
+        return self._levels[0].clone()
 
     def judge(self, log_known: Tensor, log_new: Tensor) -> Tensor:
         """Which samples are new, (B,) of booleans; margins of the known ones enter the record, before learning.
@@ -140,51 +143,72 @@ class AutoConcentration:
             log_known: log n_k + log p(x, y | k), (B, K).
             log_new: log p(x, y | new), (B,).
         """
-        margin, expert = margins(log_known.double(), log_new.double())
-        surprises = self._surprises(margin, expert)
+        margin, expert = margins(log_known, log_new)
+        # A handful of numbers: one transfer, and no kernel launches for what follows.
+        margin, expert = margin.detach().cpu().double(), expert.cpu()
+        level, median, scale = self._levels[:, expert]
+        surprises = ((median - margin) / scale).nan_to_num(nan=0.0, posinf=_CAP, neginf=-_CAP)
         pooled, majority = self._window_verdicts(surprises)
-        alone = margin < self.log_alpha()[expert]
-        is_new = (alone & pooled) | (majority & (surprises > 0))
-        self._observe(margin, expert, is_new)
-        return is_new
-
-    def _surprises(self, margin: Tensor, expert: Tensor) -> Tensor:
-        by_expert = surprise(margin.expand(len(self.record), -1), self.record)
-        return by_expert.gather(0, expert[None])[0].nan_to_num(nan=0.0, posinf=_CAP, neginf=-_CAP)
+        is_new = ((margin < level) & pooled) | (majority & (surprises > 0))
+        self._observe(margin[~is_new], expert[~is_new])
+        verdict: Tensor = is_new.to(log_known.device)
+        return verdict
 
     def _window_verdicts(self, surprises: Tensor) -> tuple[Tensor, Tensor]:
         """Whether the windows' pooled evidence is surprising, and whether it is without any one sample's weight."""
         capped = torch.stack([surprises.clamp(-_CAP, _CAP), surprises.clamp(-_CLIP, _CLIP)], dim=1)
-        history = self.history.to(capped.device)
-        self.history = torch.cat([history, capped])[-(self.window - 1) :] if self.window > 1 else history
-        threshold = self._window_level()
-        means = [window_means(capped[:, i], history[:, i], self.window) for i in range(2)]
-        return means[0] > threshold, means[1] > threshold
+        means = [window_means(capped[:, i], self._history[:, i], self.window) for i in range(2)]
+        joined = torch.cat([self._history, capped])
+        self._history = joined[max(0, len(joined) - self.window + 1) :]
+        return means[0] > self._window_level, means[1] > self._window_level
 
-    def _window_level(self) -> Tensor:
-        """Mean surprise that a window of known samples exceeds at the novelty rate, by the normal approximation."""
-        known = surprise(self.record, self.record).clamp(-_CLIP, _CLIP)
-        known = known[~known.isnan()]
-        if len(known) < _MIN_RECORD:
-            return self.record.new_tensor(torch.inf)
-        level: Tensor = known.mean() + known.std() * NormalDist().inv_cdf(1 - self.novelty_rate) / math.sqrt(self.window)
-        return level
-
-    def _observe(self, margin: Tensor, expert: Tensor, is_new: Tensor) -> None:
-        for k in torch.unique(expert[~is_new]).tolist():
-            self._push(k, margin[~is_new & (expert == k)])
+    def _observe(self, margin: Tensor, expert: Tensor) -> None:
+        for k in set(expert.tolist()):
+            self._push(k, margin[expert == k])
+        if self._n_unmeasured * 20 >= self.capacity:
+            self._measure()
 
     def _push(self, k: int, values: Tensor) -> None:
         """Appends to a row, dropping the oldest."""
-        self.record[k] = torch.cat([self.record[k], values.double()])[-self.capacity :]
+        self.record[k] = torch.cat([self.record[k], values])[-self.capacity :]
+        self._n_unmeasured += len(values)
+
+    def _measure(self) -> None:
+        """Levels, medians and scales (3, K) from the record, and the mean surprise that windows exceed at the rate.
+
+        The latter by the normal approximation. Measured again when a twentieth of a row has changed.
+        """
+        self._n_unmeasured = 0
+        median, scale = _centre_and_scale(self.record)
+        self._levels = torch.stack([novelty_level(self.record, self.novelty_rate), median, scale])
+        known = ((median[:, None] - self.record) / scale[:, None]).clamp(-_CLIP, _CLIP)
+        known = known[~known.isnan()]
+        self._window_level = torch.inf
+        if len(known) >= _MIN_RECORD:
+            deviation = float(known.std()) / math.sqrt(self.window)
+            self._window_level = float(known.mean()) + NormalDist().inv_cdf(1 - self.novelty_rate) * deviation
 
     def state_dict(self) -> State:
-        """Record and window."""
-        return {"record": self.record.clone(), "history": self.history.clone()}
+        """Record, window and what was last measured."""
+        return {
+            "record": self.record.clone(),
+            "history": self._history.clone(),
+            "levels": self._levels.clone(),
+            "window_level": torch.tensor(self._window_level, dtype=torch.float64),
+            "n_unmeasured": self._n_unmeasured,
+        }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above."""
-        self.record, self.history = state["record"].clone(), state["history"].clone()
+        """Restores the above to the bit."""
+        self.record, self._history = state["record"].cpu().clone(), state["history"].cpu().clone()
+        self._levels, self._window_level = state["levels"].cpu().clone(), float(state["window_level"])
+        self._n_unmeasured = state["n_unmeasured"]
+
+
+def _centre_and_scale(record: Tensor) -> tuple[Tensor, Tensor]:
+    """Median and lower-side deviation of records (..., R), both (...,)."""
+    median, low = _nanquantile(record, 0.5), _nanquantile(record, 0.16)
+    return median, (median - low).clamp_min(1e-6 * (1 + median.abs()))
 
 
 def _nanquantile(record: Tensor, q: float) -> Tensor:

@@ -163,14 +163,14 @@ def _local_deviation(x: Tensor, size: int) -> Tensor:
     """sqrt(variance + floor) of every patch, all channels together, (B, 1, H', W')."""
     moments = torch.stack([x.mean(dim=1), x.square().mean(dim=1)], dim=1).flatten(0, 1)[:, None]
     box = torch.full((1, 1, 1, size), 1 / size, device=x.device)
-    sums = functional.conv2d(functional.conv2d(moments, box), box.mT).unflatten(0, (len(x), 2))
-    mean, square = sums.unbind(dim=1)
+    averages = functional.conv2d(functional.conv2d(moments, box), box.mT)
+    mean, square = averages[0::2], averages[1::2]
     return (square - mean.square()).clamp_min_(0).add_(_CONTRAST_FLOOR).sqrt_()
 
 
 def _pool(responses: Tensor, threshold: float) -> Tensor:
     """Mean and deviation of both rectified sides on a 2 x 2 grid: (B, P, H, W) to (B, 16 P)."""
-    cells = _grid_cells(*responses.shape[-2:], responses.device)
+    cells = _grid_cells(responses.shape[-2], responses.shape[-1], responses.device)
     pooled = []
     for side in ((responses - threshold).clamp_min_(0), (-responses - threshold).clamp_min_(0)):
         mean = side.flatten(2) @ cells

@@ -18,6 +18,7 @@ from cndpm.experts.gaussian.labels import LabelTable
 from cndpm.experts.gaussian.own import OwnGaussians
 from cndpm.experts.gaussian.rows import FeatureRows, RowCache, one_hot_weights
 from cndpm.experts.gaussian.shared import SharedGaussians
+from cndpm.experts.gaussian.transfer import to_device
 from cndpm.state import State
 
 __all__ = ["GaussianBank"]
@@ -117,7 +118,7 @@ class GaussianBank(Bank):
         return self._mix_labels(scores)
 
     def predictive(self, x: Tensor) -> Tensor:
-        """Class log-probabilities of every expert, (B, K, C), float64, exact; a label unseen by an expert gets e^-50."""
+        """Class log-probabilities of every expert, (B, K, C), float64, exact; unseen labels get e^-50."""
         scores, _ = self._ready().log_prob(self._rows(x))
         weighted = scores + self._log_label_share()
         table = self._labels.table
@@ -209,9 +210,9 @@ class GaussianBank(Bank):
 
     def load_state_dict(self, state: State) -> None:
         """Restores the above; tensors go to this bank's device."""
-        state = _to_device(state, self.device)
+        state = to_device(state, self.device)
         self.feature_map.load_state_dict(state["feature_map"])
-        self._labels.table = state["labels"]
+        self._labels.replace(state["labels"])
         self._gaussians = None
         if state["gaussians"] is not None:
             self._gaussians = self._new_gaussians(torch.zeros(1, self.feature_map.n_features, device=self.device))
@@ -256,16 +257,3 @@ class GaussianBank(Bank):
         weighted = scores + self._log_label_share()
         table = self._labels.table
         return torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf).logsumexp(dim=-1)
-
-
-def _to_device(node: State, device: torch.device) -> State:
-    """A copy of a state with every tensor on `device`."""
-
-    def copied(value: object) -> object:
-        if isinstance(value, Tensor):
-            return value.detach().to(device, copy=True)
-        if isinstance(value, dict):
-            return {name: copied(item) for name, item in value.items()}
-        return [copied(item) for item in value] if isinstance(value, list) else value
-
-    return {name: copied(item) for name, item in node.items()}

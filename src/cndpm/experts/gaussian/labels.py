@@ -16,6 +16,7 @@ class LabelTable:
 
     def __init__(self, n_classes: int, device: torch.device) -> None:
         self.table = torch.full((0, max(1, n_classes)), -1, dtype=torch.long, device=device)
+        self._index: tuple[Tensor, Tensor] | None = None
 
     @property
     def n_experts(self) -> int:
@@ -30,10 +31,11 @@ class LabelTable:
     @property
     def n_components(self) -> int:
         """J."""
-        return int((self.table >= 0).sum())
+        return len(self.owners())
 
     def add_expert(self) -> None:
         """Appends an expert that has seen nothing."""
+        self._index = None
         self.table = torch.cat([self.table, self.table.new_full((1, self.n_classes), -1)])
 
     def reserve(self, y: Tensor) -> None:
@@ -52,25 +54,35 @@ class LabelTable:
 
     def create(self, y: Tensor, wanted: Tensor) -> int:
         """Adds components for labels y (B,) in the experts where `wanted` (B, K); returns how many are new."""
-        sample, expert = torch.nonzero(wanted & (self.components(y) < 0), as_tuple=True)
+        missing = wanted & (self.components(y) < 0)
+        if not bool(missing.any()):
+            return 0
+        sample, expert = torch.nonzero(missing, as_tuple=True)
         pairs = torch.unique(torch.stack([expert, y[sample]], dim=1), dim=0)
         first = self.n_components
+        self._index = None
         self.table[pairs[:, 0], pairs[:, 1]] = torch.arange(first, first + len(pairs), device=self.table.device)
         return len(pairs)
 
     def owners(self) -> Tensor:
         """The expert of each component, (J,)."""
-        expert, label = torch.nonzero(self.table >= 0, as_tuple=True)
-        owners = torch.empty_like(expert)
-        owners[self.table[expert, label]] = expert
-        return owners
+        return self._owners_and_labels()[0]
 
     def labels(self) -> Tensor:
         """The label of each component, (J,)."""
-        expert, label = torch.nonzero(self.table >= 0, as_tuple=True)
-        labels = torch.empty_like(label)
-        labels[self.table[expert, label]] = label
-        return labels
+        return self._owners_and_labels()[1]
+
+    def replace(self, table: Tensor) -> None:
+        """Takes another table, (K, C)."""
+        self.table, self._index = table, None
+
+    def _owners_and_labels(self) -> tuple[Tensor, Tensor]:
+        """Both, found once per change of the table: finding them makes a GPU wait."""
+        if self._index is None:
+            expert, label = torch.nonzero(self.table >= 0, as_tuple=True)
+            order = torch.argsort(self.table[expert, label])
+            self._index = expert[order], label[order]
+        return self._index
 
     def merge_expert(self, k: int, into: int) -> tuple[list[tuple[int, int]], list[int]]:
         """Removes expert k in favour of `into`.
@@ -90,5 +102,5 @@ class LabelTable:
         keep = torch.sort(self.table[self.table >= 0]).values
         renumber = self.table.new_full((int(keep.max()) + 2,), -1)
         renumber[keep] = torch.arange(len(keep), device=keep.device)
-        self.table = renumber[self.table]
+        self.replace(renumber[self.table])
         return pairs, [int(j) for j in keep.tolist()]

@@ -97,22 +97,26 @@ class OwnGaussians:
 
     def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
         """Predictive log densities of every component (B, J) and of "new" (B,)."""
-        degrees, location, cholesky = self._predictive()
-        scores = log_student_t(rows.z.double() - self._origin, degrees, location, cholesky)
+        degrees, location, cholesky = self.predictive()
+        scores = log_student_t(rows.z.double(), degrees, location, cholesky)
         return scores[:, :-1], scores[:, -1]
 
     routing_log_prob = log_prob
 
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows from the predictive density of a component, (n, d), float64."""
-        degrees, location, cholesky = (value[component] for value in self._predictive())
+        degrees, location, cholesky = (value[component] for value in self.predictive())
         noise = torch.randn(n, len(location), generator=generator, dtype=torch.float64).to(location.device)
         draws = torch.randn(n, max(1, round(float(degrees))), generator=generator, dtype=torch.float64)
         chi_squared = draws.square().mean(dim=1).to(location.device)
-        return location + (noise @ cholesky.T) / chi_squared.sqrt()[:, None] + self._origin
+        return location + (noise @ cholesky.T) / chi_squared.sqrt()[:, None]
 
-    def _predictive(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Degrees, locations and Cholesky factors of all components and, last, of the prior; cached until changed."""
+    def predictive(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Student's t of all components and, last, of the prior; cached until the statistics change.
+
+        Returns:
+            Degrees of freedom (J + 1,), locations (J + 1, d), Cholesky factors of the scale matrices (J + 1, d, d).
+        """
         if self._factors is None:
             posterior = self.posterior()
             everything = NormalInverseWishart(
@@ -122,7 +126,7 @@ class OwnGaussians:
                 torch.cat([posterior.psi, self.prior.psi[None]]),
             )
             degrees, location, scale = everything.predictive()
-            self._factors = degrees, location, torch.linalg.cholesky(scale)
+            self._factors = degrees, location + self._origin, torch.linalg.cholesky(scale)
         return self._factors
 
     def state_dict(self) -> State:

@@ -77,6 +77,7 @@ class SharedGaussians:
         self._chosen_at = 0.0
         self._routing: Factor | None = None
         self._exact: Factor | None = None
+        self._latest: tuple[FeatureRows, Factor, tuple[Tensor, Tensor]] | None = None
 
     @property
     def n_components(self) -> int:
@@ -111,6 +112,7 @@ class SharedGaussians:
 
     def add_components(self, n: int) -> None:
         """Appends n empty components."""
+        self._exact = self._latest = None
         self.statistics.add_components(n)
         if self._routing is not None:
             self._routing.sums = torch.cat(
@@ -120,7 +122,7 @@ class SharedGaussians:
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
         """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
         self.statistics.merge_components(pairs, keep)
-        self._exact = None
+        self._exact = self._latest = None
         if self._routing is not None:
             self._routing = self._factorise(self.routing_dtype)
 
@@ -153,7 +155,13 @@ class SharedGaussians:
         return whitened @ factor.cholesky.T + self.statistics.origin
 
     def _log_prob(self, factor: Factor, rows: FeatureRows) -> tuple[Tensor, Tensor]:
-        whitened = rows.derive(factor, lambda z: factor.whiten(self.statistics.shift(z)))
+        if self._latest is not None and self._latest[0] is rows and self._latest[1] is factor:
+            return self._latest[2]
+        scores = self._scores(factor, rows.derive(factor, lambda z: factor.whiten(self.statistics.shift(z))))
+        self._latest = (rows, factor, scores)
+        return scores
+
+    def _scores(self, factor: Factor, whitened: Tensor) -> tuple[Tensor, Tensor]:
         counts = self.statistics.counts
         kappas = torch.cat([counts + factor.kappa, factor.kappa[None]])
         sums = torch.cat([factor.sums, torch.zeros_like(factor.mean)[None]])
@@ -164,7 +172,7 @@ class SharedGaussians:
         return scores[:, :-1], scores[:, -1]
 
     def _add(self, rows: FeatureRows, weights: Tensor) -> None:
-        self._exact = None
+        self._exact = self._latest = None
         self.statistics.add(rows.z, weights)
         factor = self._routing
         if factor is not None:
@@ -222,7 +230,7 @@ class SharedGaussians:
         self.statistics = SharedStatistics.from_state(state["statistics"])
         self.shrinkage, self._chosen_at = state["shrinkage"], state["chosen_at"]
         self._routing = None if state["routing"] is None else _factor_from_state(state["routing"])
-        self._exact = None
+        self._exact = self._latest = None
 
 
 def _prior_strength(sums: Tensor, counts: Tensor, mean: Tensor) -> Tensor:
