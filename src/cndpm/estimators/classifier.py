@@ -82,11 +82,13 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def predict(self, X: ArrayLike | Tensor) -> NDArray[Any]:
         """The most probable label of each sample, (n,)."""
         best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
 
     def predict_proba(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Probabilities (n, n_classes), columns in the order of `classes_`."""
-        return np.exp(self.predict_log_proba(X))
+        proba: NDArray[np.float64] = np.exp(self.predict_log_proba(X))
+        return proba
 
     def predict_log_proba(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Log-probabilities (n, n_classes), columns in the order of `classes_`."""

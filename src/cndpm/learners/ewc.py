@@ -45,7 +45,7 @@ class ElasticLearner(ClassifierLearner, TaskBasedLearner):
         self.memory = ReplayMemory(settings.fisher_samples, self.random.generator, device=self.device)
         self.parts |= {"penalty": self.penalty, "memory": self.memory}
 
-    def begin_task(self, task: int) -> None:  # noqa: ARG002 - tasks need no number here
+    def begin_task(self, task: int) -> None:
         """Starts a new sample of the task's data."""
         self.memory.clear()
 

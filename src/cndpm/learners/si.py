@@ -92,7 +92,7 @@ class SI(ClassifierLearner, TaskBasedLearner):
         self.path.begin(self.trainer.weights())
         self.parts |= {"penalty": self.penalty, "path": self.path}
 
-    def begin_task(self, task: int) -> None:  # noqa: ARG002 - tasks need no number here
+    def begin_task(self, task: int) -> None:
         """Starts a new path at the present weights."""
         self.path.begin(self.trainer.weights())
 

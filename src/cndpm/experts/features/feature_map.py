@@ -41,7 +41,7 @@ class FeatureMap(ABC):
     def __call__(self, x: Tensor) -> Tensor:
         """Features of x, (B, d)."""
 
-    def inverse(self, features: Tensor) -> Tensor:  # noqa: ARG002 - maps that can be undone use it
+    def inverse(self, features: Tensor) -> Tensor:
         """Samples with these features, (B, *input_shape), for maps that can be undone."""
         raise NotInvertibleError(
             f"{type(self).__name__} cannot turn features back into samples; "

@@ -46,7 +46,7 @@ class IdentityFeatures(FeatureMap):
         self._require_fitted()
         return self._mean.numel()
 
-    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:  # noqa: ARG002 - nothing random here
+    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
         """Takes mean and deviation from x (M, *input_shape)."""
         rows = x.flatten(1).double()
         deviation = rows.std(dim=0, correction=0)
