@@ -103,6 +103,26 @@ class OwnGaussians:
 
     routing_log_prob = log_prob
 
+    def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
+        """log density of each of M rows under a component made of the other rows of its group, (M,).
+
+        Args:
+            rows: The rows.
+            groups: Group indices (M,), from 0 on.
+        """
+        z = rows.z.double() - self._origin
+        members = torch.nn.functional.one_hot(groups).double()
+        counts, sums = members.sum(dim=0) - 1, members.T @ z
+        squares = torch.einsum("mg,md,me->gde", members, z, z)
+        scores = []
+        for part in torch.split(torch.arange(len(z), device=z.device), 64):
+            own, group = z[part], groups[part]
+            others = squares[group] - own[:, :, None] * own[:, None, :]
+            posterior = normal_inverse_wishart_from_sums(self.prior, counts[group], sums[group] - own, others)
+            degrees, location, scale = posterior.predictive()
+            scores.append(log_student_t(own, degrees, location, torch.linalg.cholesky(scale)).diagonal())
+        return torch.cat(scores)
+
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows from the predictive density of a component, (n, d), float64."""
         degrees, location, cholesky = (value[component] for value in self.predictive())
