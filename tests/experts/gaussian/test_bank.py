@@ -4,6 +4,7 @@ from sklearn.datasets import load_digits
 
 from cndpm.experts.features import FourierFeatures, IdentityFeatures, NotInvertibleError, PatchFeatures
 from cndpm.experts.gaussian import GaussianBank
+from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.state import load_state, save_state
 
 MAPS = {"identity": IdentityFeatures, "fourier": lambda: FourierFeatures(96), "patches": lambda: PatchFeatures(4)}
@@ -184,3 +185,37 @@ def test_numbers_kept_count_the_covariance_once(digits):
 def test_misuse_is_named(call, message):
     with pytest.raises((RuntimeError, ValueError), match=message):
         call(GaussianBank(IdentityFeatures()))
+
+
+@pytest.mark.parametrize("covariance", ["shared", "own"])
+def test_leaving_one_out_equals_learning_the_others(digits, covariance):
+    bank = trained(digits, n_tasks=1, covariance=covariance, shrinkage=0.01)
+    x, y = task(digits, 1, slice(0, 30))
+    left_out = bank.log_leave_one_out(x, y)
+    # An oracle that leaves sample 0 out: its group's predictive density after the others, by the bank's own components.
+    gaussians, same = bank._ready(), (y == y[0]) & (torch.arange(30) > 0)
+    gaussians.add_components(1)
+    if covariance == "shared":
+        factor = gaussians.routing()
+        rows = factor.whiten(gaussians.statistics.shift(bank.feature_map(x)))
+        kappa = factor.kappa + same.sum()
+        mean = (factor.kappa * factor.mean + rows[same].sum(dim=0)) / kappa
+        spread = torch.distributions.Normal(mean, (1 + 1 / kappa).sqrt())
+        density = spread.log_prob(rows[0]).sum() - factor.log_det / 2
+    else:
+        weights = torch.zeros(30, gaussians.n_components, dtype=torch.float64)
+        weights[same, -1] = 1
+        gaussians.found(bank.feature_map(x), weights)
+        density = gaussians.log_prob(FeatureRows(bank.feature_map(x[:1])))[0][0, -1]
+    expected = density + torch.log(same.sum() / 29.0)
+    assert float(left_out[0]) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_a_known_sample_among_new_ones_is_better_left_to_its_expert(digits):
+    bank = trained(digits, n_tasks=1)
+    x, y = task(digits, 1, slice(0, 100))
+    stray_x, stray_y = task(digits, 0, slice(250, 255))
+    x, y = torch.cat([x, stray_x]), torch.cat([y, stray_y])
+    known = bank.log_joint(x, y)[:, 0] > bank.log_leave_one_out(x, y)
+    assert not known[:100].any()
+    assert known[100:].all()

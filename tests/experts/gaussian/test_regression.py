@@ -31,7 +31,7 @@ def test_each_expert_regresses_its_own_task():
         assert float((bank.log_density(x).argmax(dim=1) == k).float().mean()) > 0.99
         mean, variance = bank.predictive(x)[:, k].unbind(dim=1)
         assert float((mean - y).square().mean()) == pytest.approx(0.01, rel=0.3)
-        assert float(variance.mean()) < 0.05
+        assert float(variance.mean()) == pytest.approx(0.012, rel=0.3)
 
 
 def test_joint_over_marginal_is_a_density_of_the_target_with_the_stated_moments():
@@ -68,7 +68,7 @@ def test_learning_in_batches_equals_founding_on_everything():
     whole.start_expert(x, y)
     whole.train_expert(1)
     # The priors differ (each comes from its founding memory); the data outweighs them.
-    torch.testing.assert_close(whole.predictive(x), streamed.predictive(x), rtol=0.02, atol=1e-3)
+    torch.testing.assert_close(whole.predictive(x), streamed.predictive(x), rtol=1e-3, atol=5e-3)
 
 
 def test_a_restored_bank_continues_to_the_bit(tmp_path):

@@ -27,7 +27,7 @@ from cndpm.state import State
 __all__ = ["Factor", "SharedGaussians"]
 
 _BLOCK_SIZE = 512
-_MIN_HELD_OUT = 32
+_MIN_HELD_OUT = 8
 
 
 @dataclass(eq=False)
