@@ -15,6 +15,7 @@ import argparse
 import gzip
 import itertools
 import json
+import math
 import pickle
 import sys
 import time
@@ -135,6 +136,7 @@ class Mixture:
         self.memory: list[tuple[Tensor, Tensor | None]] = []
         self.log: list[dict[str, object]] = []
         self.n_seen = 0
+        self.n_returned = 0
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """Routes a batch: what is new goes to the memory, the rest to the experts."""
@@ -161,6 +163,10 @@ class Mixture:
         x = torch.cat([part for part, _ in self.memory])
         y = None if self.memory[0][1] is None else torch.cat([part for _, part in self.memory if part is not None])
         self.memory = []
+        x, y = self._return_tails(x, y)
+        if len(x) < self.memory_size // 2:
+            self.memory = [(x, y)]
+            return
         held_out = torch.arange(len(x), device=x.device) % 5 == 4
         rest, rest_y = x[~held_out], None if y is None else y[~held_out]
         self.bank.start_expert(rest, rest_y)
@@ -186,6 +192,18 @@ class Mixture:
         self.novelty.add_expert(margin[own])
         self.bank.learn(checked, checked_y, log_known.softmax(dim=1))
         self.counts = self.counts + log_known.softmax(dim=1).sum(dim=0)
+
+    def _return_tails(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Samples that experts explain better than the rest of the memory would go back to the experts."""
+        if not self.bank.n_experts:
+            return x, y
+        log_known = self.counts.log() + self.bank.log_joint(x, y)
+        known = log_known.amax(dim=1) > math.log(len(x)) + self.bank.log_leave_one_out(x, y)
+        self.n_returned += int(known.sum())
+        responsibilities = torch.where(known[:, None], log_known.softmax(dim=1), 0.0)
+        self.bank.learn(x, y, responsibilities)
+        self.counts = self.counts + responsibilities.sum(dim=0)
+        return x[~known], None if y is None else y[~known]
 
     def log_experts(self, x: Tensor) -> Tensor:
         """Log-probability of every expert given x alone, (B, K)."""
@@ -231,6 +249,7 @@ def run(name: str, options: argparse.Namespace, n_patches: int) -> dict[str, obj
         "experts": bank.n_experts,
         "foundings": mixture.log,
         "left_in_memory": n_left,
+        "returned_from_memory": mixture.n_returned,
         "numbers_kept": bank.n_numbers_kept,
         "views": bank.feature_map.views,
         "shrinkage": gaussians.shrinkage,

@@ -112,6 +112,16 @@ class GaussianBank(Bank):
         n_labels = (self._labels.table >= 0).any(dim=0).sum() + 1
         return new - n_labels.log()
 
+    def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x_i, y_i) under an expert made of the other samples of a memory, (M,); exact, and makes no expert.
+
+        Samples that the experts explain better are tails of what is known: they should go back to them before the
+        memory becomes an expert.
+        """
+        labels, groups = torch.unique(self._as_labels(x, y), return_inverse=True)
+        others = (torch.bincount(groups, minlength=len(labels)) - 1)[groups] / max(1, len(x) - 1)
+        return self._ready().log_leave_one_out(self._rows(x), groups) + others.double().log().clamp_min(_LOG_FLOOR)
+
     def log_density(self, x: Tensor) -> Tensor:
         """log p(x | k), (B, K), float64, exact."""
         scores, _ = self._ready().log_prob(self._rows(x))

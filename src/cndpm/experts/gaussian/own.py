@@ -1,7 +1,7 @@
 """Gaussian components that each have a covariance of their own: normal-inverse-Wishart, predictive density Student's t.
 
-For few features (the statistics are J d (d + 1) / 2 numbers). The prior comes from the first memory: its mean, its
-pooled covariance as the expected covariance with as few degrees of freedom as give it an expectation.
+For few features (the statistics are J d (d + 1) / 2 numbers). The prior comes from the first memory: its mean, and a
+share of its variances as the expected covariance, with as few degrees of freedom as give it an expectation.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ class OwnGaussians:
         memory: Feature rows of the first memory, (M, d), float64, from which the prior is made.
         kappa: Pseudo-samples behind the prior mean.
         extra_degrees: Degrees of freedom above d + 1; the smaller, the vaguer the prior.
+        share: Expected variance of a component, as a share of the memory's: components are narrower than what they
+            make up together, and targets narrower given the features.
     """
 
-    def __init__(self, memory: Tensor, *, kappa: float = 0.05, extra_degrees: float = 1.0) -> None:
+    def __init__(self, memory: Tensor, *, kappa: float = 0.05, extra_degrees: float = 1.0, share: float = 0.1) -> None:
         d = memory.shape[1]
         self._origin = memory.mean(dim=0)
         deviations = memory - self._origin
@@ -41,7 +43,7 @@ class OwnGaussians:
             mean=torch.zeros_like(self._origin),
             kappa=variance.new_tensor(kappa),
             nu=variance.new_tensor(nu),
-            psi=torch.diag(variance) * (nu - d - 1),
+            psi=torch.diag(variance) * share * (nu - d - 1),
         )
         self.counts = memory.new_zeros(0)
         self._sums = memory.new_zeros(0, d)
@@ -102,6 +104,26 @@ class OwnGaussians:
         return scores[:, :-1], scores[:, -1]
 
     routing_log_prob = log_prob
+
+    def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
+        """log density of each of M rows under a component made of the other rows of its group, (M,).
+
+        Args:
+            rows: The rows.
+            groups: Group indices (M,), from 0 on.
+        """
+        z = rows.z.double() - self._origin
+        members = torch.nn.functional.one_hot(groups).double()
+        counts, sums = members.sum(dim=0) - 1, members.T @ z
+        squares = torch.einsum("mg,md,me->gde", members, z, z)
+        scores = []
+        for part in torch.split(torch.arange(len(z), device=z.device), 64):
+            own, group = z[part], groups[part]
+            others = squares[group] - own[:, :, None] * own[:, None, :]
+            posterior = normal_inverse_wishart_from_sums(self.prior, counts[group], sums[group] - own, others)
+            degrees, location, scale = posterior.predictive()
+            scores.append(log_student_t(own, degrees, location, torch.linalg.cholesky(scale)).diagonal())
+        return torch.cat(scores)
 
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows from the predictive density of a component, (n, d), float64."""

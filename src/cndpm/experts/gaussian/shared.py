@@ -27,7 +27,7 @@ from cndpm.state import State
 __all__ = ["Factor", "SharedGaussians"]
 
 _BLOCK_SIZE = 512
-_MIN_HELD_OUT = 32
+_MIN_HELD_OUT = 8
 
 
 @dataclass(eq=False)
@@ -145,6 +145,21 @@ class SharedGaussians:
     def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
         """Predictive log densities of every component (B, J) and of "new" (B,), exactly."""
         return self._log_prob(self.exact(), rows)
+
+    def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
+        """log density of each of M rows under a component made of the other rows of its group, (M,).
+
+        Args:
+            rows: The rows.
+            groups: Group indices (M,), from 0 on.
+        """
+        factor = self.routing()
+        whitened = rows.derive(factor, lambda z: factor.whiten(self.statistics.shift(z)))
+        members = torch.nn.functional.one_hot(groups).double()
+        kappas = (members.sum(dim=0) - 1)[groups] + factor.kappa
+        means = (factor.kappa * factor.mean + (members.T @ whitened)[groups] - whitened) / kappas[:, None]
+        distance = (whitened - means).square().sum(dim=1)
+        return log_normal_from_distance(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas)
 
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows drawn from the predictive density of a component, (n, d), float64."""
