@@ -23,24 +23,11 @@ from cndpm.state import State, StateError, load_state, save_state
 
 __all__ = ["DEFAULTS", "Estimator"]
 
-DEFAULTS: dict[str, Any] = {
-    "standardise": True,
-    "anytime": True,
-    "likelihood": "gaussian",
-    "n_latent_samples": 8,
-    "n_train_latent_samples": 1,
-    "density_lr": 2e-3,
-    "predictor_lr": 2e-3,
-    "density_sleep_steps": 3000,
-    "predictor_sleep_steps": 2000,
-    "density_wake_lr_factor": 0.2,
-    "predictor_wake_lr_factor": 0.2,
-    "sleep_until": "converged",
-    "sleep_check_every": 50,
-    "sleep_patience": 4,
-    "min_share": 0.0,
-}
-"""What serves rows of any scale without tuning; the paper's settings are `CNDPMSettings()`."""
+DEFAULTS: dict[str, Any] = {"experts": "gaussian", "log_alpha": "auto", "anytime": True}
+"""What serves without tuning: closed-form experts, a concentration of the model's own, answers from the first batch.
+
+The paper's settings are those of :class:`cndpm.learners.settings.CNDPMSettings`.
+"""
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -54,7 +41,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         memory_size: int = 500,
-        log_alpha: float | None = None,
+        log_alpha: float | Literal["auto"] = "auto",
         batch_size: int = 10,
         input_shape: tuple[int, ...] | None = None,
         density: CustomDensity | None = None,
@@ -163,9 +150,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     # Inside
 
     def _make_learner(self, *, n_classes: int | None = None, n_outputs: int = 1) -> CNDPM:
-        chosen: dict[str, Any] = {"memory_size": self.memory_size}
-        if self.log_alpha is not None:
-            chosen["log_alpha"] = self.log_alpha
+        chosen = {"memory_size": self.memory_size, "log_alpha": self.log_alpha}
         values = {**self._defaults, **chosen, **(self.settings or {}), "target": self._target}
         if self._target == "values":
             values["n_outputs"] = n_outputs
@@ -193,7 +178,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _validate(self, X: ArrayLike | Tensor, y: Any = "no_validation", *, reset: bool) -> Any:
         """X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
-        return validate_data(self, X=_flat(X, self.input_shape), y=y, reset=reset, dtype=np.float32)
+        rows = _flat(X, self.input_shape)
+        return validate_data(
+            self, X=rows, y=y, reset=reset, dtype=np.float32, multi_output=True, y_numeric=self._target == "values"
+        )
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(X)).reshape(len(X), *self._input_shape())

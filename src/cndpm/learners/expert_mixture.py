@@ -13,6 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from cndpm.experts.features import FeatureMap
 from cndpm.learners.admission import admit_targets, admit_x
 from cndpm.learners.assembly import CustomDensity, CustomPredictor, make_bank
 from cndpm.learners.learner import Footprint, MixtureLearner
@@ -51,6 +52,7 @@ class ExpertMixture(MixtureLearner):
         device: Where everything lives.
         density: A density class of one's own in place of the VAE.
         predictor: A predictor class of one's own in place of the classifier or regressor.
+        feature_map: A feature map of one's own for Gaussian experts, e.g. ``ModuleFeatures(backbone)``.
     """
 
     Settings = CNDPMSettings
@@ -66,6 +68,7 @@ class ExpertMixture(MixtureLearner):
         device: torch.device | str = "cpu",
         density: CustomDensity | None = None,
         predictor: CustomPredictor | None = None,
+        feature_map: FeatureMap | None = None,
     ) -> None:
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
         self.bank = make_bank(
@@ -76,6 +79,7 @@ class ExpertMixture(MixtureLearner):
             device=self.device,
             density=density,
             predictor=predictor,
+            feature_map=feature_map,
         )
         self.memory = ShortTermMemory(settings.memory_size, self.device)
         self.counts = torch.zeros(0, dtype=torch.float64, device=self.device)

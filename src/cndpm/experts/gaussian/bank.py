@@ -12,10 +12,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank
+from cndpm.experts.bank import Bank, Provisional
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.labels import LabelTable
 from cndpm.experts.gaussian.own import OwnGaussians
+from cndpm.experts.gaussian.provisional import ProvisionalGaussians, kernel_model
 from cndpm.experts.gaussian.rows import FeatureRows, RowCache, one_hot_weights
 from cndpm.experts.gaussian.shared import SharedGaussians
 from cndpm.experts.gaussian.transfer import to_device
@@ -134,6 +135,17 @@ class GaussianBank(Bank):
         table = self._labels.table
         joint = torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf)
         return joint.log_softmax(dim=-1).clamp_min(_LOG_FLOOR).log_softmax(dim=-1)
+
+    def admit(self, y: Tensor) -> None:
+        """Makes room for labels in the tables."""
+        self._labels.reserve(y.to(self.device))
+
+    def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
+        """Gaussians over a memory where a covariance is known already, kernels before."""
+        labels = self._as_labels(x, y)
+        if isinstance(self._gaussians, SharedGaussians):
+            return ProvisionalGaussians(self._gaussians, self.feature_map, x, labels, self._labels.table.shape[1])
+        return kernel_model(self.feature_map, x, labels, self._labels.table.shape[1])
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
         """Adds the weighted samples to the statistics."""

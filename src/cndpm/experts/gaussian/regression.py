@@ -11,10 +11,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank
+from cndpm.experts.bank import Bank, Provisional
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.conjugate import log_student_t
 from cndpm.experts.gaussian.own import OwnGaussians
+from cndpm.experts.gaussian.provisional import kernel_model
 from cndpm.experts.gaussian.rows import FeatureRows, RowCache
 from cndpm.experts.gaussian.transfer import to_device
 from cndpm.state import State
@@ -80,9 +81,13 @@ class GaussianRegressionBank(Bank):
         inflation = (degrees[:, None] + whitened.square().sum(dim=1)) / (degrees[:, None] + d - 2)
         variance = cholesky[:, d:, d:].square().sum(dim=2)[:, :, None] * inflation[:, None]
         scale = self._target_scale().double()
-        units = self._targets.inverse(mean.permute(2, 0, 1).reshape(-1, len(scale))).double()
-        means = units.reshape(len(x), -1, len(scale))
+        shift = self._targets.inverse(torch.zeros_like(scale)[None]).double()
+        means = mean.permute(2, 0, 1) * scale + shift
         return torch.stack([means, variance.permute(2, 0, 1) * scale.square()], dim=2)
+
+    def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
+        """Kernels around the stored samples."""
+        return kernel_model(self.feature_map, x, y, 0)
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
         """Adds the weighted samples to the statistics."""

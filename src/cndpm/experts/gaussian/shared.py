@@ -161,6 +161,21 @@ class SharedGaussians:
         distance = (whitened - means).square().sum(dim=1)
         return log_normal_from_distance(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas)
 
+    def log_prob_of_groups(self, rows: FeatureRows, memory: FeatureRows, members: Tensor) -> Tensor:
+        """log density of B rows under components made of groups of a memory, (B, G); they are not added.
+
+        Args:
+            rows: What to rate.
+            memory: M rows.
+            members: One-hot groups, (M, G), float64.
+        """
+        factor = self.exact()
+        whitened, of_memory = (factor.whiten(self.statistics.shift(part.z)) for part in (rows, memory))
+        kappas = members.sum(dim=0) + factor.kappa
+        means = (members.T @ of_memory + factor.kappa * factor.mean) / kappas[:, None]
+        distance = torch.cdist(whitened, means).square()
+        return log_normal_from_distance(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas)
+
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows drawn from the predictive density of a component, (n, d), float64."""
         factor, counts = self.exact(), self.statistics.counts
