@@ -158,7 +158,8 @@ class OwnGaussians:
 
     def _student_t(self, model: NormalInverseWishart) -> tuple[Tensor, Tensor, Tensor]:
         degrees, location, scale = model.predictive()
-        return degrees, location + self._origin, torch.linalg.cholesky(scale)
+        # One by one: in a batch a matrix's place decides its alignment, and with it the last bits of its factor.
+        return degrees, location + self._origin, torch.stack([torch.linalg.cholesky(matrix) for matrix in scale])
 
     def state_dict(self) -> State:
         """Prior and sums."""
