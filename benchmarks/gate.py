@@ -257,6 +257,7 @@ def run(name: str, options: argparse.Namespace, n_patches: int) -> dict[str, obj
         "numbers_kept": bank.n_numbers_kept,
         "views": patches.views,
         "shrinkage": getattr(gaussians, "shrinkage", None),
+        "tail": str(getattr(gaussians, "tail", None)),
         "factorisations": getattr(gaussians, "n_factorisations", None),
         "counts": mixture.counts.tolist(),
         "log_alpha": mixture.novelty.log_alpha().tolist(),
