@@ -73,6 +73,7 @@ def load(name: str, data: Path) -> tuple[Task, Task, list[list[int]]]:
     pairs = [[2 * i, 2 * i + 1] for i in range(5)]
     if name in ("mnist", "fashion"):
         folder = data / ("MNIST" if name == "mnist" else "FashionMNIST") / "raw"
+        folder = folder if any(folder.glob("*ubyte*")) else data / "fashion-mnist"
         sets = [
             Task(
                 torch.tensor(_idx(folder, f"{part}-images-idx3-ubyte"))[:, None],
