@@ -35,6 +35,7 @@ class GaussianBank(Bank):
         n_classes: Number of labels, if known; more may come. The width of :meth:`predictive`.
         covariance: "shared" by all components, or each its "own" (normal-inverse-Wishart; for few features).
         shrinkage: Of the shared covariance; None chooses it by held-out likelihood.
+        tail: Degrees of freedom of components that share a covariance, inf for normal ones; None chooses likewise.
         log_unseen_label: log p(y | x, k) of a label that expert k has never seen, as routing sees it. The evidence
             for a new expert in labelled streams, below anything that densities differ by.
         seed: Of the feature map's random choices.
@@ -56,6 +57,7 @@ class GaussianBank(Bank):
         n_classes: int | None = None,
         covariance: Literal["shared", "own"] = "shared",
         shrinkage: float | None = None,
+        tail: float | None = None,
         log_unseen_label: float = -1e6,
         seed: int = 0,
         device: torch.device | str = "cpu",
@@ -64,7 +66,7 @@ class GaussianBank(Bank):
             raise ValueError(f"covariance is 'shared' or 'own'; got {covariance!r}")
         if not log_unseen_label < 0:
             raise ValueError(f"log_unseen_label is a log-probability below 0; got {log_unseen_label}")
-        self.feature_map, self.covariance, self.shrinkage = feature_map, covariance, shrinkage
+        self.feature_map, self.covariance, self.shrinkage, self.tail = feature_map, covariance, shrinkage, tail
         self.log_unseen_label = log_unseen_label
         self.device = torch.device(device)
         self._generator = torch.Generator().manual_seed(seed)
@@ -254,7 +256,7 @@ class GaussianBank(Bank):
     def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
         if self.covariance == "own":
             return OwnGaussians(rows.double())
-        return SharedGaussians(rows.double().mean(dim=0), shrinkage=self.shrinkage)
+        return SharedGaussians(rows.double().mean(dim=0), shrinkage=self.shrinkage, tail=self.tail)
 
     def _rows(self, x: Tensor) -> FeatureRows:
         return self._cache.rows(x if x.device == self.device else x.to(self.device))
