@@ -12,8 +12,8 @@ from torch import Tensor
 from cndpm.learners.der import DER, DERPlusPlus
 from cndpm.learners.er_ace import ERACE
 from cndpm.learners.mir import MIR
+from cndpm.learners.progress import TaskProgress, distillation, only
 from cndpm.learners.scr import class_means, contrastive_loss
-from cndpm.learners.seen import SeenClasses, distillation
 
 PLAIN = {"hidden": 6, "memory_size": 4, "optimizer": "sgd", "weight_decay": 0.0, "clip_value": None}
 
@@ -108,8 +108,11 @@ def test_distillation_gives_classes_unknown_to_the_teacher_no_probability():
 
 
 def test_seen_classes_hide_the_others_once_there_is_one():
-    seen = SeenClasses(3, torch.device("cpu"))
+    progress = TaskProgress(3, torch.device("cpu"))
     logits = torch.zeros(1, 3)
-    assert torch.equal(seen.only(logits), logits)
-    seen.add(torch.tensor([2, 2]))
-    assert seen.only(logits)[0].tolist() == [float("-inf"), float("-inf"), 0.0]
+    assert torch.equal(only(logits, progress.seen), logits)
+    progress.see(torch.tensor([2, 2]))
+    assert only(logits, progress.seen)[0].tolist() == [float("-inf"), float("-inf"), 0.0]
+    assert torch.equal(only(logits, progress.known), logits)
+    progress.end()
+    assert torch.equal(progress.known, progress.seen)

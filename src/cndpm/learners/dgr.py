@@ -13,7 +13,7 @@ from cndpm.learners.composed import ClassifierLearner, StreamFacts
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
-from cndpm.learners.seen import SeenClasses, TaskCount
+from cndpm.learners.progress import TaskProgress, only
 from cndpm.learners.training import NetworkSettings, Trainer
 
 __all__ = ["DGR"]
@@ -32,9 +32,10 @@ class DGR(ClassifierLearner, TaskBasedLearner):
     """
 
     class Settings(NetworkSettings):
-        """The generator."""
+        """The generator and the steps."""
 
         latent: int = Field(100, ge=1, description="latent dimension of the generator")
+        step_samples: int = Field(32, ge=1, description="most samples of a batch, and dreams beside them, in one step")
         learning_rate: float = Field(1e-3, gt=0, le=10, description="step size of both networks")
 
     summary: ClassVar[str] = "deep generative replay: a VAE dreams past inputs"
@@ -45,23 +46,26 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         vae = build_vae(self.input_shape, self.random.generator, hidden=settings.hidden, latent=settings.latent)
         self.vae = vae.to(self.device)
         self.vae_trainer = Trainer(self.vae, settings)
-        self.seen = SeenClasses(self.required_classes(), self.device)
-        self.known = SeenClasses(self.required_classes(), self.device)
-        self.tasks = TaskCount()
+        self.progress = TaskProgress(self.required_classes(), self.device)
         self.past_network, self.past_vae = FrozenCopy(self.network), FrozenCopy(self.vae)
-        self.parts |= {"vae": self.vae_trainer, "seen": self.seen, "known": self.known, "tasks": self.tasks}
+        self.parts |= {"vae": self.vae_trainer, "progress": self.progress}
         self.parts |= {"past_network": self.past_network, "past_vae": self.past_vae}
 
     def begin_task(self, task: int) -> None:
         """Counts the task."""
-        self.tasks.begin(task)
+        self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step of classifier and generator on the batch and on dreams of the past."""
+        """Steps of classifier and generator on the batch and on dreams of the past."""
         x, y = self.labelled(x, y)
-        self.seen.add(y)
+        self.progress.see(y)
+        size = self.settings.step_samples
+        for part in zip(torch.split(x, size), torch.split(y, size), strict=True):
+            self._step(*part)
+
+    def _step(self, x: Tensor, y: Tensor) -> None:
         inputs, labels, weights = self._with_dreams(x, y)
-        losses = F.cross_entropy(self.seen.only(self.network.train()(inputs)), labels, reduction="none")
+        losses = F.cross_entropy(only(self.network.train()(inputs), self.progress.seen), labels, reduction="none")
         self.trainer.step(weights @ losses)
         noise = self.random.normal(1, len(inputs), self.vae.latent).to(self.device)
         self.vae_trainer.step(-(weights @ self.vae.elbo(inputs, noise)))
@@ -70,7 +74,7 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         """The networks of this moment dream and label for the next task."""
         self.past_network.take()
         self.past_vae.take()
-        self.known.load_state_dict(self.seen.state_dict())
+        self.progress.end()
 
     @torch.no_grad()
     def _with_dreams(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -79,6 +83,6 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         if self.past_network.network is None or self.past_vae.network is None:
             return x, y, even
         dreams = self.past_vae.network.sample(len(x), self.random.generator)
-        labels = self.known.only(self.past_network.network(dreams)).argmax(1)
-        share = self.tasks.share_of_present
+        labels = only(self.past_network.network(dreams), self.progress.known).argmax(1)
+        share = self.progress.share_of_present
         return torch.cat([x, dreams]), torch.cat([y, labels]), torch.cat([share * even, (1 - share) * even])

@@ -14,7 +14,7 @@ from cndpm.learners.composed import ComposedLearner, StreamFacts
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
-from cndpm.learners.seen import SeenClasses, TaskCount, distillation
+from cndpm.learners.progress import TaskProgress, distillation, only
 from cndpm.learners.training import NetworkSettings, Trainer
 
 __all__ = ["RtF"]
@@ -39,6 +39,7 @@ class RtF(ComposedLearner, TaskBasedLearner):
 
         latent: int = Field(100, ge=1, description="latent dimension")
         temperature: float = Field(2.0, gt=0, description="T, which softens the previous answers")
+        step_samples: int = Field(32, ge=1, description="most samples of a batch, and dreams beside them, in one step")
         learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
 
     summary: ClassVar[str] = "replay through feedback: generator and classifier in one network"
@@ -52,36 +53,39 @@ class RtF(ComposedLearner, TaskBasedLearner):
         )
         self.network = vae.to(self.device)
         self.trainer = Trainer(self.network, settings)
-        self.seen, self.known = SeenClasses(n_classes, self.device), SeenClasses(n_classes, self.device)
-        self.tasks = TaskCount()
+        self.progress = TaskProgress(n_classes, self.device)
         self.past = FrozenCopy(self.network)
-        self.parts |= {"trainer": self.trainer, "seen": self.seen, "known": self.known}
-        self.parts |= {"tasks": self.tasks, "past": self.past}
+        self.parts |= {"trainer": self.trainer, "progress": self.progress, "past": self.past}
 
     def begin_task(self, task: int) -> None:
         """Counts the task."""
-        self.tasks.begin(task)
+        self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on the batch and on dreams of the past."""
+        """Steps on the batch and on dreams of the past."""
         x, y = self.labelled(x, y)
-        self.seen.add(y)
+        self.progress.see(y)
+        size = self.settings.step_samples
+        for part in zip(torch.split(x, size), torch.split(y, size), strict=True):
+            self._step(*part)
+
+    def _step(self, x: Tensor, y: Tensor) -> None:
         self.network.train()
-        loss = F.cross_entropy(self.seen.only(self.network.classify(x)), y) - self._bound(x)
+        loss = F.cross_entropy(only(self.network.classify(x), self.progress.seen), y) - self._bound(x)
         if self.past.network is not None:
             with torch.no_grad():
                 dreams = self.past.network.sample(len(x), self.random.generator)
-                answers = self.known.only(self.past.network.classify(dreams))
-            logits = self.seen.only(self.network.classify(dreams))
+                answers = only(self.past.network.classify(dreams), self.progress.known)
+            logits = only(self.network.classify(dreams), self.progress.seen)
             replayed = distillation(logits, answers, temperature=self.settings.temperature)
-            share = self.tasks.share_of_present
+            share = self.progress.share_of_present
             loss = share * loss + (1 - share) * (replayed - self._bound(dreams))
         self.trainer.step(loss)
 
     def end_task(self) -> None:
         """The network of this moment dreams for the next task."""
         self.past.take()
-        self.known.load_state_dict(self.seen.state_dict())
+        self.progress.end()
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a learner has met so far: which classes, how many tasks; and how it is held to what it answered then."""
+"""What a learner has met so far, which classes and how many tasks, and how it is held to what it answered then."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from torch import Tensor
 from cndpm.learners.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["SeenClasses", "TaskCount", "distillation"]
+__all__ = ["TaskProgress", "distillation", "only"]
 
 
-class SeenClasses:
-    """A mark for every class that a label has named.
+def only(logits: Tensor, marked: Tensor) -> Tensor:
+    """Logits with every class but the marked ones at minus infinity, (batch, C); unchanged where none is marked."""
+    return logits.masked_fill(~marked & marked.any(), float("-inf"))
+
+
+class TaskProgress:
+    """Tasks begun, classes seen, and classes that were known when the last task ended.
 
     Args:
         n_classes: C.
@@ -21,56 +26,40 @@ class SeenClasses:
     """
 
     def __init__(self, n_classes: int, device: torch.device) -> None:
-        self.mask = torch.zeros(n_classes, dtype=torch.bool, device=device)
-
-    def add(self, y: Tensor) -> None:
-        """Marks these labels' classes, (batch,)."""
-        self.mask[y] = True
-
-    def only(self, logits: Tensor) -> Tensor:
-        """Logits with every other class at minus infinity, (batch, C); unchanged before the first label."""
-        hidden = ~self.mask & self.mask.any()
-        return logits.masked_fill(hidden, float("-inf"))
-
-    def footprint(self) -> Footprint:
-        """One mark per class."""
-        return Footprint(0, self.mask.numel())
-
-    def state_dict(self) -> State:
-        """The marks."""
-        return {"mask": self.mask.clone()}
-
-    def load_state_dict(self, state: State) -> None:
-        """Restores the marks."""
-        self.mask = state["mask"].to(self.mask.device, copy=True)
-
-
-class TaskCount:
-    """How many tasks have begun, and what weight the present one has among them."""
-
-    def __init__(self) -> None:
         self.n_tasks = 0
+        self.seen = torch.zeros(n_classes, dtype=torch.bool, device=device)
+        self.known = torch.zeros(n_classes, dtype=torch.bool, device=device)
 
     def begin(self, task: int) -> None:
         """Task number `task` (0, 1, ...) begins."""
         self.n_tasks = task + 1
 
+    def see(self, y: Tensor) -> None:
+        """Marks these labels' classes as seen, (batch,)."""
+        self.seen[y] = True
+
+    def end(self) -> None:
+        """What has been seen is known from now on."""
+        self.known = self.seen.clone()
+
     @property
     def share_of_present(self) -> float:
-        """1 / t in task t; a half where there is a past that nobody counted."""
+        """The present task's weight against the past, 1 / t in task t; a half where nobody counted."""
         return 1 / max(2, self.n_tasks)
 
     def footprint(self) -> Footprint:
-        """Nothing that counts."""
-        return Footprint(0, 0)
+        """Two marks per class."""
+        return Footprint(0, self.seen.numel() + self.known.numel())
 
     def state_dict(self) -> State:
-        """The count."""
-        return {"n_tasks": self.n_tasks}
+        """The count and the marks."""
+        return {"n_tasks": self.n_tasks, "seen": self.seen.clone(), "known": self.known.clone()}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the count."""
+        """Restores the above."""
         self.n_tasks = state["n_tasks"]
+        self.seen = state["seen"].to(self.seen.device, copy=True)
+        self.known = state["known"].to(self.known.device, copy=True)
 
 
 def distillation(logits: Tensor, teacher: Tensor, *, temperature: float) -> Tensor:
