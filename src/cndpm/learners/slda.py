@@ -80,7 +80,7 @@ class SLDA(ComposedLearner):
 
     Departures: features are fixed maps of the pixels, not of a pretrained network; the shrinkage is relative to the
     mean variance; outer products are added in groups of `chunk` samples, for speed. Without a `gamma` the kernel's
-    width is set by the first batch: gamma = 2 / its mean squared distance.
+    width is set by the first batch: gamma = 1 / its mean squared distance.
     """
 
     class Settings(LearnerSettings):
@@ -116,7 +116,7 @@ class SLDA(ComposedLearner):
         x, y = self.labelled(x, y)
         kept = self.statistics.values
         if self.settings.gamma is None and not kept["counts"].any():
-            kept["gamma"] = 2 / _mean_squared_distance(x.flatten(1))
+            kept["gamma"] = 1 / _mean_squared_distance(x.flatten(1))
         features = self.map(x, kept["gamma"])
         kept["counts"] += torch.bincount(y, minlength=len(kept["counts"]))
         kept["sums"].index_add_(0, y, features)
