@@ -28,8 +28,8 @@ class DGR(ClassifierLearner, TaskBasedLearner):
     .. math:: \mathcal{L} = \frac{1}{t} \ell(x, y) + \left(1 - \frac{1}{t}\right) \ell(x', \arg\max f_{t-1}(x'))
 
     Departures: the generator is a VAE instead of the authors' GAN, as in van de Ven and Tolias (2018); the softmax runs
-    over the classes seen so far; a large batch is learned in several steps of `step_samples`, because the authors of the
-    comparison took 2,000 steps a task where four epochs in batches of 128 are 375.
+    over the classes seen so far; a large batch is learned in several steps of `step_samples`, because the authors of
+    the comparison took 2,000 steps a task where four epochs in batches of 128 are 375.
     """
 
     class Settings(NetworkSettings):

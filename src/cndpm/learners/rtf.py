@@ -31,8 +31,8 @@ class RtF(ComposedLearner, TaskBasedLearner):
 
     with :math:`d` inputs.
 
-    Departures: always the MLP encoder, whatever the inputs; a large batch is learned in several steps of `step_samples`,
-    because the authors took 2,000 steps a task where four epochs in batches of 128 are 375.
+    Departures: always the MLP encoder, whatever the inputs; a large batch is learned in several steps of
+    `step_samples`, because the authors took 2,000 steps a task where four epochs in batches of 128 are 375.
     """
 
     class Settings(NetworkSettings):
