@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.learners.composed import ClassifierLearner, StreamFacts
+from cndpm.learners.dreams import dream
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
@@ -28,15 +29,15 @@ class DGR(ClassifierLearner, TaskBasedLearner):
     .. math:: \mathcal{L} = \frac{1}{t} \ell(x, y) + \left(1 - \frac{1}{t}\right) \ell(x', \arg\max f_{t-1}(x'))
 
     Departures: the generator is a VAE instead of the authors' GAN, as in van de Ven and Tolias (2018); the softmax runs
-    over the classes seen so far; a large batch is learned in several steps of `step_samples`, because the authors of
-    the comparison took 2,000 steps a task where four epochs in batches of 128 are 375.
+    over the classes seen so far; of `surplus` times as many dreams the clearest of every class are
+    replayed (:mod:`cndpm.learners.dreams`), without which four epochs a task do not suffice; 1 turns this off.
     """
 
     class Settings(NetworkSettings):
-        """The generator and the steps."""
+        """The generator and its dreams."""
 
         latent: int = Field(100, ge=1, description="latent dimension of the generator")
-        step_samples: int = Field(32, ge=1, description="most samples of a batch, and dreams beside them, in one step")
+        surplus: int = Field(4, ge=1, description="dreams drawn for each one replayed; 1: replay all")
         learning_rate: float = Field(1e-3, gt=0, le=10, description="step size of both networks")
 
     summary: ClassVar[str] = "deep generative replay: a VAE dreams past inputs"
@@ -57,14 +58,9 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Steps of classifier and generator on the batch and on dreams of the past."""
+        """One step of classifier and generator on the batch and on dreams of the past."""
         x, y = self.labelled(x, y)
         self.progress.see(y)
-        size = self.settings.step_samples
-        for part in zip(torch.split(x, size), torch.split(y, size), strict=True):
-            self._step(*part)
-
-    def _step(self, x: Tensor, y: Tensor) -> None:
         inputs, labels, weights = self._with_dreams(x, y)
         losses = F.cross_entropy(only(self.network.train()(inputs), self.progress.seen), labels, reduction="none")
         self.trainer.step(weights @ losses)
@@ -83,7 +79,14 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         even = torch.full((len(x),), 1 / len(x), device=self.device)
         if self.past_network.network is None or self.past_vae.network is None:
             return x, y, even
-        dreams = self.past_vae.network.sample(len(x), self.random.generator)
-        labels = only(self.past_network.network(dreams), self.progress.known).argmax(1)
+        dreams, logits = dream(
+            self.past_vae.network,
+            self.past_network.network,
+            len(x),
+            self.random.generator,
+            known=self.progress.known,
+            surplus=self.settings.surplus,
+        )
+        labels = logits.argmax(1)
         share = self.progress.share_of_present
         return torch.cat([x, dreams]), torch.cat([y, labels]), torch.cat([share * even, (1 - share) * even])

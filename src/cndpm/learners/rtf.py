@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.learners.composed import ComposedLearner, StreamFacts
+from cndpm.learners.dreams import dream
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
@@ -31,16 +32,17 @@ class RtF(ComposedLearner, TaskBasedLearner):
 
     with :math:`d` inputs.
 
-    Departures: always the MLP encoder, whatever the inputs; a large batch is learned in several steps of
-    `step_samples`, because the authors took 2,000 steps a task where four epochs in batches of 128 are 375.
+    Departures: always the MLP encoder, whatever the inputs; of `surplus` times as many dreams the clearest
+    of every class are replayed (:mod:`cndpm.learners.dreams`), without which four epochs a task do not suffice; 1 turns
+    this off.
     """
 
     class Settings(NetworkSettings):
-        """The latent space, the temperature of the replayed answers and the steps."""
+        """The latent space, the temperature of the replayed answers and the dreams."""
 
         latent: int = Field(100, ge=1, description="latent dimension")
         temperature: float = Field(2.0, gt=0, description="T, which softens the previous answers")
-        step_samples: int = Field(32, ge=1, description="most samples of a batch, and dreams beside them, in one step")
+        surplus: int = Field(4, ge=1, description="dreams drawn for each one replayed; 1: replay all")
         learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
 
     summary: ClassVar[str] = "replay through feedback: generator and classifier in one network"
@@ -63,20 +65,21 @@ class RtF(ComposedLearner, TaskBasedLearner):
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Steps on the batch and on dreams of the past."""
+        """One step on the batch and on dreams of the past."""
         x, y = self.labelled(x, y)
         self.progress.see(y)
-        size = self.settings.step_samples
-        for part in zip(torch.split(x, size), torch.split(y, size), strict=True):
-            self._step(*part)
-
-    def _step(self, x: Tensor, y: Tensor) -> None:
         self.network.train()
         loss = F.cross_entropy(only(self.network.classify(x), self.progress.seen), y) - self._bound(x)
         if self.past.network is not None:
             with torch.no_grad():
-                dreams = self.past.network.sample(len(x), self.random.generator)
-                answers = only(self.past.network.classify(dreams), self.progress.known)
+                dreams, answers = dream(
+                    self.past.network,
+                    None,
+                    len(x),
+                    self.random.generator,
+                    known=self.progress.known,
+                    surplus=self.settings.surplus,
+                )
             logits = only(self.network.classify(dreams), self.progress.seen)
             replayed = distillation(logits, answers, temperature=self.settings.temperature)
             share = self.progress.share_of_present
