@@ -14,7 +14,7 @@ from cndpm.learners.dreams import dream
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
-from cndpm.learners.progress import TaskProgress, only
+from cndpm.learners.progress import TaskProgress, log_proba_of_seen, only
 from cndpm.learners.training import NetworkSettings, Trainer
 
 __all__ = ["DGR"]
@@ -66,6 +66,12 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         self.trainer.step(weights @ losses)
         noise = self.random.normal(1, len(inputs), self.vae.latent).to(self.device)
         self.vae_trainer.step(-(weights @ self.vae.elbo(inputs, noise)))
+
+    @torch.no_grad()
+    def predict_log_proba(self, x: Tensor) -> Tensor:
+        """Log-probabilities of the classes seen so far, (batch, n_classes); minus infinity for the others."""
+        self.network.eval()
+        return log_proba_of_seen(self.network(x.to(self.device)), self.progress)
 
     def end_task(self) -> None:
         """The networks of this moment dream and label for the next task."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from cndpm.learners.composed import ClassifierLearner, StreamFacts
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.parts import FrozenCopy
-from cndpm.learners.progress import TaskProgress, distillation, only
+from cndpm.learners.progress import TaskProgress, distillation, log_proba_of_seen, only
 from cndpm.learners.training import NetworkSettings
 
 __all__ = ["LwF"]
@@ -62,6 +62,12 @@ class LwF(ClassifierLearner, TaskBasedLearner):
             share = self.progress.share_of_present
             loss = share * loss + (1 - share) * distillation(logits, answers, temperature=self.settings.temperature)
         self.trainer.step(loss)
+
+    @torch.no_grad()
+    def predict_log_proba(self, x: Tensor) -> Tensor:
+        """Log-probabilities of the classes seen so far, (batch, n_classes); minus infinity for the others."""
+        self.network.eval()
+        return log_proba_of_seen(self.network(x.to(self.device)), self.progress)
 
     def end_task(self) -> None:
         """The network of this moment is the next task's teacher."""

@@ -9,12 +9,17 @@ from torch import Tensor
 from cndpm.learners.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["TaskProgress", "distillation", "only"]
+__all__ = ["TaskProgress", "distillation", "log_proba_of_seen", "only"]
 
 
 def only(logits: Tensor, marked: Tensor) -> Tensor:
     """Logits with every class but the marked ones at minus infinity, (batch, C); unchanged where none is marked."""
     return logits.masked_fill(~marked & marked.any(), float("-inf"))
+
+
+def log_proba_of_seen(logits: Tensor, progress: TaskProgress) -> Tensor:
+    """Log-softmax over the classes seen so far, (batch, C): the others' logits were never trained."""
+    return F.log_softmax(only(logits, progress.seen), dim=1)
 
 
 class TaskProgress:

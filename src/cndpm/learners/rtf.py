@@ -15,7 +15,7 @@ from cndpm.learners.dreams import dream
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
-from cndpm.learners.progress import TaskProgress, distillation, only
+from cndpm.learners.progress import TaskProgress, distillation, log_proba_of_seen, only
 from cndpm.learners.training import NetworkSettings, Trainer
 
 __all__ = ["RtF"]
@@ -93,9 +93,9 @@ class RtF(ComposedLearner, TaskBasedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Log-softmax of the classifier on the encoder, (batch, n_classes)."""
+        """By the classifier on the encoder, (batch, n_classes); minus infinity for classes not seen yet."""
         self.network.eval()
-        return F.log_softmax(self.network.classify(x.to(self.device)), dim=1)
+        return log_proba_of_seen(self.network.classify(x.to(self.device)), self.progress)
 
     def _bound(self, x: Tensor) -> Tensor:
         """The mean ELBO per input, a scalar."""
