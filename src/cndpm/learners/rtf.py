@@ -33,7 +33,7 @@ class RtF(ComposedLearner, TaskBasedLearner):
     with :math:`d` inputs.
 
     Departures: always the MLP encoder, whatever the inputs; of `surplus` times as many dreams the clearest
-    of every class are replayed (:mod:`cndpm.learners.dreams`), without which four epochs a task do not suffice; 1 turns
+    of every class are replayed (:mod:`cndpm.learners.dreams`); 1 turns
     this off.
     """
 
