@@ -30,7 +30,7 @@ class DGR(ClassifierLearner, TaskBasedLearner):
 
     Departures: the generator is a VAE instead of the authors' GAN, as in van de Ven and Tolias (2018); the softmax runs
     over the classes seen so far; of `surplus` times as many dreams the clearest of every class are
-    replayed (:mod:`cndpm.learners.dreams`), which gains 10 points and more; 1 turns this off.
+    replayed (:mod:`cndpm.learners.dreams`); 1 turns this off.
     """
 
     class Settings(NetworkSettings):
