@@ -1,0 +1,75 @@
+"""Several runs that belong together: the seeds of one configuration, or several learners on one scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cndpm.experiments.config import RunConfig
+from cndpm.experiments.loop import run
+from cndpm.experiments.monitor import Monitor
+from cndpm.experiments.record import RecordError, find_records, read_record, write_json
+from cndpm.experiments.recorder import differing_keys
+from cndpm.experiments.summary import combine_seeds
+
+__all__ = ["claim_folder", "latest_folder", "run_seeds"]
+
+
+def run_seeds(
+    config: RunConfig,
+    seeds: Sequence[int],
+    out: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    resume: bool = False,
+    watch: Callable[[Path], Monitor] = lambda _: Monitor(),
+) -> dict[str, Any]:
+    """Runs one configuration with several seeds, each in its own folder ``out/seed-N``.
+
+    Args:
+        config: What to run; its own seed is replaced.
+        seeds: The seeds.
+        out: The folder; ``result.json`` in it holds what is returned.
+        data_dir: Where datasets lie.
+        resume: Skips seeds that are complete and goes on with those that were interrupted.
+        watch: Gives the monitor of the run in a folder.
+
+    Returns:
+        Means, standard errors and every seed's values; see :func:`~cndpm.experiments.summary.combine_seeds`.
+    """
+    out = Path(out)
+    runs = []
+    for seed in seeds:
+        folder = out / f"seed-{seed}"
+        one = config.model_copy(update={"seed": seed})
+        summary = run(one, folder, data_dir=data_dir, resume=resume, monitor=watch(folder))
+        runs.append({"seed": seed, "folder": str(folder), **summary})
+    result = combine_seeds(config.scenario.name, config.learner, config.preset, runs)
+    write_json(out / "result.json", result)
+    return result
+
+
+def claim_folder(name: str, parent: str | Path = "runs") -> Path:
+    """A folder of its own for a new run: ``runs/name``, or ``runs/name-2`` and so on where that is taken."""
+    for i in range(1, 100_000):
+        folder = Path(parent) / (name if i == 1 else f"{name}-{i}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise RecordError(f"cannot create {folder}: {error.strerror}. Name another folder with --out.") from error
+        return folder
+    raise RecordError(f"{parent} holds too many runs called {name}")
+
+
+def latest_folder(config: RunConfig, name: str, parent: str | Path = "runs") -> Path | None:
+    """The newest folder that :func:`claim_folder` made for runs with this configuration, whatever their seed."""
+    candidates = sorted(Path(parent).glob(f"{name}*"), key=lambda path: path.stat().st_mtime, reverse=True)
+    wanted = config.to_json() | {"seed": None}
+    for folder in candidates:
+        records = find_records(folder)
+        if records and not differing_keys(read_record(records[0]).config | {"seed": None}, wanted):
+            return folder
+    return None
