@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
 
-from cndpm.experiments.overrides import ConfigError, parse_overrides, validate
+from cndpm.experiments.overrides import ConfigError, describe_errors, parse_overrides, validate
 from cndpm.experiments.presets import preset_settings
 from cndpm.learners.learner import Learner, LearnerSettings, MixtureLearner, TaskBasedLearner
 from cndpm.learners.registry import LEARNERS, learner_class
 from cndpm.streams import Scenario, Stream, load_scenario
-from cndpm.streams.names import UnknownNameError
+from cndpm.streams import UnknownNameError
 
 __all__ = ["SECTIONS", "RunConfig", "RunSettings", "configure", "resolve_device"]
 
@@ -157,7 +157,10 @@ def resolve_device(name: str) -> str:
 
 def _resolve_scenario(name: str, options: Mapping[str, Any], overrides: dict[str, Any]) -> Scenario:
     chosen = {**options, **{key: value for key, value in overrides.items() if key in _SCENARIO_OPTIONS}}
-    recipe = load_scenario(name, **{key: value for key, value in chosen.items() if value is not None})
+    try:
+        recipe = load_scenario(name, **{key: value for key, value in chosen.items() if value is not None})
+    except ValidationError as error:
+        raise ConfigError(describe_errors(error, "scenario")) from None
     fields = {key: value for key, value in overrides.items() if key not in _SCENARIO_OPTIONS}
     return validate(Scenario, _merge(recipe.model_dump(), fields), "scenario") if fields else recipe
 

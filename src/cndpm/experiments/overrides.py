@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from cndpm.streams.names import UnknownNameError
+from cndpm.streams import UnknownNameError
 
-__all__ = ["ConfigError", "parse_overrides", "parse_value", "validate"]
+__all__ = ["ConfigError", "describe_errors", "parse_overrides", "parse_value", "validate"]
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -80,13 +80,17 @@ def validate(model: type[Model], values: Mapping[str, Any], section: str) -> Mod
                 *path, name = [str(part) for part in problem["loc"]]
                 where = ".".join([section, *path])
                 raise UnknownNameError(f"field in {where} called", name, _fields(model, path)) from None
-        lines = [_describe(problem, section) for problem in error.errors()]
-        raise ConfigError("; ".join(lines)) from None
+        raise ConfigError(describe_errors(error, section)) from None
 
 
-def _describe(problem: Any, section: str) -> str:
-    path = ".".join([section, *(str(part) for part in problem["loc"])])
-    return f"{path}: {problem['msg']}; got {problem['input']!r}"
+def describe_errors(error: ValidationError, section: str) -> str:
+    """Every problem as field, rule and the value received, in one line."""
+    lines = []
+    for problem in error.errors():
+        path = ".".join([section, *(str(part) for part in problem["loc"])])
+        received = "" if problem["type"] == "value_error" else f"; got {problem['input']!r}"
+        lines.append(f"{path}: {problem['msg'].removeprefix('Value error, ')}{received}")
+    return "; ".join(lines)
 
 
 def _fields(model: type[BaseModel], path: list[str]) -> list[str]:

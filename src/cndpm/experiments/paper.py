@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from cndpm.experiments.experiment import Cell, Experiment, Published
-from cndpm.streams.names import UnknownNameError
+from cndpm.streams import UnknownNameError
 
 __all__ = ["EXPERIMENTS", "find_experiment"]
 
@@ -50,7 +50,7 @@ def _cell(
     if value is not None:
         published[metric] = Published(value, error)
     # The same network on the same data in random order: the stream, not the learner, makes iid-online.
-    name = f"{scenario}-iid" if learner == "iid-online" else scenario
+    name = f"iid-{scenario}" if learner == "iid-online" else scenario
     return Cell(_LABELS[learner], column, name, learner, options, overrides, published)
 
 
@@ -224,7 +224,7 @@ _TASK_BASED = (
     Cell(
         "Upper bound (iid)",
         "Split-MNIST, 4 epochs",
-        "split-mnist-iid",
+        "iid-split-mnist",
         "iid-online",
         {"epochs": 4},
         (),

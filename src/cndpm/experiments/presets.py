@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cndpm.experiments.overrides import ConfigError
-from cndpm.streams.names import UnknownNameError
+from cndpm.streams import UnknownNameError
 
 __all__ = ["PRESETS", "preset_names", "preset_settings"]
 
@@ -134,9 +134,11 @@ def preset_settings(preset: str, learner: str, scenario: str) -> Settings:
     by_scenario = PRESETS[preset].get(learner)
     if by_scenario is None:
         return {}
-    if scenario not in by_scenario:
+    # A variation such as gradual-split-mnist takes the settings of what it varies.
+    base = next((name for name in by_scenario if scenario == name or scenario.endswith(f"-{name}")), None)
+    if base is None:
         raise ConfigError(
             f"the preset {preset!r} has no settings of {learner} for {scenario}; it has them for "
             f"{', '.join(sorted(by_scenario))}. Use the preset 'default', or give settings by --set."
         )
-    return by_scenario[scenario]
+    return by_scenario[base]

@@ -134,6 +134,8 @@ class Recorder:
                 "Go on with it by --resume, or name another folder with --out."
             )
         differing = differing_keys(record.config, config)
+        if record.summary is not None:  # what is complete may be read anywhere
+            differing = [name for name in differing if name != "device"]
         if differing:
             raise RecordError(
                 f"{self.folder} holds a run with another configuration; it differs in {', '.join(differing)}. "

@@ -21,12 +21,17 @@ from cndpm.experiments.record import RecordError, write_json
 from cndpm.experiments.sweep import run_seeds
 from cndpm.experiments.terminal import format_count
 
-__all__ = ["cell_config", "cell_folder", "format_value", "reproduce", "select_cells", "table_rows"]
+__all__ = ["cell_config", "cell_folder", "format_value", "reproduce", "run_experiment", "select_cells", "table_rows"]
 
 
-def reproduce(
-    name: str,
-    out: str | Path = "runs/paper",
+def reproduce(name: str, out: str | Path = "runs/paper", **options: Any) -> dict[str, Any]:
+    """Reproduces the experiment of the paper called `name`; see :func:`run_experiment`."""
+    return run_experiment(find_experiment(name), out, **options)
+
+
+def run_experiment(
+    experiment: Experiment,
+    out: str | Path,
     *,
     n_seeds: int | None = None,
     seed: int = 0,
@@ -37,10 +42,10 @@ def reproduce(
     only: Sequence[str] = (),
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
 ) -> dict[str, Any]:
-    """Reproduces one experiment.
+    """Runs what an experiment lacks and compares it with what was published.
 
     Args:
-        name: The experiment.
+        experiment: One of the paper's, or of one's own.
         out: The folder of all reproductions.
         n_seeds: Runs per cell; None: as many as the paper.
         seed: The first seed.
@@ -54,7 +59,6 @@ def reproduce(
     Returns:
         ``experiment``, ``title``, ``metrics`` and ``cells``: for every cell its result over seeds and what was published.
     """
-    experiment = find_experiment(name)
     cells = select_cells(experiment, only)
     configs = [cell_config(cell, preset, device, overrides) for cell in cells]  # all, before the first run
     seeds = range(seed, seed + (n_seeds or experiment.n_seeds))
@@ -66,11 +70,11 @@ def reproduce(
         published = {metric: asdict(value) for metric, value in cell.published.items()}
         results.append({"label": cell.label, "column": cell.column, **result, "published": published})
         folders.append([folder / f"seed-{i}" for i in seeds])
-    summary = {"experiment": name, "title": experiment.title, "metrics": experiment.metrics, "cells": results}
-    _write(out / name, summary)
+    summary = {"experiment": experiment.name, "title": experiment.title, "metrics": experiment.metrics, "cells": results}
+    _write(out / experiment.name, summary)
     if experiment.analysis is not None:
-        summary["analysis"] = ANALYSES[experiment.analysis](folders, out / name, data_dir)
-        _write(out / name, summary)
+        summary["analysis"] = ANALYSES[experiment.analysis](folders, out / experiment.name, data_dir)
+        _write(out / experiment.name, summary)
     return summary
 
 

@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cndpm.experiments.config import RunConfig
+from cndpm.experiments.config import RunConfig, configure
 from cndpm.experiments.loop import run
 from cndpm.experiments.monitor import Monitor
+from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import RecordError, find_records, read_record, write_json
 from cndpm.experiments.recorder import differing_keys
 from cndpm.experiments.summary import combine_seeds
 
-__all__ = ["claim_folder", "latest_folder", "run_seeds"]
+__all__ = ["claim_folder", "compare_learners", "latest_folder", "run_seeds"]
 
 
 def run_seeds(
@@ -69,7 +70,45 @@ def latest_folder(config: RunConfig, name: str, parent: str | Path = "runs") -> 
     candidates = sorted(Path(parent).glob(f"{name}*"), key=lambda path: path.stat().st_mtime, reverse=True)
     wanted = config.to_json() | {"seed": None}
     for folder in candidates:
-        records = find_records(folder)
-        if records and not differing_keys(read_record(records[0]).config | {"seed": None}, wanted):
+        found = (read_record(record).config | {"seed": None} for record in find_records(folder))
+        if any(not differing_keys(config, wanted) for config in found):
             return folder
     return None
+
+
+def compare_learners(
+    scenario: str,
+    learners: Sequence[str],
+    out: str | Path | None = None,
+    *,
+    seeds: Sequence[int] = (0,),
+    data_dir: str | Path | None = None,
+    resume: bool = False,
+    watch: Callable[[Path], Monitor] = lambda _: Monitor(),
+    **options: Any,
+) -> dict[str, Any]:
+    """Runs several learners on one scenario, each in ``out/LEARNER/seed-N``.
+
+    Args:
+        scenario: Name or file.
+        learners: Their names.
+        out: The folder; None: ``runs/compare-SCENARIO``, the newest one of the same kind when resuming.
+        seeds: The seeds, the same for every learner.
+        data_dir: Where datasets lie.
+        resume: Skips what is complete and goes on with what was interrupted.
+        watch: Gives the monitor of the run in a folder.
+        **options: As for :func:`~cndpm.experiments.config.configure`. Overrides of ``learner`` go to all learners.
+
+    Returns:
+        ``scenario``, ``folder`` and ``learners``, a list of results.
+    """
+    if not learners:
+        raise ConfigError("name at least one learner, e.g. --learners cndpm,finetune")
+    configs = [configure(scenario, learner=learner, **options) for learner in learners]  # all, before the first run
+    name = f"compare-{configs[0].scenario.name}"
+    folder = Path(out or (latest_folder(configs[0], name) if resume else None) or claim_folder(name))
+    results = [
+        run_seeds(config, seeds, folder / config.learner, data_dir=data_dir, resume=resume, watch=watch)
+        for config in configs
+    ]
+    return {"scenario": configs[0].scenario.name, "folder": str(folder), "learners": results}

@@ -51,7 +51,7 @@ class TerminalMonitor(Monitor):
         self._progress.reset(self._task, total=n_batches, completed=step, description=title)
         self._progress.start()
         if step:
-            self.console.print(f"{title}: goes on after batch {step} of {n_batches}", highlight=False)
+            self.console.print(f"{title}: goes on after batch {step} of {n_batches}", highlight=False, soft_wrap=True)
 
     def learned(self, step: int) -> None:
         """Moves the bar."""
@@ -78,7 +78,7 @@ class TerminalMonitor(Monitor):
         self._facts["score"] = _score(row)
         if not self.console.is_terminal:
             facts = " · ".join(self._facts.values())
-            self.console.print(f"{self._title}: batch {row['step']} of {self._n_batches} · {facts}", highlight=False)
+            self.console.print(f"{self._title}: batch {row['step']} of {self._n_batches} · {facts}", highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         """Takes the bar away."""

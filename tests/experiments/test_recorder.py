@@ -1,0 +1,115 @@
+"""One writer per folder, and trouble reported at once."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from cndpm.experiments.record import LOG, RecordError, read_record
+from cndpm.experiments.recorder import Recorder, differing_keys
+
+CONFIG = {"seed": 0, "learner": "x", "settings": {"a": 1, "b": 2}}
+
+
+def open_recorder(folder, config=CONFIG, **options):
+    return Recorder(folder, config=config, environment={"torch": "x"}, **options)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    with open_recorder(tmp_path / "run") as recorder:
+        recorder.append("evaluation", 3, accuracy=12.5)
+        recorder.save_checkpoint({"weight": torch.arange(3), "step": 3})
+        assert read_record(tmp_path / "run").status == "running"
+        recorder.conclude({"accuracy": 12.5})
+    record = read_record(tmp_path / "run")
+    assert (record.config, record.environment, record.status) == (CONFIG, {"torch": "x"}, "complete")
+    assert record.column("accuracy") == [12.5]
+
+
+def test_a_checkpoint_comes_back_to_the_bit(tmp_path):
+    weight = torch.randn(100, generator=torch.Generator().manual_seed(0))
+    with open_recorder(tmp_path) as recorder:
+        assert recorder.load_checkpoint() is None
+        recorder.save_checkpoint({"weight": weight, "step": 7})
+        loaded = recorder.load_checkpoint()
+    assert torch.equal(loaded["weight"], weight)
+    assert loaded["step"] == 7
+
+
+def test_two_runs_never_write_the_same_folder(tmp_path):
+    with open_recorder(tmp_path), pytest.raises(RecordError, match="another run is writing"):
+        open_recorder(tmp_path, resume=True)
+
+
+def test_a_folder_that_holds_a_run_is_refused_without_resume(tmp_path):
+    open_recorder(tmp_path).close()
+    with pytest.raises(RecordError, match="--resume"):
+        open_recorder(tmp_path)
+
+
+def test_a_refused_writer_leaves_the_folder_free(tmp_path):
+    open_recorder(tmp_path).close()
+    with pytest.raises(RecordError):
+        open_recorder(tmp_path)
+    open_recorder(tmp_path, resume=True).close()
+
+
+def test_resuming_with_another_configuration_names_what_differs(tmp_path):
+    open_recorder(tmp_path).close()
+    changed = {**CONFIG, "settings": {"a": 1, "b": 3}}
+    with pytest.raises(RecordError, match=r"differs in settings\.b\."):
+        open_recorder(tmp_path, changed, resume=True)
+
+
+def test_a_complete_run_is_read_whatever_the_device(tmp_path):
+    with open_recorder(tmp_path, {**CONFIG, "device": "cuda"}) as recorder:
+        recorder.conclude({"accuracy": 1.0})
+    with open_recorder(tmp_path, {**CONFIG, "device": "cpu"}, resume=True) as recorder:
+        assert recorder.summary == {"accuracy": 1.0}
+
+
+def test_a_line_cut_off_by_a_crash_does_not_swallow_the_next(tmp_path):
+    open_recorder(tmp_path).close()
+    (tmp_path / LOG).write_text('{"event": "evaluation", "st')
+    with open_recorder(tmp_path, resume=True) as recorder:
+        recorder.append("evaluation", 4, accuracy=1.0)
+    assert read_record(tmp_path).column("step") == [4]
+
+
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecordError, match="cannot create the record in .*file"):
+        open_recorder(tmp_path / "file" / "run")
+
+
+FULL_DISK = """
+import resource, sys
+from cndpm.experiments.recorder import Recorder
+from cndpm.experiments.record import RecordError
+limit = int(sys.argv[2])
+if limit == 0:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+try:
+    recorder = Recorder(sys.argv[1], config={}, environment={})
+    if limit:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        import torch
+        recorder.save_checkpoint({"weight": torch.zeros(100_000)})
+except RecordError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 10_000])
+def test_a_disk_that_takes_no_more_is_reported_by_the_write_that_fails(tmp_path, limit):
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "run"), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)}, check=True)
+    assert done.stdout.startswith(f"cannot write the record in {tmp_path / 'run'}")
+
+
+def test_differing_keys_are_dotted_names():
+    a = {"x": 1, "y": {"z": 2, "w": [1]}, "only": None}
+    assert differing_keys(a, json.loads(json.dumps(a))) == []
+    assert differing_keys(a, {"x": 2, "y": {"z": 2, "w": [2]}}) == ["x", "y.w"]
