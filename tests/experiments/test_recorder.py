@@ -1,14 +1,15 @@
 """One writer per folder, and trouble reported at once."""
 
 import json
-import subprocess
-import sys
+from contextlib import contextmanager
 
 import pytest
 import torch
 
 from cndpm.experiments.record import LOG, RecordError, read_record
 from cndpm.experiments.recorder import Recorder, differing_keys
+
+resource = pytest.importorskip("resource")
 
 CONFIG = {"seed": 0, "learner": "x", "settings": {"a": 1, "b": 2}}
 
@@ -84,29 +85,36 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
         open_recorder(tmp_path / "file" / "run")
 
 
-FULL_DISK = """
-import resource, sys
-from cndpm.experiments.recorder import Recorder
-from cndpm.experiments.record import RecordError
-limit = int(sys.argv[2])
-if limit == 0:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-try:
-    recorder = Recorder(sys.argv[1], config={}, environment={})
-    if limit:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-        import torch
-        recorder.save_checkpoint({"weight": torch.zeros(100_000)})
-except RecordError as error:
-    print(error)
-"""
+@contextmanager
+def file_size_limit(n_bytes):
+    """Every write beyond `n_bytes` of a file fails, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("limit", [0, 10_000])
-def test_a_disk_that_takes_no_more_is_reported_by_the_write_that_fails(tmp_path, limit):
-    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "run"), str(limit)]
-    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)}, check=True)
-    assert done.stdout.startswith(f"cannot write the record in {tmp_path / 'run'}")
+def test_a_disk_that_takes_nothing_is_reported_when_the_run_begins(tmp_path):
+    with file_size_limit(0), pytest.raises(RecordError, match=f"cannot write the record in {tmp_path}"):
+        open_recorder(tmp_path)
+
+
+def test_a_checkpoint_that_does_not_fit_is_reported_and_leaves_the_last_one(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        recorder.save_checkpoint({"step": 1})
+        with file_size_limit(10_000), pytest.raises(RecordError, match="cannot write"):
+            recorder.save_checkpoint({"weight": torch.zeros(100_000), "step": 2})
+        assert recorder.load_checkpoint() == {"step": 1}
+        assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_log_line_that_does_not_fit_is_reported(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        recorder.append("progress", 1)
+        with file_size_limit(20), pytest.raises(RecordError, match="cannot write"):
+            recorder.append("progress", 2)
 
 
 def test_differing_keys_are_dotted_names():

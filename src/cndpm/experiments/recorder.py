@@ -84,17 +84,17 @@ class Recorder:
         return [row for row in read_rows(self.folder / LOG) if row["event"] == "evaluation"]
 
     def append(self, event: str, step: int, **values: Any) -> dict[str, Any]:
-        """Adds one line to the log and sees it to the disk."""
+        """Adds one line to the log, for readers to see at once."""
         row = {"event": event, "step": step, **values}
         with self._reporting("write"):
             self._log.write(json.dumps(row).encode() + b"\n")
             self._log.flush()
-            os.fsync(self._log.fileno())
         return row
 
     def save_checkpoint(self, state: State) -> None:
-        """Replaces the checkpoint."""
+        """Replaces the checkpoint, once the log that led to it is safely on the disk."""
         with self._reporting("write"):
+            os.fsync(self._log.fileno())
             save_state(self.folder / CHECKPOINT, state, kind="checkpoint")
 
     def load_checkpoint(self) -> State | None:
