@@ -35,7 +35,9 @@ def test_list_of_an_unknown_kind_is_answered_with_the_nearest(cndpm):
 
 
 def test_data_status_says_what_is_there_and_where(cndpm, mnist_dir):
-    found = {one["name"]: one for one in cndpm("data", "status", "--data-dir", str(mnist_dir), "--json").json["datasets"]}
+    found = {
+        one["name"]: one for one in cndpm("data", "status", "--data-dir", str(mnist_dir), "--json").json["datasets"]
+    }
     assert found["mnist"]["present"]
     assert found["mnist"]["location"] == str(mnist_dir / "MNIST" / "raw")
     assert not found["cifar10"]["present"]

@@ -173,8 +173,8 @@ def test_compare_runs_every_learner_and_resumes(cndpm):
 
 
 def start(folder, *options):
-    command = [sys.executable, "-m", "cndpm.cli", *RUN[:-1], "--repeats", "4", "--out", str(folder), *options]
-    command += ["--set", "run.checkpoint_seconds=0.05"]
+    command = [sys.executable, "-m", "cndpm.cli", *RUN[:-1], "--repeats", "3", "--out", str(folder), *options]
+    command += ["--set", "run.checkpoint_seconds=0.2"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -188,7 +188,7 @@ def wait_for(condition, process, seconds=120):
 
 
 def test_a_run_killed_in_the_middle_resumes_to_the_same_summary(cndpm, tmp_path):
-    options = ("--repeats", "4", "--set", "run.checkpoint_seconds=0.05")
+    options = ("--repeats", "3", "--set", "run.checkpoint_seconds=0.2")
     whole = cndpm(*RUN, *options, "--out", "whole").json["runs"][0]
     log = tmp_path / "killed" / "seed-0" / "log.jsonl"
     process = start(tmp_path / "killed")

@@ -81,7 +81,7 @@ def test_a_line_cut_off_by_a_crash_does_not_swallow_the_next(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordError, match="cannot create the record in .*file"):
+    with pytest.raises(RecordError, match=r"cannot create the record in .*file"):
         open_recorder(tmp_path / "file" / "run")
 
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import RecordError
 from cndpm.state import StateError
-from cndpm.streams import DamagedFileError, FetchError, MissingDataError, RefusedPickleError, ScenarioFileError
-from cndpm.streams import UnknownNameError
+from cndpm.streams import (
+    DamagedFileError,
+    FetchError,
+    MissingDataError,
+    RefusedPickleError,
+    ScenarioFileError,
+    UnknownNameError,
+)
 
 __all__ = ["FAILED", "MISUSED"]
 

@@ -9,9 +9,8 @@ from cndpm.cli.show import show, table
 from cndpm.experiments.paper import EXPERIMENTS
 from cndpm.experiments.presets import PRESETS
 from cndpm.learners.registry import LEARNERS
-from cndpm.streams import dataset_names, load_scenario, scenario_names
+from cndpm.streams import UnknownNameError, dataset_names, load_scenario, scenario_names
 from cndpm.streams.catalogue import catalogue_entry
-from cndpm.streams import UnknownNameError
 
 __all__ = ["list_kinds"]
 

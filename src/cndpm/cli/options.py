@@ -25,7 +25,9 @@ __all__ = [
 Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start from: default (ours) or paper.")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")]
 Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds, from --seed on.")]
-Epochs = Annotated[float | None, typer.Option(metavar="E", help="Epochs of every stage.", show_default="the scenario's")]
+Epochs = Annotated[
+    float | None, typer.Option(metavar="E", help="Epochs of every stage.", show_default="the scenario's")
+]
 Repeats = Annotated[int | None, typer.Option(metavar="R", min=1, help="The whole scenario R times.", show_default="1")]
 Fraction = Annotated[float | None, typer.Option(metavar="F", help="Share of the training data.", show_default="1.0")]
 Set = Annotated[

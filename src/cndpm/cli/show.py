@@ -54,7 +54,9 @@ def show(content: Mapping[str, Any], tables: Sequence[Table], *, as_json: bool) 
         print(json.dumps(content), flush=True)
 
 
-def show_results(results: Sequence[Mapping[str, Any]], title: str, content: Mapping[str, Any], *, as_json: bool) -> None:
+def show_results(
+    results: Sequence[Mapping[str, Any]], title: str, content: Mapping[str, Any], *, as_json: bool
+) -> None:
     """Prints one row per result; columns without any value are left out."""
     keys = [key for key in _COLUMNS if any(result[key] is not None for result in results)]
     header = ["learner", "preset", "seeds", *(_COLUMNS[key] for key in keys)]

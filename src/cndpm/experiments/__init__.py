@@ -1,9 +1,9 @@
 """Configuration, the one loop that runs a learner on a stream, metrics, and records on disk.
 
-    from cndpm.experiments import configure, read_record, run
+from cndpm.experiments import configure, read_record, run
 
-    run(configure("split-digits", learner="reservoir"), "runs/mine")
-    read_record("runs/mine").column("accuracy")
+run(configure("split-digits", learner="reservoir"), "runs/mine")
+read_record("runs/mine").column("accuracy")
 """
 
 from cndpm.experiments.analyses import load_run

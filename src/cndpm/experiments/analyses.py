@@ -59,8 +59,10 @@ def draw_samples(folders: Folders, out: Path, data_dir: str | Path | None) -> di
     """Draws samples from the first run; leaves them in ``samples.npz`` as x (n, ...) and, where labelled, y (n,)."""
     _, _, learner = load_run(folders[0][0], data_dir)
     x, y = cast(Generative, learner).sample(N_SAMPLES)
-    arrays = {"x": x.cpu().numpy()} | ({"y": y.cpu().numpy()} if y is not None else {})
-    np.savez(out / "samples.npz", **arrays)
+    if y is None:
+        np.savez(out / "samples.npz", x=x.cpu().numpy())
+    else:
+        np.savez(out / "samples.npz", x=x.cpu().numpy(), y=y.cpu().numpy())
     return {"samples": str(out / "samples.npz"), "n_samples": len(x)}
 
 

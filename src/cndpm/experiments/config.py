@@ -18,8 +18,7 @@ from cndpm.experiments.overrides import ConfigError, describe_errors, parse_over
 from cndpm.experiments.presets import preset_settings
 from cndpm.learners.learner import Learner, LearnerSettings, MixtureLearner, TaskBasedLearner
 from cndpm.learners.registry import LEARNERS, learner_class
-from cndpm.streams import Scenario, Stream, load_scenario
-from cndpm.streams import UnknownNameError
+from cndpm.streams import Scenario, Stream, UnknownNameError, load_scenario
 
 __all__ = ["SECTIONS", "RunConfig", "RunSettings", "configure", "resolve_device"]
 
@@ -126,10 +125,10 @@ def configure(
         UnknownNameError: A name does not exist; the nearest are suggested.
         ConfigError: A value is not allowed.
     """
-    if learner not in LEARNERS:
-        raise UnknownNameError("learner", learner, LEARNERS)
     sections = parse_overrides(overrides, SECTIONS)
     recipe = _resolve_scenario(scenario, options, sections["scenario"])
+    if learner not in LEARNERS:
+        raise UnknownNameError("learner", learner, LEARNERS)
     settings = _merge(preset_settings(preset, learner, recipe.name), sections["learner"])
     return RunConfig(
         scenario=recipe,

@@ -1,7 +1,7 @@
 """What a learner knows at one moment, measured on the test data of every task.
 
-:func:`evaluate` asks any learner for its answers. :func:`dissect` asks a mixture which expert would answer and what each
-would say: the paper's appendix table separates the accuracy of the right expert's classifier from the accuracy of
+:func:`evaluate` asks any learner for its answers. :func:`dissect` asks a mixture which expert would answer and what
+each would say: the paper's appendix table separates the accuracy of the right expert's classifier from the accuracy of
 choosing the right expert ("gating").
 """
 
@@ -77,7 +77,9 @@ class Dissection:
 def evaluate(learner: Learner, test: TestSet) -> Evaluation:
     """The learner's answers, compared with the truth."""
     if test.labelled:
-        scores = [_per_sample(task, test, lambda x, y: _is_right(learner.predict_log_proba(x), y)) for task in test.tasks]
+        scores = [
+            _per_sample(task, test, lambda x, y: _is_right(learner.predict_log_proba(x), y)) for task in test.tasks
+        ]
         by_task = [100 * float(score.mean()) for score in scores]
         return Evaluation(accuracy=100 * float(torch.cat(scores).mean()), task_accuracy=by_task)
     scores = [_per_sample(task, test, lambda x, _: _bits_per_dim(learner.log_prob(x), x)) for task in test.tasks]

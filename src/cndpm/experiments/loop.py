@@ -75,7 +75,7 @@ def teach(learner: Learner, stream: Stream, start: int) -> Iterator[int]:
 def teach_tasks(learner: TaskBasedLearner, stream: Stream, start: int) -> Iterator[int]:
     """As :func:`teach`, for learners that are told where tasks begin and end.
 
-    A task is what a stage draws from: a stage that comes back is the same task, a mixture of two tasks is one of its own.
+    A task is what a stage draws from: a stage that comes back is the same task, a mixture of two is its own.
     """
     number = {tasks: i for i, tasks in enumerate(dict.fromkeys(map(tuple, stream.stage_tasks)))}
     for step, batch in enumerate(stream.batches(start), start + 1):

@@ -1,6 +1,6 @@
 """What is said about a run, computed from accuracies that were measured on the way: plain functions on plain lists.
 
-Notation: ``a[i][t]`` is the accuracy of task t, in percent, at evaluation i. A task that was never measured is ``None``.
+Notation: ``a[i][t]`` is the accuracy of task t, in percent, at evaluation i. One never measured is ``None``.
 Tasks exist only here and in the scenario; the learner is never told of them.
 """
 

@@ -1,8 +1,8 @@
 """Settings by name: "paper" is what the paper's results need, "default" is ours.
 
 Values are overrides of a learner's own settings and are validated by them when used, so a name appears once, here. The
-paper leaves some out; those come from the authors' released settings, and where the two differ the release wins, because
-it gives the published numbers. The difference is noted beside the value.
+paper leaves some out; those come from the authors' released settings, and where the two differ the release wins, as it
+gives the published numbers. The difference is noted beside the value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cndpm.streams import UnknownNameError
 
 __all__ = ["PRESETS", "preset_names", "preset_settings"]
 
-Settings = Mapping[str, Any]
+Settings = dict[str, Any]
 
 _CNDPM_ALWAYS: Settings = {"sleep_batch_size": 50, "weight_decay": 1e-5, "clip": 0.5, "sharing": True}
 

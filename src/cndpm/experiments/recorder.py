@@ -1,6 +1,6 @@
 """Writes the record of one run: claims a folder for itself, appends events, keeps the last checkpoint, concludes.
 
-Nothing is lost by a crash at any moment: events are flushed to the disk before the checkpoint that follows them, and the
+Nothing is lost by a crash at any moment: events are on the disk before the checkpoint that follows them, and the
 checkpoint and the summary are replaced whole. A folder that cannot be written, or a disk that is full, is reported when
 the recorder opens or at the first write that fails.
 """
@@ -115,7 +115,9 @@ class Recorder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _acquire(self) -> None:

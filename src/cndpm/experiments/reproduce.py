@@ -57,7 +57,7 @@ def run_experiment(
         watch: Gives the monitor of the run in a folder.
 
     Returns:
-        ``experiment``, ``title``, ``metrics`` and ``cells``: for every cell its result over seeds and what was published.
+        ``experiment``, ``title``, ``metrics`` and ``cells``: for each its result over seeds and what was published.
     """
     cells = select_cells(experiment, only)
     configs = [cell_config(cell, preset, device, overrides) for cell in cells]  # all, before the first run
@@ -70,7 +70,12 @@ def run_experiment(
         published = {metric: asdict(value) for metric, value in cell.published.items()}
         results.append({"label": cell.label, "column": cell.column, **result, "published": published})
         folders.append([folder / f"seed-{i}" for i in seeds])
-    summary = {"experiment": experiment.name, "title": experiment.title, "metrics": experiment.metrics, "cells": results}
+    summary: dict[str, Any] = {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "metrics": experiment.metrics,
+        "cells": results,
+    }
     _write(out / experiment.name, summary)
     if experiment.analysis is not None:
         summary["analysis"] = ANALYSES[experiment.analysis](folders, out / experiment.name, data_dir)
@@ -121,7 +126,9 @@ def table_rows(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         for metric in summary["metrics"]:
             ours = cell.get(metric, cell["details"].get(metric))
             row.append(format_value(metric, ours, cell["standard_error"].get(metric)))
-            published = Published(**cell["published"][metric]) if metric in cell["published"] else Published(float("nan"))
+            published = (
+                Published(**cell["published"][metric]) if metric in cell["published"] else Published(float("nan"))
+            )
             row.append(format_value(metric, published.value, published.error))
         rows.append(row)
     return header, rows

@@ -32,7 +32,7 @@ class Schedule:
         return cls(
             n_batches=n_batches,
             stage_ends=frozenset(ends),
-            evaluations=(ends | evenly_spaced(n_batches, evaluations)) - {n_batches},
+            evaluations=frozenset(ends | evenly_spaced(n_batches, evaluations)) - {n_batches},
             log_points=evenly_spaced(n_batches, log_points),
         )
 

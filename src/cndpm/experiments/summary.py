@@ -63,9 +63,7 @@ def summarise_run(
     return summary
 
 
-def combine_seeds(
-    scenario: str, learner: str, preset: str, runs: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def combine_seeds(scenario: str, learner: str, preset: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One result of several seeds.
 
     Args:

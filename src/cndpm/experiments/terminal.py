@@ -78,7 +78,9 @@ class TerminalMonitor(Monitor):
         self._facts["score"] = _score(row)
         if not self.console.is_terminal:
             facts = " · ".join(self._facts.values())
-            self.console.print(f"{self._title}: batch {row['step']} of {self._n_batches} · {facts}", highlight=False, soft_wrap=True)
+            self.console.print(
+                f"{self._title}: batch {row['step']} of {self._n_batches} · {facts}", highlight=False, soft_wrap=True
+            )
 
     def close(self) -> None:
         """Takes the bar away."""
