@@ -34,7 +34,7 @@ class Table(MixtureLearner):
     def learn(self, x, y): ...
 
     def footprint(self):
-        return Footprint(0, 0)
+        return Footprint(0, 0, n_experts=self.gate.shape[1])
 
     def state_dict(self):
         return {}
@@ -106,8 +106,10 @@ def test_tasks_that_have_not_appeared_are_left_out():
     assert dissection.classifier_accuracy == [50.0, None]
 
 
-def test_a_mixture_without_experts_is_not_dissected():
-    assert dissect(Table(torch.zeros(8, 0), torch.zeros(8, 0, 4)), two_tasks(), [0]) is None
+def test_a_mixture_without_experts_is_not_dissected_and_has_no_density():
+    empty = Table(torch.zeros(8, 0), torch.zeros(8, 0, 4))
+    assert dissect(empty, two_tasks(), [0]) is None
+    assert evaluate(empty, TestSet(two_tasks().tasks, labelled=False)).bits_per_dim is None
 
 
 def test_a_subsample_is_the_same_every_time_and_keeps_every_task():

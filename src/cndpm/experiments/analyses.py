@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.evaluation import TestSet, evaluate
 from cndpm.experiments.record import CHECKPOINT, RecordError, read_record, write_json
+from cndpm.experiments.schedule import evenly_spaced
 from cndpm.learners.learner import Learner
 from cndpm.state import load_state
 from cndpm.streams import Stream
@@ -25,21 +27,22 @@ Folders = Sequence[Sequence[Path]]
 
 N_SAMPLES = 50  # as in the paper's figure
 SIMILARITY_THRESHOLD = 0.9  # as in the paper's appendix on pruning
+N_SIMILARITY_SAMPLES = 1000  # the paper does not say on how many
 _CURVES = ("accuracy", "learned_accuracy", "task_accuracy", "bits_per_dim", "n_experts", "n_parameters")
 
 
 class Generative(Protocol):
     """A learner that can draw (x, y) from what it has learned."""
 
-    def sample(self, n: int) -> tuple[Tensor, Tensor | None]:
-        """n samples."""
+    def sample(self, n: int) -> tuple[Tensor, Tensor | None, Tensor]:
+        """x, y where there are labels, and the expert of each of n samples."""
 
 
 class Prunable(Protocol):
     """A learner that can remove experts that another one makes redundant."""
 
-    def prune(self, threshold: float) -> object:
-        """Removes experts that are more similar to another than `threshold`."""
+    def prune(self, x: Tensor, y: Tensor | None, *, threshold: float) -> object:
+        """Removes experts whose similarity to another on the given data exceeds `threshold`."""
 
 
 def load_run(folder: str | Path, data_dir: str | Path | None = None) -> tuple[RunConfig, Stream, Learner]:
@@ -56,13 +59,11 @@ def load_run(folder: str | Path, data_dir: str | Path | None = None) -> tuple[Ru
 
 
 def draw_samples(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:
-    """Draws samples from the first run; leaves them in ``samples.npz`` as x (n, ...) and, where labelled, y (n,)."""
+    """Draws samples from the first run; leaves x, y (where labelled) and their experts in ``samples.npz``."""
     _, _, learner = load_run(folders[0][0], data_dir)
-    x, y = cast(Generative, learner).sample(N_SAMPLES)
-    if y is None:
-        np.savez(out / "samples.npz", x=x.cpu().numpy())
-    else:
-        np.savez(out / "samples.npz", x=x.cpu().numpy(), y=y.cpu().numpy())
+    x, y, expert = cast(Generative, learner).sample(N_SAMPLES)
+    labels = x.new_empty(0) if y is None else y
+    np.savez(out / "samples.npz", x=x.cpu().numpy(), y=labels.cpu().numpy(), expert=expert.cpu().numpy())
     return {"samples": str(out / "samples.npz"), "n_samples": len(x)}
 
 
@@ -73,7 +74,8 @@ def prune_experts(folders: Folders, out: Path, data_dir: str | Path | None) -> d
         config, stream, learner = load_run(folder, data_dir)
         test = TestSet(stream.tasks, stream.labelled, config.run.evaluation_batch_size)
         before = {"n_experts": learner.footprint().n_experts, "accuracy": evaluate(learner, test).accuracy}
-        cast(Prunable, learner).prune(SIMILARITY_THRESHOLD)
+        x, y = _spread_samples(stream, N_SIMILARITY_SAMPLES)
+        cast(Prunable, learner).prune(x, y, threshold=SIMILARITY_THRESHOLD)
         after = {"n_experts": learner.footprint().n_experts, "accuracy": evaluate(learner, test).accuracy}
         rows.append({"folder": str(folder), "seed": config.seed, "before": before, "after": after})
     analysis = {
@@ -83,6 +85,16 @@ def prune_experts(folders: Folders, out: Path, data_dir: str | Path | None) -> d
     }
     write_json(out / "pruning.json", analysis)
     return analysis
+
+
+def _spread_samples(stream: Stream, n: int) -> tuple[Tensor, Tensor | None]:
+    """About n samples from batches spread evenly over the stream."""
+    first = next(stream.batches())
+    n_batches = stream.n_batches or n
+    starts = sorted(evenly_spaced(n_batches, max(1, n // len(first.x))))
+    batches = [next(stream.batches(start - 1)) for start in starts]
+    labels = [batch.y for batch in batches if batch.y is not None]
+    return torch.cat([batch.x for batch in batches]), torch.cat(labels) if labels else None
 
 
 def collect_curves(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:  # noqa: ARG001

@@ -129,7 +129,7 @@ def configure(
     recipe = _resolve_scenario(scenario, options, sections["scenario"])
     if learner not in LEARNERS:
         raise UnknownNameError("learner", learner, LEARNERS)
-    settings = _merge(preset_settings(preset, learner, recipe.name), sections["learner"])
+    settings = _merge(preset_settings(preset, learner, recipe.name, labelled=recipe.labelled), sections["learner"])
     return RunConfig(
         scenario=recipe,
         learner=learner,

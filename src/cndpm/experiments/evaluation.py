@@ -75,13 +75,18 @@ class Dissection:
 
 @torch.no_grad()
 def evaluate(learner: Learner, test: TestSet) -> Evaluation:
-    """The learner's answers, compared with the truth."""
+    """The learner's answers, compared with the truth.
+
+    A mixture without an expert has no density yet: bits per dimension are then None.
+    """
     if test.labelled:
         scores = [
             _per_sample(task, test, lambda x, y: _is_right(learner.predict_log_proba(x), y)) for task in test.tasks
         ]
         by_task = [100 * float(score.mean()) for score in scores]
         return Evaluation(accuracy=100 * float(torch.cat(scores).mean()), task_accuracy=by_task)
+    if learner.footprint().n_experts == 0:
+        return Evaluation()
     scores = [_per_sample(task, test, lambda x, _: _bits_per_dim(learner.log_prob(x), x)) for task in test.tasks]
     by_task = [float(score.mean()) for score in scores]
     return Evaluation(bits_per_dim=float(torch.cat(scores).mean()), task_bits_per_dim=by_task)
@@ -99,9 +104,9 @@ def dissect(learner: MixtureLearner, test: TestSet, learned: Sequence[int]) -> D
     Returns:
         None while the mixture has no expert.
     """
-    answers = [_expert_answers(learner, test.tasks[t], test) for t in learned]
-    if answers[0].log_gate.shape[1] == 0:
+    if learner.footprint().n_experts == 0:
         return None
+    answers = [_expert_answers(learner, test.tasks[t], test) for t in learned]
     shares = torch.stack([answer.share() for answer in answers])  # (n_learned, K)
     owner = shares.argmax(0)  # (K,)
     gating, classifier = [], []
@@ -146,7 +151,7 @@ def _expert_answers(learner: MixtureLearner, task: Task, test: TestSet) -> _Expe
     gates, truths, rights = [], [], []
     for x, y in _chunks(task, test.batch_size):
         gates.append(learner.expert_log_proba(x))
-        if test.labelled and gates[-1].shape[1] > 0:
+        if test.labelled:
             log_proba = learner.expert_predict_log_proba(x)  # (B, K, C)
             truths.append(log_proba.gather(2, y[:, None, None].expand(-1, log_proba.shape[1], 1)).squeeze(2))
             rights.append((log_proba.argmax(2) == y[:, None]).double())

@@ -99,7 +99,7 @@ class TensorBoardMonitor(Monitor):
         self._folder = folder
         self._writer: Any = None
 
-    def started(self, title: str, *, step: int, n_batches: int) -> None:  # noqa: ARG002
+    def started(self, title: str, *, step: int, n_batches: int) -> None:
         """Opens the event file; what an interrupted run wrote beyond `step` is hidden."""
         self._writer = self._open(str(self._folder), purge_step=step + 1)
 

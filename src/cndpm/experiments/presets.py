@@ -22,7 +22,7 @@ _CNDPM_ALWAYS: Settings = {"sleep_batch_size": 50, "weight_decay": 1e-5, "clip":
 _CNDPM_SPLIT_MNIST: Settings = _CNDPM_ALWAYS | {
     "log_alpha": -400,
     "memory_size": 500,
-    "likelihood": "gaussian",
+    "likelihood": "unit-gaussian",
     "latent_dim": 16,
     "n_latent_samples": 16,
     "hidden": 64,
@@ -38,11 +38,13 @@ _CNDPM_SPLIT_MNIST: Settings = _CNDPM_ALWAYS | {
 }
 
 _CNDPM_SPLIT_MNIST_GEN: Settings = _CNDPM_ALWAYS | {
+    "target": "none",
     "log_alpha": 410,
     "memory_size": 1000,
     "likelihood": "bernoulli",
     "latent_dim": 16,
-    "n_latent_samples": 1,
+    "n_train_latent_samples": 1,
+    "n_latent_samples": 16,
     "hidden": 64,  # text: 128
     "hidden_growth": 16,  # text: 32
     "density_lr": 3e-4,  # text: 3e-3
@@ -54,7 +56,7 @@ _CNDPM_SPLIT_MNIST_GEN: Settings = _CNDPM_ALWAYS | {
 _CNDPM_SPLIT_CIFAR10: Settings = _CNDPM_ALWAYS | {
     "log_alpha": -450,
     "memory_size": 1000,
-    "likelihood": "gaussian",
+    "likelihood": "unit-gaussian",
     "latent_dim": 64,
     "n_latent_samples": 16,
     "temperature": 0.01,
@@ -78,7 +80,7 @@ _CNDPM_SPLIT_CIFAR100: Settings = _CNDPM_SPLIT_CIFAR10 | {
 _CNDPM_MNIST_SVHN: Settings = _CNDPM_ALWAYS | {
     "log_alpha": 0,
     "memory_size": 500,
-    "likelihood": "gaussian",
+    "likelihood": "unit-gaussian",
     "latent_dim": 32,  # text: 64, as for CIFAR10
     "n_latent_samples": 16,
     "temperature": 1.0,
@@ -89,6 +91,16 @@ _CNDPM_MNIST_SVHN: Settings = _CNDPM_ALWAYS | {
     "density_sleep_steps": 8000,
     "predictor_sleep_steps": 2000,
     "min_share": 0.1,
+}
+
+# Task labels in training change who learns what, not how.
+_CNDPM: Mapping[str, Settings] = {
+    "split-mnist": _CNDPM_SPLIT_MNIST,
+    "fuzzy-split-mnist": _CNDPM_SPLIT_MNIST,
+    "split-mnist-gen": _CNDPM_SPLIT_MNIST_GEN,
+    "mnist-svhn": _CNDPM_MNIST_SVHN,
+    "split-cifar10": _CNDPM_SPLIT_CIFAR10,
+    "split-cifar100": _CNDPM_SPLIT_CIFAR100,
 }
 
 _REPLAY_MEMORY: Mapping[str, Settings] = {
@@ -103,18 +115,15 @@ _REPLAY_MEMORY: Mapping[str, Settings] = {
 PRESETS: Mapping[str, Mapping[str, Mapping[str, Settings]]] = {
     "default": {},
     "paper": {
-        "cndpm": {
-            "split-mnist": _CNDPM_SPLIT_MNIST,
-            "fuzzy-split-mnist": _CNDPM_SPLIT_MNIST,
-            "split-mnist-gen": _CNDPM_SPLIT_MNIST_GEN,
-            "mnist-svhn": _CNDPM_MNIST_SVHN,
-            "split-cifar10": _CNDPM_SPLIT_CIFAR10,
-            "split-cifar100": _CNDPM_SPLIT_CIFAR100,
-        },
+        "cndpm": _CNDPM,
+        "cndpm-tasks": _CNDPM,
         "reservoir": _REPLAY_MEMORY,
     },
 }
 """Preset, learner, scenario to settings. A learner that a preset does not list is used with its own defaults."""
+
+_UNLABELLED: Mapping[str, Settings] = {"cndpm": {"target": "none"}, "cndpm-tasks": {"target": "none"}}
+"""What a learner must be told where a stream has no labels, in every preset."""
 
 
 def preset_names() -> tuple[str, ...]:
@@ -122,7 +131,7 @@ def preset_names() -> tuple[str, ...]:
     return tuple(PRESETS)
 
 
-def preset_settings(preset: str, learner: str, scenario: str) -> Settings:
+def preset_settings(preset: str, learner: str, scenario: str, *, labelled: bool = True) -> Settings:
     """The overrides of a preset for a learner on a scenario.
 
     Raises:
@@ -131,9 +140,10 @@ def preset_settings(preset: str, learner: str, scenario: str) -> Settings:
     """
     if preset not in PRESETS:
         raise UnknownNameError("preset", preset, PRESETS)
+    always = {} if labelled else _UNLABELLED.get(learner, {})
     by_scenario = PRESETS[preset].get(learner)
     if by_scenario is None:
-        return {}
+        return always
     # A variation such as gradual-split-mnist takes the settings of what it varies.
     base = next((name for name in by_scenario if scenario == name or scenario.endswith(f"-{name}")), None)
     if base is None:
@@ -141,4 +151,4 @@ def preset_settings(preset: str, learner: str, scenario: str) -> Settings:
             f"the preset {preset!r} has no settings of {learner} for {scenario}; it has them for "
             f"{', '.join(sorted(by_scenario))}. Use the preset 'default', or give settings by --set."
         )
-    return by_scenario[base]
+    return always | by_scenario[base]

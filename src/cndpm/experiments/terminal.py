@@ -111,5 +111,7 @@ def format_count(n: float) -> str:
 def _score(row: dict[str, Any]) -> str:
     if row.get("bits_per_dim") is not None:
         return f"{row['bits_per_dim']:.4f} bits/dim"
+    if row.get("accuracy") is None:
+        return "no expert yet"
     learned = row.get("learned_accuracy", row["accuracy"])
     return f"accuracy {row['accuracy']:.2f} % (learned tasks {learned:.2f} %)"
