@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from cndpm.experiments.record import find_records, read_record
+from cndpm.learners.cndpm import CNDPM
+from cndpm.learners.registry import LEARNERS
 
 NUMBERS = ("accuracy", "bits_per_dim", "n_experts", "n_parameters", "n_numbers_kept", "memory_samples", "seconds")
 RUN = ("run", "split-digits", "--learner", "finetune", "--device", "cpu", "--json")
@@ -170,6 +172,16 @@ def test_compare_runs_every_learner_and_resumes(cndpm):
     assert first["learners"][1]["accuracy"] > first["learners"][0]["accuracy"]
     assert cndpm(*arguments, "--resume").json == first
     assert len(find_records("runs")) == 4
+
+
+def test_the_default_learner_grows_experts_on_the_digits(cndpm, monkeypatch):
+    monkeypatch.setitem(LEARNERS, "cndpm", CNDPM)
+    short = ("--set", "learner.density_sleep_steps=100", "--set", "learner.predictor_sleep_steps=100")
+    result = cndpm("run", "split-digits", "--json", "--quiet", *short).json
+    assert result["learner"] == "cndpm"
+    assert result["n_experts"] == 5
+    assert result["details"]["gating_accuracy"] > 40
+    assert result["details"]["classifier_accuracy_final"] > 80
 
 
 def start(folder, *options):

@@ -46,7 +46,7 @@ def _experiments() -> Mapping[str, str]:
 
 def _presets() -> Mapping[str, str]:
     return {
-        name: "settings for " + ", ".join(sorted(learners)) if learners else "every learner's own settings"
+        name: "; ".join(f"{learner} on {', '.join(scenarios)}" for learner, scenarios in learners.items())
         for name, learners in PRESETS.items()
     }
 
