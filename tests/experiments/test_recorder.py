@@ -79,6 +79,15 @@ def test_a_line_cut_off_by_a_crash_does_not_swallow_the_next(tmp_path):
     assert read_record(tmp_path).column("step") == [4]
 
 
+def test_what_a_crash_left_half_written_is_cleared(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        recorder.save_checkpoint({"step": 1})
+    (tmp_path / ".checkpoint.cndpm.x1y2").write_bytes(b"half")
+    with open_recorder(tmp_path, resume=True) as recorder:
+        assert recorder.load_checkpoint() == {"step": 1}
+    assert not list(tmp_path.glob(".checkpoint*"))
+
+
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordError, match=r"cannot create the record in .*file"):
@@ -97,7 +106,7 @@ def file_size_limit(n_bytes):
 
 
 def test_a_disk_that_takes_nothing_is_reported_when_the_run_begins(tmp_path):
-    with file_size_limit(0), pytest.raises(RecordError, match=f"cannot write the record in {tmp_path}"):
+    with file_size_limit(0), pytest.raises(RecordError, match=f"cannot write {tmp_path}"):
         open_recorder(tmp_path)
 
 

@@ -142,12 +142,22 @@ def _parse_line(line: str) -> Row | None:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Writes a file whole or not at all."""
+    """Writes a file whole or not at all.
+
+    Raises:
+        RecordError: The folder cannot be written, or the disk is full.
+    """
+    try:
+        _replace_file(path, json.dumps(content, indent=2) + "\n")
+    except OSError as error:
+        raise RecordError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _replace_file(path: Path, text: str) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w") as file:
-            json.dump(content, file, indent=2)
-            file.write("\n")
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)

@@ -60,13 +60,12 @@ class Recorder:
             self._lock = FileLock(self.folder / LOCK)
             self._acquire()
         try:
-            self.resumed = (self.folder / CONFIG).exists()
-            if self.resumed:
+            if (self.folder / CONFIG).exists():
                 self._check_same_run(config, resume=resume)
+                self._clear_leftovers()
             else:
                 head = {"schema": SCHEMA_VERSION, "config": config, "environment": environment}
-                with self._reporting("write"):
-                    write_json(self.folder / CONFIG, head)
+                write_json(self.folder / CONFIG, head)
             with self._reporting("write"):
                 self._log = _open_log(self.folder / LOG)
         except BaseException:
@@ -104,8 +103,7 @@ class Recorder:
 
     def conclude(self, summary: dict[str, Any]) -> None:
         """Writes the results; the run is complete."""
-        with self._reporting("write"):
-            write_json(self.folder / SUMMARY, summary)
+        write_json(self.folder / SUMMARY, summary)
 
     def close(self) -> None:
         """Gives the folder free."""
@@ -143,6 +141,12 @@ class Recorder:
                 f"{self.folder} holds a run with another configuration; it differs in {', '.join(differing)}. "
                 "Resume with the same options, or name another folder with --out."
             )
+
+    def _clear_leftovers(self) -> None:
+        """Removes files that a crash left half-written; the whole ones they were to replace are still there."""
+        for name in (CONFIG, CHECKPOINT, SUMMARY):
+            for leftover in self.folder.glob(f".{name}.*"):
+                leftover.unlink(missing_ok=True)
 
     @contextmanager
     def _reporting(self, what: str) -> Iterator[None]:

@@ -70,10 +70,17 @@ def latest_folder(config: RunConfig, name: str, parent: str | Path = "runs") -> 
     candidates = sorted(Path(parent).glob(f"{name}*"), key=lambda path: path.stat().st_mtime, reverse=True)
     wanted = config.to_json() | {"seed": None}
     for folder in candidates:
-        found = (read_record(record).config | {"seed": None} for record in find_records(folder))
-        if any(not differing_keys(config, wanted) for config in found):
+        if any(_has_config(record, wanted) for record in find_records(folder)):
             return folder
     return None
+
+
+def _has_config(record: Path, wanted: dict[str, Any]) -> bool:
+    """Whether a record has this configuration, whatever its seed; one that cannot be read has not."""
+    try:
+        return not differing_keys(read_record(record).config | {"seed": None}, wanted)
+    except RecordError:
+        return False
 
 
 def compare_learners(
