@@ -23,6 +23,7 @@ from cndpm.streams import Scenario, Stream, UnknownNameError, load_scenario
 __all__ = ["SECTIONS", "RunConfig", "RunSettings", "configure", "resolve_device"]
 
 SECTIONS = ("scenario", "learner", "run")
+_ENDLESS = "this stream is endless; say when to stop with --set run.max_batches=N"
 _SCENARIO_OPTIONS = ("epochs", "repeats", "fraction", "batch_size", "class_order")
 
 
@@ -85,7 +86,7 @@ class RunConfig(BaseModel):
         """How many batches the run takes from the stream."""
         limits = [n for n in (stream.n_batches, self.run.max_batches) if n is not None]
         if not limits:
-            raise ConfigError("this stream is endless; say when to stop with --set run.max_batches=N")
+            raise ConfigError(_ENDLESS)
         return min(limits)
 
     def to_json(self) -> dict[str, Any]:
@@ -129,13 +130,16 @@ def configure(
     recipe = _resolve_scenario(scenario, options, sections["scenario"])
     if learner not in LEARNERS:
         raise UnknownNameError("learner", learner, LEARNERS)
+    run = validate(RunSettings, sections["run"], "run")
+    if recipe.endless and run.max_batches is None:
+        raise ConfigError(_ENDLESS)
     settings = _merge(preset_settings(preset, learner, recipe.name, labelled=recipe.labelled), sections["learner"])
     return RunConfig(
         scenario=recipe,
         learner=learner,
         preset=preset,
         settings=validate(learner_class(learner).Settings, settings, "learner"),
-        run=validate(RunSettings, sections["run"], "run"),
+        run=run,
         seed=seed,
         device=resolve_device(device),
     )

@@ -13,7 +13,7 @@ from typing import Any
 from cndpm.experiments.overrides import ConfigError
 from cndpm.streams import UnknownNameError
 
-__all__ = ["PRESETS", "preset_names", "preset_settings"]
+__all__ = ["PRESETS", "preset_settings"]
 
 Settings = dict[str, Any]
 
@@ -140,11 +140,6 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Settings]]] = {
 
 _UNLABELLED: Mapping[str, Settings] = {"cndpm": {"target": "none"}, "cndpm-tasks": {"target": "none"}}
 """What a learner must be told where a stream has no labels, in every preset."""
-
-
-def preset_names() -> tuple[str, ...]:
-    """The names of all presets."""
-    return tuple(PRESETS)
 
 
 def preset_settings(preset: str, learner: str, scenario: str, *, labelled: bool = True) -> Settings:

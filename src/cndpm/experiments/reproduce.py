@@ -18,6 +18,7 @@ from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.paper import find_experiment
 from cndpm.experiments.record import RecordError, write_json
+from cndpm.experiments.summary import over_seeds
 from cndpm.experiments.sweep import run_seeds
 from cndpm.experiments.terminal import format_count
 
@@ -124,8 +125,7 @@ def table_rows(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     for cell in summary["cells"]:
         row = [cell["label"], cell["column"]]
         for metric in summary["metrics"]:
-            ours = cell.get(metric, cell["details"].get(metric))
-            row.append(format_value(metric, ours, cell["standard_error"].get(metric)))
+            row.append(format_value(metric, *over_seeds(cell["runs"], metric)))
             published = (
                 Published(**cell["published"][metric]) if metric in cell["published"] else Published(float("nan"))
             )

@@ -15,7 +15,7 @@ from cndpm.experiments.metrics import (
     values_at_task_ends,
 )
 
-__all__ = ["RESULT_KEYS", "combine_seeds", "summarise_run"]
+__all__ = ["RESULT_KEYS", "combine_seeds", "over_seeds", "summarise_run"]
 
 RESULT_KEYS = (
     "accuracy",
@@ -27,18 +27,6 @@ RESULT_KEYS = (
     "seconds",
 )
 """What a result states for every learner: the mean over seeds, its standard error, and every seed's value."""
-
-_DETAIL_KEYS = (
-    "average_task_accuracy",
-    "forgetting",
-    "backward_transfer",
-    "anytime_accuracy",
-    "classifier_accuracy_init",
-    "classifier_accuracy_final",
-    "gating_accuracy",
-    "memory_bytes",
-    "overhead_seconds",
-)
 
 
 def summarise_run(
@@ -74,18 +62,23 @@ def combine_seeds(scenario: str, learner: str, preset: str, runs: Sequence[Mappi
 
     Returns:
         The mean over seeds of every key in :data:`RESULT_KEYS` (None where no run has it), ``standard_error`` with the
-        same keys, ``details`` with the mean of every further metric, and ``runs``.
+        same keys, and ``runs``, which hold every further metric; see :func:`over_seeds`.
     """
-    values = {key: [run[key] for run in runs if run.get(key) is not None] for key in (*RESULT_KEYS, *_DETAIL_KEYS)}
+    values = {key: over_seeds(runs, key) for key in RESULT_KEYS}
     return {
         "scenario": scenario,
         "learner": learner,
         "preset": preset,
-        **{key: mean(values[key]) for key in RESULT_KEYS},
-        "standard_error": {key: standard_error(values[key]) for key in RESULT_KEYS},
-        "details": {key: mean(values[key]) for key in _DETAIL_KEYS if values[key]},
+        **{key: value for key, (value, _) in values.items()},
+        "standard_error": {key: error for key, (_, error) in values.items()},
         "runs": [dict(run) for run in runs],
     }
+
+
+def over_seeds(runs: Sequence[Mapping[str, Any]], metric: str) -> tuple[float | None, float | None]:
+    """The mean of a metric over runs and its standard error; None where no run, or only one, has it."""
+    values = [run[metric] for run in runs if run.get(metric) is not None]
+    return mean(values), standard_error(values)
 
 
 def _accuracies(evaluations: Sequence[Mapping[str, Any]], stage_tasks: StageTasks) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +54,20 @@ def run_seeds(
 
 def claim_folder(name: str, parent: str | Path = "runs") -> Path:
     """A folder of its own for a new run: ``runs/name``, or ``runs/name-2`` and so on where that is taken."""
-    for i in range(1, 100_000):
-        folder = Path(parent) / (name if i == 1 else f"{name}-{i}")
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise RecordError(f"cannot create {folder}: {error.strerror}. Name another folder with --out.") from error
-        return folder
-    raise RecordError(f"{parent} holds too many runs called {name}")
+    name = name.replace("/", "_")
+    free = (folder for i in count(1) if _created(folder := Path(parent) / (name if i == 1 else f"{name}-{i}")))
+    return next(free)
+
+
+def _created(folder: Path) -> bool:
+    """Creates a folder; False where somebody has done so before."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise RecordError(f"cannot create {folder}: {error.strerror}. Name another folder with --out.") from error
+    return True
 
 
 def latest_folder(config: RunConfig, name: str, parent: str | Path = "runs") -> Path | None:
