@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from cndpm.experiments.record import find_records, read_record
-from cndpm.learners.cndpm import CNDPM
-from cndpm.learners.registry import LEARNERS
 
 NUMBERS = ("accuracy", "bits_per_dim", "n_experts", "n_parameters", "n_numbers_kept", "memory_samples", "seconds")
 RUN = ("run", "split-digits", "--learner", "finetune", "--device", "cpu", "--json")
@@ -174,8 +172,7 @@ def test_compare_runs_every_learner_and_resumes(cndpm):
     assert len(find_records("runs")) == 4
 
 
-def test_the_default_learner_grows_experts_on_the_digits(cndpm, monkeypatch):
-    monkeypatch.setitem(LEARNERS, "cndpm", CNDPM)
+def test_the_default_learner_grows_experts_on_the_digits(cndpm):
     short = ("--set", "learner.density_sleep_steps=100", "--set", "learner.predictor_sleep_steps=100")
     result = cndpm("run", "split-digits", "--json", "--quiet", *short).json
     assert result["learner"] == "cndpm"

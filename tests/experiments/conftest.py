@@ -5,7 +5,6 @@ from typing import ClassVar
 import pytest
 import torch
 
-from cndpm.learners.cndpm import CNDPM, TaskLabelledCNDPM
 from cndpm.learners.learner import Footprint, LearnerSettings, MixtureLearner
 from cndpm.learners.registry import LEARNERS
 
@@ -60,10 +59,3 @@ def mean_mixture(monkeypatch):
     """The mixture above, known by the name "mean-mixture"."""
     monkeypatch.setitem(LEARNERS, "mean-mixture", MeanMixture)
     return MeanMixture
-
-
-@pytest.fixture
-def cndpm_learners(monkeypatch):
-    """CN-DPM under the names that presets and experiments use."""
-    monkeypatch.setitem(LEARNERS, "cndpm", CNDPM)
-    monkeypatch.setitem(LEARNERS, "cndpm-tasks", TaskLabelledCNDPM)

@@ -27,7 +27,7 @@ def test_what_a_run_does_follows_from_the_learners_type(learner):
     assert config.is_mixture == issubclass(LEARNERS[learner], MixtureLearner)
 
 
-def test_overrides_win_over_the_preset(cndpm_learners):
+def test_overrides_win_over_the_preset():
     config = configure("split-mnist", preset="paper", device="cpu", overrides=["learner.log_alpha=-600"])
     assert config.settings.log_alpha == -600
     assert config.settings.memory_size == 500
@@ -39,12 +39,12 @@ def test_scenario_fields_can_be_overridden_at_any_depth():
     assert (config.scenario.transform.size, config.scenario.label_noise) == (16, 0.1)
 
 
-def test_unlabelled_scenarios_tell_the_mixture_so(cndpm_learners):
+def test_unlabelled_scenarios_tell_the_mixture_so():
     for preset in PRESETS:
         assert configure("split-mnist-gen", preset=preset, device="cpu").settings.target == "none"
 
 
-def test_every_preset_is_valid_for_its_learner_and_scenario(cndpm_learners):
+def test_every_preset_is_valid_for_its_learner_and_scenario():
     for preset, learners in PRESETS.items():
         for learner, scenarios in learners.items():
             for scenario in set(scenarios) - {"*"}:
@@ -79,7 +79,7 @@ def test_a_preset_without_this_scenario_says_which_it_has():
         preset_settings("paper", "cndpm", "split-digits")
 
 
-def test_the_default_preset_has_settings_for_every_scenario(cndpm_learners):
+def test_the_default_preset_has_settings_for_every_scenario():
     assert preset_settings("default", "cndpm", "split-digits")["memory_size"] == 100
     assert preset_settings("default", "cndpm", "split-fashion") == {}
 

@@ -17,7 +17,7 @@ def test_all_experiments_of_the_paper_are_there():
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_cell_is_a_valid_configuration(name, cndpm_learners):
+def test_every_cell_is_a_valid_configuration(name):
     for cell in EXPERIMENTS[name].cells:
         assert cell.scenario in scenario_names()
         config = cell_config(cell, "paper", "cpu")
@@ -25,7 +25,7 @@ def test_every_cell_is_a_valid_configuration(name, cndpm_learners):
         assert set(cell.published) <= set(EXPERIMENTS[name].metrics) | {"n_parameters"}
 
 
-def test_cells_with_the_same_folder_are_the_same_run(cndpm_learners):
+def test_cells_with_the_same_folder_are_the_same_run():
     configs = {}
     for experiment in EXPERIMENTS.values():
         for cell in experiment.cells:

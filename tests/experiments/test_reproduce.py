@@ -64,7 +64,7 @@ def test_a_mistake_in_the_last_cell_is_found_before_the_first_run(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_samples_and_pruning_work_on_a_trained_mixture(tmp_path, cndpm_learners):
+def test_samples_and_pruning_work_on_a_trained_mixture(tmp_path):
     cells = (cell("cndpm", "CN-DPM", *SMALL, fraction=0.7),)
     drawn = Experiment("drawn", "Samples", cells, ("accuracy",), 1, "samples")
     pruned = Experiment("pruned", "Pruning", cells, ("accuracy", "n_experts"), 1, "pruning")
