@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cndpm.experiments.record import find_records, read_record
+from cndpm.learners.registry import LEARNERS
 
 NUMBERS = ("accuracy", "bits_per_dim", "n_experts", "n_parameters", "n_numbers_kept", "memory_samples", "seconds")
 RUN = ("run", "split-digits", "--learner", "finetune", "--device", "cpu", "--json")
@@ -179,6 +180,18 @@ def test_the_default_learner_grows_experts_on_the_digits(cndpm):
     assert result["n_experts"] == 5
     assert result["runs"][0]["gating_accuracy"] > 40
     assert result["runs"][0]["classifier_accuracy_final"] > 80
+
+
+def test_a_run_stopped_by_ctrl_c_says_how_to_go_on(cndpm, monkeypatch):
+    class Stopped(LEARNERS["finetune"]):
+        def learn(self, x, y):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(LEARNERS, "stopped", Stopped)
+    outcome = cndpm("run", "split-digits", "--learner", "stopped", "--quiet", "--out", "mine")
+    assert outcome.code == 130
+    assert "--resume" in outcome.err
+    assert read_record("mine/seed-0").status == "interrupted"
 
 
 def start(folder, *options):

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 __all__ = ["main"]
 
+_STOPPED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line; ends the process with 0, 1 (it went wrong), 2 (asked wrongly) or 130 (stopped)."""
@@ -17,9 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     try:
         app(None if arguments is None else list(arguments), prog_name="cndpm")
-    except KeyboardInterrupt:
-        _say("stopped; the same command with --resume goes on from the last checkpoint")
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == _STOPPED:  # typer turns Ctrl-C into this
+            _say("stopped; the same command with --resume goes on from the last checkpoint")
+        raise
     except Exception as error:
         code = _exit_code(error)
         if code is None:

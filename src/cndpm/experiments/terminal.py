@@ -114,4 +114,4 @@ def _score(row: dict[str, Any]) -> str:
     if row.get("accuracy") is None:
         return "no expert yet"
     learned = row.get("learned_accuracy", row["accuracy"])
-    return f"accuracy {row['accuracy']:.2f} % (learned tasks {learned:.2f} %)"
+    return f"accuracy {row['accuracy']:.2f} % (learned {learned:.2f} %)"
