@@ -86,7 +86,7 @@ class PenalisedLearner(ClassifierLearner, TaskBasedLearner):
         self.memory = ReplayMemory(settings.importance_samples, self.random.generator, device=self.device)
         self.parts |= {"penalty": self.penalty, "memory": self.memory}
 
-    def begin_task(self, task: int) -> None:  # noqa: ARG002 - tasks need no number here
+    def begin_task(self, task: int) -> None:
         """Starts a new sample of the task's data."""
         self.memory.clear()
 
