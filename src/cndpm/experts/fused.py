@@ -1,47 +1,115 @@
 """Differentiable expressions written out by hand where automatic differentiation would touch memory too often.
 
-A sleep spends most of its time on tensors of (latent samples x batch x features) at the end of a decoder. These
-functions visit such a tensor as few times as possible and keep one copy of it instead of four.
+A sleep spends most of its time on tensors of (latent samples x batch x features) at the end of a decoder: a linear
+layer and a likelihood that sums over the features. These functions do both at once. Of the large tensors only the
+slope, the derivative by the layer's output, is kept, in a buffer that is used again in the next step; the gradient that
+arrives is one number per row, so it multiplies the small factors and never the slope:
+
+    dW = slopeᵀ (g ⊙ h)        dh = g ⊙ (slope W)        db = slopeᵀ g
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["sigmoid_squared_error"]
+from cndpm.experts.workspace import borrow, give_back
+
+__all__ = ["linear_bernoulli_log_prob", "linear_sigmoid_squared_error"]
+
+_ROWS = 256
+"""Rows treated at once where nothing is kept, so that an answer takes little memory whatever its batch."""
+
+_Evaluate = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(output a, slope to fill, x) -> value per row, (S, B, d), (S, B, d), (B, d) -> (S, B); `a` may be overwritten."""
 
 
-class _SigmoidSquaredError(torch.autograd.Function):
+def _squared_error(output: Tensor, slope: Tensor, x: Tensor) -> Tensor:
+    """Σ (s - x)² with s = σ(a); half its slope is (s - x) s (1 - s)."""
+    squashed = torch.sigmoid(output, out=output)
+    torch.sub(squashed, x, out=slope)
+    error: Tensor = torch.linalg.vector_norm(slope, dim=-1).square_()
+    torch.ops.aten.sigmoid_backward.grad_input(slope, squashed, grad_input=slope)
+    return error
+
+
+def _bernoulli(output: Tensor, slope: Tensor, x: Tensor) -> Tensor:
+    """Σ x·a - softplus(a); its slope is x - σ(a)."""
+    value = torch.mul(output, x, out=slope).sum(dim=-1)
+    value -= torch.ops.aten.softplus.out(output, out=slope).sum(dim=-1)
+    torch.sub(x, torch.sigmoid(output, out=output), out=slope)
+    return value
+
+
+class _LinearThen(torch.autograd.Function):
+    """A linear layer followed by a sum over its outputs."""
+
     @staticmethod
-    def forward(ctx: Any, output: Tensor, x: Tensor) -> Tensor:
-        """Σ (σ(a) - x)² over the last dimension."""
-        squashed = torch.sigmoid(output)
-        residual = squashed - x
-        error: Tensor = torch.linalg.vector_norm(residual, dim=-1).square_()
-        if ctx.needs_input_grad[0]:
-            # 2 (s - x) s (1 - s), built in place: the only large tensor that is kept.
-            residual.mul_(squashed).mul_(squashed.neg_().add_(1.0))
-            ctx.save_for_backward(residual)
-        return error
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor, evaluate: _Evaluate, factor: float
+    ) -> Tensor:
+        """`evaluate` fills the slope up to `factor`."""
+        if not any(ctx.needs_input_grad[:3]):
+            return _in_pieces(hidden, weight, bias, x, evaluate)
+        shape = (*hidden.shape[:-1], len(weight))
+        output, slope = borrow(shape, hidden), borrow(shape, hidden)
+        torch.addmm(bias, hidden.flatten(0, -2), weight.t(), out=output.flatten(0, -2))
+        value = evaluate(output, slope, x)
+        give_back(output)
+        ctx.save_for_backward(hidden, weight)
+        ctx.slope, ctx.factor = slope, factor
+        return value
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """d error / d a = 2 (s - x) s (1 - s)."""
-        (slope,) = ctx.saved_tensors
-        return slope * (2.0 * gradient).unsqueeze(-1), None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """The three products in the module's head."""
+        hidden, weight = ctx.saved_tensors
+        if ctx.slope is None:
+            raise RuntimeError("this expression can be differentiated once only; evaluate it again")
+        slope, ctx.slope = ctx.slope.flatten(0, -2), None
+        rows = (gradient * ctx.factor).flatten().unsqueeze(1)
+        d_hidden = torch.mm(slope, weight).mul_(rows).view(hidden.shape)
+        d_weight = torch.mm(slope.t(), hidden.flatten(0, -2) * rows)
+        d_bias = torch.mv(slope.t(), rows.squeeze(1))
+        give_back(slope)
+        return d_hidden, d_weight, d_bias, None, None, None
 
 
-def sigmoid_squared_error(output: Tensor, x: Tensor) -> Tensor:
-    """Squared error of a sigmoid's output, summed over the last dimension; differentiable once, in `output` only.
+def _in_pieces(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor, evaluate: _Evaluate) -> Tensor:
+    """The value alone, for (S, B, h) some of the S at a time."""
+    n = max(1, _ROWS // hidden.shape[1])
+    shape = (min(n, len(hidden)), hidden.shape[1], len(weight))
+    output, slope = borrow(shape, hidden), borrow(shape, hidden)
+    values = []
+    for part in torch.split(hidden, n):
+        torch.addmm(bias, part.flatten(0, -2), weight.t(), out=output[: len(part)].flatten(0, -2))
+        values.append(evaluate(output[: len(part)], slope[: len(part)], x))
+    give_back(output, slope)
+    return torch.cat(values)
+
+
+def linear_sigmoid_squared_error(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+    """Squared error Σ (σ(W h + b) - x)², summed over the features; differentiable once, and not in x.
 
     Args:
-        output: Values before the sigmoid, (..., d).
-        x: Targets, broadcast against `output`; no gradient flows to them.
+        hidden: (S, B, n_hidden).
+        weight: (d, n_hidden).
+        bias: (d,).
+        x: (B, d).
+
+    Returns:
+        (S, B).
     """
-    error: Tensor = _SigmoidSquaredError.apply(output, x)  # type: ignore[no-untyped-call]
+    error: Tensor = _LinearThen.apply(hidden, weight, bias, x, _squared_error, 2.0)  # type: ignore[no-untyped-call]
     return error
+
+
+def linear_bernoulli_log_prob(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+    """log p(x) of independent binary features with logits W h + b; arguments and result as above."""
+    log_prob: Tensor = _LinearThen.apply(hidden, weight, bias, x, _bernoulli, 1.0)  # type: ignore[no-untyped-call]
+    return log_prob

@@ -61,7 +61,7 @@ class LateralMLP(nn.Module):
         features: list[Tensor] = []
         inputs = x
         for depth, layer in enumerate(self.layers):
-            features.append(torch.relu(layer(inputs)))
+            features.append(torch.relu_(layer(inputs)))
             inputs = torch.cat([lateral[depth], features[-1]], dim=1) if lateral else features[-1]
         return tuple(features)
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cndpm.experts.fused import sigmoid_squared_error
+from cndpm.experts.fused import linear_bernoulli_log_prob, linear_sigmoid_squared_error
 from cndpm.experts.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
 
 __all__ = ["Bernoulli", "DiscretisedLogistic", "Gaussian", "Likelihood", "LikelihoodName", "make_likelihood"]
@@ -33,6 +33,10 @@ class Likelihood(nn.Module, ABC):
     @abstractmethod
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
         """log p(x | output), summed over the last dimension."""
+
+    def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
+        """log p(x | W h + b) for x (B, d) and h (S, B, n_hidden): the decoder's last layer included, (S, B)."""
+        return self.log_prob(x, layer(hidden))
 
     @abstractmethod
     def mean(self, output: Tensor) -> Tensor:
@@ -63,6 +67,9 @@ class Bernoulli(Likelihood):
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
         # log p = x·a - softplus(a), so that x need not be expanded to the shape of the output.
         return (x * output - functional.softplus(output)).sum(dim=-1)
+
+    def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
+        return linear_bernoulli_log_prob(hidden, layer.weight, layer.bias, x)
 
     def mean(self, output: Tensor) -> Tensor:
         return torch.sigmoid(output)
@@ -102,11 +109,14 @@ class Gaussian(Likelihood):
         """(), or (d,) where every feature has its own."""
         return self.log_variance.exp().clamp_min(_MIN_VARIANCE) if self.learned else self.log_variance.exp()
 
+    def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
+        if not (self.squash and self.log_variance.dim() == 0):
+            return super().linear_log_prob(x, hidden, layer)
+        error = linear_sigmoid_squared_error(hidden, layer.weight, layer.bias, x)
+        variance = self.variance
+        return -0.5 * (error / variance + x.shape[-1] * torch.log(2 * torch.pi * variance))
+
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
-        n_features = output.shape[-1]
-        if self.squash and self.log_variance.dim() == 0:
-            error = sigmoid_squared_error(output, x)
-            return -0.5 * (error / self.variance + n_features * torch.log(2 * torch.pi * self.variance))
         error = (x - self.mean(output)).square() / self.variance
         return -0.5 * (error + torch.log(2 * torch.pi * self.variance)).sum(dim=-1)
 

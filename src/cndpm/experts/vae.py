@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -105,7 +105,8 @@ class VAE(Density):
         top = self.encoder.top(self.features(x, lateral), lateral)
         mean, log_variance = self.code(top).chunk(2, dim=1)
         z = mean + (0.5 * log_variance).exp() * noise
-        log_x = self.likelihood.log_prob(x.flatten(1), self.decoder(z))
+        last = cast(nn.Linear, self.decoder[-1])
+        log_x = self.likelihood.linear_log_prob(x.flatten(1), self.decoder[:-1](z), last)
         if self.bound == "elbo":
             kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=1)
             elbo: Tensor = log_x.mean(dim=0) - kl
@@ -125,5 +126,5 @@ def _mlp(widths: Sequence[int]) -> nn.Sequential:
     """Linear layers with ReLU between them."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+        layers += [nn.Linear(inputs, outputs), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers[:-1])
