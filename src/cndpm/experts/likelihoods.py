@@ -34,6 +34,10 @@ class Likelihood(nn.Module, ABC):
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
         """log p(x | output), summed over the last dimension."""
 
+    def forward(self, x: Tensor, output: Tensor) -> Tensor:
+        """The same."""
+        return self.log_prob(x, output)
+
     def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
         """log p(x | W h + b) for x (B, d) and h (S, B, n_hidden): the decoder's last layer included, (S, B)."""
         return self.log_prob(x, layer(hidden))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
-from cndpm.experts.lateral import Features, join
+from cndpm.experts.lateral import Features
 from cndpm.experts.lesson import Lesson
+from cndpm.experts.lineup import Lineup
 from cndpm.experts.neural_expert import NeuralExpert, PartTraining
+from cndpm.experts.packed import line_up_densities, line_up_predictors
 from cndpm.experts.parts import Density, Predictor
 from cndpm.experts.provisional import KernelModel
 from cndpm.state import State
@@ -100,6 +101,8 @@ class NeuralBank(Bank):
         self._n_classes = max(1, n_classes)
         self._born = 0
         self._columns: list[_Column] = []
+        self._lineups: list[Lineup] = []
+        self._surveys: dict[int, tuple[Tensor, int, Any]] = {}
         self._nursery: _Nursery | None = None
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
 
@@ -130,7 +133,10 @@ class NeuralBank(Bank):
 
     @torch.no_grad()
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
-        return _stack([expert.log_joint(x, y, lateral) for expert, lateral in self._walk(x)], x)
+        log_density = self.log_density(x)
+        if y is None or self._make_predictor is None or not self.n_experts:
+            return log_density
+        return log_density + self._lineups[1].scores(y, self.predictive(x))
 
     @torch.no_grad()
     def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
@@ -138,16 +144,15 @@ class NeuralBank(Bank):
 
     @torch.no_grad()
     def log_density(self, x: Tensor) -> Tensor:
-        return _stack([expert.density.log_prob(x, lateral[0]) for expert, lateral in self._walk(x)], x)
+        if not self.n_experts:
+            return x.new_zeros(len(x), 0)
+        return self._lineups[0].answers(x, self._survey(0, x))
 
     @torch.no_grad()
     def predictive(self, x: Tensor) -> Tensor:
-        answers = []
-        for expert, lateral in self._walk(x):
-            if expert.predictor is None:
-                raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
-            answers.append(expert.predictor.predictive(x, lateral[1]))
-        return torch.stack(answers, dim=1)
+        if self._make_predictor is None:
+            raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
+        return self._lineups[1].answers(x, self._survey(1, x))
 
     def check(self, x: Tensor) -> None:
         self._placeholder.density.check(x)
@@ -164,16 +169,20 @@ class NeuralBank(Bank):
             waiting = [self._nursery.expert] if self._nursery else []
             for expert in [*self.experts, *waiting, self._placeholder]:
                 expert.admit(n_classes)
+            self._line_up()
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
-        share = (responsibilities.sum(dim=0) / len(x)).tolist()
-        learned = responsibilities.sum(dim=1) > 0
-        x, y = x[learned], y[learned] if y is not None else None
-        weights = responsibilities[learned].to(x.dtype)
-        last = max((k for k, part in enumerate(share) if part > self._min_share), default=-1)
-        for k, (expert, lateral) in zip(range(last + 1), self._walk(x), strict=False):
+        on_host = responsibilities.cpu()
+        share = (on_host.sum(dim=0) / len(x)).tolist()
+        learned = on_host.sum(dim=1) > 0
+        if not learned.all():
+            rows = learned.nonzero().squeeze(1).to(x.device)
+            x, y, responsibilities = x[rows], y[rows] if y is not None else None, responsibilities[rows]
+        weights = responsibilities.to(x.dtype)
+        for k, position in enumerate(self._answering()):
             if share[k] > self._min_share:
-                expert.learn(x, y, weights[:, k], lateral, self._generator)
+                self._teach(position, x, y, weights[:, k])
+        self._surveys.clear()
 
     def start_expert(self, x: Tensor, y: Tensor | None) -> None:
         if self._nursery is not None:
@@ -190,13 +199,14 @@ class NeuralBank(Bank):
         self._nursery.expert.wake()
         self._columns.append(_Column(self._nursery.expert, retired=False))
         self._nursery = None
+        self._line_up()
         return True
 
     def training_progress(self) -> float:
         return self._nursery.progress() if self._nursery is not None else 0.0
 
     def remove(self, k: int, into: int) -> None:
-        position = [i for i, column in enumerate(self._columns) if not column.retired][k]
+        position = self._answering()[k]
         expert = self._columns[position].expert
         expert.retire()
         self._columns[position] = _Column(expert, retired=True)
@@ -204,6 +214,7 @@ class NeuralBank(Bank):
             self._columns.pop()
         if not self._sharing:
             self._columns = [column for column in self._columns if not column.retired]
+        self._line_up()
 
     @torch.no_grad()
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
@@ -211,8 +222,8 @@ class NeuralBank(Bank):
         x = expert.density.sample(n, generator)
         if expert.predictor is None:
             return x, None
-        lateral = [lateral for _, lateral in self._walk(x)][k]
-        return x, expert.predictor.draw(expert.predictor.predictive(x, lateral[1]), generator)
+        lateral = self._lineups[1].lateral(self._answering()[k], self._survey(1, x))
+        return x, expert.predictor.draw(expert.predictor.predictive(x, lateral), generator)
 
     # State
 
@@ -241,6 +252,7 @@ class NeuralBank(Bank):
         for saved in state["columns"]:
             expert = self._restored_expert(saved["expert"], retired=saved["retired"])
             self._columns.append(_Column(expert, saved["retired"]))
+        self._line_up()
         if saved := state["nursery"]:
             y = saved["y"].to(self._device) if saved["y"] is not None else None
             expert = self._restored_expert(saved["expert"], retired=False)
@@ -273,7 +285,9 @@ class NeuralBank(Bank):
 
     def _enrol(self, expert: NeuralExpert, x: Tensor, y: Tensor | None) -> _Nursery:
         """The features of earlier experts are computed once for the whole sleep: nothing changes them."""
-        *_, (_, lateral) = self._walk_columns(x, beyond=True)
+        surveys = [lineup.survey(x, beyond=True) for lineup in self._lineups if self._sharing]
+        offered = [lineup.lateral(len(self._columns), s) for lineup, s in zip(self._lineups, surveys, strict=False)]
+        lateral = (offered[0] if offered else (), offered[1] if len(offered) > 1 else ())
         return _Nursery(expert, x, y, expert.lessons(x, y, lateral, self._generator))
 
     def _feature_widths(self, part: int) -> tuple[int, ...]:
@@ -282,28 +296,36 @@ class NeuralBank(Bank):
         ]
         return tuple(map(sum, zip(*widths, strict=True)))
 
-    def _walk(self, x: Tensor) -> Iterator[tuple[NeuralExpert, Lateral]]:
-        """The experts that answer, each with the features of all earlier columns."""
-        for column, lateral in self._walk_columns(x):
-            if column is not None and not column.retired:
-                yield column.expert, lateral
+    def _answering(self) -> list[int]:
+        """The positions of the experts that answer, among all columns."""
+        return [position for position, column in enumerate(self._columns) if not column.retired]
 
-    def _walk_columns(self, x: Tensor, *, beyond: bool = False) -> Iterator[tuple[Any, Lateral]]:
-        lateral: Lateral = ((), ())
-        for i, column in enumerate(self._columns):
-            yield column, lateral
-            if self._sharing and (beyond or i + 1 < len(self._columns)):
-                lateral = self._extend(lateral, column.expert, x)
-        if beyond:
-            yield None, lateral
+    def _line_up(self) -> None:
+        """To be called when an expert came, went or changed its shape."""
+        self._surveys.clear()
+        self._lineups = []
+        if self._answering():
+            self._lineups.append(line_up_densities([c.expert.density for c in self._columns], **self._order()))
+            predictors = [c.expert.predictor for c in self._columns if c.expert.predictor is not None]
+            if predictors:
+                self._lineups.append(line_up_predictors(predictors, **self._order()))
 
-    @torch.no_grad()
-    def _extend(self, lateral: Lateral, expert: NeuralExpert, x: Tensor) -> Lateral:
-        features = join(lateral[0], expert.density.features(x, lateral[0]))
-        if expert.predictor is None:
-            return features, ()
-        return features, join(lateral[1], expert.predictor.features(x, lateral[1]))
+    def _order(self) -> dict[str, Any]:
+        return {"retired": [column.retired for column in self._columns], "sharing": self._sharing}
 
+    def _survey(self, part: int, x: Tensor) -> Any:
+        """What the columns compute of x; the last batch's is kept until something has been learned."""
+        known_x, version, survey = self._surveys.get(part, (None, -1, None))
+        if known_x is not x or version != x._version:
+            survey = self._lineups[part].survey(x)
+            self._surveys[part] = (x, x._version, survey)
+        return survey
 
-def _stack(columns: list[Tensor], x: Tensor) -> Tensor:
-    return torch.stack(columns, dim=1) if columns else x.new_zeros(len(x), 0)
+    def _teach(self, position: int, x: Tensor, y: Tensor | None, weight: Tensor) -> None:
+        """One step of one expert; later ones look at what it has become."""
+        offered = [lineup.lateral(position, self._survey(part, x)) for part, lineup in enumerate(self._lineups)]
+        lateral = (offered[0], offered[1] if len(offered) > 1 else ())
+        self._columns[position].expert.learn(x, y, weight, lateral, self._generator)
+        for lineup in self._lineups:
+            lineup.refresh(position)
+        self._surveys.clear()

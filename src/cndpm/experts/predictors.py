@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from cndpm.experts.lateral import Features, LateralMLP
 from cndpm.experts.parts import Predictor
 
-__all__ = ["Classifier", "Regressor", "temper"]
+__all__ = ["Classifier", "Regressor", "gaussian_moments", "open_log_softmax", "temper"]
 
 
 class _LateralPredictor(Predictor):
@@ -79,18 +79,10 @@ class Classifier(_LateralPredictor):
         self.register_buffer("seen", torch.full((n_classes,), closed))
 
     def predictive(self, x: Tensor, lateral: Features = ()) -> Tensor:
-        logits = self.output(x, lateral)
-        n_unseen = (~self.seen).sum()
-        floor = torch.log(self.unseen_probability / n_unseen)
-        # With no unseen class the mass ε is not set aside; with no seen class the answer is uniform.
-        kept = torch.where(n_unseen > 0, math.log1p(-self.unseen_probability), 0.0)
-        log_proba = torch.log_softmax(logits.masked_fill(~self.seen, -torch.inf), dim=1) + kept
-        open_log_proba = torch.where(self.seen, log_proba, floor)
-        uniform = torch.full_like(logits, -math.log(logits.shape[1]))
-        return torch.where(self.seen.any(), open_log_proba, uniform)
+        return open_log_softmax(self.output(x, lateral), self.seen, self.unseen_probability)
 
     def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
-        return temper(predictive, self.temperature).gather(1, y.unsqueeze(1)).squeeze(1)
+        return gather_classes(temper(predictive, self.temperature), y)
 
     def loss(self, x: Tensor, y: Tensor, lateral: Features) -> Tensor:
         # Over the seen classes only: y has been admitted as seen before it is learned.
@@ -146,11 +138,10 @@ class Regressor(_LateralPredictor):
         self.temperature = temperature
 
     def predictive(self, x: Tensor, lateral: Features = ()) -> Tensor:
-        mean, raw = self.output(x, lateral).chunk(2, dim=1)
-        return torch.stack([mean, nn.functional.softplus(raw) + 1e-4], dim=1)
+        return gaussian_moments(self.output(x, lateral))
 
     def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
-        mean, variance = predictive.unbind(dim=1)
+        mean, variance = predictive.unbind(dim=-2)
         return _gaussian_log_prob(y, mean, variance * self.temperature)
 
     def loss(self, x: Tensor, y: Tensor, lateral: Features) -> Tensor:
@@ -161,11 +152,35 @@ class Regressor(_LateralPredictor):
         return mean + variance.sqrt() * torch.randn(mean.shape, generator=generator, device=mean.device)
 
 
+def open_log_softmax(logits: Tensor, seen: Tensor, unseen_probability: float) -> Tensor:
+    """Log-probabilities (..., C) from logits (..., C); the classes outside `seen`, (C,) or (..., C), share ε."""
+    n_unseen = (~seen).sum(dim=-1, keepdim=True)
+    floor = torch.log(unseen_probability / n_unseen)
+    # With no unseen class the mass ε is not set aside; with no seen class the answer is uniform.
+    kept = torch.where(n_unseen > 0, math.log1p(-unseen_probability), 0.0)
+    log_proba = torch.log_softmax(logits.masked_fill(~seen, -torch.inf), dim=-1) + kept
+    uniform = torch.full_like(logits, -math.log(logits.shape[-1]))
+    return torch.where(seen.any(dim=-1, keepdim=True), torch.where(seen, log_proba, floor), uniform)
+
+
+def gaussian_moments(output: Tensor) -> Tensor:
+    """Mean and variance (..., 2, n_outputs) from a network's output (..., 2 n_outputs)."""
+    mean, raw = output.chunk(2, dim=-1)
+    return torch.stack([mean, nn.functional.softplus(raw) + 1e-4], dim=-2)
+
+
 def temper(log_proba: Tensor, temperature: float) -> Tensor:
-    """Log-probabilities (batch, n_classes) divided by the temperature and normalised again."""
-    return log_proba if temperature == 1.0 else torch.log_softmax(log_proba / temperature, dim=1)
+    """Log-probabilities (..., n_classes) divided by the temperature and normalised again."""
+    return log_proba if temperature == 1.0 else torch.log_softmax(log_proba / temperature, dim=-1)
+
+
+def gather_classes(log_proba: Tensor, y: Tensor) -> Tensor:
+    """The entry of class y (batch,) in each row of (batch, C) or (batch, n_experts, C)."""
+    index = y.view(-1, *(1,) * (log_proba.dim() - 1)).expand(*log_proba.shape[:-1], 1)
+    return log_proba.gather(-1, index).squeeze(-1)
 
 
 def _gaussian_log_prob(y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-    """Summed over targets: (batch,)."""
-    return -0.5 * ((y - mean).square() / variance + torch.log(2 * torch.pi * variance)).sum(dim=1)
+    """Summed over targets: (batch,), or (batch, n_experts) for moments of shape (batch, n_experts, n_outputs)."""
+    y = y.unsqueeze(1) if mean.dim() > y.dim() else y
+    return -0.5 * ((y - mean).square() / variance + torch.log(2 * torch.pi * variance)).sum(dim=-1)

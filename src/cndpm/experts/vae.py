@@ -14,7 +14,7 @@ from cndpm.experts.lateral import Features, LateralMLP
 from cndpm.experts.likelihoods import LikelihoodName, make_likelihood
 from cndpm.experts.parts import Density
 
-__all__ = ["VAE", "Bound", "evaluation_noise"]
+__all__ = ["VAE", "Bound", "evaluation_noise", "lower_bound"]
 
 Bound = Literal["elbo", "importance-weighted"]
 
@@ -107,12 +107,28 @@ class VAE(Density):
         z = mean + (0.5 * log_variance).exp() * noise
         last = cast(nn.Linear, self.decoder[-1])
         log_x = self.likelihood.linear_log_prob(x.flatten(1), self.decoder[:-1](z), last)
-        if self.bound == "elbo":
-            kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=1)
-            elbo: Tensor = log_x.mean(dim=0) - kl
-            return elbo
-        log_ratio = 0.5 * (noise.square() + log_variance - z.square()).sum(dim=2)
-        return torch.logsumexp(log_x + log_ratio, dim=0) - math.log(len(noise))
+        return lower_bound(self.bound, log_x, mean, log_variance, noise)
+
+
+def lower_bound(bound: Bound, log_x: Tensor, mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
+    """The bound on log p(x).
+
+    Args:
+        bound: Which one.
+        log_x: log p(x | z_s), (S, ..., batch).
+        mean: Of q(z | x), (..., batch, latent).
+        log_variance: Of q(z | x), (..., batch, latent).
+        noise: What made z_s of them, (S, ..., batch or 1, latent).
+
+    Returns:
+        (..., batch).
+    """
+    if bound == "elbo":
+        kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1)
+        return log_x.mean(dim=0) - kl
+    z = mean + (0.5 * log_variance).exp() * noise
+    log_ratio = 0.5 * (noise.square() + log_variance - z.square()).sum(dim=-1)
+    return torch.logsumexp(log_x + log_ratio, dim=0) - math.log(len(noise))
 
 
 def evaluation_noise(n_samples: int, latent_dim: int) -> Tensor:
