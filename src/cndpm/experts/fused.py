@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from cndpm.experts.workspace import borrow, give_back
 
-__all__ = ["linear_bernoulli_log_prob", "linear_sigmoid_squared_error"]
+__all__ = ["linear_bernoulli_log_prob", "linear_sigmoid_squared_error", "sigmoid_squared_error"]
 
 _ROWS = 256
 """Rows treated at once where nothing is kept, so that an answer takes little memory whatever its batch."""
@@ -91,6 +91,39 @@ def _in_pieces(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor, evaluate
         values.append(evaluate(output[: len(part)], slope[: len(part)], x))
     give_back(output, slope)
     return torch.cat(values)
+
+
+class _SigmoidSquaredError(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, output: Tensor, x: Tensor) -> Tensor:
+        """Only the slope is kept."""
+        squashed = torch.sigmoid(output)
+        slope = squashed - x
+        error: Tensor = torch.linalg.vector_norm(slope, dim=-1).square_()
+        torch.ops.aten.sigmoid_backward.grad_input(slope, squashed, grad_input=slope)
+        ctx.save_for_backward(slope)
+        return error
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """d error / d a = 2 (s - x) s (1 - s)."""
+        (slope,) = ctx.saved_tensors
+        return slope * (2.0 * gradient).unsqueeze(-1), None
+
+
+def sigmoid_squared_error(output: Tensor, x: Tensor) -> Tensor:
+    """Squared error Σ (σ(a) - x)² over the last dimension; differentiable once, in the output a only.
+
+    Args:
+        output: Values before the sigmoid, (..., d).
+        x: Targets, broadcast against `output`.
+    """
+    if not (torch.is_grad_enabled() and output.requires_grad):
+        norm: Tensor = torch.linalg.vector_norm(torch.sigmoid(output).sub_(x), dim=-1)
+        return norm.square()
+    error: Tensor = _SigmoidSquaredError.apply(output, x)  # type: ignore[no-untyped-call]
+    return error
 
 
 def linear_sigmoid_squared_error(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:

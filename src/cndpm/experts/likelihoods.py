@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cndpm.experts.fused import linear_bernoulli_log_prob, linear_sigmoid_squared_error
+from cndpm.experts.fused import linear_bernoulli_log_prob, linear_sigmoid_squared_error, sigmoid_squared_error
 from cndpm.experts.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
 
 __all__ = ["Bernoulli", "DiscretisedLogistic", "Gaussian", "Likelihood", "LikelihoodName", "make_likelihood"]
@@ -116,11 +116,15 @@ class Gaussian(Likelihood):
     def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
         if not (self.squash and self.log_variance.dim() == 0):
             return super().linear_log_prob(x, hidden, layer)
-        error = linear_sigmoid_squared_error(hidden, layer.weight, layer.bias, x)
+        return self._of_error(linear_sigmoid_squared_error(hidden, layer.weight, layer.bias, x), x.shape[-1])
+
+    def _of_error(self, squared_error: Tensor, n_features: int) -> Tensor:
         variance = self.variance
-        return -0.5 * (error / variance + x.shape[-1] * torch.log(2 * torch.pi * variance))
+        return -0.5 * (squared_error / variance + n_features * torch.log(2 * torch.pi * variance))
 
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
+        if self.squash and self.log_variance.dim() == 0:
+            return self._of_error(sigmoid_squared_error(output, x), output.shape[-1])
         error = (x - self.mean(output)).square() / self.variance
         return -0.5 * (error + torch.log(2 * torch.pi * self.variance)).sum(dim=-1)
 

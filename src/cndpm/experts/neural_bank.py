@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -16,11 +17,16 @@ from cndpm.experts.packed import line_up_densities, line_up_predictors
 from cndpm.experts.parts import Density, Predictor
 from cndpm.experts.provisional import KernelModel
 from cndpm.state import State
+from cndpm.stepping import Recorder, Routine
 
 __all__ = ["DensityMaker", "NeuralBank", "PredictorMaker"]
 
 Lateral = tuple[Features, Features]
 """What earlier experts offer to a density and to a predictor."""
+
+
+_SURVEY_ROWS = 250
+"""Samples of the memory whose features are computed at once."""
 
 
 class DensityMaker(Protocol):
@@ -98,13 +104,14 @@ class NeuralBank(Bank):
         self._seed = seed
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
+        self._recorder = Recorder(self._device, self._generator)
         self._n_classes = max(1, n_classes)
         self._born = 0
         self._columns: list[_Column] = []
-        self._lineups: list[Lineup] = []
-        self._surveys: dict[int, tuple[Tensor, int, Any]] = {}
+        self._surveys: dict[int, tuple[Tensor, int, Features]] = {}
         self._nursery: _Nursery | None = None
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
+        self._line_up()
 
     # The experts
 
@@ -133,14 +140,17 @@ class NeuralBank(Bank):
 
     @torch.no_grad()
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
-        log_density = self.log_density(x)
-        if y is None or self._make_predictor is None or not self.n_experts:
-            return log_density
-        return log_density + self._lineups[1].scores(y, self.predictive(x))
+        if not self.n_experts:
+            return x.new_zeros(len(x), 0)
+        log_joint, *features = self._evaluation(*_given(x, y))
+        for part, lineup in enumerate(self._lineups):
+            survey, features = features[: lineup.n_shared], features[lineup.n_shared :]
+            self._surveys[part] = (x, x._version, tuple(survey))
+        return log_joint
 
     @torch.no_grad()
     def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
-        return self._placeholder.log_joint(x, y, ((), ()))
+        return self._evaluation_new(*_given(x, y))[0]
 
     @torch.no_grad()
     def log_density(self, x: Tensor) -> Tensor:
@@ -181,6 +191,8 @@ class NeuralBank(Bank):
         weights = responsibilities.to(x.dtype)
         for k, position in enumerate(self._answering()):
             if share[k] > self._min_share:
+                # A label belongs to an expert's repertoire once it takes at least half of a sample that bears it.
+                self._show(position, y, on_host[learned, k] >= 0.5)
                 self._teach(position, x, y, weights[:, k])
         self._surveys.clear()
 
@@ -285,10 +297,14 @@ class NeuralBank(Bank):
 
     def _enrol(self, expert: NeuralExpert, x: Tensor, y: Tensor | None) -> _Nursery:
         """The features of earlier experts are computed once for the whole sleep: nothing changes them."""
-        surveys = [lineup.survey(x, beyond=True) for lineup in self._lineups if self._sharing]
-        offered = [lineup.lateral(len(self._columns), s) for lineup, s in zip(self._lineups, surveys, strict=False)]
+        offered = [self._offered(lineup, x) for lineup in self._lineups]
         lateral = (offered[0] if offered else (), offered[1] if len(offered) > 1 else ())
-        return _Nursery(expert, x, y, expert.lessons(x, y, lateral, self._generator))
+        return _Nursery(expert, x, y, expert.lessons(x, y, lateral, self._generator, self._recorder))
+
+    def _offered(self, lineup: Lineup, x: Tensor) -> Features:
+        """What all columns offer to a new one, a part of the memory at a time."""
+        pieces = [lineup.lateral(len(self._columns), lineup.survey(part)) for part in torch.split(x, _SURVEY_ROWS)]
+        return tuple(torch.cat(layer) for layer in zip(*pieces, strict=True))
 
     def _feature_widths(self, part: int) -> tuple[int, ...]:
         widths = [
@@ -303,29 +319,67 @@ class NeuralBank(Bank):
     def _line_up(self) -> None:
         """To be called when an expert came, went or changed its shape."""
         self._surveys.clear()
-        self._lineups = []
+        self._lineups: list[Lineup] = []
         if self._answering():
             self._lineups.append(line_up_densities([c.expert.density for c in self._columns], **self._order()))
             predictors = [c.expert.predictor for c in self._columns if c.expert.predictor is not None]
             if predictors:
                 self._lineups.append(line_up_predictors(predictors, **self._order()))
+        self._evaluation = self._recorder.routine(self._evaluate)
+        self._evaluation_new = self._recorder.routine(self._evaluate_new)
+        self._updates: dict[tuple[int, bool], Routine] = {}
 
     def _order(self) -> dict[str, Any]:
         return {"retired": [column.retired for column in self._columns], "sharing": self._sharing}
 
-    def _survey(self, part: int, x: Tensor) -> Any:
-        """What the columns compute of x; the last batch's is kept until something has been learned."""
-        known_x, version, survey = self._surveys.get(part, (None, -1, None))
-        if known_x is not x or version != x._version:
-            survey = self._lineups[part].survey(x)
-            self._surveys[part] = (x, x._version, survey)
-        return survey
+    def _survey(self, part: int, x: Tensor) -> Features:
+        """All columns' features of x; the last batch's are kept until something has been learned."""
+        known = self._surveys.get(part)
+        if known is None or known[0] is not x or known[1] != x._version:
+            known = self._surveys[part] = (x, x._version, self._lineups[part].survey(x))
+        return known[2]
+
+    def _evaluate(self, x: Tensor, y: Tensor | None = None) -> tuple[Tensor, ...]:
+        """log p(x, y | k), (batch, K), and behind it all columns' features of x, for :meth:`learn`."""
+        surveys = [lineup.survey(x) for lineup in self._lineups]
+        log_joint = self._lineups[0].answers(x, surveys[0])
+        if y is not None and len(surveys) > 1:
+            log_joint = log_joint + self._lineups[1].scores(y, self._lineups[1].answers(x, surveys[1]))
+        return log_joint, *(feature for survey in surveys for feature in survey)
+
+    def _evaluate_new(self, x: Tensor, y: Tensor | None = None) -> tuple[Tensor]:
+        return (self._placeholder.log_joint(x, y, ((), ())),)
+
+    def _show(self, position: int, y: Tensor | None, convinced: Tensor) -> None:
+        """Lets an expert see the labels of the rows it is convinced of, (batch,) bool on the host."""
+        expert = self._columns[position].expert
+        if y is not None and expert.predictor is not None and expert.predictor.is_open:
+            expert.predictor.see(y[convinced.nonzero().squeeze(1).to(y.device)])
 
     def _teach(self, position: int, x: Tensor, y: Tensor | None, weight: Tensor) -> None:
         """One step of one expert; later ones look at what it has become."""
         offered = [lineup.lateral(position, self._survey(part, x)) for part, lineup in enumerate(self._lineups)]
-        lateral = (offered[0], offered[1] if len(offered) > 1 else ())
-        self._columns[position].expert.learn(x, y, weight, lateral, self._generator)
-        for lineup in self._lineups:
-            lineup.refresh(position)
+        features = [feature for of_part in offered for feature in of_part]
+        key = (position, y is not None)
+        if key not in self._updates:
+            self._updates[key] = self._recorder.routine(self._update(*key))
+        self._updates[key](x, weight, *_given(y), *features)
         self._surveys.clear()
+
+    def _update(self, position: int, labelled: bool) -> Callable[..., None]:
+        """What :meth:`_teach` does, as a function of tensors alone."""
+        expert = self._columns[position].expert
+        n_of_density = self._lineups[0].n_shared if position else 0
+
+        def update(x: Tensor, weight: Tensor, *others: Tensor) -> None:
+            y, features = (others[0], others[1:]) if labelled else (None, others)
+            lateral = (features[:n_of_density], features[n_of_density:])
+            expert.learn(x, y, weight, lateral, self._generator)
+            for lineup in self._lineups:
+                lineup.refresh(position)
+
+        return update
+
+
+def _given(*tensors: Tensor | None) -> list[Tensor]:
+    return [tensor for tensor in tensors if tensor is not None]

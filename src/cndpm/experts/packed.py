@@ -119,8 +119,12 @@ class _Packed(Lineup):
     columns: PackedColumns
     heads: PackedHeads
 
+    @property
+    def n_shared(self) -> int:
+        return len(self.columns.weights)
+
     @torch.no_grad()
-    def survey(self, x: Tensor, *, beyond: bool = False) -> Features:
+    def survey(self, x: Tensor) -> Features:
         return self.columns.features(x.flatten(1))
 
     def lateral(self, k: int, survey: Features) -> Features:
@@ -141,7 +145,7 @@ class PackedVAEs(_Packed):
     """
 
     def __init__(self, vaes: Sequence[VAE], retired: Sequence[bool], *, sharing: bool) -> None:
-        self.columns = PackedColumns([vae.encoder for vae in vaes], sharing=sharing)
+        self.columns = PackedColumns([cast(LateralMLP, vae.encoder) for vae in vaes], sharing=sharing)
         self.heads = PackedHeads(
             self.columns, [None if gone else vae.code for vae, gone in zip(vaes, retired, strict=True)]
         )
@@ -213,7 +217,7 @@ class PackedPredictors(_Packed):
     """
 
     def __init__(self, predictors: Sequence[Classifier | Regressor], retired: Sequence[bool], *, sharing: bool) -> None:
-        self.columns = PackedColumns([predictor.trunk for predictor in predictors], sharing=sharing)
+        self.columns = PackedColumns([cast(LateralMLP, predictor.trunk) for predictor in predictors], sharing=sharing)
         heads = [None if gone else predictor.head for predictor, gone in zip(predictors, retired, strict=True)]
         self.heads = PackedHeads(self.columns, heads)
         self.predictors = [predictor for predictor, gone in zip(predictors, retired, strict=True) if not gone]
@@ -231,17 +235,17 @@ class PackedPredictors(_Packed):
 
 
 def line_up_densities(parts: Sequence[Density], retired: Sequence[bool], *, sharing: bool) -> Lineup:
-    """Packed where all are plain :class:`VAE`; a subclass may do anything, so it is asked by itself."""
-    vaes = [part for part in parts if type(part) is VAE]
+    """Packed where all are plain :class:`VAE` of linear layers; a subclass may do anything, so it is not."""
+    vaes = [part for part in parts if type(part) is VAE and type(part.encoder) is LateralMLP]
     if len(vaes) == len(parts):
         return PackedVAEs(vaes, retired, sharing=sharing)
-    return LoopedLineup(parts, retired, sharing=sharing, ask=lambda part, x, lateral: part.log_prob(x, lateral))
+    return LoopedLineup(parts, retired, sharing=sharing)
 
 
 def line_up_predictors(parts: Sequence[Predictor], retired: Sequence[bool], *, sharing: bool) -> Lineup:
-    """Packed where all are plain classifiers, or all plain regressors."""
+    """Packed where all are plain classifiers, or all plain regressors, of linear layers."""
     for kind in (Classifier, Regressor):
-        alike = [part for part in parts if type(part) is kind]
+        alike = [part for part in parts if type(part) is kind and type(part.trunk) is LateralMLP]
         if len(alike) == len(parts):
             return PackedPredictors(alike, retired, sharing=sharing)
-    return LoopedLineup(parts, retired, sharing=sharing, ask=lambda part, x, lateral: part.predictive(x, lateral))
+    return LoopedLineup(parts, retired, sharing=sharing)

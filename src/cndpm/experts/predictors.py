@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from cndpm.experts.lateral import Features, LateralMLP
+from cndpm.experts.lateral import Column, Features, LateralMLP
 from cndpm.experts.parts import Predictor
 
 __all__ = ["Classifier", "Regressor", "gaussian_moments", "open_log_softmax", "temper"]
 
 
 class _LateralPredictor(Predictor):
-    """A column of fully connected layers and a linear head on top of all columns up to it."""
+    """A column, by default of fully connected layers, and a linear head on top of all columns up to it."""
 
     def __init__(
-        self, input_shape: tuple[int, ...], n_outputs: int, hidden: Sequence[int], lateral_widths: Sequence[int]
+        self,
+        input_shape: tuple[int, ...],
+        n_outputs: int,
+        hidden: Sequence[int],
+        lateral_widths: Sequence[int],
+        trunk: Column | None,
     ) -> None:
         super().__init__()
-        self.trunk = LateralMLP(math.prod(input_shape), hidden, lateral_widths)
+        self.trunk = LateralMLP(math.prod(input_shape), hidden, lateral_widths) if trunk is None else trunk
         self.head = nn.Linear(self.trunk.out_features, n_outputs)
 
     @property
@@ -29,14 +35,25 @@ class _LateralPredictor(Predictor):
         return self.trunk.widths
 
     def features(self, x: Tensor, lateral: Features) -> Features:
-        return self.trunk(x.flatten(1), lateral)  # type: ignore[no-any-return]
+        return self.trunk(x, lateral)  # type: ignore[no-any-return]
 
     def strip(self) -> None:
         del self.head
 
-    def output(self, x: Tensor, lateral: Features) -> Tensor:
+    def predictive(self, x: Tensor, lateral: Features = ()) -> Tensor:
+        return self.answer(x, None, lateral)
+
+    def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
+        return self._predictive_of(self.output(x, lateral, own))
+
+    def output(self, x: Tensor, lateral: Features, own: Features | None = None) -> Tensor:
         """The head's raw output, (batch, n_outputs)."""
-        return self.head(self.trunk.top(self.features(x, lateral), lateral))  # type: ignore[no-any-return]
+        own = self.features(x, lateral) if own is None else own
+        return self.head(self.trunk.top(own, lateral))  # type: ignore[no-any-return]
+
+    @abstractmethod
+    def _predictive_of(self, output: Tensor) -> Tensor:
+        """From the head's raw output."""
 
 
 class Classifier(_LateralPredictor):
@@ -58,6 +75,7 @@ class Classifier(_LateralPredictor):
             gradient stays that of the plain cross entropy.
         unseen_probability: ε.
         closed: Whether all `n_classes` count as seen from the start.
+        trunk: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
     """
 
     seen: Tensor
@@ -72,14 +90,16 @@ class Classifier(_LateralPredictor):
         temperature: float = 1.0,
         unseen_probability: float = 1e-3,
         closed: bool = False,
+        trunk: Column | None = None,
     ) -> None:
-        super().__init__(input_shape, n_classes, hidden, lateral_widths)
+        super().__init__(input_shape, n_classes, hidden, lateral_widths, trunk)
         self.temperature = temperature
         self.unseen_probability = unseen_probability
+        self.closed = closed
         self.register_buffer("seen", torch.full((n_classes,), closed))
 
-    def predictive(self, x: Tensor, lateral: Features = ()) -> Tensor:
-        return open_log_softmax(self.output(x, lateral), self.seen, self.unseen_probability)
+    def _predictive_of(self, output: Tensor) -> Tensor:
+        return open_log_softmax(output, self.seen, self.unseen_probability)
 
     def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
         return gather_classes(temper(predictive, self.temperature), y)
@@ -105,6 +125,10 @@ class Classifier(_LateralPredictor):
         self.seen = torch.cat([self.seen, self.seen.new_zeros(missing)])
         return enlarged
 
+    @property
+    def is_open(self) -> bool:
+        return not self.closed
+
     def see(self, y: Tensor) -> None:
         self.seen[y] = True
 
@@ -123,6 +147,7 @@ class Regressor(_LateralPredictor):
         lateral_widths: Units of all earlier columns, layer by layer.
         temperature: T stretches the variance that routing sees to T σ², the Gaussian equivalent of dividing the log
             density by T.
+        trunk: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
     """
 
     def __init__(
@@ -133,12 +158,13 @@ class Regressor(_LateralPredictor):
         hidden: Sequence[int] = (64, 64),
         lateral_widths: Sequence[int] = (),
         temperature: float = 1.0,
+        trunk: Column | None = None,
     ) -> None:
-        super().__init__(input_shape, 2 * n_outputs, hidden, lateral_widths)
+        super().__init__(input_shape, 2 * n_outputs, hidden, lateral_widths, trunk)
         self.temperature = temperature
 
-    def predictive(self, x: Tensor, lateral: Features = ()) -> Tensor:
-        return gaussian_moments(self.output(x, lateral))
+    def _predictive_of(self, output: Tensor) -> Tensor:
+        return gaussian_moments(output)
 
     def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
         mean, variance = predictive.unbind(dim=-2)
