@@ -191,8 +191,9 @@ class Optimiser:
         gradients = [found[i] for i in trained]
         with torch.no_grad():
             if penalise and self.weight_decay:
-                torch._foreach_add_(gradients, parameters, alpha=2 * self.weight_decay)
-            torch._foreach_clamp_min_(gradients, -self.clip)
+                gradients = torch._foreach_add(gradients, parameters, alpha=2 * self.weight_decay)
+            # Not in place at first: the gradients of two parameters may be one tensor, or one number seen many times.
+            gradients = torch._foreach_clamp_min(gradients, -self.clip)
             torch._foreach_clamp_max_(gradients, self.clip)
             self._descend(parameters, gradients, [self._moments[i] for i in trained])
 
