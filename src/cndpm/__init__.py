@@ -1,3 +1,19 @@
 """Task-free continual learning with a Dirichlet-process mixture of neural experts (CN-DPM)."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cndpm.estimators import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+
 __version__ = "0.1.0"
+
+__all__ = ["CNDPMClassifier", "CNDPMDensity", "CNDPMRegressor", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Estimators are imported when they are first asked for, so that `cndpm --help` need not wait for torch."""
+    if name in __all__:
+        from cndpm import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

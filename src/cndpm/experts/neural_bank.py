@@ -242,6 +242,7 @@ class NeuralBank(Bank):
     def state_dict(self) -> State:
         nursery = self._nursery
         return {
+            "seed": self._seed,
             "n_classes": self._n_classes,
             "born": self._born,
             "generator": self._generator.get_state(),
@@ -257,7 +258,7 @@ class NeuralBank(Bank):
         }
 
     def load_state_dict(self, state: State) -> None:
-        self._n_classes, self._born = state["n_classes"], state["born"]
+        self._seed, self._n_classes, self._born = state["seed"], state["n_classes"], state["born"]
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
         self._placeholder.load_state_dict(state["placeholder"])
         self._columns, self._nursery = [], None

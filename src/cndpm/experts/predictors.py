@@ -105,9 +105,10 @@ class Classifier(_LateralPredictor):
         return gather_classes(temper(predictive, self.temperature), y)
 
     def loss(self, x: Tensor, y: Tensor, lateral: Features) -> Tensor:
-        # Over the seen classes only: y has been admitted as seen before it is learned.
+        # Over the seen classes only. A label outside them is none of this expert's business: it teaches nothing.
         logits = self.output(x, lateral).masked_fill(~self.seen, -torch.inf)
-        return nn.functional.cross_entropy(logits, y, reduction="none")
+        loss = nn.functional.cross_entropy(logits, y, reduction="none")
+        return torch.where(self.seen[y], loss, 0.0)
 
     def draw(self, predictive: Tensor, generator: torch.Generator) -> Tensor:
         return torch.multinomial(predictive.exp(), 1, generator=generator).squeeze(1)

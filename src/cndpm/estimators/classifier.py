@@ -1,0 +1,168 @@
+"""`CNDPMClassifier`: the mixture as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from torch import Tensor
+
+from cndpm.estimators.base import DEFAULTS, Estimator
+from cndpm.estimators.labels import LabelCodec
+from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.mixture import Merge
+from cndpm.state import State
+
+__all__ = ["CNDPMClassifier"]
+
+
+class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
+    """Classifier for streams whose distribution changes, without being told when.
+
+    Experts are made as the data needs them, classes are discovered as they arrive (labels of any hashable type), and
+    nothing learned before is overwritten.
+
+    Args:
+        memory_size: Samples gathered before a new expert is made of them.
+        log_alpha: Log concentration: how readily data counts as new. None takes the default of the settings.
+        batch_size: How many samples `fit` and `partial_fit` learn at once.
+        input_shape: Shape of one sample where it is not a row, e.g. ``(1, 28, 28)``; X may come flat or in shape.
+        density: A density class of one's own for the experts.
+        predictor: A predictor class of one's own for the experts.
+        settings: Any other setting, by name: see :class:`cndpm.learners.settings.CNDPMSettings`.
+        device: "auto", "cpu", "cuda" or another torch device.
+        random_state: Seed of every random choice.
+
+    Example:
+        >>> model = CNDPMClassifier(random_state=0)
+        >>> for X, y in stream:
+        ...     model.partial_fit(X, y)
+        >>> model.predict(X_new)
+    """
+
+    _kind = "CNDPMClassifier"
+    _target = "classes"
+    _defaults: ClassVar[dict[str, Any]] = DEFAULTS
+
+    def partial_fit(
+        self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor, classes: Sequence[Any] | None = None
+    ) -> Self:
+        """Learns the next samples of the stream.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            y: (n,) labels of any hashable type; new ones are welcome at any time.
+            classes: All labels there may ever be; optional, and only on the first call.
+        """
+        first = not hasattr(self, "learner_")
+        labels, rows = self._validate_labelled(X, y, reset=first)
+        codec = self._codec_for(classes, first=first)
+        indices = codec.encode(labels, learn=True)
+        if first:
+            self._begin(codec)
+        self._codec = codec
+        self._learn(rows, indices)
+        return self
+
+    def fit(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor) -> Self:
+        """Forgets everything, learns X as a stream in the order given, and consolidates."""
+        labels, rows = self._validate_labelled(X, y, reset=True)
+        codec = LabelCodec()
+        indices = codec.encode(labels, learn=True)
+        self._begin(codec)
+        self._learn(rows, indices)
+        return self.consolidate()
+
+    def predict(self, X: ArrayLike | Tensor) -> NDArray[Any]:
+        """The most probable label of each sample, (n,)."""
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def predict_proba(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """Probabilities (n, n_classes), columns in the order of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """Log-probabilities (n, n_classes), columns in the order of `classes_`."""
+        x = self._answering(X)
+        log_proba = self.learner_.predict_log_proba(x).cpu().numpy()
+        return log_proba[:, self._codec.order()]
+
+    def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
+        """Removes experts that are redundant on labelled data; returns what was merged into what."""
+        x = self._answering(X)
+        check_consistent_length(x, y)
+        return self.learner_.prune(x, torch.from_numpy(self._codec.encode(y, learn=False)), threshold=threshold)
+
+    def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Draws (X, y) pairs from the mixture, X in the shape of the input."""
+        check_is_fitted(self, "learner_")
+        x, y, _ = self.learner_.sample(n_samples, seed=random_state)
+        assert y is not None
+        labels = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
+        return x.cpu().numpy(), labels.astype(self.classes_.dtype)
+
+    def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """Log density of each sample under the mixture, (n,): low where the data is unlike anything learned."""
+        x = self._answering(X)
+        return self.learner_.log_prob(x).cpu().numpy()
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels met so far, sorted where they can be."""
+        check_is_fitted(self, "learner_")
+        return self._codec.classes()
+
+    # Inside
+
+    def _validate_labelled(
+        self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor, *, reset: bool
+    ) -> tuple[Any, Tensor]:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        rows = self._validate(X, reset=reset)
+        y = _labels(y)
+        check_consistent_length(rows, y)
+        return y, self._tensor(rows)
+
+    def _codec_for(self, classes: Sequence[Any] | None, *, first: bool) -> LabelCodec:
+        """A copy of what is known so far, so that labels are only taken over once all of them are found good."""
+        if first:
+            return LabelCodec(classes if classes is not None else (), closed=classes is not None)
+        if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):
+            raise ValueError(f"classes={list(classes)} differs from the first call's: {self._codec.labels}")
+        return LabelCodec(self._codec.labels, closed=self._codec.closed)
+
+    def _begin(self, codec: LabelCodec) -> None:
+        self._start()
+        self.learner_ = self._make_learner(n_classes=len(codec) if codec.closed else None)
+        self._codec = codec
+
+    def _learn(self, x: Tensor, y: NDArray[np.int64]) -> None:
+        for rows in self._batches(len(x)):
+            self.learner_.learn(x[rows], torch.from_numpy(y[rows]))
+
+    def _export(self) -> State:
+        labels = [to_plain(label) for label in self._codec.labels]
+        return {**super()._export(), "labels": labels, "closed": self._codec.closed}
+
+    def _import(self, state: State) -> None:
+        super()._import(state)
+        self._codec = LabelCodec([from_plain(label) for label in state["labels"]], closed=state["closed"])
+
+
+def _labels(y: Any) -> Any:
+    """One hashable label a sample; arrays are checked as scikit-learn does, other sequences taken as they are."""
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().numpy()
+    if isinstance(y, list | tuple):
+        return list(y)
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    return y

@@ -1,0 +1,106 @@
+"""`CNDPMRegressor`: the mixture as a scikit-learn regressor."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from cndpm.estimators.base import DEFAULTS, Estimator
+from cndpm.mixture import Merge
+
+__all__ = ["CNDPMRegressor"]
+
+
+class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
+    """Regressor for streams whose distribution changes, without being told when.
+
+    Every expert predicts a Gaussian; the mixture's mean is the prediction, its spread the uncertainty.
+
+    Args:
+        memory_size: Samples gathered before a new expert is made of them.
+        log_alpha: Log concentration: how readily data counts as new. None takes the default of the settings.
+        batch_size: How many samples `fit` and `partial_fit` learn at once.
+        input_shape: Shape of one sample where it is not a row; X may come flat or in shape.
+        density: A density class of one's own for the experts.
+        predictor: A predictor class of one's own for the experts.
+        settings: Any other setting, by name: see :class:`cndpm.learners.settings.CNDPMSettings`.
+        device: "auto", "cpu", "cuda" or another torch device.
+        random_state: Seed of every random choice.
+    """
+
+    _kind = "CNDPMRegressor"
+    _target = "values"
+    _defaults: ClassVar[dict[str, Any]] = {**DEFAULTS, "log_alpha": 0.0, "temperature": 1.0}
+
+    def partial_fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
+        """Learns the next samples of the stream; y is (n,) or (n, n_outputs)."""
+        first = not hasattr(self, "learner_")
+        x, targets = self._validate_pair(X, y, reset=first)
+        if first:
+            self._begin(targets)
+        self._learn(x, targets)
+        return self
+
+    def fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
+        """Forgets everything, learns X as a stream in the order given, and consolidates."""
+        x, targets = self._validate_pair(X, y, reset=True)
+        self._begin(targets)
+        self._learn(x, targets)
+        return self.consolidate()
+
+    def predict(
+        self, X: ArrayLike | Tensor, return_std: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean of each sample's target, (n,) or (n, n_outputs); with `return_std` its standard deviation too."""
+        x = self._answering(X)
+        mean, variance = (part.cpu().numpy() for part in self.learner_.predict_moments(x).unbind(dim=1))
+        if self._flat_target:
+            mean, variance = mean[:, 0], variance[:, 0]
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    def prune(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
+        """Removes experts that are redundant on given data; returns what was merged into what."""
+        x, targets = self._validate_pair(X, y, reset=False)
+        return self.learner_.prune(x, targets, threshold=threshold)
+
+    def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Draws (X, y) pairs from the mixture."""
+        check_is_fitted(self, "learner_")
+        x, y, _ = self.learner_.sample(n_samples, seed=random_state)
+        assert y is not None
+        return x.cpu().numpy(), (y[:, 0] if self._flat_target else y).cpu().numpy()
+
+    def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """Log density of each sample under the mixture, (n,)."""
+        x = self._answering(X)
+        return self.learner_.log_prob(x).cpu().numpy()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    @property
+    def _flat_target(self) -> bool:
+        return self.learner_.settings.n_outputs == 1
+
+    def _begin(self, targets: Tensor) -> None:
+        self._start()
+        self.learner_ = self._make_learner(n_outputs=targets.shape[1])
+
+    def _learn(self, x: Tensor, y: Tensor) -> None:
+        for rows in self._batches(len(x)):
+            self.learner_.learn(x[rows], y[rows])
+
+    def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
+        if isinstance(y, Tensor):
+            y = y.detach().cpu().numpy()
+        rows, y = self._validate(X, y, reset=reset)
+        targets = torch.from_numpy(np.asarray(y, dtype=np.float32))
+        return self._tensor(rows), targets.reshape(len(targets), -1)

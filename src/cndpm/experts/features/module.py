@@ -1,0 +1,69 @@
+"""Any torch module as a feature map, for example a pretrained backbone."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from cndpm.experts.features.feature_map import FeatureMap
+from cndpm.experts.features.vectors import IdentityFeatures
+from cndpm.state import State
+
+__all__ = ["ModuleFeatures"]
+
+
+class ModuleFeatures(FeatureMap):
+    """The flattened output of a frozen module, standardised on the first memory.
+
+    The module is put into evaluation mode and never trained. Its weights travel with the state, its code does not: to
+    load a state, construct the map with a module of the same shape.
+
+    Args:
+        module: Maps (B, *input_shape) to (B, ...).
+        chunk_size: Samples per forward pass.
+    """
+
+    def __init__(self, module: nn.Module, *, chunk_size: int = 256) -> None:
+        self.module = module.eval().requires_grad_(False)
+        self.chunk_size = chunk_size
+        self._standardised = IdentityFeatures()
+
+    @property
+    def fitted(self) -> bool:
+        """Whether :meth:`fit` has run."""
+        return self._standardised.fitted
+
+    @property
+    def n_features(self) -> int:
+        """Size of the flattened output."""
+        return self._standardised.n_features
+
+    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
+        """Standardises the outputs on x (M, *input_shape); the module stays as it is."""
+        self.module.to(x.device)
+        self._standardised.fit(self._forward(x), generator=generator)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(B, *input_shape) to (B, d)."""
+        self._require_fitted()
+        return self._standardised(self._forward(x))
+
+    @torch.no_grad()
+    def _forward(self, x: Tensor) -> Tensor:
+        return torch.cat([self.module(chunk).flatten(1).float() for chunk in torch.split(x, self.chunk_size)])
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """The module's parameters and buffers, and the standardisation."""
+        n_module: int = sum(value.numel() for value in self.module.state_dict().values())
+        return n_module + self._standardised.n_numbers_kept
+
+    def state_dict(self) -> State:
+        """The module's weights and the standardisation."""
+        weights = {name: value.clone() for name, value in self.module.state_dict().items()}
+        return {"module": weights, "standardised": self._standardised.state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores them; the module must have the same parameters."""
+        self.module.load_state_dict(state["module"])
+        self._standardised.load_state_dict(state["standardised"])

@@ -1,0 +1,145 @@
+"""Feature maps for vectors: the standardised values themselves, and random Fourier features of them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.features.feature_map import FeatureMap
+from cndpm.state import State
+
+__all__ = ["FourierFeatures", "IdentityFeatures"]
+
+
+class IdentityFeatures(FeatureMap):
+    """Flattened samples, each coordinate standardised by the first memory's mean and deviation.
+
+    Invertible: the only map here through which an expert can sample. Coordinates that do not vary in the first memory
+    are only centred.
+
+    Args:
+        standardise: Whether to standardise; otherwise samples are only flattened.
+
+    Example:
+        >>> features = IdentityFeatures()
+        >>> features.fit(memory, generator=torch.Generator().manual_seed(0))
+        >>> features(x).shape
+        torch.Size([10, 4])
+    """
+
+    def __init__(self, *, standardise: bool = True) -> None:
+        self.standardise = standardise
+        self._shape: tuple[int, ...] | None = None
+        self._mean: Tensor = torch.empty(0)
+        self._scale: Tensor = torch.empty(0)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether :meth:`fit` has run."""
+        return self._shape is not None
+
+    @property
+    def n_features(self) -> int:
+        """Number of values of one sample."""
+        self._require_fitted()
+        return self._mean.numel()
+
+    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:  # noqa: ARG002 - nothing random here
+        """Takes mean and deviation from x (M, *input_shape)."""
+        rows = x.flatten(1).double()
+        deviation = rows.std(dim=0, correction=0)
+        mean, scale = rows.mean(dim=0), torch.where(deviation > 1e-6, deviation, 1.0)
+        if not self.standardise:
+            mean, scale = torch.zeros_like(mean), torch.ones_like(scale)
+        self._shape, self._mean, self._scale = tuple(x.shape[1:]), mean.float(), scale.float()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(B, *input_shape) to (B, d)."""
+        self._require_fitted()
+        return (x.flatten(1).float() - self._mean) / self._scale
+
+    def inverse(self, features: Tensor) -> Tensor:
+        """(B, d) to (B, *input_shape)."""
+        self._require_fitted()
+        rows = features.to(self._mean.dtype) * self._scale + self._mean
+        return rows.reshape(-1, *(self._shape or ()))
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Mean and deviation of every coordinate."""
+        return self._mean.numel() + self._scale.numel()
+
+    def state_dict(self) -> State:
+        """Shape, mean and deviation."""
+        shape = None if self._shape is None else list(self._shape)
+        return {"shape": shape, "mean": self._mean.clone(), "scale": self._scale.clone()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores them."""
+        self._shape = None if state["shape"] is None else tuple(state["shape"])
+        self._mean, self._scale = state["mean"].clone(), state["scale"].clone()
+
+
+class FourierFeatures(FeatureMap):
+    """Random Fourier features of the standardised sample (Rahimi and Recht, 2007).
+
+    z = sqrt(2) cos(W x + b) with W ~ N(0, 1 / s^2), b ~ U(0, 2 pi): a Gaussian over z is a Gaussian-kernel method over
+    x. The scale s is the median distance between samples of the first memory.
+
+    Args:
+        n_features: d.
+        bandwidth: Factor on the median distance.
+    """
+
+    def __init__(self, n_features: int = 512, *, bandwidth: float = 1.0) -> None:
+        if n_features < 1 or bandwidth <= 0:
+            raise ValueError(f"n_features and bandwidth must be positive; got {n_features} and {bandwidth}")
+        self._n_features, self.bandwidth = n_features, bandwidth
+        self._standardised = IdentityFeatures()
+        self._weight: Tensor = torch.empty(0)
+        self._phase: Tensor = torch.empty(0)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether :meth:`fit` has run."""
+        return self._standardised.fitted
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return self._n_features
+
+    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
+        """Draws the directions; their scale comes from x (M, *input_shape)."""
+        self._standardised.fit(x, generator=generator)
+        rows = self._standardised(x[:1000])
+        median = torch.pdist(rows).median() if len(rows) > 1 else rows.new_tensor(float(rows.shape[1])).sqrt()
+        weight = torch.randn(rows.shape[1], self._n_features, generator=generator)
+        phase = 2 * math.pi * torch.rand(self._n_features, generator=generator)
+        self._weight = weight.to(rows) / (self.bandwidth * median.clamp_min(1e-6))
+        self._phase = phase.to(rows)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(B, *input_shape) to (B, d)."""
+        self._require_fitted()
+        return math.sqrt(2) * torch.cos(self._standardised(x) @ self._weight + self._phase)
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Directions, phases and the standardisation."""
+        return self._weight.numel() + self._phase.numel() + self._standardised.n_numbers_kept
+
+    def state_dict(self) -> State:
+        """Directions, phases and the standardisation."""
+        return {
+            "standardised": self._standardised.state_dict(),
+            "weight": self._weight.clone(),
+            "phase": self._phase.clone(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores them."""
+        self._standardised.load_state_dict(state["standardised"])
+        self._weight, self._phase = state["weight"].clone(), state["phase"].clone()

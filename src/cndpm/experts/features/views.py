@@ -1,0 +1,110 @@
+"""Views of an image (mirrored, turned, shifted) and the test that says which of them suit a stream.
+
+A view is admissible if held-out samples of the first memory stay as probable after it: digits have a handedness,
+photographs do not. One Gaussian over the first principal directions is fitted on half of the memory; the mean log
+density of the other half may fall by no more than `tolerance` times the spread of that log density between samples.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+__all__ = ["VIEW_GROUPS", "admissible_views", "apply_view", "density_change"]
+
+VIEW_GROUPS: dict[str, tuple[str, ...]] = {
+    "mirror": ("mirror",),
+    "turn": ("turn+8", "turn-8"),
+    "shift": ("shift-left", "shift-right", "shift-up", "shift-down"),
+}
+"""Views that are admitted or refused together."""
+
+_SHIFTS = {"shift-left": (0, -2), "shift-right": (0, 2), "shift-up": (-2, 0), "shift-down": (2, 0)}
+
+
+def apply_view(x: Tensor, view: str) -> Tensor:
+    """Images x (B, C, H, W) as seen in `view`: primitive names joined by commas, applied from left to right.
+
+    Example:
+        >>> apply_view(x, "turn+8,mirror").shape == x.shape
+        True
+    """
+    for name in filter(None, view.split(",")):
+        x = _apply_primitive(x, name)
+    return x
+
+
+def admissible_views(
+    x: Tensor, candidates: tuple[str, ...] = ("mirror", "turn"), *, tolerance: float = 0.5
+) -> list[str]:
+    """The views over which features of this stream may be averaged; the first is always the image itself.
+
+    Mirror images are combined with every other view.
+
+    Args:
+        x: The first memory, (M, C, H, W).
+        candidates: Keys of :data:`VIEW_GROUPS`.
+        tolerance: Largest loss of mean log density, in units of its spread between samples.
+    """
+    unknown = set(candidates) - VIEW_GROUPS.keys()
+    if unknown:
+        raise ValueError(f"views are {sorted(VIEW_GROUPS)}; got {sorted(unknown)}")
+    admitted = [group for group in candidates if _worst_change(x, VIEW_GROUPS[group]) >= -tolerance]
+    views = [""] + [view for group in admitted if group != "mirror" for view in VIEW_GROUPS[group]]
+    if "mirror" in admitted:
+        views += [f"{view},mirror" if view else "mirror" for view in views]
+    return views
+
+
+def density_change(x: Tensor, view: str, *, n_directions: int = 48) -> tuple[float, float]:
+    """Change of the mean held-out log density under `view`, and the spread of that log density between samples.
+
+    Args:
+        x: The first memory, (M, C, H, W): every other image is fitted, the rest is held out.
+        view: The view to test.
+        n_directions: Principal directions of the Gaussian; fewer where the memory is small.
+    """
+    fitted, held_out = x[0::2], x[1::2]
+    n_directions = max(1, min(n_directions, len(fitted) // 8, x[0].numel()))
+    rows = fitted.flatten(1).double()
+    mean = rows.mean(dim=0)
+    _, deviations, directions = torch.linalg.svd(rows - mean, full_matrices=False)
+    scale = deviations[:n_directions].clamp_min(1e-9) / math.sqrt(max(1, len(rows) - 1))
+    projection = directions[:n_directions].T / scale
+
+    def log_density(images: Tensor) -> Tensor:
+        whitened: Tensor = (images.flatten(1).double() - mean) @ projection
+        return -0.5 * whitened.square().sum(dim=1)
+
+    plain, seen = log_density(held_out), log_density(apply_view(held_out, view))
+    return float(seen.mean() - plain.mean()), float(plain.std())
+
+
+def _worst_change(x: Tensor, views: tuple[str, ...]) -> float:
+    """Smallest change over the group, in units of the spread; a memory too small to judge admits nothing."""
+    if len(x) < 32:
+        return -math.inf
+    changes = [density_change(x, view) for view in views]
+    return min(change / max(spread, 1e-9) for change, spread in changes)
+
+
+def _apply_primitive(x: Tensor, name: str) -> Tensor:
+    if name == "mirror":
+        return x.flip(-1)
+    if name in _SHIFTS:
+        return torch.roll(x, _SHIFTS[name], dims=(-2, -1))
+    if name.startswith("turn"):
+        return _turn(x, float(name.removeprefix("turn")))
+    raise ValueError(f"a view is one of {sorted(v for group in VIEW_GROUPS.values() for v in group)}; got {name!r}")
+
+
+def _turn(x: Tensor, degrees: float) -> Tensor:
+    """Bilinear rotation about the centre; what lies outside repeats the border."""
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    height, width = x.shape[-2:]
+    matrix = torch.tensor([[cos, -sin * height / width, 0.0], [sin * width / height, cos, 0.0]], dtype=x.dtype)
+    grid = functional.affine_grid(matrix.to(x.device).expand(len(x), 2, 3), list(x.shape), align_corners=False)
+    return functional.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)

@@ -1,0 +1,259 @@
+"""A bank of conjugate Gaussian experts over one frozen feature map.
+
+Expert k holds one Gaussian per label it has seen (one in all where there are no labels). Founding it, teaching it and
+merging it are additions; its evidence and the evidence of "new" are closed forms. The feature map is fitted on the
+first memory and frozen.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.bank import Bank
+from cndpm.experts.features import FeatureMap
+from cndpm.experts.gaussian.labels import LabelTable
+from cndpm.experts.gaussian.own import OwnGaussians
+from cndpm.experts.gaussian.rows import FeatureRows, RowCache, one_hot_weights
+from cndpm.experts.gaussian.shared import SharedGaussians
+from cndpm.experts.gaussian.transfer import to_device
+from cndpm.state import State
+
+__all__ = ["GaussianBank"]
+
+_LOG_FLOOR = -50.0
+
+
+class GaussianBank(Bank):
+    """Gaussian experts for labelled streams (class indices) and unlabelled ones.
+
+    Args:
+        feature_map: Where the Gaussians live; fitted on the first memory unless it already is.
+        n_classes: Number of labels, if known; more may come. The width of :meth:`predictive`.
+        covariance: "shared" by all components, or each its "own" (normal-inverse-Wishart; for few features).
+        shrinkage: Of the shared covariance; None chooses it by held-out likelihood.
+        log_unseen_label: log p(y | x, k) of a label that expert k has never seen, as routing sees it. The evidence
+            for a new expert in labelled streams, below anything that densities differ by.
+        seed: Of the feature map's random choices.
+        device: Where statistics live and computation runs.
+
+    Example:
+        >>> bank = GaussianBank(IdentityFeatures(), n_classes=3)
+        >>> bank.start_expert(x_memory, y_memory)
+        >>> bank.train_expert(1)
+        True
+        >>> bank.log_joint(x, y).shape
+        torch.Size([10, 1])
+    """
+
+    def __init__(
+        self,
+        feature_map: FeatureMap,
+        *,
+        n_classes: int | None = None,
+        covariance: Literal["shared", "own"] = "shared",
+        shrinkage: float | None = None,
+        log_unseen_label: float = -1e6,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        if covariance not in ("shared", "own"):
+            raise ValueError(f"covariance is 'shared' or 'own'; got {covariance!r}")
+        if not log_unseen_label < 0:
+            raise ValueError(f"log_unseen_label is a log-probability below 0; got {log_unseen_label}")
+        self.feature_map, self.covariance, self.shrinkage = feature_map, covariance, shrinkage
+        self.log_unseen_label = log_unseen_label
+        self.device = torch.device(device)
+        self._generator = torch.Generator().manual_seed(seed)
+        self._labels = LabelTable(n_classes or 1, self.device)
+        self._gaussians: SharedGaussians | OwnGaussians | None = None
+        self._memory: tuple[Tensor, Tensor] | None = None
+        self._cache = RowCache(feature_map)
+
+    @property
+    def n_experts(self) -> int:
+        """K."""
+        return self._labels.n_experts
+
+    @property
+    def in_training(self) -> bool:
+        """Whether a memory waits to become an expert."""
+        return self._memory is not None
+
+    def announce(self, chunk: Tensor) -> None:
+        """Computes the features of a chunk at once; its views may then be learned batch by batch at little cost.
+
+        Optional, and without any effect but speed: features are frozen. Ignored before the first expert.
+        """
+        if self._gaussians is not None:
+            self._cache.announce(chunk)
+
+    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x, y | k), (B, K), float64, with the covariance as routing knows it."""
+        if not self.n_experts:
+            return torch.zeros(len(x), 0, dtype=torch.float64, device=self.device)
+        scores, _ = self._ready().routing_log_prob(self._rows(x))
+        mixed = self._mix_labels(scores)
+        if y is None:
+            return mixed
+        components = self._labels.components(y.to(self.device))
+        known = (scores + self._log_label_share()).gather(1, components.clamp_min(0))
+        return torch.where(components >= 0, known, mixed + self.log_unseen_label)
+
+    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x, y) under the prior predictive density and equally probable labels, one of them unseen, (B,)."""
+        if not self.n_experts:
+            return torch.zeros(len(x), dtype=torch.float64, device=self.device)
+        _, new = self._ready().routing_log_prob(self._rows(x))
+        if y is None:
+            return new
+        n_labels = (self._labels.table >= 0).any(dim=0).sum() + 1
+        return new - n_labels.log()
+
+    def log_density(self, x: Tensor) -> Tensor:
+        """log p(x | k), (B, K), float64, exact."""
+        scores, _ = self._ready().log_prob(self._rows(x))
+        return self._mix_labels(scores)
+
+    def predictive(self, x: Tensor) -> Tensor:
+        """Class log-probabilities of every expert, (B, K, C), float64, exact; unseen labels get e^-50."""
+        scores, _ = self._ready().log_prob(self._rows(x))
+        weighted = scores + self._log_label_share()
+        table = self._labels.table
+        joint = torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf)
+        return joint.log_softmax(dim=-1).clamp_min(_LOG_FLOOR).log_softmax(dim=-1)
+
+    def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
+        """Adds the weighted samples to the statistics."""
+        labels = self._as_labels(x, y)
+        self._labels.reserve(labels)
+        responsibilities = responsibilities.to(self.device, torch.float64)
+        self._create_components(labels, responsibilities > 0)
+        components = self._labels.components(labels)
+        weights = one_hot_weights(components, responsibilities, self._labels.n_components)
+        self._ready().add(self._rows(x), weights)
+
+    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
+        """Takes the memory; :meth:`train_expert` turns it into an expert in one step."""
+        if self.in_training:
+            raise RuntimeError("an expert is already in training; finish it with train_expert()")
+        if not len(x):
+            raise ValueError("an expert is made of at least one sample; got an empty memory")
+        self._memory = (x.detach().to(self.device, copy=True), self._as_labels(x, y).clone())
+
+    def train_expert(self, max_steps: int) -> bool:
+        """Founds the expert; one step suffices."""
+        if self._memory is None:
+            raise RuntimeError("no expert has been started; call start_expert() with the memory before")
+        if max_steps < 1:
+            return False
+        x, y = self._memory
+        if not self.feature_map.fitted:
+            self.feature_map.fit(x, generator=self._generator)
+        rows = self.feature_map(x)
+        if self._gaussians is None:
+            self._gaussians = self._new_gaussians(rows)
+        self._labels.reserve(y)
+        self._labels.add_expert()
+        wanted = torch.zeros(len(x), self.n_experts, dtype=torch.bool, device=self.device)
+        wanted[:, -1] = True
+        self._create_components(y, wanted)
+        weights = one_hot_weights(self._labels.components(y), wanted.double(), self._labels.n_components)
+        self._gaussians.found(rows, weights)
+        self._memory = None
+        return True
+
+    def training_progress(self) -> float:
+        """0 while a memory waits."""
+        return 0.0 if self.in_training else 1.0
+
+    def remove(self, k: int, into: int) -> None:
+        """Adds expert k's statistics to those of `into`, exactly, and removes it."""
+        if k == into or not (0 <= k < self.n_experts and 0 <= into < self.n_experts):
+            raise ValueError(f"remove takes two different experts below {self.n_experts}; got {k} and {into}")
+        pairs, keep = self._labels.merge_expert(k, into)
+        self._ready().merge_components(pairs, keep)
+
+    def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """n draws of (x, label) from expert k, through the inverse of the feature map where it has one."""
+        components = self._labels.table[k][self._labels.table[k] >= 0]
+        shares = self._log_label_share()[components].exp().cpu()
+        chosen = components[torch.multinomial(shares, n, replacement=True, generator=generator).to(self.device)]
+        rows = torch.empty(n, self.feature_map.n_features, dtype=torch.float64, device=self.device)
+        for component in torch.unique(chosen).tolist():
+            mask = chosen == component
+            rows[mask] = self._ready().sample(component, int(mask.sum()), generator)
+        return self.feature_map.inverse(rows), self._labels.labels()[chosen]
+
+    @property
+    def n_parameters(self) -> int:
+        """Means of all components and one triangle of every covariance: what a Gaussian model would train."""
+        return 0 if self._gaussians is None else self._gaussians.n_numbers_kept
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Statistics, label table and feature map."""
+        return self.n_parameters + self._labels.table.numel() + self.feature_map.n_numbers_kept
+
+    def state_dict(self) -> State:
+        """Everything, a waiting memory and the random state included."""
+        memory = None if self._memory is None else {"x": self._memory[0].clone(), "y": self._memory[1].clone()}
+        return {
+            "feature_map": self.feature_map.state_dict(),
+            "labels": self._labels.table.clone(),
+            "gaussians": None if self._gaussians is None else self._gaussians.state_dict(),
+            "memory": memory,
+            "generator": self._generator.get_state(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores the above; tensors go to this bank's device."""
+        state = to_device(state, self.device)
+        self.feature_map.load_state_dict(state["feature_map"])
+        self._labels.replace(state["labels"])
+        self._gaussians = None
+        if state["gaussians"] is not None:
+            self._gaussians = self._new_gaussians(torch.zeros(1, self.feature_map.n_features, device=self.device))
+            self._gaussians.load_state_dict(state["gaussians"])
+        self._memory = None if state["memory"] is None else (state["memory"]["x"], state["memory"]["y"])
+        self._generator.set_state(state["generator"].cpu())
+        self._cache.clear()
+
+    def _ready(self) -> SharedGaussians | OwnGaussians:
+        if self._gaussians is None:
+            raise RuntimeError("the bank has no expert yet; call start_expert() and train_expert() before")
+        return self._gaussians
+
+    def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
+        if self.covariance == "own":
+            return OwnGaussians(rows.double())
+        return SharedGaussians(rows.double().mean(dim=0), shrinkage=self.shrinkage)
+
+    def _rows(self, x: Tensor) -> FeatureRows:
+        return self._cache.rows(x if x.device == self.device else x.to(self.device))
+
+    def _as_labels(self, x: Tensor, y: Tensor | None) -> Tensor:
+        if y is None:
+            return torch.zeros(len(x), dtype=torch.long, device=self.device)
+        if y.dtype.is_floating_point or y.shape != x.shape[:1]:
+            raise ValueError(f"labels are integers (batch,) = ({len(x)},); got {y.dtype} {tuple(y.shape)}")
+        return y.to(self.device, torch.long)
+
+    def _create_components(self, labels: Tensor, wanted: Tensor) -> None:
+        n_new = self._labels.create(labels, wanted)
+        if n_new:
+            self._ready().add_components(n_new)
+
+    def _log_label_share(self) -> Tensor:
+        """log p(label | expert) of every component, (J,)."""
+        counts, owners = self._ready().counts, self._labels.owners()
+        totals = counts.new_zeros(self.n_experts).index_add_(0, owners, counts)
+        return (counts / totals[owners]).clamp_min(1e-300).log()
+
+    def _mix_labels(self, scores: Tensor) -> Tensor:
+        """log sum over an expert's labels of p(label | k) p(x | label, k): (B, J) to (B, K)."""
+        weighted = scores + self._log_label_share()
+        table = self._labels.table
+        return torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf).logsumexp(dim=-1)

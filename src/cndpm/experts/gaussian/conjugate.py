@@ -1,0 +1,111 @@
+"""Conjugate Gaussian mathematics on plain tensors: predictive densities and evidence in closed form.
+
+Two priors are used.
+
+- Covariance known (shared by all components): mu ~ N(m0, Sigma / kappa0). After n samples with mean z̄ the predictive
+  density is N(mu_n, (1 + 1 / kappa_n) Sigma) with kappa_n = kappa0 + n and mu_n = (kappa0 m0 + n z̄) / kappa_n.
+- Covariance unknown: normal-inverse-Wishart (m0, kappa0, nu0, Psi0); the predictive density is Student's t.
+
+See Murphy, "Conjugate Bayesian analysis of the Gaussian distribution" (2007), sections 8 and 9.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "NormalInverseWishart",
+    "log_evidence_known_covariance",
+    "log_normal_from_distance",
+    "log_student_t",
+    "normal_inverse_wishart_from_sums",
+]
+
+
+def log_normal_from_distance(squared_distance: Tensor, log_det: Tensor, n_dims: int, scale: Tensor) -> Tensor:
+    """log N(z; mu, scale * Sigma) from the squared Mahalanobis distance under Sigma and log det Sigma."""
+    constant = n_dims * (math.log(2 * math.pi) + scale.log()) + log_det
+    return -0.5 * (constant + squared_distance / scale)
+
+
+def log_evidence_known_covariance(z: Tensor, cholesky: Tensor, prior_mean: Tensor, kappa: float) -> Tensor:
+    """log of the integral of prod_i N(z_i; mu, Sigma) over mu ~ N(prior_mean, Sigma / kappa); z (n, d).
+
+    With whitened u_i = L^-1 (z_i - m0): sum_i log N(u_i; 0, I) - d/2 log(1 + n / kappa) + n^2 |ū|^2 / (2 (kappa + n)).
+    """
+    n, d = z.shape
+    whitened: Tensor = torch.linalg.solve_triangular(cholesky, (z - prior_mean).T, upper=False).T
+    log_det = 2 * cholesky.diagonal().log().sum()
+    plain = -0.5 * (n * d * math.log(2 * math.pi) + n * log_det + whitened.square().sum())
+    return plain - 0.5 * d * math.log1p(n / kappa) + 0.5 * whitened.sum(dim=0).square().sum() / (kappa + n)
+
+
+@dataclass(frozen=True)
+class NormalInverseWishart:
+    """mu | Sigma ~ N(mean, Sigma / kappa), Sigma ~ IW(psi, nu); leading dimensions are components.
+
+    Attributes:
+        mean: (..., d).
+        kappa: (...,), pseudo-samples behind the mean.
+        nu: (...,), degrees of freedom, larger than d - 1.
+        psi: (..., d, d), scale matrix.
+    """
+
+    mean: Tensor
+    kappa: Tensor
+    nu: Tensor
+    psi: Tensor
+
+    @property
+    def n_dims(self) -> int:
+        """d."""
+        return self.mean.shape[-1]
+
+    def predictive(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Degrees of freedom (...,), location (..., d) and scale matrix (..., d, d) of Student's t."""
+        degrees = self.nu - self.n_dims + 1
+        factor = (self.kappa + 1) / (self.kappa * degrees)
+        return degrees, self.mean, self.psi * factor[..., None, None]
+
+    def log_normaliser(self) -> Tensor:
+        """log of the normalising constant without powers of pi, (...,): evidence is a difference of two of them."""
+        d = self.n_dims
+        cholesky: Tensor = torch.linalg.cholesky(self.psi)
+        log_det = 2 * cholesky.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
+        return (
+            torch.mvlgamma(self.nu / 2, d)
+            - 0.5 * self.nu * log_det
+            - 0.5 * d * self.kappa.log()
+            + 0.5 * self.nu * d * math.log(2)
+        )
+
+    def log_evidence(self, posterior: NormalInverseWishart) -> Tensor:
+        """log p(data) where `posterior` is this prior after the data, (...,)."""
+        n = posterior.kappa - self.kappa
+        return posterior.log_normaliser() - self.log_normaliser() - 0.5 * n * self.n_dims * math.log(2 * math.pi)
+
+
+def normal_inverse_wishart_from_sums(
+    prior: NormalInverseWishart, count: Tensor, total: Tensor, second_moment: Tensor
+) -> NormalInverseWishart:
+    """The posterior after weighted data with sum of weights (J,), sum w z (J, d) and sum w z zᵀ (J, d, d)."""
+    kappa = prior.kappa + count
+    mean = (prior.kappa * prior.mean + total) / kappa[..., None]
+    prior_square = prior.kappa * torch.outer(prior.mean, prior.mean)
+    square = kappa[..., None, None] * mean[..., :, None] * mean[..., None, :]
+    psi = prior.psi + second_moment + prior_square - square
+    return NormalInverseWishart(mean, kappa, prior.nu + count, 0.5 * (psi + psi.mT))
+
+
+def log_student_t(z: Tensor, degrees: Tensor, location: Tensor, cholesky: Tensor) -> Tensor:
+    """log t(z; degrees, location, L Lᵀ) for z (B, d) under J components: (B, J)."""
+    d = z.shape[-1]
+    centred = (z[:, None] - location).permute(1, 2, 0)
+    distance = torch.linalg.solve_triangular(cholesky, centred, upper=False).square().sum(dim=1).T
+    log_det = 2 * cholesky.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
+    constant = torch.lgamma((degrees + d) / 2) - torch.lgamma(degrees / 2) - 0.5 * d * (degrees * math.pi).log()
+    return constant - 0.5 * log_det - 0.5 * (degrees + d) * torch.log1p(distance / degrees)

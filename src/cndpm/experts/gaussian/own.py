@@ -1,0 +1,144 @@
+"""Gaussian components that each have a covariance of their own: normal-inverse-Wishart, predictive density Student's t.
+
+For few features (the statistics are J d (d + 1) / 2 numbers). The prior comes from the first memory: its mean, its
+pooled covariance as the expected covariance with as few degrees of freedom as give it an expectation.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.gaussian.conjugate import (
+    NormalInverseWishart,
+    log_student_t,
+    normal_inverse_wishart_from_sums,
+)
+from cndpm.experts.gaussian.rows import FeatureRows
+from cndpm.state import State
+
+__all__ = ["OwnGaussians"]
+
+
+class OwnGaussians:
+    """J Gaussian components over d features.
+
+    Args:
+        memory: Feature rows of the first memory, (M, d), float64, from which the prior is made.
+        kappa: Pseudo-samples behind the prior mean.
+        extra_degrees: Degrees of freedom above d + 1; the smaller, the vaguer the prior.
+    """
+
+    def __init__(self, memory: Tensor, *, kappa: float = 0.05, extra_degrees: float = 1.0) -> None:
+        d = memory.shape[1]
+        self._origin = memory.mean(dim=0)
+        deviations = memory - self._origin
+        variance = deviations.square().mean(dim=0)
+        # Coordinates that do not vary in the first memory keep a small variance, so that psi has an inverse.
+        variance = variance.clamp_min(1e-3 * float(variance.mean().clamp_min(1e-6)))
+        nu = d + 1 + extra_degrees
+        self.prior = NormalInverseWishart(
+            mean=torch.zeros_like(self._origin),
+            kappa=variance.new_tensor(kappa),
+            nu=variance.new_tensor(nu),
+            psi=torch.diag(variance) * (nu - d - 1),
+        )
+        self.counts = memory.new_zeros(0)
+        self._sums = memory.new_zeros(0, d)
+        self._second_moments = memory.new_zeros(0, d, d)
+        self._factors: tuple[Tensor, Tensor, Tensor] | None = None
+
+    @property
+    def n_components(self) -> int:
+        """J."""
+        return len(self.counts)
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Prior and sums; symmetric matrices count once."""
+        d = len(self._origin)
+        return 2 * d + 2 + self.n_components * (1 + d + d * (d + 1) // 2)
+
+    def add_components(self, n: int) -> None:
+        """Appends n empty components."""
+        d = len(self._origin)
+        self.counts = torch.cat([self.counts, self.counts.new_zeros(n)])
+        self._sums = torch.cat([self._sums, self._sums.new_zeros(n, d)])
+        self._second_moments = torch.cat([self._second_moments, self._sums.new_zeros(n, d, d)])
+        self._factors = None
+
+    def found(self, z: Tensor, weights: Tensor) -> None:
+        """Adds a founding memory z (M, d) with weights (M, J)."""
+        self.add(FeatureRows(z), weights)
+
+    def add(self, rows: FeatureRows, weights: Tensor) -> None:
+        """Learns B rows with weights (B, J)."""
+        z, weights = rows.z.double() - self._origin, weights.double()
+        self.counts = self.counts + weights.sum(dim=0)
+        self._sums.addmm_(weights.T, z)
+        # In-place growth of one matrix per taught component; the others are left alone.
+        for j in torch.nonzero(weights.sum(dim=0))[:, 0].tolist():
+            self._second_moments[j].addmm_((z * weights[:, j, None]).T, z)
+        self._factors = None
+
+    def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
+        """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
+        for source, target in pairs:
+            for sums in (self.counts, self._sums, self._second_moments):
+                sums[target] += sums[source]
+        self.counts, self._sums, self._second_moments = (
+            sums[keep] for sums in (self.counts, self._sums, self._second_moments)
+        )
+        self._factors = None
+
+    def posterior(self) -> NormalInverseWishart:
+        """The posterior of every component, leading dimension J."""
+        return normal_inverse_wishart_from_sums(self.prior, self.counts, self._sums, self._second_moments)
+
+    def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
+        """Predictive log densities of every component (B, J) and of "new" (B,)."""
+        degrees, location, cholesky = self.predictive()
+        scores = log_student_t(rows.z.double(), degrees, location, cholesky)
+        return scores[:, :-1], scores[:, -1]
+
+    routing_log_prob = log_prob
+
+    def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
+        """n feature rows from the predictive density of a component, (n, d), float64."""
+        degrees, location, cholesky = (value[component] for value in self.predictive())
+        noise = torch.randn(n, len(location), generator=generator, dtype=torch.float64).to(location.device)
+        draws = torch.randn(n, max(1, round(float(degrees))), generator=generator, dtype=torch.float64)
+        chi_squared = draws.square().mean(dim=1).to(location.device)
+        return location + (noise @ cholesky.T) / chi_squared.sqrt()[:, None]
+
+    def predictive(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Student's t of all components and, last, of the prior; cached until the statistics change.
+
+        Returns:
+            Degrees of freedom (J + 1,), locations (J + 1, d), Cholesky factors of the scale matrices (J + 1, d, d).
+        """
+        if self._factors is None:
+            posterior = self.posterior()
+            everything = NormalInverseWishart(
+                torch.cat([posterior.mean, self.prior.mean[None]]),
+                torch.cat([posterior.kappa, self.prior.kappa[None]]),
+                torch.cat([posterior.nu, self.prior.nu[None]]),
+                torch.cat([posterior.psi, self.prior.psi[None]]),
+            )
+            degrees, location, scale = everything.predictive()
+            self._factors = degrees, location + self._origin, torch.linalg.cholesky(scale)
+        return self._factors
+
+    def state_dict(self) -> State:
+        """Prior and sums."""
+        prior = {name: getattr(self.prior, name).clone() for name in ("mean", "kappa", "nu", "psi")}
+        sums = {"counts": self.counts, "sums": self._sums, "second_moments": self._second_moments}
+        return {"origin": self._origin.clone(), "prior": prior, **{name: value.clone() for name, value in sums.items()}}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores the above to the bit."""
+        self._origin = state["origin"].clone()
+        self.prior = NormalInverseWishart(**{name: value.clone() for name, value in state["prior"].items()})
+        self.counts, self._sums = state["counts"].clone(), state["sums"].clone()
+        self._second_moments = state["second_moments"].clone()
+        self._factors = None

@@ -1,0 +1,199 @@
+"""Gaussian experts for regression: one joint Gaussian of features and targets per expert.
+
+Each expert has a normal-inverse-Wishart prior over the mean and covariance of the row (features, targets). The same few
+sums then give everything in closed form: the joint evidence that routes, the marginal density of x that gates, and the
+conditional of y given x that predicts, all Student's t. The conditional mean is a Bayesian linear regression on the
+features; random Fourier features make it one in a function space.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.bank import Bank
+from cndpm.experts.features import FeatureMap, IdentityFeatures
+from cndpm.experts.gaussian.conjugate import log_student_t
+from cndpm.experts.gaussian.own import OwnGaussians
+from cndpm.experts.gaussian.rows import FeatureRows, RowCache
+from cndpm.experts.gaussian.transfer import to_device
+from cndpm.state import State
+
+__all__ = ["GaussianRegressionBank"]
+
+
+class GaussianRegressionBank(Bank):
+    """Experts for targets y (B, n_outputs), float.
+
+    Args:
+        feature_map: Of x; few features, because every expert keeps a covariance of its own.
+        seed: Of the feature map's random choices.
+        device: Where statistics live and computation runs.
+
+    Example:
+        >>> bank = GaussianRegressionBank(IdentityFeatures())
+        >>> bank.start_expert(x_memory, y_memory)
+        >>> bank.train_expert(1)
+        True
+        >>> mean, variance = bank.predictive(x)[:, 0].unbind(dim=1)
+    """
+
+    def __init__(self, feature_map: FeatureMap, *, seed: int = 0, device: torch.device | str = "cpu") -> None:
+        self.feature_map = feature_map
+        self.device = torch.device(device)
+        self._targets = IdentityFeatures()
+        self._generator = torch.Generator().manual_seed(seed)
+        self._gaussians: OwnGaussians | None = None
+        self._memory: tuple[Tensor, Tensor] | None = None
+        self._cache = RowCache(feature_map)
+
+    @property
+    def n_experts(self) -> int:
+        """K."""
+        return 0 if self._gaussians is None else self._gaussians.n_components
+
+    @property
+    def in_training(self) -> bool:
+        """Whether a memory waits to become an expert."""
+        return self._memory is not None
+
+    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x, y | k), (B, K), float64."""
+        return self._log_rows(x, y)[:, :-1]
+
+    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x, y) under the prior predictive density, (B,)."""
+        return self._log_rows(x, y)[:, -1]
+
+    def log_density(self, x: Tensor) -> Tensor:
+        """log p(x | k), (B, K), float64: the marginal of the joint Student's t."""
+        return self._log_rows(x, None)[:, :-1]
+
+    def predictive(self, x: Tensor) -> Tensor:
+        """Mean and variance of the targets by every expert, (B, K, 2, n_outputs), in the targets' own units."""
+        z = self._features(x)
+        d = z.shape[1]
+        degrees, location, cholesky = (value[:-1] for value in self._ready().predictive())
+        centred = (z[:, None] - location[:, :d]).permute(1, 2, 0)
+        whitened = torch.linalg.solve_triangular(cholesky[:, :d, :d], centred, upper=False)
+        mean = location[:, d:, None] + cholesky[:, d:, :d] @ whitened
+        inflation = (degrees[:, None] + whitened.square().sum(dim=1)) / (degrees[:, None] + d - 2)
+        variance = cholesky[:, d:, d:].square().sum(dim=2)[:, :, None] * inflation[:, None]
+        scale = self._target_scale().double()
+        units = self._targets.inverse(mean.permute(2, 0, 1).reshape(-1, len(scale))).double()
+        means = units.reshape(len(x), -1, len(scale))
+        return torch.stack([means, variance.permute(2, 0, 1) * scale.square()], dim=2)
+
+    def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
+        """Adds the weighted samples to the statistics."""
+        rows = torch.cat([self._features(x), self._standardised(y)], dim=1)
+        self._ready().add(FeatureRows(rows), responsibilities.to(self.device))
+
+    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
+        """Takes the memory; :meth:`train_expert` turns it into an expert in one step."""
+        if self.in_training:
+            raise RuntimeError("an expert is already in training; finish it with train_expert()")
+        if y is None or y.dim() != 2 or len(y) != len(x) or not len(x):
+            received = None if y is None else tuple(y.shape)
+            raise ValueError(f"regression takes targets (batch, n_outputs) beside x, at least one; got {received}")
+        self._memory = (x.detach().to(self.device, copy=True), y.detach().to(self.device, copy=True))
+
+    def train_expert(self, max_steps: int) -> bool:
+        """Founds the expert; one step suffices."""
+        if self._memory is None:
+            raise RuntimeError("no expert has been started; call start_expert() with the memory before")
+        if max_steps < 1:
+            return False
+        x, y = self._memory
+        if not self.feature_map.fitted:
+            self.feature_map.fit(x, generator=self._generator)
+        if not self._targets.fitted:
+            self._targets.fit(y, generator=self._generator)
+        rows = torch.cat([self._features(x), self._standardised(y)], dim=1)
+        if self._gaussians is None:
+            self._gaussians = OwnGaussians(rows)
+        self._gaussians.add_components(1)
+        weights = torch.zeros(len(x), self.n_experts, dtype=torch.float64, device=self.device)
+        weights[:, -1] = 1
+        self._gaussians.found(rows, weights)
+        self._memory = None
+        return True
+
+    def training_progress(self) -> float:
+        """0 while a memory waits."""
+        return 0.0 if self.in_training else 1.0
+
+    def remove(self, k: int, into: int) -> None:
+        """Adds expert k's statistics to those of `into`, exactly, and removes it."""
+        if k == into or not (0 <= k < self.n_experts and 0 <= into < self.n_experts):
+            raise ValueError(f"remove takes two different experts below {self.n_experts}; got {k} and {into}")
+        self._ready().merge_components([(k, into)], [j for j in range(self.n_experts) if j != k])
+
+    def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """n draws of (x, y) from expert k, through the inverse of the feature map where it has one."""
+        rows = self._ready().sample(k, n, generator)
+        d = self.feature_map.n_features
+        return self.feature_map.inverse(rows[:, :d]), self._targets.inverse(rows[:, d:])
+
+    @property
+    def n_parameters(self) -> int:
+        """Means and one triangle of every covariance."""
+        return 0 if self._gaussians is None else self._gaussians.n_numbers_kept
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Statistics, feature map and the targets' standardisation."""
+        return self.n_parameters + self.feature_map.n_numbers_kept + self._targets.n_numbers_kept
+
+    def state_dict(self) -> State:
+        """Everything, a waiting memory and the random state included."""
+        return {
+            "feature_map": self.feature_map.state_dict(),
+            "targets": self._targets.state_dict(),
+            "gaussians": None if self._gaussians is None else self._gaussians.state_dict(),
+            "memory": None if self._memory is None else {"x": self._memory[0].clone(), "y": self._memory[1].clone()},
+            "generator": self._generator.get_state(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores the above; tensors go to this bank's device."""
+        state = to_device(state, self.device)
+        self.feature_map.load_state_dict(state["feature_map"])
+        self._targets.load_state_dict(state["targets"])
+        self._gaussians = None
+        if state["gaussians"] is not None:
+            self._gaussians = OwnGaussians(state["gaussians"]["origin"][None])
+            self._gaussians.load_state_dict(state["gaussians"])
+        self._memory = None if state["memory"] is None else (state["memory"]["x"], state["memory"]["y"])
+        self._generator.set_state(state["generator"].cpu())
+        self._cache.clear()
+
+    def _ready(self) -> OwnGaussians:
+        if self._gaussians is None:
+            raise RuntimeError("the bank has no expert yet; call start_expert() and train_expert() before")
+        return self._gaussians
+
+    def _features(self, x: Tensor) -> Tensor:
+        return self._cache.rows(x if x.device == self.device else x.to(self.device)).z.double()
+
+    def _standardised(self, y: Tensor | None) -> Tensor:
+        if y is None:
+            raise ValueError("regression experts learn from targets (batch, n_outputs); got None")
+        return self._targets(y.to(self.device)).double()
+
+    def _target_scale(self) -> Tensor:
+        scale: Tensor = self._targets.state_dict()["scale"]
+        return scale
+
+    def _log_rows(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log density of (x, y), or of x alone, under every expert and, last, the prior: (B, K + 1)."""
+        if self._gaussians is None:
+            return torch.zeros(len(x), 1, dtype=torch.float64, device=self.device)
+        z = self._features(x)
+        degrees, location, cholesky = self._gaussians.predictive()
+        if y is None:
+            d = z.shape[1]
+            return log_student_t(z, degrees, location[:, :d], cholesky[:, :d, :d])
+        rows = torch.cat([z, self._standardised(y)], dim=1)
+        # The density of y in its own units: the standardisation's scale is the Jacobian.
+        return log_student_t(rows, degrees, location, cholesky) - self._target_scale().double().log().sum()

@@ -1,0 +1,51 @@
+"""How far a covariance is shrunk towards a multiple of the identity: chosen by held-out likelihood, never by hand.
+
+Sigma(lambda) = (1 - lambda) W / nu + lambda t I, with t the mean variance. Lambda lives on a grid of half decades; the
+search walks from where it last stood, because the best value moves slowly as data arrives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+__all__ = ["choose_shrinkage", "held_out_log_likelihood", "shrunk_covariance"]
+
+_GRID = [10 ** (-exponent / 2) for exponent in range(12, -1, -1)]
+
+
+def shrunk_covariance(scatter: Tensor, degrees: Tensor, shrinkage: float) -> Tensor:
+    """Sigma(lambda), (d, d), written over `scatter`; positive definite for lambda > 0 even for constant data."""
+    diagonal = scatter.diagonal()
+    mean_variance = (diagonal.mean() / degrees).clamp_min(1e-12)
+    scatter.mul_((1 - shrinkage) / degrees)
+    diagonal.add_(shrinkage * mean_variance)
+    return scatter
+
+
+def held_out_log_likelihood(scatter: Tensor, degrees: Tensor, deviations: Tensor, shrinkage: float) -> float:
+    """Mean of log N(r; 0, Sigma(lambda)) over deviations r (N, d), up to a constant; -inf if Sigma has no factor."""
+    cholesky, info = torch.linalg.cholesky_ex(shrunk_covariance(scatter.clone(), degrees, shrinkage))
+    if int(info) != 0:
+        return -math.inf
+    whitened = torch.linalg.solve_triangular(cholesky, deviations.T, upper=False)
+    return float(-0.5 * whitened.square().sum(dim=0).mean() - cholesky.diagonal().log().sum())
+
+
+def choose_shrinkage(score: Callable[[float], float], start: float) -> float:
+    """The grid point with the best score, found by walking uphill from the one nearest to `start`."""
+    position = min(range(len(_GRID)), key=lambda i: abs(math.log(_GRID[i] / start)))
+    best = score(_GRID[position])
+    for step in (-1, 1):
+        moved = False
+        while 0 <= position + step < len(_GRID):
+            candidate = score(_GRID[position + step])
+            if candidate <= best:
+                break
+            position, best, moved = position + step, candidate, True
+        if moved:
+            break
+    return _GRID[position]

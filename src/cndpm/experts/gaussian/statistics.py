@@ -1,0 +1,187 @@
+"""Sufficient statistics of Gaussian components that share one covariance: counts, sums, one second moment.
+
+Everything is a weighted sum, so the order of the samples does not matter, two models that saw different streams add up,
+and merging two components is adding two rows. The within-component scatter is never stored; it follows from
+W = sum_i w_i z_i z_iᵀ - sum_j s_j s_jᵀ / n_j. All sums are float64, of features shifted once by a fixed origin, so that
+the difference loses no digits that matter.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cndpm.state import State
+
+__all__ = ["SharedStatistics", "pack_symmetric", "unpack_symmetric", "unpack_triangle"]
+
+
+class SharedStatistics:
+    """Sums of J components over d features.
+
+    The rank-one updates of the second moment gather in a block and are applied by one matrix product when :meth:`flush`
+    is called. Until then the block is data that the scatter has not seen: it serves to
+    choose the shrinkage.
+
+    Args:
+        origin: Subtracted from every feature row, (d,); the mean of the first memory is a good one.
+
+    Attributes:
+        counts: Weight of each component, (J,), float64.
+        sums: Weighted sums of shifted features, (J, d), float64.
+    """
+
+    def __init__(self, origin: Tensor) -> None:
+        self.origin = origin.double()
+        d = len(origin)
+        self.counts = self.origin.new_zeros(0)
+        self.sums = self.origin.new_zeros(0, d)
+        self._second_moment = self.origin.new_zeros(d, d)
+        self._pending: list[Tensor] = []
+        self._pending_weights: list[Tensor] = []
+        self._pending_owners: list[Tensor] = []
+
+    @property
+    def n_components(self) -> int:
+        """J."""
+        return len(self.counts)
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        return len(self.origin)
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Origin, counts, sums and one triangle of the symmetric second moment."""
+        d = self.n_features
+        return d + self.counts.numel() + self.sums.numel() + d * (d + 1) // 2
+
+    def add_components(self, n: int) -> None:
+        """Appends n empty components."""
+        self.counts = torch.cat([self.counts, self.counts.new_zeros(n)])
+        self.sums = torch.cat([self.sums, self.sums.new_zeros(n, self.n_features)])
+
+    def add(self, z: Tensor, weights: Tensor) -> None:
+        """Adds feature rows z (B, d) with weights (B, J)."""
+        rows, weights = self.shift(z), weights.double()
+        self.counts = self.counts + weights.sum(dim=0)
+        self.sums.addmm_(weights.T, rows)
+        self._pending.append(rows)
+        self._pending_weights.append(weights.sum(dim=1))
+        self._pending_owners.append(weights.argmax(dim=1))
+
+    @property
+    def n_pending(self) -> int:
+        """Rows that wait to enter the second moment."""
+        return sum(map(len, self._pending))
+
+    def flush(self) -> None:
+        """Applies the waiting block to the second moment."""
+        if self._pending:
+            rows, weights, _ = self.pending()
+            self._second_moment.addmm_((rows * weights[:, None]).T, rows)
+            self._pending, self._pending_weights, self._pending_owners = [], [], []
+
+    def pending(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The waiting rows (N, d), their weights (N,) and the component that took most of each (N,)."""
+        if not self._pending:
+            none = torch.zeros(0, dtype=torch.long, device=self.sums.device)
+            return self.sums.new_zeros(0, self.n_features), self.sums.new_zeros(0), none
+        return torch.cat(self._pending), torch.cat(self._pending_weights), torch.cat(self._pending_owners)
+
+    def shift(self, z: Tensor) -> Tensor:
+        """Features as the sums see them, float64."""
+        return z.double() - self.origin
+
+    def within_scatter(self) -> Tensor:
+        """W, the scatter about the components' means, (d, d), a fresh tensor; the waiting block counts and waits on."""
+        scatter = self._scatter(self.counts, self.sums)
+        if self._pending:
+            rows, weights, _ = self.pending()
+            scatter.addmm_((rows * weights[:, None]).T, rows)
+        return scatter
+
+    def held_out(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What the waiting block offers to judge a covariance by.
+
+        Returns:
+            The scatter without the block (d, d), the number of degrees of freedom behind it (a scalar), and the
+            deviations (N, d) of the block's rows from the means of their components without the block.
+        """
+        rows, weights, owners = self.pending()
+        counts = self.counts.index_add(0, owners, weights, alpha=-1)
+        sums = self.sums.index_add(0, owners, rows * weights[:, None], alpha=-1)
+        known = counts[owners] > 0.5
+        deviations = rows[known] - sums[owners[known]] / counts[owners[known], None]
+        counts = torch.where(counts > 1e-9, counts, 0.0)
+        return self._scatter(counts, sums), _degrees_of_freedom(counts), deviations
+
+    @property
+    def degrees_of_freedom(self) -> Tensor:
+        """Weight of all samples less one for every mean, at least one."""
+        return _degrees_of_freedom(self.counts)
+
+    def _scatter(self, counts: Tensor, sums: Tensor) -> Tensor:
+        """W without the waiting block. Only lower triangles are ever read: rounding may differ across the diagonal."""
+        present = counts > 0
+        scaled = sums[present] / counts[present].sqrt()[:, None]
+        return torch.addmm(self._second_moment, scaled.T, scaled, alpha=-1)
+
+    def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
+        """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
+        self.flush()
+        for source, target in pairs:
+            self.counts[target] += self.counts[source]
+            self.sums[target] += self.sums[source]
+        order = torch.tensor(keep, dtype=torch.long, device=self.counts.device)
+        self.counts, self.sums = self.counts[order], self.sums[order]
+
+    def state_dict(self) -> State:
+        """All sums, the waiting block included."""
+        rows, weights, owners = self.pending()
+        return {
+            "origin": self.origin.clone(),
+            "counts": self.counts.clone(),
+            "sums": self.sums.clone(),
+            "second_moment": pack_symmetric(self._second_moment),
+            "pending": {"rows": rows.clone(), "weights": weights.clone(), "owners": owners.clone()},
+        }
+
+    @classmethod
+    def from_state(cls, state: State) -> SharedStatistics:
+        """Statistics with the sums of :meth:`state_dict`, to the bit."""
+        statistics = cls(state["origin"])
+        statistics.counts, statistics.sums = state["counts"].clone(), state["sums"].clone()
+        statistics._second_moment = unpack_symmetric(state["second_moment"], statistics.n_features)
+        pending = state["pending"]
+        if len(pending["rows"]):
+            statistics._pending = [pending["rows"].clone()]
+            statistics._pending_weights = [pending["weights"].clone()]
+            statistics._pending_owners = [pending["owners"].clone()]
+        return statistics
+
+
+def _degrees_of_freedom(counts: Tensor) -> Tensor:
+    return (counts.sum() - (counts > 0).sum()).clamp_min(1.0)
+
+
+def pack_symmetric(matrix: Tensor) -> Tensor:
+    """The lower triangle of a matrix (d, d), row by row, (d (d + 1) / 2,)."""
+    return torch.cat([matrix[i, : i + 1] for i in range(len(matrix))]) if len(matrix) else matrix.reshape(0)
+
+
+def unpack_symmetric(packed: Tensor, n_rows: int) -> Tensor:
+    """The symmetric matrix (d, d) whose lower triangle is `packed`."""
+    matrix = unpack_triangle(packed, n_rows)
+    return matrix + torch.tril(matrix, -1).T
+
+
+def unpack_triangle(packed: Tensor, n_rows: int) -> Tensor:
+    """The lower triangular matrix (d, d) whose triangle is `packed`."""
+    matrix = packed.new_zeros(n_rows, n_rows)
+    start = 0
+    for i in range(n_rows):
+        matrix[i, : i + 1] = packed[start : start + i + 1]
+        start += i + 1
+    return matrix

@@ -1,0 +1,61 @@
+"""ER-ACE: new classes are learned among themselves, and compared with old ones only in replay."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Unpack
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cndpm.learners.augmentation import Augmentation
+from cndpm.learners.composed import ClassifierLearner, StreamFacts
+from cndpm.learners.replay import ReplayMemory, ReplaySettings
+
+__all__ = ["ERACE", "among_present"]
+
+
+def among_present(logits: Tensor, y: Tensor) -> Tensor:
+    """Logits of the classes that occur in y; all others at minus infinity, (batch, n_classes)."""
+    absent = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
+    absent[y] = False
+    return logits.masked_fill(absent, float("-inf"))
+
+
+class ERACE(ClassifierLearner):
+    r"""Experience replay with asymmetric cross entropy (Caccia et al. 2022).
+
+    .. math:: \mathcal{L} = \mathrm{CE}_{C(B)}(f(x), y) + \mathrm{CE}_{all}(f(x'), y'), \qquad (x', y') \sim \mathcal{M}
+
+    where the softmax of the first term runs over the classes :math:`C(B)` of the incoming batch only, so that a new
+    class does not push the old ones' representations aside.
+
+    Departures: both terms share one forward pass; the second one's softmax runs over all classes, seen or not.
+    """
+
+    class Settings(ReplaySettings):
+        """The memory and what is replayed of it."""
+
+    summary: ClassVar[str] = "ER-ACE: replay with an asymmetric cross entropy"
+    settings: Settings
+
+    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
+        super().__init__(settings, **facts)
+        self.memory = ReplayMemory(settings.memory_size, self.random.generator, device=self.device)
+        self.augmentation = Augmentation(settings.augmentation, self.input_shape, self.random.generator)
+        self.parts["memory"] = self.memory
+
+    def learn(self, x: Tensor, y: Tensor | None) -> None:
+        """One step on both terms; then the memory is offered the batch."""
+        x, y = self.labelled(x, y)
+        self.trainer.step(self._loss(x, y))
+        self.memory.add(x=x, y=y)
+
+    def _loss(self, x: Tensor, y: Tensor) -> Tensor:
+        self.network.train()
+        if not len(self.memory):
+            return F.cross_entropy(among_present(self.network(self.augmentation(x)), y), y)
+        replayed = self.memory.sample(self.settings.n_replayed(len(x)))
+        logits = self.network(self.augmentation(torch.cat([x, replayed["x"]])))
+        incoming = F.cross_entropy(among_present(logits[: len(x)], y), y)
+        return incoming + F.cross_entropy(logits[len(x) :], replayed["y"])

@@ -1,0 +1,191 @@
+"""The networks that all single-network learners share, with the paper's parameter counts.
+
+| network | for | parameters |
+|---|---|---|
+| MLP 400-400 | Split-MNIST, any vector | 478K at 784 inputs and 10 classes |
+| ResNet-18 | 32 x 32 images | 11.2M |
+| VAE 400-400, latent 32 | generation | 988K at 784 inputs |
+
+Weights are drawn from a generator that the caller seeds: building a network neither reads nor moves torch's global
+random state, and gives the same weights on every device.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Literal, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+__all__ = ["VAE", "Classifier", "NetworkName", "ResNet18Features", "build_classifier", "build_vae", "initialise", "mlp"]
+
+NetworkName = Literal["auto", "mlp", "resnet18"]
+M = TypeVar("M", bound=nn.Module)
+
+
+def mlp(widths: list[int]) -> nn.Sequential:
+    """Linear layers of the given widths with ReLU between them, none after the last."""
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(widths):
+        layers += [nn.Linear(n_in, n_out), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+class ResidualBlock(nn.Module):
+    """Two 3 x 3 convolutions and a shortcut (He et al. 2016, Figure 2)."""
+
+    def __init__(self, n_in: int, n_out: int, *, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(n_in, n_out, 3, stride, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(n_out)
+        self.conv2 = nn.Conv2d(n_out, n_out, 3, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(n_out)
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or n_in != n_out:
+            self.shortcut = nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, n_in, h, w) to (batch, n_out, h / stride, w / stride)."""
+        h = F.relu(self.norm1(self.conv1(x)))
+        return F.relu(self.norm2(self.conv2(h)) + self.shortcut(x))
+
+
+class ResNet18Features(nn.Sequential):
+    """ResNet-18 for small images: a 3 x 3 stem, four stages of two blocks, global average; (batch, 512)."""
+
+    def __init__(self, n_channels: int) -> None:
+        stem: list[nn.Module] = [nn.Conv2d(n_channels, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+        widths = [64, 64, 128, 256, 512]
+        for stage, (n_in, n_out) in enumerate(pairwise(widths)):
+            stem += [ResidualBlock(n_in, n_out, stride=1 if stage == 0 else 2), ResidualBlock(n_out, n_out, stride=1)]
+        super().__init__(*stem, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+class Classifier(nn.Module):
+    """Features and a linear layer; calling it gives the logits, (batch, n_classes)."""
+
+    def __init__(self, features: nn.Module, *, n_features: int, n_classes: int) -> None:
+        super().__init__()
+        self.features = features
+        self.head = nn.Linear(n_features, n_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits, (batch, n_classes)."""
+        logits: Tensor = self.head(self.features(x))
+        return logits
+
+
+class VAE(nn.Module):
+    """A variational autoencoder with Bernoulli pixels (Kingma and Welling 2014).
+
+    log p(x) >= E_q(z|x)[log p(x | z)] - KL(q(z | x) || N(0, I)), with q a diagonal Gaussian.
+
+    Args:
+        input_shape: Shape of one sample with values in [0, 1].
+        hidden: Width of the two hidden layers of encoder and decoder.
+        latent: Dimension of z.
+        n_classes: With a number, a linear layer on the encoder's hidden features also classifies (replay through
+            feedback); by default there is none.
+    """
+
+    def __init__(
+        self, input_shape: tuple[int, ...], *, hidden: int = 400, latent: int = 32, n_classes: int | None = None
+    ) -> None:
+        super().__init__()
+        self.input_shape = input_shape
+        self.latent = latent
+        n_inputs = math.prod(input_shape)
+        self.encoder = nn.Sequential(nn.Flatten(), mlp([n_inputs, hidden, hidden]), nn.ReLU())
+        self.posterior = nn.Linear(hidden, 2 * latent)
+        self.decoder = mlp([latent, hidden, hidden, n_inputs])
+        self.head = None if n_classes is None else nn.Linear(hidden, n_classes)
+
+    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of q(z | x), each (batch, latent)."""
+        mean, log_variance = self.posterior(self.encoder(x)).chunk(2, dim=-1)
+        return mean, log_variance
+
+    def elbo(self, x: Tensor, noise: Tensor) -> Tensor:
+        """The evidence lower bound averaged over latent samples, (batch,).
+
+        Args:
+            x: (batch, *input_shape).
+            noise: Standard normal, (n_samples, batch or 1, latent).
+        """
+        mean, log_variance = self.encode(x)
+        z = mean + torch.exp(0.5 * log_variance) * noise
+        logits = self.decoder(z)
+        target = x.flatten(1).expand_as(logits)
+        log_likelihood = -F.binary_cross_entropy_with_logits(logits, target, reduction="none").sum(-1).mean(0)
+        kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(-1)
+        return log_likelihood - kl
+
+    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+        """n images of pixel probabilities, decoded from the prior, (n, *input_shape)."""
+        device = self.posterior.weight.device
+        z = torch.randn(n, self.latent, generator=generator).to(device)
+        images: Tensor = torch.sigmoid(self.decoder(z)).reshape(n, *self.input_shape)
+        return images
+
+    def classify(self, x: Tensor) -> Tensor:
+        """Logits of the classes, (batch, n_classes), for a VAE that was made with classes."""
+        if self.head is None:
+            raise ValueError("this VAE was made without classes; pass n_classes to classify with it")
+        logits: Tensor = self.head(self.encoder(x))
+        return logits
+
+
+def build_classifier(
+    name: NetworkName, input_shape: tuple[int, ...], n_classes: int, generator: torch.Generator, *, hidden: int = 400
+) -> Classifier:
+    """The base classifier: by default ResNet-18 for 3 x 32 x 32 images and the 400-400 MLP for everything else.
+
+    Raises:
+        ValueError: ResNet-18 was asked for inputs that are no images (channels, height, width).
+    """
+    if name == "auto":
+        name = "resnet18" if input_shape == (3, 32, 32) else "mlp"
+    if name == "resnet18" and len(input_shape) != 3:
+        raise ValueError(f"resnet18 takes images (channels, height, width); got {input_shape}. Choose network='mlp'.")
+    with torch.device("meta"):
+        if name == "resnet18":
+            network = Classifier(ResNet18Features(input_shape[0]), n_features=512, n_classes=n_classes)
+        else:
+            features = nn.Sequential(nn.Flatten(), mlp([math.prod(input_shape), hidden, hidden]), nn.ReLU())
+            network = Classifier(features, n_features=hidden, n_classes=n_classes)
+    return initialise(network, generator)
+
+
+def build_vae(
+    input_shape: tuple[int, ...],
+    generator: torch.Generator,
+    *,
+    hidden: int = 400,
+    latent: int = 32,
+    n_classes: int | None = None,
+) -> VAE:
+    """The VAE of the generation experiments, initialised from the generator."""
+    with torch.device("meta"):
+        network = VAE(input_shape, hidden=hidden, latent=latent, n_classes=n_classes)
+    return initialise(network, generator)
+
+
+def initialise(network: M, generator: torch.Generator) -> M:
+    """Fills a network built on the meta device with PyTorch's usual initial distribution, drawn from `generator`.
+
+    Weights and biases of linear and convolutional layers are uniform within 1 / sqrt(fan-in); normalisation layers
+    start as the identity.
+    """
+    network.to_empty(device="cpu")
+    for module in network.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d):
+            bound = 1 / math.sqrt(module.weight[0].numel())
+            nn.init.uniform_(module.weight, -bound, bound, generator=generator)
+            if module.bias is not None:
+                nn.init.uniform_(module.bias, -bound, bound, generator=generator)
+        elif isinstance(module, nn.BatchNorm2d):
+            module.reset_parameters()
+    return network

@@ -1,0 +1,95 @@
+"""Replay through feedback: generative replay in which classifier and generator are one network."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Unpack
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from cndpm.learners.composed import ComposedLearner, StreamFacts
+from cndpm.learners.learner import TaskBasedLearner
+from cndpm.learners.networks import build_vae
+from cndpm.learners.parts import FrozenCopy
+from cndpm.learners.seen import SeenClasses, TaskCount, distillation
+from cndpm.learners.training import NetworkSettings, Trainer
+
+__all__ = ["RtF"]
+
+
+class RtF(ComposedLearner, TaskBasedLearner):
+    r"""Replay through feedback (van de Ven and Tolias 2018).
+
+    One VAE with a classifier on its encoder. In task :math:`t` it learns the batch with its labels and as many dreams
+    :math:`x'` of its previous self with that self's softened answers :math:`z'`:
+
+    .. math:: \mathcal{L} = \frac{1}{t} \left[\mathrm{CE}(x, y) - \tfrac{1}{d} \mathrm{ELBO}(x)\right]
+        + \left(1 - \frac{1}{t}\right) \left[\mathrm{KD}_T(x', z') - \tfrac{1}{d} \mathrm{ELBO}(x')\right]
+
+    with :math:`d` inputs.
+
+    Departures: always the MLP encoder, whatever the inputs.
+    """
+
+    class Settings(NetworkSettings):
+        """The latent space and the temperature of the replayed answers."""
+
+        latent: int = Field(100, ge=1, description="latent dimension")
+        temperature: float = Field(2.0, gt=0, description="T, which softens the previous answers")
+        learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
+
+    summary: ClassVar[str] = "replay through feedback: generator and classifier in one network"
+    settings: Settings
+
+    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
+        super().__init__(settings, **facts)
+        n_classes, generator = self.required_classes(), self.random.generator
+        vae = build_vae(
+            self.input_shape, generator, hidden=settings.hidden, latent=settings.latent, n_classes=n_classes
+        )
+        self.network = vae.to(self.device)
+        self.trainer = Trainer(self.network, settings)
+        self.seen, self.known = SeenClasses(n_classes, self.device), SeenClasses(n_classes, self.device)
+        self.tasks = TaskCount()
+        self.past = FrozenCopy(self.network)
+        self.parts |= {"trainer": self.trainer, "seen": self.seen, "known": self.known}
+        self.parts |= {"tasks": self.tasks, "past": self.past}
+
+    def begin_task(self, task: int) -> None:
+        """Counts the task."""
+        self.tasks.begin(task)
+
+    def learn(self, x: Tensor, y: Tensor | None) -> None:
+        """One step on the batch and on dreams of the past."""
+        x, y = self.labelled(x, y)
+        self.seen.add(y)
+        self.network.train()
+        loss = F.cross_entropy(self.seen.only(self.network.classify(x)), y) - self._bound(x)
+        if self.past.network is not None:
+            with torch.no_grad():
+                dreams = self.past.network.sample(len(x), self.random.generator)
+                answers = self.known.only(self.past.network.classify(dreams))
+            logits = self.seen.only(self.network.classify(dreams))
+            replayed = distillation(logits, answers, temperature=self.settings.temperature)
+            share = self.tasks.share_of_present
+            loss = share * loss + (1 - share) * (replayed - self._bound(dreams))
+        self.trainer.step(loss)
+
+    def end_task(self) -> None:
+        """The network of this moment dreams for the next task."""
+        self.past.take()
+        self.known.load_state_dict(self.seen.state_dict())
+
+    @torch.no_grad()
+    def predict_log_proba(self, x: Tensor) -> Tensor:
+        """Log-softmax of the classifier on the encoder, (batch, n_classes)."""
+        self.network.eval()
+        return F.log_softmax(self.network.classify(x.to(self.device)), dim=1)
+
+    def _bound(self, x: Tensor) -> Tensor:
+        """The mean ELBO per input, a scalar."""
+        noise = self.random.normal(1, len(x), self.network.latent).to(self.device)
+        return self.network.elbo(x, noise).mean() / math.prod(self.input_shape)

@@ -1,0 +1,69 @@
+"""In which order a scenario's samples come: pure functions from candidate rows and a generator to rows.
+
+Rows are indices into a pool of samples. All draws of a stage are made at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Rows", "batch_sizes", "blur", "draw_stage"]
+
+Rows = NDArray[np.int64]
+
+
+def draw_stage(
+    candidates: Sequence[Rows],
+    n: int,
+    *,
+    weights: Sequence[float] | None = None,
+    replacement: bool,
+    rng: np.random.Generator,
+) -> Rows:
+    """Draws the rows of one stage, (n,).
+
+    Args:
+        candidates: The rows of each subset.
+        n: How many to draw.
+        weights: Relative shares of the subsets; without them all rows are equally likely.
+        replacement: Whether a row may come twice; always so with weights.
+        rng: Where the randomness comes from.
+    """
+    if weights is not None:
+        return _draw_weighted(candidates, n, np.asarray(weights), rng)
+    rows = np.concatenate(candidates)
+    if replacement:
+        return rows[rng.integers(len(rows), size=n)]
+    if n > len(rows):
+        raise ValueError(f"a stage of {n} samples cannot be drawn without replacement from {len(rows)}")
+    return rng.permutation(rows)[:n]
+
+
+def _draw_weighted(candidates: Sequence[Rows], n: int, weights: NDArray[np.float64], rng: np.random.Generator) -> Rows:
+    subset = rng.choice(len(candidates), size=n, p=weights / weights.sum())
+    drawn = np.empty(n, np.int64)
+    for k, rows in enumerate(candidates):
+        here = subset == k
+        drawn[here] = rows[rng.integers(len(rows), size=int(here.sum()))]
+    return drawn
+
+
+def blur(rows: Rows, *, kind: str, width: float, rng: np.random.Generator) -> Rows:
+    """Moves every sample by a random distance: the same samples, boundaries between stages gradual.
+
+    A sample at position t goes to the rank of t + d, where d is uniform on [-width/2, width/2] (``linear``) or normal
+    with standard deviation `width` (``gaussian``). The share of the later stage around a boundary is then the
+    distribution function of d.
+    """
+    n = len(rows)
+    distance = rng.uniform(-width / 2, width / 2, n) if kind == "linear" else rng.normal(0.0, width, n)
+    return rows[np.argsort(np.arange(n) + distance, kind="stable")]
+
+
+def batch_sizes(stage_lengths: Sequence[int], batch_size: int) -> NDArray[np.int64]:
+    """Sizes of all batches, (n_batches,): each stage is cut by itself, so its last batch may be smaller."""
+    sizes = [min(batch_size, length - at) for length in stage_lengths for at in range(0, length, batch_size)]
+    return np.array(sizes, np.int64)

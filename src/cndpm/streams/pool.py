@@ -1,0 +1,151 @@
+"""All samples that a scenario draws from, in one block per device, and which rows of it each subset means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cndpm.streams.dataset import Dataset
+from cndpm.streams.loading import load_dataset
+from cndpm.streams.ordering import Rows
+from cndpm.streams.randomness import Purpose, host_generator
+from cndpm.streams.transforms import permute_pixels, resize, rotate, set_channels
+
+if TYPE_CHECKING:
+    from cndpm.streams.scenario import Scenario, Subset, Transform
+
+__all__ = ["Pool"]
+
+
+class _Source(NamedTuple):
+    """A dataset as seen through one transformation; subsets that agree on it share its samples."""
+
+    dataset: str
+    rotation: float
+    permutation: int | None
+
+
+def _source(subset: Subset) -> _Source:
+    return _Source(subset.dataset, subset.rotation, subset.permutation)
+
+
+class Pool:
+    """The training samples of every source of a scenario, one after the other.
+
+    Attributes:
+        x: Samples (n, *input_shape), uint8 images or float32 features, on the device.
+        y: Labels as a learner receives them (n,), int64, on the device; noisy where the scenario says so.
+        n_classes: Number of classes over all datasets.
+    """
+
+    def __init__(self, scenario: Scenario, *, data_dir: str | Path | None, seed: int, device: torch.device) -> None:
+        self._scenario, self._seed = scenario, seed
+        subsets = [subset for stage in scenario.stages for subset in stage.subsets]
+        names = dict.fromkeys(subset.dataset for subset in subsets)
+        self._datasets = {name: load_dataset(name, data_dir) for name in names}
+        self._sources = list(dict.fromkeys(map(_source, subsets)))
+        self._offsets = self._label_offsets()
+        lengths = [len(self._datasets[source.dataset].train) for source in self._sources]
+        self._starts = dict(zip(self._sources, np.cumsum([0, *lengths]).tolist(), strict=False))
+        self.n_classes = max(self._offsets[name] + len(data.classes) for name, data in self._datasets.items())
+        for subset in dict.fromkeys(subsets):
+            self._check_classes(subset)
+        self.x = self._join([self._datasets[s.dataset].train.x for s in self._sources]).to(device)
+        self.y = torch.from_numpy(self._labels()).to(device)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one sample."""
+        return tuple(self.x.shape[1:])
+
+    def rows(self, subset: Subset) -> Rows:
+        """The rows of `x` that a subset means, its fraction and the scenario's applied, (n,)."""
+        source = _source(subset)
+        labels = self._datasets[subset.dataset].train.y.numpy()
+        kept = [self._kept(np.flatnonzero(labels == c), subset, c) for c in self._classes(subset)]
+        rows = np.concatenate(kept)
+        if len(rows) == 0:
+            raise ValueError(f"subset {subset.task_name!r} is empty: no training sample of {subset.dataset} is in it")
+        found: Rows = self._starts[source] + rows
+        return found
+
+    def test_set(self, subsets: Iterable[Subset]) -> tuple[Tensor, Tensor, tuple[int, ...]]:
+        """Test samples of some subsets (bytes or features), their labels, and their classes; none comes twice."""
+        wanted: dict[_Source, set[int]] = {}
+        for subset in subsets:
+            wanted.setdefault(_source(subset), set()).update(self._classes(subset))
+        xs, ys, classes = [], [], set[int]()
+        for source, labels in wanted.items():
+            test, offset = self._datasets[source.dataset].test, self._offsets[source.dataset]
+            chosen = torch.isin(test.y, torch.tensor(sorted(labels)))
+            xs.append(_see(test.x[chosen], source, self._scenario.transform))
+            ys.append(test.y[chosen] + offset)
+            classes.update(label + offset for label in labels)
+        return torch.cat(xs), torch.cat(ys), tuple(sorted(classes))
+
+    def _classes(self, subset: Subset) -> tuple[int, ...]:
+        return subset.classes or tuple(range(len(self._datasets[subset.dataset].classes)))
+
+    def _check_classes(self, subset: Subset) -> None:
+        n = len(self._datasets[subset.dataset].classes)
+        beyond = [label for label in self._classes(subset) if label >= n]
+        if beyond:
+            raise ValueError(f"{subset.dataset} has classes 0 to {n - 1}; the scenario asks for {beyond}")
+
+    def _kept(self, rows: Rows, subset: Subset, label: int) -> Rows:
+        """A fixed random part of one class, at least one sample; smaller fractions are parts of larger ones."""
+        fraction = self._scenario.fraction * subset.fraction
+        if fraction == 1.0 or len(rows) == 0:
+            return rows
+        rng = host_generator(self._seed, Purpose.FRACTION, list(self._datasets).index(subset.dataset), label)
+        return np.sort(rng.permutation(rows)[: max(1, round(fraction * len(rows)))])
+
+    def _label_offsets(self) -> dict[str, int]:
+        counts = [len(data.classes) for data in self._datasets.values()]
+        starts = np.cumsum([0, *counts[:-1]]).tolist() if self._scenario.labels == "disjoint" else [0] * len(counts)
+        return dict(zip(self._datasets, starts, strict=True))
+
+    def _labels(self) -> Rows:
+        parts = []
+        for i, source in enumerate(self._sources):
+            data, noise = self._datasets[source.dataset], self._scenario.label_noise
+            rng = host_generator(self._seed, Purpose.LABEL_NOISE, i)
+            parts.append(_with_noise(data, noise, rng) + self._offsets[source.dataset])
+        return np.concatenate(parts)
+
+    def _join(self, parts: list[Tensor]) -> Tensor:
+        seen = [_see(x, source, self._scenario.transform) for x, source in zip(parts, self._sources, strict=True)]
+        kinds = {f"{s.dataset}: {tuple(x.shape[1:])} {x.dtype}" for s, x in zip(self._sources, seen, strict=True)}
+        if len({(x.shape[1:], x.dtype) for x in seen}) > 1:
+            raise ValueError(
+                f"the inputs of one stream have one shape; got {', '.join(sorted(kinds))}. "
+                "Set the scenario's transform: size and channels bring images to one shape."
+            )
+        return seen[0] if len(seen) == 1 else torch.cat(seen)
+
+
+def _see(x: Tensor, source: _Source, transform: Transform) -> Tensor:
+    """Samples of a dataset as the scenario's learner sees them, still in bytes (or features)."""
+    if x.ndim != 4:
+        if transform.size or transform.channels or transform.binarise or source.rotation:
+            raise ValueError(f"{source.dataset} holds features, not images: it cannot be resized, turned or binarised")
+    else:
+        x = resize(x, transform.size) if transform.size else x
+        x = set_channels(x, transform.channels) if transform.channels else x
+        x = rotate(x, source.rotation)
+    return x if source.permutation is None else permute_pixels(x, source.permutation)
+
+
+def _with_noise(data: Dataset, noise: float, rng: np.random.Generator) -> Rows:
+    """Training labels, a share `noise` of them replaced by another class, each other class as likely."""
+    labels = data.train.y.numpy()
+    n_classes = len(data.classes)
+    if noise == 0 or n_classes < 2:
+        return labels
+    wrong = (labels + rng.integers(1, n_classes, size=len(labels))) % n_classes
+    return np.where(rng.random(len(labels)) < noise, wrong, labels)

@@ -1,0 +1,192 @@
+"""Scenarios: recipes for streams.
+
+A scenario is data. It lists stages; a stage is a mixture of subsets (some classes of some dataset, perhaps turned or
+with its pixels permuted) with a length in epochs, samples or steps. It holds no samples, is saved with a run as it is,
+and becomes a stream when it is given data and a seed:
+
+    >>> scenario = Scenario(name="two", stages=[
+    ...     {"subsets": [{"dataset": "digits", "classes": [0, 1]}], "epochs": 1},
+    ...     {"subsets": [{"dataset": "digits", "classes": [2, 3]}], "epochs": 1},
+    ... ])
+    >>> stream = scenario.build(seed=0)
+
+Tasks exist here only, for evaluation: every subset is a task of its own, and subsets with the same `task` are one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from cndpm.streams.scenario_stream import ScenarioStream
+
+__all__ = ["Blur", "Scenario", "Stage", "Subset", "Transform"]
+
+Share = Annotated[float, Field(gt=0, le=1)]
+Label = Annotated[int, Field(ge=0)]
+
+
+class _Recipe(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Subset(_Recipe):
+    """Some classes of a dataset, perhaps seen through a transformation.
+
+    Attributes:
+        dataset: A name of the catalogue, an ``.npz`` file or a folder of images.
+        classes: The labels taken; all where None.
+        fraction: Share of every class's training samples that is kept.
+        weight: Share of the stage, relative to the weights of its other subsets. Without weights a stage draws
+            uniformly from all samples of its subsets.
+        rotation: Degrees, counter-clockwise, by which images are turned, in training and at test.
+        permutation: Seed of the permutation of pixels (or features); None leaves them in place.
+        task: Name of the task this belongs to; without one the subset is a task of its own.
+    """
+
+    dataset: Annotated[str, Field(min_length=1)]
+    classes: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
+    fraction: Share = 1.0
+    weight: Annotated[float, Field(gt=0)] | None = None
+    rotation: float = 0.0
+    permutation: Label | None = None
+    task: str | None = None
+
+    @model_validator(mode="after")
+    def _classes_differ(self) -> Subset:
+        twice = [label for label, n in Counter(self.classes or ()).items() if n > 1]
+        if twice:
+            raise ValueError(f"classes of {self.dataset} are named once each; {twice} appear more often")
+        return self
+
+    @property
+    def task_name(self) -> str:
+        """The task that the subset belongs to."""
+        if self.task is not None:
+            return self.task
+        words = [self.dataset]
+        words += ["/".join(map(str, self.classes))] if self.classes is not None else []
+        words += [f"turned {self.rotation:g}"] if self.rotation else []
+        words += [f"permuted {self.permutation}"] if self.permutation is not None else []
+        return " ".join(words)
+
+
+class Stage(_Recipe):
+    """A stretch of the stream with one distribution; its length is given by exactly one of three fields.
+
+    Attributes:
+        subsets: What is drawn from.
+        epochs: Length in passes over all samples of the subsets.
+        samples: Length in samples.
+        steps: Length in batches.
+        replacement: Whether a sample may come twice. None: not within a stage of at most one epoch; in longer ones,
+            weighted ones, and those measured in samples or steps, yes.
+    """
+
+    subsets: Annotated[tuple[Subset, ...], Field(min_length=1)]
+    epochs: Annotated[float, Field(gt=0)] | None = None
+    samples: Annotated[int, Field(gt=0)] | None = None
+    steps: Annotated[int, Field(gt=0)] | None = None
+    replacement: bool | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Stage:
+        given = [name for name in ("epochs", "samples", "steps") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"a stage's length is one of epochs, samples or steps; got {given or 'none of them'}")
+        n_weighted = sum(subset.weight is not None for subset in self.subsets)
+        if n_weighted not in (0, len(self.subsets)):
+            raise ValueError(
+                f"all subsets of a stage have a weight or none has; {n_weighted} of {len(self.subsets)} do"
+            )
+        if n_weighted and self.replacement is False:
+            raise ValueError("a weighted stage is drawn with replacement; leave out replacement = false or the weights")
+        return self
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the subsets' shares are given."""
+        return self.subsets[0].weight is not None
+
+    @property
+    def with_replacement(self) -> bool:
+        """Whether a sample may come twice, the default resolved."""
+        if self.replacement is not None:
+            return self.replacement
+        return self.weighted or self.epochs is None or self.epochs > 1
+
+
+class Blur(_Recipe):
+    """Boundaries between stages made gradual: every sample arrives earlier or later by a random distance.
+
+    Attributes:
+        kind: ``linear``: distances are uniform, so that the next stage's share rises linearly from 0 to 1 over `width`
+            stage lengths; ``gaussian``: they are normal, so that it rises like the normal distribution function.
+        width: Length of the linear rise, or standard deviation of the normal distances, as a share of the mean length
+            of a stage.
+    """
+
+    kind: Literal["linear", "gaussian"] = "linear"
+    width: Annotated[float, Field(gt=0)]
+
+
+class Transform(_Recipe):
+    """What is done to every image before a learner sees it.
+
+    Attributes:
+        size: Height and width to which images are resized (bilinear); None leaves them.
+        channels: 3 repeats grey images; 1 averages colours; None leaves them.
+        binarise: Each pixel is drawn as 0 or 1 with its intensity as the probability, anew at every access.
+    """
+
+    size: Annotated[int, Field(gt=0)] | None = None
+    channels: Literal[1, 3] | None = None
+    binarise: bool = False
+
+
+class Scenario(_Recipe):
+    """A whole stream's recipe.
+
+    Attributes:
+        name: What it is called.
+        summary: One line that says what it is.
+        stages: Its stages, in order.
+        batch_size: Samples in a batch; the last batch of a stage may have fewer.
+        labelled: Whether learners receive labels.
+        labels: ``shared``: equal labels of different datasets mean the same; ``disjoint``: each dataset has its own.
+        transform: What is done to every image.
+        fraction: Share of every class's training samples that exists at all; stages measured in epochs shorten with it.
+        label_noise: Share of the training samples whose label is replaced by another one.
+        blur: How boundaries between stages are made gradual.
+        iid: All samples of all stages in one random order.
+        endless: After the last stage the first begins again, with new draws, for ever.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    summary: str = ""
+    stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
+    batch_size: Annotated[int, Field(gt=0)] = 10
+    labelled: bool = True
+    labels: Literal["shared", "disjoint"] = "shared"
+    transform: Transform = Transform()
+    fraction: Share = 1.0
+    label_noise: Annotated[float, Field(ge=0, le=1)] = 0.0
+    blur: Blur | None = None
+    iid: bool = False
+    endless: bool = False
+
+    def build(
+        self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu"
+    ) -> ScenarioStream:
+        """Reads the data and makes the stream.
+
+        Args:
+            data_dir: Where datasets lie; see :func:`~cndpm.streams.resolve_data_dir`.
+            seed: Determines every draw.
+            device: Where the data are kept and batches arrive.
+        """
+        return ScenarioStream(self, data_dir=data_dir, seed=seed, device=device)

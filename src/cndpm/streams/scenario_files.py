@@ -1,0 +1,178 @@
+"""Scenarios by name or from a file.
+
+A TOML (or YAML) file holds the fields of :class:`~cndpm.streams.Scenario`. A YAML file that is a list of stages, each
+with ``subsets: [[dataset, class], ...]`` and one of ``epochs``, ``steps``, ``samples``, is an episode file of the
+authors' release, and is read as it is.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from cndpm.streams.names import UnknownNameError, nearest_names
+from cndpm.streams.presets import PRESETS
+from cndpm.streams.scenario import Blur, Scenario, Stage, Subset, Transform
+from cndpm.streams.variations import VARIATIONS, reorder_classes, repeat, set_epochs
+
+__all__ = ["ScenarioFileError", "load_scenario", "scenario_names"]
+
+_SUFFIXES = {".toml", ".yaml", ".yml"}
+
+
+class ScenarioFileError(ValueError):
+    """A scenario's file says something that cannot be; the message names the file, the place and the mistake."""
+
+
+def scenario_names(*, variations: bool = False) -> tuple[str, ...]:
+    """The presets and their iid versions; with `variations`, every prefix of every preset."""
+    prefixes = tuple(VARIATIONS) if variations else ("iid",)
+    return (*PRESETS, *(f"{prefix}-{name}" for prefix in prefixes for name in PRESETS))
+
+
+def load_scenario(
+    source: str | Path,
+    *,
+    epochs: float | None = None,
+    repeats: int | None = None,
+    fraction: float | None = None,
+    batch_size: int | None = None,
+    class_order: Sequence[int] | None = None,
+) -> Scenario:
+    """Finds a scenario and applies options to it; a prefix of its name varies what the options made.
+
+    Args:
+        source: A name of :func:`scenario_names`, or the path of a TOML or YAML file.
+        epochs: Presents every stage for so many epochs.
+        repeats: Presents the whole scenario so many times.
+        fraction: Keeps this share of every class's training samples.
+        batch_size: Samples in a batch.
+        class_order: The classes in the order in which they take the scenario's places.
+
+    Example:
+        >>> load_scenario("split-cifar10", epochs=10).stages[0].epochs
+        10.0
+    """
+    is_file = Path(source).suffix.lower() in _SUFFIXES
+    prefixes, scenario = ((), _read_file(Path(source))) if is_file else _find_preset(str(source))
+    if class_order is not None:
+        scenario = reorder_classes(scenario, class_order)
+    if epochs is not None:
+        scenario = set_epochs(scenario, epochs)
+    if repeats is not None:
+        scenario = repeat(scenario, repeats)
+    options = {"fraction": fraction, "batch_size": batch_size}
+    given = {name: value for name, value in options.items() if value is not None}
+    scenario = Scenario.model_validate({**scenario.model_dump(), **given})
+    for prefix in reversed(prefixes):
+        scenario = _vary(scenario, prefix)
+    return scenario
+
+
+def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
+    """The prefixes of a name and the preset behind them."""
+    prefixes: tuple[str, ...] = ()
+    rest = name
+    while rest not in PRESETS:
+        prefix, _, rest = rest.partition("-")
+        if prefix not in VARIATIONS:
+            raise UnknownNameError("scenario", name, scenario_names(variations=True))
+        prefixes += (prefix,)
+    return prefixes, PRESETS[rest]()
+
+
+def _vary(scenario: Scenario, prefix: str) -> Scenario:
+    vary, what = VARIATIONS[prefix]
+    named = {"name": f"{prefix}-{scenario.name}", "summary": f"{scenario.summary}; {what}"}
+    return vary(scenario).model_copy(update=named)
+
+
+def _read_file(path: Path) -> Scenario:
+    content = _parse(path)
+    if isinstance(content, list):
+        content = {"stages": content}
+        content |= _common_shape(content["stages"])
+    if not isinstance(content, dict):
+        raise ScenarioFileError(
+            f"{path} should hold a scenario's fields or a list of stages; got {type(content).__name__}"
+        )
+    content = {"name": path.stem, **content}
+    if isinstance(content.get("stages"), list):
+        content["stages"] = [_read_stage(stage, path) for stage in content["stages"]]
+    try:
+        return Scenario.model_validate(content)
+    except ValidationError as error:
+        raise ScenarioFileError(f"{path}: {'; '.join(map(_explain, error.errors()))}") from None
+
+
+def _parse(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text) if path.suffix.lower() == ".toml" else yaml.safe_load(text)
+    except FileNotFoundError:
+        raise ScenarioFileError(f"there is no scenario file at {path}") from None
+    except (tomllib.TOMLDecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ScenarioFileError(f"{path} is not readable: {error}") from error
+
+
+def _read_stage(stage: Any, path: Path) -> Any:
+    """Brings pairs [dataset, class] to subsets, neighbours of one dataset to one, and own datasets to their place."""
+    if not isinstance(stage, dict) or not isinstance(stage.get("subsets"), list):
+        return stage
+    subsets: list[Any] = []
+    for subset in stage["subsets"]:
+        if not _is_pair(subset):
+            subsets.append(subset)
+        elif subsets and _is_merged(subsets[-1]) and subsets[-1]["dataset"] == subset[0]:
+            subsets[-1]["classes"].append(subset[1])
+        else:
+            subsets.append({"dataset": subset[0], "classes": [subset[1]]})
+    return {**stage, "subsets": [_place(subset, path) for subset in subsets]}
+
+
+def _is_pair(subset: Any) -> bool:
+    return isinstance(subset, list) and len(subset) == 2 and isinstance(subset[0], str)
+
+
+def _is_merged(subset: Any) -> bool:
+    return isinstance(subset, dict) and subset.keys() == {"dataset", "classes"}
+
+
+def _place(subset: Any, path: Path) -> Any:
+    """A dataset that lies beside the scenario's file is named by its whole path."""
+    if isinstance(subset, dict) and isinstance(subset.get("dataset"), str) and subset["dataset"]:
+        beside = path.parent / subset["dataset"]
+        if beside.is_dir() or (beside.suffix == ".npz" and beside.is_file()):
+            return {**subset, "dataset": str(beside.resolve())}
+    return subset
+
+
+def _common_shape(stages: list[Any]) -> dict[str, Any]:
+    """Episode files cannot say it, but those of several datasets mean 32 x 32 images of three channels."""
+    subsets = [s for stage in stages if isinstance(stage, dict) for s in stage.get("subsets") or () if _is_pair(s)]
+    several = len({dataset for dataset, _ in subsets}) > 1
+    return {"transform": Transform(size=32, channels=3).model_dump()} if several else {}
+
+
+_FIELDS: dict[str, type[BaseModel]] = {"stages": Stage, "subsets": Subset, "blur": Blur, "transform": Transform}
+
+
+def _explain(error: Any) -> str:
+    """One mistake that pydantic found, with its place and, for an unknown key, the nearest known one."""
+    place, key = error["loc"][:-1], str(error["loc"][-1]) if error["loc"] else ""
+    if error["type"] == "extra_forbidden":
+        names = [str(part) for part in place if isinstance(part, str)]
+        fields = _FIELDS[names[-1]].model_fields if names else Scenario.model_fields
+        near = nearest_names(key, fields)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
+        return f"unknown key {key!r} in {_spell(place) or 'the scenario'}; {hint}"
+    return f"{_spell(error['loc']) or 'the scenario'}: {error['msg']}; got {error['input']!r}"
+
+
+def _spell(place: Sequence[str | int]) -> str:
+    return ".".join(f"{part}" for part in place)

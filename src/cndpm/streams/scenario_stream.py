@@ -1,0 +1,171 @@
+"""The stream that a scenario and a seed make.
+
+Samples stay on their device as bytes. The order of all samples is drawn once, as indices; batches are made in blocks
+of many at a time (gathered, converted to floats, cut), so that one batch costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cndpm.streams.ordering import Rows, batch_sizes, blur, draw_stage
+from cndpm.streams.pool import Pool
+from cndpm.streams.randomness import Purpose, device_generator, host_generator
+from cndpm.streams.stream import Batch, Stream, Task
+from cndpm.streams.transforms import binarise
+
+if TYPE_CHECKING:
+    from cndpm.streams.scenario import Scenario, Stage, Subset
+
+__all__ = ["ScenarioStream"]
+
+_BLOCK_BYTES = 1 << 20  # of floats: fits a cache, and is many batches
+
+
+class ScenarioStream(Stream):
+    """Batches as a scenario prescribes; see :meth:`Scenario.build`.
+
+    An endless scenario begins anew after its last stage: a *round* is one passage through all stages.
+    """
+
+    def __init__(
+        self, scenario: Scenario, *, data_dir: str | Path | None, seed: int, device: torch.device | str
+    ) -> None:
+        self.scenario, self.seed, self.device = scenario, seed, torch.device(device)
+        self.labelled = scenario.labelled
+        self._pool = Pool(scenario, data_dir=data_dir, seed=seed, device=self.device)
+        self.input_shape = self._pool.input_shape
+        self.n_classes = self._pool.n_classes if scenario.labelled else None
+        self._candidates = {s: self._pool.rows(s) for stage in scenario.stages for s in stage.subsets}
+        lengths = [self._length(stage) for stage in scenario.stages]
+        self.stage_samples = (sum(lengths),) if scenario.iid else tuple(lengths)
+        self._sizes = batch_sizes(self.stage_samples, scenario.batch_size)
+        self._sample_starts = np.concatenate([[0], np.cumsum(self._sizes)])
+        per_stage = [-(-length // scenario.batch_size) for length in self.stage_samples]
+        self.stage_starts = tuple(np.cumsum([0, *per_stage[:-1]]).tolist())
+        self.n_batches = None if scenario.endless else len(self._sizes)
+        self._task_subsets = _group_by_task(scenario)
+        self.stage_tasks = _tasks_of_stages(scenario, list(self._task_subsets))
+        self._order_drawn = (0, self._draw_order(0))
+
+    @property
+    def n_samples(self) -> int | None:
+        """Number of samples in the stream; None where it is endless."""
+        return None if self.scenario.endless else int(self._sample_starts[-1])
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """The batches from number `start` on; beginning late costs no more than beginning early."""
+        if start < 0 or (self.n_batches is not None and start > self.n_batches):
+            raise ValueError(f"start must lie between 0 and {self.n_batches or 'any batch'}; got {start}")
+        return self._generate(start)
+
+    def stage_of(self, i: int) -> int:
+        """The stage of batch `i`; where boundaries are blurred, the stage that has the larger share."""
+        if i < 0 or (self.n_batches is not None and i >= self.n_batches):
+            raise IndexError(f"batches are numbered from 0 to {self.n_batches or 'any number'}, exclusive; got {i}")
+        return bisect_right(self.stage_starts, i % len(self._sizes)) - 1
+
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """The test sets, in the order in which their tasks first appear."""
+        return tuple(self._make_task(i, name) for i, name in enumerate(self._task_subsets))
+
+    def _make_task(self, i: int, name: str) -> Task:
+        x, y, classes = self._pool.test_set(self._task_subsets[name])
+        x = self._as_input(x.to(self.device), Purpose.BINARISE_TEST, i)
+        return Task(name, classes, x, y.to(self.device))
+
+    def _length(self, stage: Stage) -> int:
+        """Samples in a stage; at least one."""
+        if stage.samples is not None:
+            return stage.samples
+        if stage.steps is not None:
+            return stage.steps * self.scenario.batch_size
+        assert stage.epochs is not None
+        return max(1, round(stage.epochs * sum(len(self._candidates[subset]) for subset in stage.subsets)))
+
+    def _draw_order(self, turn: int) -> Tensor:
+        """The rows of the pool in the order of round `turn`, (n_samples,), on the device."""
+        rows = np.concatenate([self._draw_stage(stage, turn, i) for i, stage in enumerate(self.scenario.stages)])
+        if self.scenario.blur is not None:
+            width = self.scenario.blur.width * len(rows) / len(self.scenario.stages)
+            rng = host_generator(self.seed, Purpose.BLUR, turn)
+            rows = blur(rows, kind=self.scenario.blur.kind, width=width, rng=rng)
+        if self.scenario.iid:
+            rows = host_generator(self.seed, Purpose.SHUFFLE, turn).permutation(rows)
+        return torch.from_numpy(rows).to(self.device)
+
+    def _draw_stage(self, stage: Stage, turn: int, i: int) -> Rows:
+        return draw_stage(
+            [self._candidates[subset] for subset in stage.subsets],
+            self._length(stage),
+            weights=[subset.weight or 1.0 for subset in stage.subsets] if stage.weighted else None,
+            replacement=stage.with_replacement,
+            rng=host_generator(self.seed, Purpose.ORDER, turn, i),
+        )
+
+    def _order(self, turn: int) -> Tensor:
+        if self._order_drawn[0] != turn:
+            self._order_drawn = (turn, self._draw_order(turn))
+        return self._order_drawn[1]
+
+    @cached_property
+    def _block_batches(self) -> int:
+        """Batches in a block; depends on nothing but the recipe, since binarising draws block by block."""
+        batch_bytes = 4 * int(np.prod(self.input_shape)) * self.scenario.batch_size
+        return max(1, _BLOCK_BYTES // batch_bytes)
+
+    def _generate(self, start: int) -> Iterator[Batch]:
+        if start == self.n_batches:
+            return
+        turn, first = divmod(start, len(self._sizes))
+        while True:
+            order = self._order(turn)
+            for block in range(first // self._block_batches, -(-len(self._sizes) // self._block_batches)):
+                begin = block * self._block_batches
+                yield from self._make_block(order, turn, block)[max(0, first - begin) :]
+            if not self.scenario.endless:
+                return
+            turn, first = turn + 1, 0
+
+    def _make_block(self, order: Tensor, turn: int, block: int) -> list[Batch]:
+        begin, end = block * self._block_batches, min((block + 1) * self._block_batches, len(self._sizes))
+        rows = order[self._sample_starts[begin] : self._sample_starts[end]]
+        sizes = self._sizes[begin:end].tolist()
+        xs = torch.split(self._as_input(self._pool.x.index_select(0, rows), Purpose.BINARISE, turn, block), sizes)
+        if not self.labelled:
+            return [Batch(x, None) for x in xs]
+        return [Batch(x, y) for x, y in zip(xs, torch.split(self._pool.y.index_select(0, rows), sizes), strict=True)]
+
+    def _as_input(self, x: Tensor, purpose: Purpose, *counters: int) -> Tensor:
+        """Bytes as floats in [0, 1], or as zeros and ones where the scenario binarises; features as they are."""
+        if x.dtype != torch.uint8:
+            return x
+        if self.scenario.transform.binarise:
+            return binarise(x, device_generator(self.device, self.seed, purpose, *counters))
+        return x / 255
+
+
+def _group_by_task(scenario: Scenario) -> dict[str, list[Subset]]:
+    """The subsets of each task; tasks in the order in which they first appear."""
+    grouped: dict[str, list[Subset]] = {}
+    for stage in scenario.stages:
+        for subset in stage.subsets:
+            grouped.setdefault(subset.task_name, []).append(subset)
+    return grouped
+
+
+def _tasks_of_stages(scenario: Scenario, names: list[str]) -> tuple[tuple[int, ...], ...]:
+    """For each stage, which of the tasks `names` it presents."""
+    if scenario.iid:
+        return (tuple(range(len(names))),)
+    presented = [dict.fromkeys(names.index(subset.task_name) for subset in stage.subsets) for stage in scenario.stages]
+    return tuple(map(tuple, presented))

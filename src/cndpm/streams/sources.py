@@ -1,0 +1,243 @@
+"""Streams without a dataset: from any iterator, or from a function that makes batch number i."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, count, islice
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cndpm.streams.randomness import Purpose, host_generator
+from cndpm.streams.stream import Batch, Stream, Task
+
+__all__ = ["SourceStream", "drifting_clusters", "stream_from"]
+
+
+def stream_from(
+    source: Iterable[Any] | Callable[[int], Any],
+    *,
+    input_shape: tuple[int, ...] | None = None,
+    labelled: bool | None = None,
+    n_classes: int | None = None,
+    n_batches: int | None = None,
+    tasks: tuple[Task, ...] = (),
+    device: torch.device | str = "cpu",
+) -> SourceStream:
+    """A stream of data that need not exist yet.
+
+    Args:
+        source: An iterable of batches, or a function that makes batch i (an endless stream, resumed at no cost). A
+            batch is a pair (x, y), or x alone for an unlabelled stream: tensors, arrays or lists with a leading batch
+            dimension. Bytes are scaled to [0, 1]; other x become float32 as they are.
+        input_shape: Shape of one input; seen from the first batch where None.
+        labelled: Whether batches are pairs (x, y); seen from the first batch where None.
+        n_classes: Number of classes, where known.
+        n_batches: Number of batches, where known; the stream ends there at the latest.
+        tasks: Test sets, where there are any.
+        device: Where batches arrive.
+
+    Example:
+        >>> stream = stream_from(([[0.1, 0.2], [0.3, 0.4]], [0, 1]) for _ in range(3))
+        >>> stream.input_shape, len(list(stream))
+        ((2,), 3)
+    """
+    opened = _open(source)
+    if input_shape is None or labelled is None:
+        x, y = _pair(opened.peek())
+        input_shape, labelled = tuple(torch.as_tensor(x).shape[1:]), y is not None
+    return SourceStream(
+        opened.from_number,
+        input_shape=input_shape,
+        labelled=labelled,
+        n_classes=n_classes,
+        n_batches=n_batches,
+        tasks=tasks,
+        device=device,
+    )
+
+
+class SourceStream(Stream):
+    """Batches of whatever arrives: one stage, tasks only where they were given; see :func:`stream_from`.
+
+    Args:
+        open_at: Returns an iterator that begins with batch number `start`.
+        input_shape: Shape of one input.
+        labelled: Whether batches carry labels.
+        n_classes: Number of classes, where known.
+        n_batches: Number of batches, where known.
+        tasks: Test sets.
+        device: Where batches arrive.
+    """
+
+    def __init__(
+        self,
+        open_at: Callable[[int], Iterator[Any]],
+        *,
+        input_shape: tuple[int, ...],
+        labelled: bool,
+        n_classes: int | None,
+        n_batches: int | None,
+        tasks: tuple[Task, ...],
+        device: torch.device | str,
+    ) -> None:
+        self._open_at, self._tasks = open_at, tasks
+        self.input_shape, self.labelled = tuple(input_shape), labelled
+        self.n_classes, self.n_batches, self.device = n_classes, n_batches, torch.device(device)
+        self.stage_tasks = (tuple(range(len(tasks))),)
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """The batches from number `start` on; a plain iterator is read through up to there, and only forwards."""
+        if start < 0 or (self.n_batches is not None and start > self.n_batches):
+            raise ValueError(f"start must lie between 0 and {self.n_batches or 'any batch'}; got {start}")
+        n_left = None if self.n_batches is None else self.n_batches - start
+        return map(self._make_batch, islice(self._open_at(start), n_left))
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The test sets that were given."""
+        return self._tasks
+
+    def stage_of(self, i: int) -> int:  # noqa: ARG002 - the contract's argument
+        """Always 0: nobody says where such data come from."""
+        return 0
+
+    def _make_batch(self, raw: Any) -> Batch:
+        x, y = _pair(raw)
+        inputs = torch.as_tensor(x, device=self.device)
+        inputs = inputs / 255 if inputs.dtype == torch.uint8 else inputs.float()
+        if tuple(inputs.shape[1:]) != self.input_shape:
+            raise ValueError(f"inputs of this stream have shape {self.input_shape}; got {tuple(inputs.shape[1:])}")
+        if (y is not None) != self.labelled:
+            kind = "a pair (x, y)" if self.labelled else "x alone"
+            raise ValueError(f"every batch of this stream is {kind}, as the first one was; got the other kind")
+        return Batch(inputs, None if y is None else _targets(torch.as_tensor(y, device=self.device)))
+
+
+def _pair(raw: Any) -> tuple[Any, Any]:
+    """(x, y) of a raw batch: a tuple, or the list of two tensors that torch's loaders make; else x alone."""
+    listed = isinstance(raw, list) and len(raw) == 2 and all(isinstance(part, Tensor) for part in raw)
+    if not isinstance(raw, tuple) and not listed:
+        return raw, None
+    if len(raw) != 2:
+        raise ValueError(f"a batch is a pair (x, y) or x alone; got a tuple of {len(raw)}")
+    return raw[0], raw[1]
+
+
+def _targets(y: Tensor) -> Tensor:
+    """Class indices as int64; real-valued targets as float32."""
+    return y.float() if y.is_floating_point() else y.long()
+
+
+class _Source(Protocol):
+    """Where raw batches come from."""
+
+    def from_number(self, start: int) -> Iterator[Any]:
+        """The batches from number `start` on."""
+
+    def peek(self) -> Any:
+        """The first batch, which is not used up."""
+
+
+def _open(source: Iterable[Any] | Callable[[int], Any]) -> _Source:
+    if callable(source):
+        return _Numbered(source)
+    return _Once(source) if isinstance(source, Iterator) else _Repeatable(source)
+
+
+class _Numbered:
+    """A function that makes batch i."""
+
+    def __init__(self, make: Callable[[int], Any]) -> None:
+        self._make = make
+
+    def from_number(self, start: int) -> Iterator[Any]:
+        return map(self._make, count(start))
+
+    def peek(self) -> Any:
+        return self._make(0)
+
+
+class _Repeatable:
+    """An iterable that can be read again from its beginning."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self._items = items
+
+    def from_number(self, start: int) -> Iterator[Any]:
+        return islice(iter(self._items), start, None)
+
+    def peek(self) -> Any:
+        return _first(iter(self._items))
+
+
+class _Once(Iterator[Any]):
+    """An iterator, which is read only once: knows how far it is, and keeps a batch that was only looked at."""
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self._iterator, self._n_read = iterator, 0
+
+    def __next__(self) -> Any:
+        item = next(self._iterator)
+        self._n_read += 1
+        return item
+
+    def peek(self) -> Any:
+        first = _first(self._iterator)
+        self._iterator = chain([first], self._iterator)
+        return first
+
+    def from_number(self, start: int) -> Iterator[Any]:
+        if start < self._n_read:
+            raise ValueError(
+                f"an iterator cannot go back: batch {start} was asked for, {self._n_read} have been read. "
+                "Make the stream anew, or from a list or a function."
+            )
+        for _ in islice(self, start - self._n_read):
+            pass
+        return self
+
+
+def _first(iterator: Iterator[Any]) -> Any:
+    for item in iterator:
+        return item
+    raise ValueError("the source has no batches; give one that has, or say input_shape and labelled")
+
+
+def drifting_clusters(
+    *,
+    n_classes: int = 4,
+    dimension: int = 8,
+    batch_size: int = 10,
+    period: int = 500,
+    spread: float = 0.3,
+    seed: int = 0,
+) -> Callable[[int], tuple[Tensor, Tensor]]:
+    """An endless generator for :func:`stream_from`: normal clusters that drift, and come and go.
+
+    In every `period` of batches two neighbouring classes are present (so each task recurs), while each class's centre
+    moves on a circle of radius one that takes ten periods.
+
+    Returns:
+        A function from a batch's number to x (batch_size, dimension), float32, and y (batch_size,), int64.
+    """
+    if n_classes < 2 or dimension < 2 or batch_size < 1 or period < 1 or spread <= 0:
+        raise ValueError(
+            "drifting_clusters needs n_classes and dimension of at least 2, batch_size and period of at least 1, and a "
+            f"positive spread; got {n_classes}, {dimension}, {batch_size}, {period}, {spread}"
+        )
+    rng = host_generator(seed, Purpose.SYNTHETIC)
+    homes, sines, cosines = (rng.normal(size=(n_classes, dimension)) for _ in range(3))
+
+    def draw(i: int) -> tuple[Tensor, Tensor]:
+        local = host_generator(seed, Purpose.SYNTHETIC, i)
+        y: NDArray[np.int64] = (2 * (i // period) + local.integers(2, size=batch_size)) % n_classes
+        angle = 2 * np.pi * i / (10 * period)
+        centres = 2 * homes + (np.sin(angle) * sines + np.cos(angle) * cosines) / np.sqrt(dimension)
+        x = centres[y] + spread * local.normal(size=(batch_size, dimension))
+        return torch.from_numpy(x.astype(np.float32)), torch.from_numpy(y)
+
+    return draw

@@ -1,0 +1,64 @@
+"""Small streams that every room's tests use."""
+
+from collections.abc import Callable, Iterator
+
+import hypothesis
+import pytest
+import torch
+from torch import Tensor
+
+from cndpm.learners.settings import CNDPMSettings
+
+# No deadlines: these machines are shared, and a slow moment is not a failure.
+hypothesis.settings.register_profile(
+    "cndpm", deadline=None, max_examples=40, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("cndpm")
+
+Batches = list[tuple[Tensor, Tensor]]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> Iterator[None]:
+    """Two test processes share two cores; more threads would only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def small_settings() -> Callable[..., CNDPMSettings]:
+    """Settings under which a whole stream takes a second or two."""
+
+    def make(**changes: object) -> CNDPMSettings:
+        values: dict[str, object] = {
+            "memory_size": 40,
+            "log_alpha": -60.0,
+            "hidden": 12,
+            "hidden_growth": 6,
+            "latent_dim": 3,
+            "n_latent_samples": 4,
+            "density_lr": 3e-3,
+            "predictor_lr": 1e-2,
+            "density_sleep_steps": 60,
+            "predictor_sleep_steps": 60,
+            "sleep_batch_size": 20,
+        }
+        return CNDPMSettings(**{**values, **changes})
+
+    return make
+
+
+@pytest.fixture
+def two_task_stream() -> Batches:
+    """Two tasks of two classes each in [0, 1]^8, 12 batches of 10 a task."""
+    generator = torch.Generator().manual_seed(3)
+    batches: Batches = []
+    for task in range(2):
+        centres = torch.rand(2, 8, generator=generator)
+        for _ in range(12):
+            y = torch.randint(2, (10,), generator=generator)
+            x = centres[y] + 0.05 * torch.randn(10, 8, generator=generator)
+            batches.append((x.clamp(0, 1), y + 2 * task))
+    return batches

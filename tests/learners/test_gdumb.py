@@ -1,0 +1,36 @@
+"""The balanced memory and the network made of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cndpm.learners.gdumb import GDumb, balanced_place
+
+
+@given(labels=st.lists(st.integers(0, 4), min_size=1, max_size=80), capacity=st.integers(1, 12))
+def test_memory_is_as_balanced_as_the_stream_allows(labels: list[int], capacity: int):
+    generator = torch.Generator().manual_seed(0)
+    stored: list[int] = []
+    for label in labels:
+        place = balanced_place(stored, label, capacity, generator)
+        if place is not None:
+            stored[place : place + 1] = [label]
+    assert len(stored) == min(capacity, len(labels))
+    seen, kept = Counter(labels), Counter(stored)
+    for label in seen:  # a class has fewer than the largest only if the stream had no more of it
+        assert kept[label] >= min(seen[label], max(kept.values()) - 1)
+
+
+def test_answers_follow_the_memory_as_it_grows():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.cat([torch.randn(30, 4, generator=generator) + 3, torch.randn(30, 4, generator=generator) - 3])
+    y = torch.arange(60) // 30
+    learner = GDumb(GDumb.Settings(hidden=8, memory_size=20, epochs=20), input_shape=(4,), n_classes=2)
+    learner.learn(x[:30], y[:30])
+    assert (learner.predict_log_proba(x).argmax(1) == 0).all()
+    learner.learn(x[30:], y[30:])
+    assert (learner.predict_log_proba(x).argmax(1) == y).float().mean() > 0.95

@@ -1,0 +1,71 @@
+"""The shared networks have the paper's sizes and draw their weights from the caller's generator."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from cndpm.learners.networks import build_classifier, build_vae
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def count(network: nn.Module) -> int:
+    return sum(p.numel() for p in network.parameters())
+
+
+def test_mlp_has_the_papers_478_thousand_parameters():
+    assert round(count(build_classifier("auto", (1, 28, 28), 10, seeded())) / 1e3) == 478
+
+
+def test_vae_has_the_papers_988_thousand_parameters():
+    assert round(count(build_vae((1, 28, 28), seeded())) / 1e3) == 988
+
+
+@pytest.mark.parametrize("n_classes", [10, 100])
+def test_resnet18_has_the_papers_11_million_parameters(n_classes: int):
+    network = build_classifier("auto", (3, 32, 32), n_classes, seeded())
+    assert round(count(network) / 1e6, 1) == 11.2
+    assert network(torch.rand(2, 3, 32, 32)).shape == (2, n_classes)
+
+
+def test_weights_follow_the_generator_and_have_pytorchs_usual_spread():
+    first, second, other = (build_classifier("mlp", (30,), 3, seeded(seed)) for seed in (1, 1, 2))
+    weight = first.features[1][0].weight
+    assert torch.equal(weight, second.features[1][0].weight)
+    assert not torch.equal(weight, other.features[1][0].weight)
+    bound = 1 / math.sqrt(30)
+    assert weight.abs().max() <= bound
+    assert weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)  # of a uniform distribution
+
+
+def test_resnet18_refuses_vectors_with_the_remedy():
+    with pytest.raises(ValueError, match="network='mlp'"):
+        build_classifier("resnet18", (784,), 10, seeded())
+
+
+def test_elbo_agrees_with_a_numerical_integral_of_its_definition():
+    """E_q[log p(x | z) + log p(z) - log q(z | x)] in one latent dimension, on a grid instead of in closed form."""
+    vae = build_vae((3,), seeded(), hidden=5, latent=1).double()
+    x = torch.tensor([[0.0, 1.0, 1.0]], dtype=torch.float64)
+    mean, log_variance = vae.encode(x)
+    posterior = torch.distributions.Normal(mean, torch.exp(0.5 * log_variance))
+    noise = torch.linspace(-7, 7, 20001, dtype=torch.float64)[:, None]
+    z = mean + posterior.stddev * noise
+    log_likelihood = torch.distributions.Bernoulli(logits=vae.decoder(z)).log_prob(x).sum(1, keepdim=True)
+    integrand = log_likelihood + torch.distributions.Normal(0, 1).log_prob(z) - posterior.log_prob(z)
+    expected = torch.trapezoid((posterior.log_prob(z).exp() * integrand)[:, 0], z[:, 0])
+    # The bound with latent samples at the quantiles of the normal distribution is a quadrature of the same integral.
+    quantiles = torch.special.ndtri((torch.arange(4000, dtype=torch.float64) + 0.5) / 4000)
+    bound = vae.elbo(x, quantiles[:, None, None])
+    assert bound.item() == pytest.approx(expected.item(), abs=1e-4)
+
+
+def test_vae_without_classes_says_how_to_get_them():
+    with pytest.raises(ValueError, match="pass n_classes"):
+        build_vae((3,), seeded(), hidden=4).classify(torch.rand(1, 3))
