@@ -188,14 +188,14 @@ class Optimiser:
         found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
         trained = [i for i, gradient in enumerate(found) if gradient is not None]
         parameters: list[Tensor] = [self.parameters[i] for i in trained]
-        gradients = [found[i] for i in trained]
+        gradients: Sequence[Tensor] = [found[i] for i in trained]
         with torch.no_grad():
             if penalise and self.weight_decay:
-                gradients = torch._foreach_add(gradients, parameters, alpha=2 * self.weight_decay)
+                gradients = torch._foreach_add(list(gradients), parameters, alpha=2 * self.weight_decay)
             # Not in place at first: the gradients of two parameters may be one tensor, or one number seen many times.
-            gradients = torch._foreach_clamp_min(gradients, -self.clip)
-            torch._foreach_clamp_max_(gradients, self.clip)
-            self._descend(parameters, gradients, [self._moments[i] for i in trained])
+            clipped = list(torch._foreach_clamp_min(list(gradients), -self.clip))
+            torch._foreach_clamp_max_(clipped, self.clip)
+            self._descend(parameters, clipped, [self._moments[i] for i in trained])
 
     def _descend(self, parameters: list[Tensor], gradients: list[Tensor], moments: list[_Moments]) -> None:
         adam(

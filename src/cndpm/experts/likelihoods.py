@@ -56,9 +56,12 @@ class Likelihood(nn.Module, ABC):
 
     def check(self, x: Tensor) -> None:
         """Raises ValueError where x is outside the domain."""
-        if self.unit_interval and x.numel() and (x.min() < 0 or x.max() > 1):
+        if not self.unit_interval or not x.numel():
+            return
+        low, high = torch.stack(torch.aminmax(x)).tolist()
+        if low < 0 or high > 1:
             raise ValueError(
-                f"this likelihood needs values in [0, 1]; got [{x.min():.4g}, {x.max():.4g}]. Divide 8-bit images by "
+                f"this likelihood needs values in [0, 1]; got [{low:.4g}, {high:.4g}]. Divide 8-bit images by "
                 "255, use a MinMaxScaler, or choose likelihood='gaussian', which takes any value."
             )
 

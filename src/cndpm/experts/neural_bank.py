@@ -76,7 +76,7 @@ class NeuralBank(Bank):
         make_predictor: Makes a predictor; None for an unlabelled mixture.
         density_training: How densities learn.
         predictor_training: How predictors learn.
-        n_classes: Classes known up front; 0 when they are discovered.
+        n_classes: Number of classes where it is known up front; 0 when they are discovered.
         sharing: Whether experts look at the features of earlier ones.
         min_share: An expert is updated when its share of the batch exceeds this.
         seed: Determines initialisations, batches and noise.
@@ -105,6 +105,7 @@ class NeuralBank(Bank):
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._recorder = Recorder(self._device, self._generator)
+        self._closed = n_classes > 0
         self._n_classes = max(1, n_classes)
         self._born = 0
         self._columns: list[_Column] = []
@@ -173,6 +174,8 @@ class NeuralBank(Bank):
     # Learning
 
     def admit(self, y: Tensor) -> None:
+        if self._closed:
+            return
         n_classes = int(y.max()) + 1 if len(y) else 0
         if n_classes > self._n_classes:
             self._n_classes = n_classes
