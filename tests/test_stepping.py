@@ -109,7 +109,16 @@ def test_recorded_steps_equal_those_that_are_not(n):
 def test_what_cannot_be_recorded_is_run_as_it_comes():
     made = recorder("cuda")
     total = torch.zeros((), device="cuda")
-    routine = made.routine(lambda: total.add_(float(total.item() < 1e9)) and None)
+    drawn = []
+
+    def step():
+        drawn.append(torch.randn(2, generator=made.generator, device="cuda"))
+        total.add_(float(total.item() < 1e9))
+
+    routine = made.routine(step)
     routine.repeat(50)
     assert total.item() == 50
     assert not made.enabled
+    fresh = torch.Generator("cuda").manual_seed(0)
+    expected = [torch.randn(2, generator=fresh, device="cuda") for _ in range(50)]
+    assert torch.equal(drawn[-1], expected[-1])

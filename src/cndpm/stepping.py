@@ -8,19 +8,21 @@ waits for it. What is recorded is what would have been run, random numbers inclu
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.optim.adam import adam
 
 from cndpm.state import State
 
-__all__ = ["Optimiser", "Recorder", "Routine", "together"]
+__all__ = ["Optimiser", "Recorder", "Routine", "side_by_side", "together"]
 
 _WARM_UP = 3
 """Calls before a step is recorded: libraries make their choices and allocate what they need."""
@@ -30,6 +32,12 @@ _UNROLLED = 10
 
 _MAX_RECORDED = 4
 """Graphs kept per routine, one for each shape of its inputs; beyond, other shapes are not recorded."""
+
+_N_BRANCHES = 4
+"""Streams beside the main one while a graph is recorded; a few suffice to fill the gaps between small kernels."""
+
+_PIECE = 8192
+"""Elements of a parameter that a GPU updates as one piece: few large ones would leave most of it idle."""
 
 _recording = threading.Lock()
 
@@ -51,29 +59,35 @@ class Recorder:
         self._pool: Any = None
         self._anchor: torch.cuda.CUDAGraph | None = None
 
-    def routine(self, function: Callable[..., tuple[Tensor, ...] | None]) -> Routine:
-        """Something that is called often, with tensors of few different shapes."""
-        return Routine(function, self)
+    def routine(self, function: Callable[..., tuple[Tensor, ...] | None], *, draws: bool = True) -> Routine:
+        """Something that is called often, with tensors of few different shapes; `draws` if it uses the generator."""
+        return Routine(function, self, draws=draws)
 
-    def record(self, function: Callable[[], None]) -> torch.cuda.CUDAGraph | None:
+    def record(self, function: Callable[[], None], *, draws: bool = True) -> torch.cuda.CUDAGraph | None:
         """The graph of what `function` does; None where it cannot be recorded, e.g. because it waits for the device."""
         with _recording:
             if self._pool is None:
                 # Memory stays with the pool as long as one graph uses it; this one is never run.
                 self._pool = torch.cuda.graph_pool_handle()
-                self._anchor = self._capture(lambda: torch.zeros(1, device=self.generator.device))
+                self._anchor = self._capture(lambda: torch.zeros(1, device=self.generator.device), draws=False)
+            before = self.generator.get_state()
             try:
-                return self._capture(function)
+                return self._capture(function, draws=draws)
             except RuntimeError:
                 self.enabled = False
+                # A failed recording leaves the generator waiting for its end: go on with a fresh one in its place.
+                fresh = torch.Generator(self.generator.device)
+                fresh.set_state(before)
+                self.generator.graphsafe_set_state(fresh.graphsafe_get_state())
                 return None
 
-    def _capture(self, function: Callable[[], object]) -> torch.cuda.CUDAGraph:
+    def _capture(self, function: Callable[[], object], *, draws: bool) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self.generator)
-        stream = torch.cuda.Stream(self.generator.device)  # type: ignore[no-untyped-call]
+        if draws:
+            graph.register_generator_state(self.generator)
+        stream = _recording_stream(self.generator.device)
         stream.wait_stream(torch.cuda.current_stream(self.generator.device))
-        with torch.cuda.stream(stream):
+        with torch.cuda.stream(stream), _without_garbage_collection():
             # Other threads may go on allocating meanwhile: only this thread's mistakes are errors.
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
@@ -81,6 +95,18 @@ class Recorder:
             finally:
                 graph.capture_end()
         return graph
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """An old graph that is thrown away while a new one is recorded would spoil it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Recording(NamedTuple):
@@ -95,8 +121,9 @@ class Routine:
     It must depend on nothing but its inputs, tensors that stay in their place, and the recorder's generator.
     """
 
-    def __init__(self, function: Callable[..., tuple[Tensor, ...] | None], recorder: Recorder) -> None:
+    def __init__(self, function: Callable[..., tuple[Tensor, ...] | None], recorder: Recorder, *, draws: bool) -> None:
         self._function = function
+        self._draws = draws
         self._recorder = recorder
         self._calls: Counter[tuple[torch.Size, ...]] = Counter()
         self._recordings: dict[tuple[torch.Size, ...], _Recording] = {}
@@ -123,7 +150,7 @@ class Routine:
         """Calls the function n times without arguments."""
         while n:
             if self._recorder.enabled and self._steps >= _WARM_UP and n >= _UNROLLED:
-                self._many = self._many or self._recorder.record(lambda: self._take(_UNROLLED))
+                self._many = self._many or self._recorder.record(lambda: self._take(_UNROLLED), draws=self._draws)
                 if self._many is not None:
                     self._many.replay()
                     n -= _UNROLLED
@@ -139,8 +166,35 @@ class Routine:
     def _record(self, shapes: tuple[torch.Size, ...], inputs: tuple[Tensor, ...]) -> None:
         kept = tuple(tensor.clone() for tensor in inputs)
         outputs: list[Tensor] = []
-        if graph := self._recorder.record(lambda: outputs.extend(self._function(*kept) or ())):
+        if graph := self._recorder.record(lambda: outputs.extend(self._function(*kept) or ()), draws=self._draws):
             self._recordings[shapes] = _Recording(graph, kept, tuple(outputs))
+
+
+def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Carries out tasks that do not depend on each other; where they are being recorded, as branches of the graph."""
+    if len(tasks) < 2 or not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()):
+        return [task() for task in tasks]
+    trunk = torch.cuda.current_stream()
+    branches = _branches(trunk.cuda_stream)[: len(tasks)]
+    for branch in branches:
+        branch.wait_stream(trunk)
+    results = []
+    for i, task in enumerate(tasks):
+        with torch.cuda.stream(branches[i % len(branches)]):
+            results.append(task())
+    for branch in branches:
+        trunk.wait_stream(branch)
+    return results
+
+
+@lru_cache(maxsize=64)
+def _branches(trunk: int) -> list[torch.cuda.Stream]:  # noqa: ARG001 - a branch that branches again has its own
+    return [_recording_stream(torch.device("cuda", torch.cuda.current_device())) for _ in range(_N_BRANCHES)]
+
+
+def _recording_stream(device: torch.device) -> torch.cuda.Stream:
+    """A stream on which nothing runs: torch hands out the same few again and again, so work has another priority."""
+    return torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def together(tasks: Sequence[Callable[[], T]], device: torch.device | str) -> list[T]:
@@ -193,26 +247,26 @@ class Optimiser:
             if penalise and self.weight_decay:
                 gradients = torch._foreach_add(list(gradients), parameters, alpha=2 * self.weight_decay)
             # Not in place at first: the gradients of two parameters may be one tensor, or one number seen many times.
-            clipped = list(torch._foreach_clamp_min(list(gradients), -self.clip))
+            clipped = [g.contiguous() for g in torch._foreach_clamp_min(list(gradients), -self.clip)]
             torch._foreach_clamp_max_(clipped, self.clip)
             self._descend(parameters, clipped, [self._moments[i] for i in trained])
 
     def _descend(self, parameters: list[Tensor], gradients: list[Tensor], moments: list[_Moments]) -> None:
-        adam(
-            parameters,
-            gradients,
-            [m.first for m in moments],
-            [m.second for m in moments],
+        torch._foreach_add_([m.step for m in moments], 1.0)
+        whole = zip(parameters, gradients, moments, strict=True)
+        columns = list(zip(*((p, g, m.first, m.second, m.step) for p, g, m in whole), strict=True))
+        if parameters[0].is_cuda:
+            columns = _in_pieces(columns)
+        torch._fused_adam_(  # type: ignore[call-overload]
+            *map(list, columns[:4]),
             [],
-            [m.step for m in moments],
-            fused=True,
-            capturable=parameters[0].is_cuda,
-            amsgrad=False,
+            list(columns[4]),
+            lr=self.lr,
             beta1=0.9,
             beta2=0.999,
-            lr=self.lr,
             weight_decay=0.0,
             eps=1e-8,
+            amsgrad=False,
             maximize=False,
         )
 
@@ -252,6 +306,15 @@ class _Moments(NamedTuple):
         return cls(
             torch.zeros((), device=parameter.device), torch.zeros_like(parameter.data), torch.zeros_like(parameter.data)
         )
+
+
+def _in_pieces(columns: list[tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
+    """Parameters, gradients and moments cut alike; every piece keeps the step count of its parameter."""
+    pieces: list[tuple[Tensor, ...]] = []
+    for *tensors, step in zip(*columns, strict=True):
+        cut = (tensor.view(-1).split(_PIECE) for tensor in tensors)
+        pieces += [(*piece, step) for piece in zip(*cut, strict=True)]
+    return list(zip(*pieces, strict=True))
 
 
 def _enlarge(moment: Tensor, parameter: nn.Parameter) -> Tensor:

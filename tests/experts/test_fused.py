@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from cndpm.experts.fused import linear_bernoulli_log_prob, linear_sigmoid_squared_error
+from cndpm.experts.fused import linear_bernoulli_log_prob, linear_sigmoid_squared_error, reparametrise
 
 
 def plain_squared_error(hidden, weight, bias, x):
@@ -67,3 +67,20 @@ def test_a_second_differentiation_is_refused_rather_than_wrong():
     value.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="once only"):
         value.backward()
+
+
+def test_reparametrisation_and_divergence_equal_those_of_automatic_differentiation():
+    generator = torch.Generator().manual_seed(5)
+    code = torch.randn(4, 6, generator=generator, dtype=torch.float64, requires_grad=True)
+    noise = torch.randn(3, 4, 3, generator=generator, dtype=torch.float64)
+    mean, log_variance = code.chunk(2, dim=1)
+    expected = (
+        mean + (0.5 * log_variance).exp() * noise,
+        0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=1),
+    )
+    drawn = reparametrise(code, noise)
+    torch.testing.assert_close(drawn, expected)
+    arriving = [torch.randn(t.shape, generator=generator, dtype=t.dtype) for t in expected]
+    torch.testing.assert_close(
+        torch.autograd.grad(drawn, code, arriving), torch.autograd.grad(expected, code, arriving)
+    )

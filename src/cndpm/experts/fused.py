@@ -18,8 +18,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cndpm.experts.workspace import borrow, give_back
+from cndpm.stepping import side_by_side
 
-__all__ = ["linear_bernoulli_log_prob", "linear_sigmoid_squared_error", "sigmoid_squared_error"]
+__all__ = ["linear_bernoulli_log_prob", "linear_sigmoid_squared_error", "reparametrise", "sigmoid_squared_error"]
 
 _ROWS = 256
 """Rows treated at once where nothing is kept, so that an answer takes little memory whatever its batch."""
@@ -73,9 +74,13 @@ class _LinearThen(torch.autograd.Function):
             raise RuntimeError("this expression can be differentiated once only; evaluate it again")
         slope, ctx.slope = ctx.slope.flatten(0, -2), None
         rows = (gradient * ctx.factor).flatten().unsqueeze(1)
-        d_hidden = torch.mm(slope, weight).mul_(rows).view(hidden.shape)
-        d_weight = torch.mm(slope.t(), hidden.flatten(0, -2) * rows)
-        d_bias = torch.mv(slope.t(), rows.squeeze(1))
+        d_hidden, d_weight, d_bias = side_by_side(
+            [
+                lambda: torch.mm(slope, weight).mul_(rows).view(hidden.shape),
+                lambda: torch.mm(slope.t(), hidden.flatten(0, -2) * rows),
+                lambda: torch.mv(slope.t(), rows.squeeze(1)),
+            ]
+        )
         give_back(slope)
         return d_hidden, d_weight, d_bias, None, None, None
 
@@ -91,6 +96,41 @@ def _in_pieces(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor, evaluate
         values.append(evaluate(output[: len(part)], slope[: len(part)], x))
     give_back(output, slope)
     return torch.cat(values)
+
+
+class _Reparametrise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, code: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """z = μ + σ ε and KL = ½ Σ (μ² + σ² - 1 - log σ²)."""
+        mean, log_variance = code.chunk(2, dim=1)
+        std = (0.5 * log_variance).exp_()
+        ctx.save_for_backward(mean, std, noise)
+        kl = torch.addcmul(-log_variance, mean, mean).addcmul_(std, std).sum(dim=1)
+        return torch.addcmul(mean, std, noise), kl.sub_(mean.shape[1]).mul_(0.5)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_z: Tensor, d_kl: Tensor) -> tuple[Tensor, None]:
+        """By hand, since the two share their factors."""
+        mean, std, noise = ctx.saved_tensors
+        weight = d_kl.unsqueeze(1)
+        d_mean = d_z.sum(dim=0).addcmul_(mean, weight)
+        d_log_variance = (d_z * noise).sum(dim=0).mul_(std).addcmul_(std.square().sub_(1.0), weight).mul_(0.5)
+        return torch.cat([d_mean, d_log_variance], dim=1), None
+
+
+def reparametrise(code: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Draws from q(z | x) and its divergence from the prior; differentiable once, and not in the noise.
+
+    Args:
+        code: Mean and log variance side by side, (B, 2 latent).
+        noise: (S, B or 1, latent).
+
+    Returns:
+        z (S, B, latent) and KL(q || N(0, I)), (B,).
+    """
+    drawn: tuple[Tensor, Tensor] = _Reparametrise.apply(code, noise)  # type: ignore[no-untyped-call]
+    return drawn
 
 
 class _SigmoidSquaredError(torch.autograd.Function):

@@ -94,7 +94,9 @@ class Lesson:
         draw = torch.randint(
             len(self.rows), (self.schedule.batch_size,), generator=self.generator, device=self.rows.device
         )
-        self.optimiser.step(self.loss(self.rows[draw]).mean(), penalise=True)
+        # Without a held-out part the rows are all rows, in order.
+        rows = self.rows[draw] if len(self.held_out) else draw
+        self.optimiser.step(self.loss(rows).mean(), penalise=True)
 
     @torch.no_grad()
     def _look(self) -> None:

@@ -105,6 +105,7 @@ class Gaussian(Likelihood):
         super().__init__()
         self.squash = self.unit_interval = squash
         self.learned = isinstance(variance, str)
+        self._fixed = None if isinstance(variance, str) else variance
         start = torch.zeros(n_features if variance == "feature" else ())
         if isinstance(variance, str):
             self.log_variance: Tensor = nn.Parameter(start)
@@ -122,6 +123,8 @@ class Gaussian(Likelihood):
         return self._of_error(linear_sigmoid_squared_error(hidden, layer.weight, layer.bias, x), x.shape[-1])
 
     def _of_error(self, squared_error: Tensor, n_features: int) -> Tensor:
+        if self._fixed is not None:
+            return squared_error * (-0.5 / self._fixed) - 0.5 * n_features * math.log(2 * math.pi * self._fixed)
         variance = self.variance
         return -0.5 * (squared_error / variance + n_features * torch.log(2 * torch.pi * variance))
 

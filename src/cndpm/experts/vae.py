@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from cndpm.experts.fused import reparametrise
 from cndpm.experts.lateral import Column, Features, LateralMLP
 from cndpm.experts.likelihoods import LikelihoodName, make_likelihood
 from cndpm.experts.parts import Density
@@ -110,7 +111,11 @@ class VAE(Density):
     def _bound(self, x: Tensor, lateral: Features, noise: Tensor, own: Features | None = None) -> Tensor:
         """The bound for noise (S, batch or 1, latent); returns (batch,)."""
         own = self.features(x, lateral) if own is None else own
-        mean, log_variance = self.code(self.encoder.top(own, lateral)).chunk(2, dim=1)
+        code = self.code(self.encoder.top(own, lateral))
+        if self.bound == "elbo":
+            z, kl = reparametrise(code, noise)
+            return self._log_x(x.flatten(1), z).mean(dim=0) - kl
+        mean, log_variance = code.chunk(2, dim=1)
         z = mean + (0.5 * log_variance).exp() * noise
         return lower_bound(self.bound, self._log_x(x.flatten(1), z), mean, log_variance, noise)
 
