@@ -217,7 +217,6 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     arguments = parser.parse_args()
     makers = {"seeds": seeds, "agreement": agreement, "experts": experts, "ceilings": ceilings}
-    torch.backends.cudnn.benchmark = True
     found: dict[str, Any] = {"torch": torch.__version__}
     if arguments.device == "cuda":
         found["device"] = torch.cuda.get_device_name()

@@ -197,7 +197,8 @@ class NeuralBank(Bank):
             self._line_up()
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
-        on_host = responsibilities.cpu()
+        # In the precision of the networks: a weight that vanishes in it teaches nothing.
+        on_host = responsibilities.cpu().to(x.dtype)
         share = (on_host.sum(dim=0) / len(x)).tolist()
         learned = on_host.sum(dim=1) > 0
         if not learned.all():
