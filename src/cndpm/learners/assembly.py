@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
+from torch import nn
 
 from cndpm.experts.bank import Bank
+from cndpm.experts.convolutional import LateralCNN, LateralResNet, mirrored_decoder
 from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, PatchFeatures
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
+from cndpm.experts.lateral import Column
 from cndpm.experts.neural_bank import DensityMaker, NeuralBank, PredictorMaker
 from cndpm.experts.parts import Density, Predictor
 from cndpm.experts.predictors import Classifier, Regressor
@@ -87,8 +90,16 @@ def _density_maker(settings: CNDPMSettings, input_shape: tuple[int, ...], custom
     def make(*, first: bool, lateral_widths: tuple[int, ...]) -> Density:
         if custom is not None:
             return custom(input_shape, lateral_widths=lateral_widths)
+        encoder: Column | None = None
+        decoder: nn.Sequential | None = None
+        if settings.resolved_architecture(input_shape) != "mlp":
+            channels = settings.density_channels if first else settings.density_channel_growth
+            encoder = LateralCNN(input_shape, channels, lateral_widths)
+            decoder = mirrored_decoder(input_shape, settings.density_channels, settings.latent_dim)
         return VAE(
             input_shape,
+            encoder=encoder,
+            decoder=decoder,
             hidden=settings.widths(first=first),
             decoder_hidden=settings.widths(first=True),
             latent_dim=settings.latent_dim,
@@ -109,19 +120,27 @@ def _predictor_maker(
         n_outputs = n_classes if settings.target == "classes" else settings.n_outputs
         if custom is not None:
             return custom(input_shape, n_outputs, lateral_widths=lateral_widths)
-        hidden = settings.widths(first=first)
+        column: dict[str, Any] = {
+            "hidden": settings.widths(first=first),
+            "lateral_widths": lateral_widths,
+            "trunk": _residual_trunk(settings, input_shape, lateral_widths, first=first),
+            "temperature": settings.temperature,
+        }
         if settings.target == "values":
-            return Regressor(
-                input_shape, n_outputs, hidden=hidden, lateral_widths=lateral_widths, temperature=settings.temperature
-            )
+            return Regressor(input_shape, n_outputs, **column)
         return Classifier(
-            input_shape,
-            n_outputs,
-            hidden=hidden,
-            lateral_widths=lateral_widths,
-            temperature=settings.temperature,
-            unseen_probability=settings.unseen_probability,
-            closed=closed,
+            input_shape, n_outputs, unseen_probability=settings.unseen_probability, closed=closed, **column
         )
 
     return None if settings.target == "none" else make
+
+
+def _residual_trunk(
+    settings: CNDPMSettings, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool
+) -> LateralResNet | None:
+    architecture = settings.resolved_architecture(input_shape)
+    if architecture == "mlp":
+        return None
+    channels = settings.channels if first else settings.channel_growth
+    n_blocks = 2 if architecture == "resnet18" else 1
+    return LateralResNet(input_shape, channels, n_blocks=n_blocks, lateral_widths=lateral_widths)
