@@ -89,7 +89,7 @@ class GaussianBank(Bank):
         return self._memory is not None
 
     def announce(self, x: Tensor) -> None:
-        """Prepares the features of a slice together with what follows it; they are frozen, so no result depends on it."""
+        """Prepares the features of a slice with its neighbours'; they are frozen, so no result depends on it."""
         if self._gaussians is not None and x.device == self.device:
             self._cache.look_ahead(x, _LOOK_AHEAD)
 
