@@ -90,7 +90,7 @@ class GaussianBank(Bank):
 
     def announce(self, x: Tensor) -> None:
         """Prepares the features of a slice with its neighbours'; they are frozen, so no result depends on it."""
-        if self._gaussians is not None and x.device == self.device:
+        if self._gaussians is not None and x.device.type == self.device.type:
             self._cache.look_ahead(x, _LOOK_AHEAD)
 
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
