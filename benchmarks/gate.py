@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.experts.features import PatchFeatures
+from cndpm.experts.features import PatchFeatures, PrincipalFeatures
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.mixture.novelty import AutoConcentration, accepts_expert, margins
 
@@ -217,9 +217,13 @@ def run(name: str, options: argparse.Namespace, n_patches: int) -> dict[str, obj
     device = torch.device(options.device)
     torch.manual_seed(options.seed)
     data = scenario(name, options.data, options.seed, options.subset, options.order)
+    patches = PatchFeatures(n_patches)
+    # Without labels an expert is one Gaussian; it needs a covariance of its own, and so few features.
+    labelled = data.y is not None
     bank = GaussianBank(
-        PatchFeatures(n_patches),
-        n_classes=data.n_classes,
+        patches if labelled else PrincipalFeatures(patches, 128),
+        n_classes=data.n_classes if labelled else None,
+        covariance="shared" if labelled else "own",
         shrinkage=options.shrinkage,
         seed=options.seed,
         device=device,
@@ -251,9 +255,9 @@ def run(name: str, options: argparse.Namespace, n_patches: int) -> dict[str, obj
         "left_in_memory": n_left,
         "returned_from_memory": mixture.n_returned,
         "numbers_kept": bank.n_numbers_kept,
-        "views": bank.feature_map.views,
-        "shrinkage": gaussians.shrinkage,
-        "factorisations": gaussians.n_factorisations,
+        "views": patches.views,
+        "shrinkage": getattr(gaussians, "shrinkage", None),
+        "factorisations": getattr(gaussians, "n_factorisations", None),
         "counts": mixture.counts.tolist(),
         "log_alpha": mixture.novelty.log_alpha().tolist(),
         "seconds_training": trained - begun,
@@ -277,7 +281,7 @@ def evaluate(mixture: Mixture, tests: list[Task], device: torch.device) -> dict[
             x = task.x[start : start + CHUNK_SIZE].to(device).float() / 255
             y = task.y[start : start + CHUNK_SIZE].to(device)
             gate, predicted = mixture.log_experts(x), mixture.bank.predictive(x)
-            correct += int(((gate[..., None] + predicted).logsumexp(dim=1).argmax(dim=1) == y).sum())
+            correct += int(((gate[..., None] + predicted).logsumexp(dim=1).argmax(dim=1) == y).sum())  # 0 if unlabelled
             reached += gate.argmax(dim=1).bincount(minlength=len(reached)).cpu()
             expert_right += (predicted.argmax(dim=2) == y[:, None]).sum(dim=0).cpu()
         # A task's expert is the one that most of its samples reach.

@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor
+from torch import Tensor, nn
 
 from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.experts.features import ModuleFeatures
 from cndpm.learners.assembly import CustomDensity, CustomPredictor
 from cndpm.learners.cndpm import CNDPM
 from cndpm.learners.settings import CNDPMSettings
@@ -28,6 +29,10 @@ DEFAULTS: dict[str, Any] = {"experts": "gaussian", "log_alpha": "auto", "anytime
 
 The paper's settings are those of :class:`cndpm.learners.settings.CNDPMSettings`.
 """
+
+
+_CODE = ("density", "predictor", "features")
+"""Parameters that may hold the user's own classes and modules."""
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -46,6 +51,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         input_shape: tuple[int, ...] | None = None,
         density: CustomDensity | None = None,
         predictor: CustomPredictor | None = None,
+        features: nn.Module | None = None,
         settings: dict[str, Any] | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -56,6 +62,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.input_shape = input_shape
         self.density = density
         self.predictor = predictor
+        self.features = features
         self.settings = settings
         self.device = device
         self.random_state = random_state
@@ -91,11 +98,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         A saved model goes on learning, after :meth:`load`, to the same bits as if it had never been saved.
         """
         check_is_fitted(self, "learner_")
-        for name in ("density", "predictor"):
+        for name in _CODE:
             if getattr(self, name) is not None:
                 raise ValueError(
-                    f"a {name} class of one's own is code, which the file does not hold; save its parameters with "
-                    "learner_.state_dict() instead"
+                    f"{name}={getattr(self, name)!r} is code, which the file does not hold; pickle the model, or save "
+                    "learner_.state_dict() with cndpm.state.save_state"
                 )
         save_state(path, self._export(), kind=self._kind)
 
@@ -125,7 +132,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _export(self) -> State:
         """Everything learned, as tensors and plain values."""
-        params = {k: v for k, v in self.get_params(deep=False).items() if k not in ("density", "predictor")}
+        params = {k: v for k, v in self.get_params(deep=False).items() if k not in _CODE}
         if isinstance(params["random_state"], np.random.RandomState):
             params["random_state"] = self._seed
         names = getattr(self, "feature_names_in_", None)
@@ -162,6 +169,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             device=_device(self.device),
             density=self.density,
             predictor=self.predictor,
+            feature_map=ModuleFeatures(self.features) if self.features is not None else None,
         )
 
     def _start(self) -> None:
@@ -176,15 +184,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             )
         return shape
 
-    def _validate(self, X: ArrayLike | Tensor, y: Any = "no_validation", *, reset: bool) -> Any:
+    def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
         """X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
-        rows = _flat(X, self.input_shape)
-        return validate_data(
-            self, X=rows, y=y, reset=reset, dtype=np.float32, multi_output=True, y_numeric=self._target == "values"
-        )
+        return validate_data(self, X=_flat(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(X)).reshape(len(X), *self._input_shape())
+        return torch.from_numpy(np.require(X, requirements=["C", "W"])).reshape(len(X), *self._input_shape())
 
     def _answering(self, X: ArrayLike | Tensor) -> Tensor:
         check_is_fitted(self, "learner_")

@@ -33,8 +33,9 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
         batch_size: How many samples `fit` and `partial_fit` learn at once.
         input_shape: Shape of one sample where it is not a row, e.g. ``(1, 28, 28)``; X may come flat or in shape.
-        density: A density class of one's own for the experts.
-        predictor: A predictor class of one's own for the experts.
+        density: A density class of one's own, for neural experts.
+        predictor: A predictor class of one's own, for neural experts.
+        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
         settings: Any other setting, by name: see :class:`cndpm.learners.settings.CNDPMSettings`.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.

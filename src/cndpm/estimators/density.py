@@ -25,7 +25,8 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
         batch_size: How many samples `fit` and `partial_fit` learn at once.
         input_shape: Shape of one sample where it is not a row; X may come flat or in shape.
-        density: A density class of one's own for the experts.
+        density: A density class of one's own, for neural experts.
+        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
         settings: Any other setting, by name: see :class:`cndpm.learners.settings.CNDPMSettings`.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.

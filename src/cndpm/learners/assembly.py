@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import torch
@@ -78,7 +79,8 @@ def _feature_map(settings: CNDPMSettings, input_shape: tuple[int, ...]) -> Featu
         case "patches":
             if len(input_shape) != 3:
                 raise ValueError(f"features='patches' needs images (channels, height, width); got {input_shape}")
-            return PatchFeatures(settings.n_patches)
+            # Small images have little to tell apart: no more filters of a size than a sixth of the values.
+            return PatchFeatures(min(settings.n_patches, max(4, math.prod(input_shape) // 6)))
 
 
 def _density_maker(settings: CNDPMSettings, input_shape: tuple[int, ...], custom: CustomDensity | None) -> DensityMaker:

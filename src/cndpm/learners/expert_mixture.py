@@ -326,7 +326,8 @@ class ExpertMixture(MixtureLearner):
 
     def _components(self, x: Tensor) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
         """Log densities (batch, n), counts (n,), and predictives when asked for, the provisional model included."""
-        log_density, counts = self.bank.log_density(x), self.counts
+        counts = self.counts
+        log_density = self.bank.log_density(x) if len(counts) else counts.new_zeros(len(x), 0)
         if not (self.settings.anytime and len(self.memory)):
             return log_density, counts, lambda: self.bank.predictive(x)
         provisional = self.bank.provisional(*self._scaled(*self.memory.data()))

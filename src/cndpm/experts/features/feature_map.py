@@ -49,6 +49,11 @@ class FeatureMap(ABC):
         )
 
     @property
+    def log_volume(self) -> float:
+        """log |dx / dz| for maps that only change the units of x; 0 for others, whose densities are of features."""
+        return 0.0
+
+    @property
     @abstractmethod
     def n_numbers_kept(self) -> int:
         """Numbers the frozen map stores."""

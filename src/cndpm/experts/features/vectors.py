@@ -60,6 +60,11 @@ class IdentityFeatures(FeatureMap):
         self._require_fitted()
         return (x.flatten(1).float() - self._mean) / self._scale
 
+    @property
+    def log_volume(self) -> float:
+        """Sum of the log deviations."""
+        return float(self._scale.double().log().sum())
+
     def inverse(self, features: Tensor) -> Tensor:
         """(B, d) to (B, *input_shape)."""
         self._require_fitted()
@@ -127,7 +132,9 @@ class FourierFeatures(FeatureMap):
         """(B, *input_shape) to (B, d)."""
         self._require_fitted()
         rows = self._standardised(x)
-        waves = math.sqrt(2) * torch.cos(rows @ self._weight + self._phase)
+        # In double precision, so that a row's features do not depend on the rows beside it.
+        angle = rows.double() @ self._weight.double() + self._phase
+        waves = (math.sqrt(2) * torch.cos(angle)).float()
         return torch.cat([rows, waves], dim=1) if self.include_input else waves
 
     def inverse(self, features: Tensor) -> Tensor:

@@ -96,6 +96,7 @@ class GaussianBank(Bank):
         if not self.n_experts:
             return torch.zeros(len(x), 0, dtype=torch.float64, device=self.device)
         scores, _ = self._ready().routing_log_prob(self._rows(x))
+        scores = scores - self.feature_map.log_volume
         mixed = self._mix_labels(scores)
         if y is None:
             return mixed
@@ -108,6 +109,7 @@ class GaussianBank(Bank):
         if not self.n_experts:
             return torch.zeros(len(x), dtype=torch.float64, device=self.device)
         _, new = self._ready().routing_log_prob(self._rows(x))
+        new = new - self.feature_map.log_volume
         if y is None:
             return new
         n_labels = (self._labels.table >= 0).any(dim=0).sum() + 1
@@ -121,12 +123,13 @@ class GaussianBank(Bank):
         """
         labels, groups = torch.unique(self._as_labels(x, y), return_inverse=True)
         others = (torch.bincount(groups, minlength=len(labels)) - 1)[groups] / max(1, len(x) - 1)
-        return self._ready().log_leave_one_out(self._rows(x), groups) + others.double().log().clamp_min(_LOG_FLOOR)
+        log_label = others.double().log().clamp_min(_LOG_FLOOR)
+        return self._ready().log_leave_one_out(self._rows(x), groups) - self.feature_map.log_volume + log_label
 
     def log_density(self, x: Tensor) -> Tensor:
-        """log p(x | k), (B, K), float64, exact."""
+        """log p(x | k), (B, K), float64, exact; of x itself where the map only changes its units."""
         scores, _ = self._ready().log_prob(self._rows(x))
-        return self._mix_labels(scores)
+        return self._mix_labels(scores - self.feature_map.log_volume)
 
     def predictive(self, x: Tensor) -> Tensor:
         """Class log-probabilities of every expert, (B, K, C), float64, exact; unseen labels get e^-50."""

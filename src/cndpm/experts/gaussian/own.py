@@ -49,6 +49,7 @@ class OwnGaussians:
         self._sums = memory.new_zeros(0, d)
         self._second_moments = memory.new_zeros(0, d, d)
         self._factors: tuple[Tensor, Tensor, Tensor] | None = None
+        self._changed: set[int] = set()
 
     @property
     def n_components(self) -> int:
@@ -75,13 +76,15 @@ class OwnGaussians:
 
     def add(self, rows: FeatureRows, weights: Tensor) -> None:
         """Learns B rows with weights (B, J)."""
-        z, weights = rows.z.double() - self._origin, weights.double()
+        z = rows.z.double() - self._origin
+        # Responsibilities that round to nothing would only cost a factorisation.
+        weights = torch.where(weights > 1e-9, weights, 0.0).double()
         self.counts = self.counts + weights.sum(dim=0)
         self._sums.addmm_(weights.T, z)
-        # In-place growth of one matrix per taught component; the others are left alone.
+        # One matrix grows per taught component; the others, and their factors, are left alone.
         for j in torch.nonzero(weights.sum(dim=0))[:, 0].tolist():
             self._second_moments[j].addmm_((z * weights[:, j, None]).T, z)
-        self._factors = None
+            self._changed.add(j)
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
         """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
@@ -95,7 +98,11 @@ class OwnGaussians:
 
     def posterior(self) -> NormalInverseWishart:
         """The posterior of every component, leading dimension J."""
-        return normal_inverse_wishart_from_sums(self.prior, self.counts, self._sums, self._second_moments)
+        return self._posterior(list(range(self.n_components)))
+
+    def _posterior(self, components: list[int]) -> NormalInverseWishart:
+        sums = (self.counts[components], self._sums[components], self._second_moments[components])
+        return normal_inverse_wishart_from_sums(self.prior, *sums)
 
     def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
         """Predictive log densities of every component (B, J) and of "new" (B,)."""
@@ -140,16 +147,19 @@ class OwnGaussians:
             Degrees of freedom (J + 1,), locations (J + 1, d), Cholesky factors of the scale matrices (J + 1, d, d).
         """
         if self._factors is None:
-            posterior = self.posterior()
-            everything = NormalInverseWishart(
-                torch.cat([posterior.mean, self.prior.mean[None]]),
-                torch.cat([posterior.kappa, self.prior.kappa[None]]),
-                torch.cat([posterior.nu, self.prior.nu[None]]),
-                torch.cat([posterior.psi, self.prior.psi[None]]),
-            )
-            degrees, location, scale = everything.predictive()
-            self._factors = degrees, location + self._origin, torch.linalg.cholesky(scale)
+            everything = _with_prior(self.posterior(), self.prior)
+            self._factors = self._student_t(everything)
+        elif self._changed:
+            changed = sorted(self._changed)
+            for cached, renewed in zip(self._factors, self._student_t(self._posterior(changed)), strict=True):
+                cached[changed] = renewed
+        self._changed = set()
         return self._factors
+
+    def _student_t(self, model: NormalInverseWishart) -> tuple[Tensor, Tensor, Tensor]:
+        degrees, location, scale = model.predictive()
+        # One by one: in a batch a matrix's place decides its alignment, and with it the last bits of its factor.
+        return degrees, location + self._origin, torch.stack([torch.linalg.cholesky(matrix) for matrix in scale])
 
     def state_dict(self) -> State:
         """Prior and sums."""
@@ -164,3 +174,13 @@ class OwnGaussians:
         self.counts, self._sums = state["counts"].clone(), state["sums"].clone()
         self._second_moments = state["second_moments"].clone()
         self._factors = None
+
+
+def _with_prior(posterior: NormalInverseWishart, prior: NormalInverseWishart) -> NormalInverseWishart:
+    """The components and, last, the prior as one batch."""
+    return NormalInverseWishart(
+        torch.cat([posterior.mean, prior.mean[None]]),
+        torch.cat([posterior.kappa, prior.kappa[None]]),
+        torch.cat([posterior.nu, prior.nu[None]]),
+        torch.cat([posterior.psi, prior.psi[None]]),
+    )

@@ -39,7 +39,7 @@ class ProvisionalGaussians:
 
     def log_density(self, x: Tensor) -> Tensor:
         """log p(x), (B,)."""
-        return self._weighted(x).logsumexp(dim=1)
+        return self._weighted(x).logsumexp(dim=1) - self._feature_map.log_volume
 
     def predictive(self, x: Tensor) -> Tensor:
         """Class log-probabilities (B, C)."""
@@ -62,6 +62,7 @@ def kernel_model(feature_map: FeatureMap, x: Tensor, y: Tensor | None, n_classes
     variance = nearest_neighbour_variance(centres)
 
     def kernel(samples: Tensor, _: Tensor) -> Tensor:
-        return gaussian_kernel_log_prob(feature_map(samples).double(), centres, variance)
+        log_kernel = gaussian_kernel_log_prob(feature_map(samples).double(), centres, variance)
+        return log_kernel - feature_map.log_volume
 
     return KernelModel(kernel, x, y.double() if y is not None and y.is_floating_point() else y, n_classes)

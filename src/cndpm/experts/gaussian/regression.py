@@ -198,7 +198,8 @@ class GaussianRegressionBank(Bank):
         degrees, location, cholesky = self._gaussians.predictive()
         if y is None:
             d = z.shape[1]
-            return log_student_t(z, degrees, location[:, :d], cholesky[:, :d, :d])
+            return log_student_t(z, degrees, location[:, :d], cholesky[:, :d, :d]) - self.feature_map.log_volume
         rows = torch.cat([z, self._standardised(y)], dim=1)
-        # The density of y in its own units: the standardisation's scale is the Jacobian.
-        return log_student_t(rows, degrees, location, cholesky) - self._target_scale().double().log().sum()
+        # The density in the units of x and y: the scales are the Jacobian.
+        log_volume = self.feature_map.log_volume + self._targets.log_volume
+        return log_student_t(rows, degrees, location, cholesky) - log_volume

@@ -20,7 +20,12 @@ from torch import Tensor
 
 from cndpm.experts.gaussian.conjugate import log_normal_from_distance
 from cndpm.experts.gaussian.rows import FeatureRows
-from cndpm.experts.gaussian.shrinkage import choose_shrinkage, held_out_log_likelihood, shrunk_covariance
+from cndpm.experts.gaussian.shrinkage import (
+    choose_shrinkage,
+    held_out_log_likelihood,
+    oracle_shrinkage,
+    shrunk_covariance,
+)
 from cndpm.experts.gaussian.statistics import SharedStatistics, pack_symmetric, unpack_triangle
 from cndpm.state import State
 
@@ -220,15 +225,19 @@ class SharedGaussians:
             self._routing = self._factorise(self.routing_dtype)
 
     def _choose_shrinkage(self, count: float) -> None:
-        """Judges lambda on the waiting block; again whenever the data has doubled since."""
-        if not self._choose or count < 2 * self._chosen_at or self.statistics.n_pending < _MIN_HELD_OUT:
+        """Judges lambda on the waiting block; again whenever the data has doubled since. Few samples: closed form."""
+        if not self._choose or count < 2 * self._chosen_at:
             return
-        scatter, degrees, deviations = self.statistics.held_out()
-        if len(deviations) >= _MIN_HELD_OUT:
-            self._chosen_at = count
-            self.shrinkage = choose_shrinkage(
-                lambda value: held_out_log_likelihood(scatter, degrees, deviations, value), self.shrinkage
-            )
+        if self.statistics.n_pending >= _MIN_HELD_OUT:
+            scatter, degrees, deviations = self.statistics.held_out()
+            if len(deviations) >= _MIN_HELD_OUT:
+                self._chosen_at = count
+                self.shrinkage = choose_shrinkage(
+                    lambda value: held_out_log_likelihood(scatter, degrees, deviations, value), self.shrinkage
+                )
+        if self._chosen_at == 0:
+            self.statistics.flush()
+            self.shrinkage = oracle_shrinkage(self.statistics.within_scatter(), self.statistics.degrees_of_freedom)
 
     def _factorise(self, dtype: torch.dtype) -> Factor:
         statistics = self.statistics

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["choose_shrinkage", "held_out_log_likelihood", "shrunk_covariance"]
+__all__ = ["choose_shrinkage", "held_out_log_likelihood", "oracle_shrinkage", "shrunk_covariance"]
 
 _GRID = [10 ** (-exponent / 2) for exponent in range(12, -1, -1)]
 
@@ -24,6 +24,18 @@ def shrunk_covariance(scatter: Tensor, degrees: Tensor, shrinkage: float) -> Ten
     scatter.mul_((1 - shrinkage) / degrees)
     diagonal.add_(shrinkage * mean_variance)
     return scatter
+
+
+def oracle_shrinkage(scatter: Tensor, degrees: Tensor) -> float:
+    """The oracle approximating shrinkage of Chen et al. (2010), in closed form: for samples too few to hold any out."""
+    d = len(scatter)
+    covariance = scatter / degrees
+    trace_squared, square = float(covariance.diagonal().sum()) ** 2, float(covariance.square().sum())
+    n = float(degrees)
+    denominator = (n + 1 - 2 / d) * (square - trace_squared / d)
+    if denominator <= 0:
+        return 1.0
+    return min(1.0, max(_GRID[0], ((1 - 2 / d) * square + trace_squared) / denominator))
 
 
 def held_out_log_likelihood(scatter: Tensor, degrees: Tensor, deviations: Tensor, shrinkage: float) -> float:
