@@ -116,7 +116,7 @@ def load_portrait(folder: str | Path) -> Portrait | None:
     if not path.is_file():
         return None
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return Portrait(**{name: arrays[name] for name in Portrait.__dataclass_fields__})
     except (BadZipFile, EOFError, KeyError, OSError, ValueError) as error:
         raise RecordError(f"{path} is damaged: {error}") from error
