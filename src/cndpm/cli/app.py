@@ -8,6 +8,7 @@ import typer
 
 from cndpm.cli import options
 from cndpm.cli.data import data_app
+from cndpm.cli.reports import add_report_commands
 
 __all__ = ["app"]
 
@@ -177,3 +178,6 @@ def reproduce(
         watch=Watch(quiet=quiet),
     )
     show_reproduction(summary, as_json=json)
+
+
+add_report_commands(app)

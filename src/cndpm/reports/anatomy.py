@@ -156,9 +156,7 @@ def sample_grid(run: Run) -> ImageGrid | None:
     portrait = run.portrait
     if portrait is None or not len(portrait.x) or portrait.x.ndim != 4 or portrait.x.shape[-1] > _MAX_IMAGE_SIDE:
         return None
-    tiles = [
-        Tile(_pixels(x), "" if label < 0 else str(label)) for x, label in zip(portrait.x, portrait.y, strict=True)
-    ]
+    tiles = [Tile(_pixels(x), "" if label < 0 else str(label)) for x, label in zip(portrait.x, portrait.y, strict=True)]
     mixture = [tile for tile, of in zip(tiles, portrait.from_mixture, strict=True) if of]
     rows = [("mixture" if i == 0 else "", mixture[i : i + 10]) for i in range(0, len(mixture), 10)]
     for k in sorted(set(portrait.expert[~portrait.from_mixture].tolist())):
@@ -180,8 +178,9 @@ def _padded(values: list[Any], n: int) -> list[float]:
 
 def _responsible(shares: NDArray[np.float64], n_experts: int) -> str:
     means = shares[1:].mean(axis=1)
-    return f"Heat map of {n_experts} experts and the memory. Mean shares: memory {shares[0].mean():.0f} %, " + ", ".join(
-        f"expert {k + 1} {value:.0f} %" for k, value in enumerate(means)
+    return (
+        f"Heat map of {n_experts} experts and the memory. Mean shares: memory {shares[0].mean():.0f} %, "
+        + ", ".join(f"expert {k + 1} {value:.0f} %" for k, value in enumerate(means))
     )
 
 

@@ -37,7 +37,9 @@ def composition_chart(run: Run) -> AreaChart | None:
         x_label=X_LABEL,
         y_label="share of the stream (%)",
         x=x.tolist(),
-        areas=[Area(name, (100 * share).tolist(), i) for i, (name, share) in enumerate(zip(names, shares, strict=True))],
+        areas=[
+            Area(name, (100 * share).tolist(), i) for i, (name, share) in enumerate(zip(names, shares, strict=True))
+        ],
         n_colours=len(names),
     )
 

@@ -1,0 +1,131 @@
+"""One HTML page that needs nothing but itself: style, script, numbers and images are inside."""
+
+from __future__ import annotations
+
+import html
+import json
+from importlib import resources
+from string import Template
+from typing import Any
+
+import cndpm
+from cndpm.reports.commands import repeat_command
+from cndpm.reports.content import Content, Part, run_figures
+from cndpm.reports.curves import metric_chart, task_chart
+from cndpm.reports.figures import Figure, ImageGrid
+from cndpm.reports.payload import figure_values, ramp_values, table_values
+from cndpm.reports.run import Run
+from cndpm.reports.stories import comparison_story, progress_words, run_facts, run_story, title_of
+from cndpm.reports.tables import Table
+
+__all__ = ["page_values", "render_page"]
+
+_PAGE_BYTES = 4_000_000
+"""Once the runs of a page hold this much, the figures of further ones are left out: pages stay below 5 MB."""
+
+
+def render_page(content: Content, *, refresh_seconds: float | None = None) -> str:
+    """The whole page as text; with `refresh_seconds` it asks its server for news as often."""
+    values = page_values(content, refresh_seconds=refresh_seconds)
+    folder = resources.files("cndpm.reports") / "page"
+    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in ("charts.js", "page.js"))
+    return Template((folder / "page.html").read_text(encoding="utf-8")).substitute(
+        title=html.escape(values["title"]),
+        style=(folder / "page.css").read_text(encoding="utf-8"),
+        data=encode(values),
+        script=script,
+        connect="'self'" if refresh_seconds else "'none'",
+    )
+
+
+def encode(values: Any) -> str:
+    """JSON that may stand inside a script element: no text in it can end the element or open another."""
+    text = json.dumps(values, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def page_values(content: Content, *, refresh_seconds: float | None = None) -> dict[str, Any]:
+    """Everything on the page, as plain values."""
+    comparisons = [part.comparison for part in content.parts]
+    several = len(content.collection.runs) > 1
+    parts = [_table_part(table) for table in content.experiment_tables]
+    parts += [_part_values(part) for part in content.parts] if several else []
+    return {
+        "title": title_of(comparisons),
+        "summary": [comparison_story(comparison) for comparison in comparisons[:4]],
+        "parts": parts,
+        "runs": _run_values(content, several=several),
+        "problems": [{"folder": str(one.folder), "reason": one.reason} for one in content.collection.problems],
+        "ramp": ramp_values(),
+        "refresh_seconds": refresh_seconds,
+        "footer": f"Made by cndpm {cndpm.__version__} from {len(content.collection.runs)} records; "
+        "every number above is in them.",
+    }
+
+
+def _table_part(table: Table) -> dict[str, Any]:
+    note = "The paper's values beside ours; a difference is ours minus theirs."
+    return {"title": table.title, "note": note, "table": table_values(table), "missing": _missing(table)}
+
+
+def _part_values(part: Part) -> dict[str, Any]:
+    return {
+        "title": part.comparison.scenario,
+        "note": part.comparison.summary,
+        "table": table_values(part.table, metric=part.comparison.metric, coloured=True),
+        "missing": _missing(part.table),
+        "figures": [figure_values(figure) for figure in part.figures],
+    }
+
+
+def _missing(table: Table) -> list[dict[str, str]]:
+    return [{"label": gap.label, "reason": gap.reason, "command": gap.command} for gap in table.missing]
+
+
+def _run_values(content: Content, *, several: bool) -> list[dict[str, Any]]:
+    """Every run; a mixture comes first, since there is most to see. Figures until the page is full."""
+    named = [(group.label, run) for part in content.parts for group in part.comparison.groups for run in group.runs]
+    named.sort(key=lambda item: "expert_counts" not in item[1].last)
+    room = _PAGE_BYTES
+    made = []
+    for label, run in named:
+        # A single run has no comparison above it, so its own curves come with it.
+        figures = [] if several else _own_curves(run)
+        values = [figure_values(figure) for figure in [*figures, *run_figures(run)]]
+        left_out = ""
+        if (size := len(encode(values))) > room:
+            values, size = [], 0
+            left_out = f"Its figures are left out to keep this page small; see: cndpm report {run.record.folder}"
+        room -= size
+        made.append(_one_run(run, label, values, left_out))
+    return made
+
+
+def _own_curves(run: Run) -> list[Figure]:
+    charts = [metric_chart([run.as_group()]), task_chart([run.as_group()])]
+    return [chart for chart in charts if chart is not None and not isinstance(chart, ImageGrid)]
+
+
+def _one_run(run: Run, label: str, figures: list[dict[str, Any]], left_out: str) -> dict[str, Any]:
+    return {
+        "title": f"{run.scenario} · {label} · seed {run.seed}",
+        "status": run.record.status,
+        "progress": progress_words(run),
+        "story": run_story(run),
+        "facts": run_facts(run),
+        "figures": figures,
+        "left_out": left_out,
+        "command": repeat_command(run),
+        "folder": str(run.record.folder),
+        "config": _summarised(run.config),
+        "environment": run.record.environment,
+    }
+
+
+def _summarised(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with long recipes cut: beyond 12 stages, their number is said."""
+    stages = config["scenario"].get("stages") or []
+    if len(stages) <= 12:
+        return config
+    scenario = {**config["scenario"], "stages": [*stages[:12], f"and {len(stages) - 12} more, see config.json"]}
+    return {**config, "scenario": scenario}

@@ -1,0 +1,119 @@
+"""What a newcomer reads first: what was streamed, what was learned, with how many experts, and how well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cndpm.experiments.reproduce import format_value
+from cndpm.experiments.terminal import format_count
+from cndpm.reports.groups import Comparison, Group
+from cndpm.reports.run import Run
+
+__all__ = ["comparison_story", "describe_stream", "progress_words", "run_facts", "run_story", "title_of"]
+
+_KEPT_SEPARATE = 6
+
+
+def title_of(comparisons: Sequence[Comparison]) -> str:
+    """The heading of a report."""
+    if not comparisons:
+        return "No runs to show"
+    n_runs = sum(len(group.runs) for comparison in comparisons for group in comparison.groups)
+    if n_runs == 1:
+        return comparisons[0].groups[0].runs[0].title
+    names = list(dict.fromkeys(group.runs[0].scenario for comparison in comparisons for group in comparison.groups))
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    learners = {group.runs[0].learner for comparison in comparisons for group in comparison.groups}
+    return f"{shown}: {_count(len(learners), 'learner')}, {_count(n_runs, 'run')}"
+
+
+def comparison_story(comparison: Comparison) -> str:
+    """One paragraph on all learners of one stream."""
+    metric = comparison.metric
+    known = [(group, group.mean(metric)) for group in comparison.groups]
+    scored = [(group, value) for group, value in known if value is not None]
+    stream = describe_stream(comparison.groups[0].runs[0])
+    if not scored:
+        return f"{stream} No run is complete yet."
+    ranked = sorted(scored, key=lambda item: item[1], reverse=metric == "accuracy")[:_KEPT_SEPARATE]
+    results = "; ".join(_result(group, value, metric) for group, value in ranked)
+    left = len(scored) - len(ranked)
+    return f"{stream} {_capital(results)}" + (f"; and {left} more." if left else ".")
+
+
+def run_story(run: Run) -> str:
+    """One paragraph on one run."""
+    parts = [describe_stream(run)]
+    value = run.last.get(run.metric)
+    n_experts = run.last.get("n_experts")
+    if value is not None:
+        reached = f"{value:.1f} % accuracy on all tasks" if run.metric == "accuracy" else f"{value:.4f} bits/dim"
+        ending = "ended with" if run.record.status == "complete" else "has reached"
+        parts.append(f"{run.learner} {ending} {reached}" + (f" and {n_experts} experts." if _mixes(run) else "."))
+    gating = run.last.get("gating_accuracy")
+    if gating is not None and _mixes(run):
+        parts.append(f"{gating:.1f} % of the test samples reach an expert of their own task.")
+    forgetting = run.last.get("forgetting")
+    if forgetting is not None:
+        parts.append(f"Earlier tasks lost {forgetting:.1f} percentage points from their best.")
+    return " ".join(parts)
+
+
+def run_facts(run: Run) -> list[tuple[str, str]]:
+    """The key numbers of a run, each with what it is."""
+    names = {
+        "accuracy": "accuracy, all tasks (%)",
+        "bits_per_dim": "bits per dimension",
+        "n_experts": "experts" if _mixes(run) else "network",
+        "n_parameters": "trained parameters",
+        "n_numbers_kept": "numbers kept to predict",
+        "memory_samples": "samples in memory",
+        "seconds": "seconds learning",
+    }
+    last = run.last
+    facts = [(_fact(key, last[key]), name) for key, name in names.items() if last.get(key) is not None]
+    samples = run.n_steps * run.batch_size
+    return [*facts, (format_count(samples) if samples >= 10_000 else f"{samples:,}", "samples streamed (about)")]
+
+
+def progress_words(run: Run) -> str:
+    """How far a run is."""
+    if run.record.status == "complete":
+        return "complete"
+    of = f" of {run.n_batches:,}" if run.n_batches else ""
+    verb = "running: batch" if run.record.status == "running" else "stopped after batch"
+    return f"{verb} {run.n_steps:,}{of}"
+
+
+def describe_stream(run: Run) -> str:
+    """What was streamed, in one or two sentences."""
+    summary = str(run.config["scenario"].get("summary") or "").rstrip(".")
+    n = run.n_batches
+    length = f" {n:,} batches of {run.batch_size} samples, each seen once as it arrives." if n else ""
+    tasks = f" {_count(len(run.task_names), 'task')} in {_count(len(run.stages), 'stage')}:" if run.task_names else ""
+    return f"{summary or run.scenario}.{tasks}{length}"
+
+
+def _result(group: Group, value: float, metric: str) -> str:
+    measured = f"{value:.1f} %" if metric == "accuracy" else f"{value:.4f} bits/dim"
+    experts = group.mean("n_experts")
+    with_experts = f" with {experts:.3g} experts" if _mixes(group.runs[0]) and experts else ""
+    n = len(group.complete)
+    return f"{group.label} reaches {measured}{with_experts}" + (f" (mean of {n} seeds)" if n > 1 else "")
+
+
+def _mixes(run: Run) -> bool:
+    """Whether the run's learner is a mixture: only those log what their experts learned, or have several."""
+    return (run.last.get("n_experts") or 0) > 1 or "expert_counts" in run.last
+
+
+def _fact(key: str, value: float) -> str:
+    return f"{value:g}" if key in ("n_experts", "memory_samples") else format_value(key, value)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
