@@ -1,4 +1,4 @@
-"""Figures of what is inside one mixture: who learned what, what waits, whom the gate chooses, what experts look like."""
+"""Figures of what is inside one mixture: who learned what, what waits, whom the gate chooses, what experts draw."""
 
 from __future__ import annotations
 
@@ -177,11 +177,8 @@ def _padded(values: list[Any], n: int) -> list[float]:
 
 
 def _responsible(shares: NDArray[np.float64], n_experts: int) -> str:
-    means = shares[1:].mean(axis=1)
-    return (
-        f"Heat map of {n_experts} experts and the memory. Mean shares: memory {shares[0].mean():.0f} %, "
-        + ", ".join(f"expert {k + 1} {value:.0f} %" for k, value in enumerate(means))
-    )
+    means = ", ".join(f"expert {k + 1} {value:.0f} %" for k, value in enumerate(shares[1:].mean(axis=1)))
+    return f"Heat map of {n_experts} experts and the memory. Mean shares: memory {shares[0].mean():.0f} %, {means}."
 
 
 def _pairs(values: NDArray[np.float64]) -> str:

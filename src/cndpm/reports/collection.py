@@ -33,7 +33,9 @@ def collect(paths: Sequence[str | Path]) -> Collection:
 
     A record without a single event is kept (its run has just begun) unless it was left behind by a crash.
     """
-    runs, problems, seen = [], [], set()
+    runs: list[Run] = []
+    problems: list[Problem] = []
+    seen = set()
     for path in map(Path, paths):
         if not path.exists():
             problems.append(Problem(path, "there is no such folder"))
@@ -44,8 +46,11 @@ def collect(paths: Sequence[str | Path]) -> Collection:
         for folder in folders:
             if folder.resolve() not in seen:
                 seen.add(folder.resolve())
-                run = _read(folder)
-                (runs if isinstance(run, Run) else problems).append(run)  # type: ignore[arg-type]
+                read = _read(folder)
+                if isinstance(read, Run):
+                    runs.append(read)
+                else:
+                    problems.append(read)
     return Collection(tuple(runs), tuple(problems))
 
 

@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 from cndpm.experiments.config import configure
-from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.recorder import differing_keys
 from cndpm.reports.run import Run
 from cndpm.streams import MissingDataError, ScenarioFileError, UnknownNameError
@@ -17,6 +16,8 @@ from cndpm.streams import MissingDataError, ScenarioFileError, UnknownNameError
 __all__ = ["repeat_command", "resume_command", "run_command"]
 
 _IGNORED = ("seed", "device")
+_UNRESOLVED = (UnknownNameError, ScenarioFileError, MissingDataError, OSError, KeyError, TypeError, ValueError)
+"""What goes wrong where a configuration comes from elsewhere: another version, a scenario or learner of one's own."""
 
 
 def repeat_command(run: Run) -> str:
@@ -53,16 +54,7 @@ def _find_arguments(frozen: str) -> str | None:
         changes += _changes("run", config["run"], base["run"])
         if differing_keys(_resolve(config, options, tuple(changes)), config):
             return None
-    except (
-        ConfigError,
-        UnknownNameError,
-        ScenarioFileError,
-        MissingDataError,
-        OSError,
-        KeyError,
-        TypeError,
-        ValueError,
-    ):
+    except _UNRESOLVED:
         return None
     words = [config["scenario"]["name"], "--learner", config["learner"], "--preset", config["preset"]]
     words += [word for name, value in options.items() for word in (f"--{name}", f"{value:g}")]

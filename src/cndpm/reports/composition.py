@@ -37,9 +37,7 @@ def composition_chart(run: Run) -> AreaChart | None:
         x_label=X_LABEL,
         y_label="share of the stream (%)",
         x=x.tolist(),
-        areas=[
-            Area(name, (100 * share).tolist(), i) for i, (name, share) in enumerate(zip(names, shares, strict=True))
-        ],
+        areas=[Area(name, (100 * shares[i]).tolist(), i) for i, name in enumerate(names)],
         n_colours=len(names),
     )
 

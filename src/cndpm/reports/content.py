@@ -1,4 +1,4 @@
-"""What a report holds, before it becomes files or a page: comparisons, tables and figures of whatever runs there are."""
+"""What a report holds, before it becomes files or a page: comparisons, tables and figures of all runs there are."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def gather(
         ]
         table = comparison_table(comparison)
         parts.append(Part(comparison, table, [chart for chart in charts if chart is not None]))
-    groups = [group for part in parts for group in part.comparison.groups]
-    tables = [experiment_table(one, groups, preset=preset, n_seeds=n_seeds) for one in experiments]
+    found = [group for part in parts for group in part.comparison.groups]
+    tables = [experiment_table(one, found, preset=preset, n_seeds=n_seeds) for one in experiments]
     return Content(collection, parts, tables)
 
 

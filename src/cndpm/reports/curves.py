@@ -98,7 +98,7 @@ def mean_curve(curves: Sequence[Curve]) -> tuple[list[float], list[float]]:
     """The mean of curves at every x that lies within all of them, interpolated linearly between their points."""
     points = [_measured(curve) for curve in curves]
     low, high = max(x[0] for x, _ in points), min(x[-1] for x, _ in points)
-    grid = sorted({value for x, _ in points for value in x if low <= value <= high})
+    grid = sorted({float(value) for x, _ in points for value in x if low <= value <= high})
     return grid, np.mean([np.interp(grid, x, y) for x, y in points], axis=0).tolist()
 
 

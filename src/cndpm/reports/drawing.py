@@ -71,7 +71,7 @@ def _size(figure: Figure) -> tuple[float, float]:
 
 
 @singledispatch
-def _draw(figure: Figure, axes: Any) -> None:
+def _draw(figure: Figure, axes: Any) -> None:  # noqa: ARG001
     raise TypeError(f"figures are charts, maps or grids; got {type(figure).__name__}")
 
 

@@ -103,18 +103,30 @@ def _with_length(run: Run) -> str:
 
 
 def _labels(configs: Sequence[dict[str, Any]]) -> list[str]:
-    """The learner, then the preset and the settings in which it differs from others with the same learner."""
-    labels = []
-    for config in configs:
-        same = [other for other in configs if other["learner"] == config["learner"]]
-        words = [str(config["learner"])]
-        if any(other["preset"] != config["preset"] for other in same):
-            words.append(str(config["preset"]))
-        differing = {key for other in same for key in differing_keys(config["settings"], other["settings"])}
-        if len(differing) <= 4:
-            words += [f"{key} = {_at(config['settings'], key)}" for key in sorted(differing)]
-        labels.append(", ".join(words))
+    """The learner, then as much as tells it from others of its kind: the preset, and settings in their own order."""
+    labels = [str(config["learner"]) for config in configs]
+    for i, learner in enumerate(list(labels)):
+        same = [j for j, config in enumerate(configs) if str(config["learner"]) == learner]
+        if i == same[0] and len(same) > 1:
+            for j, label in zip(same, _told_apart([configs[j] for j in same]), strict=True):
+                labels[j] = f"{learner}, {label}"
     return _distinct(labels)
+
+
+def _told_apart(configs: Sequence[dict[str, Any]]) -> list[str]:
+    """For several configurations of one learner, as few of their differences as make every label its own."""
+    first = configs[0]["settings"]
+    differing = {key for config in configs for key in differing_keys(first, config["settings"])}
+    order = {key: i for i, key in enumerate(first)}
+    words: list[list[str]] = [[] for _ in configs]
+    if len({config["preset"] for config in configs}) > 1:
+        words = [[str(config["preset"])] for config in configs]
+    for key in sorted(differing, key=lambda key: (order.get(key.partition(".")[0], len(order)), key)):
+        if len({tuple(one) for one in words}) == len(configs):
+            break
+        for one, config in zip(words, configs, strict=True):
+            one.append(f"{key} = {_at(config['settings'], key)}")
+    return [", ".join(one) for one in words]
 
 
 def _at(tree: dict[str, Any], dotted: str) -> Any:

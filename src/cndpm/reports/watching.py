@@ -70,7 +70,7 @@ def make_server(
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            allowed = {f"{name}:{self.server.server_address[1]}" for name in (_HOST, "localhost")}
+            allowed = {f"{name}:{server.server_port}" for name in (_HOST, "localhost")}
             if self.headers.get("Host") not in allowed:
                 self.send_error(421, "this server answers on loopback only")
                 return
@@ -92,9 +92,10 @@ def make_server(
             """Stays quiet."""
 
     try:
-        return ThreadingHTTPServer((_HOST, port), Handler)
+        server = ThreadingHTTPServer((_HOST, port), Handler)
     except OSError as error:
         raise RecordError(f"cannot serve on port {port}: {error.strerror}. Name another with --port.") from error
+    return server
 
 
 def _size_and_time(file: Path) -> tuple[int, int]:

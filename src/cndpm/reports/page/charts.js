@@ -316,6 +316,6 @@ function drawFigure(figure, wide) {
     root.setAttribute("aria-label", figure.alt);
     node.dataset.drawn = "true";
   };
-  new ResizeObserver(draw).observe(plot);
+  new ResizeObserver(() => requestAnimationFrame(draw)).observe(plot);
   return node;
 }
