@@ -49,10 +49,11 @@ def page_values(content: Content, *, refresh_seconds: float | None = None) -> di
     comparisons = [part.comparison for part in content.parts]
     several = len(content.collection.runs) > 1
     parts = [_table_part(table) for table in content.experiment_tables]
-    parts += [_part_values(part) for part in content.parts] if several else []
+    alone = len(content.parts) == 1  # then the page's summary has said what was streamed
+    parts += [_part_values(part, alone=alone) for part in content.parts] if several else []
     return {
         "title": title_of(comparisons),
-        "summary": [comparison_story(comparison) for comparison in comparisons[:4]],
+        "summary": [text for comparison in comparisons[:3] for text in comparison_story(comparison)] if several else [],
         "parts": parts,
         "runs": _run_values(content, several=several),
         "problems": [{"folder": str(one.folder), "reason": one.reason} for one in content.collection.problems],
@@ -68,10 +69,10 @@ def _table_part(table: Table) -> dict[str, Any]:
     return {"title": table.title, "note": note, "table": table_values(table), "missing": _missing(table)}
 
 
-def _part_values(part: Part) -> dict[str, Any]:
+def _part_values(part: Part, *, alone: bool) -> dict[str, Any]:
     return {
         "title": part.comparison.scenario,
-        "note": part.comparison.summary,
+        "note": "" if alone else part.comparison.summary,
         "table": table_values(part.table, metric=part.comparison.metric, coloured=True),
         "missing": _missing(part.table),
         "figures": [figure_values(figure) for figure in part.figures],

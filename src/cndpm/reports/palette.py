@@ -1,13 +1,13 @@
 """Colours that people with any kind of colour vision can tell apart.
 
-Up to seven things take the colours of Okabe and Ito (2008); more are ordered along cividis (Nuñez et al., 2018), and
-told apart by their labels and, for lines, by their dashes.
+Up to seven things take the colours of Okabe and Ito (2008), up to fourteen the same ones lighter as well; more are
+ordered along cividis (Nuñez et al., 2018). Labels and, for lines, dashes tell them apart too.
 """
 
 from __future__ import annotations
 
 from matplotlib import colormaps
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 
 __all__ = ["RAMP", "colour", "dashes"]
 
@@ -20,9 +20,16 @@ RAMP = "cividis"
 
 def colour(i: int, n: int) -> str:
     """The colour of thing i of n, as #rrggbb."""
-    return _DISTINCT[i] if n <= len(_DISTINCT) else to_hex(colormaps[RAMP](i / (n - 1)))
+    if n > 2 * len(_DISTINCT):
+        return to_hex(colormaps[RAMP](i / (n - 1)))
+    red, green, blue = to_rgb(_DISTINCT[i % len(_DISTINCT)])
+    if i < len(_DISTINCT):
+        return to_hex((red, green, blue))
+    return to_hex((0.45 * red + 0.55, 0.45 * green + 0.55, 0.45 * blue + 0.55))
 
 
 def dashes(i: int, n: int) -> str:
     """How line i of n is drawn."""
-    return _DASHES[0] if n <= len(_DISTINCT) else _DASHES[i % len(_DASHES)]
+    if n <= len(_DISTINCT):
+        return _DASHES[0]
+    return _DASHES[(i if n > 2 * len(_DISTINCT) else i // len(_DISTINCT)) % len(_DASHES)]

@@ -27,18 +27,19 @@ def title_of(comparisons: Sequence[Comparison]) -> str:
     return f"{shown}: {_count(len(learners), 'learner')}, {_count(n_runs, 'run')}"
 
 
-def comparison_story(comparison: Comparison) -> str:
-    """One paragraph on all learners of one stream."""
+def comparison_story(comparison: Comparison) -> list[str]:
+    """Two paragraphs on all learners of one stream: what was streamed, and how well it was learned."""
     metric = comparison.metric
     known = [(group, group.mean(metric)) for group in comparison.groups]
     scored = [(group, value) for group, value in known if value is not None]
     stream = describe_stream(comparison.groups[0].runs[0])
     if not scored:
-        return f"{stream} No run is complete yet."
+        return [stream, "No run is complete yet."]
     ranked = sorted(scored, key=lambda item: item[1], reverse=metric == "accuracy")[:_KEPT_SEPARATE]
     results = "; ".join(_result(group, value, metric) for group, value in ranked)
     left = len(scored) - len(ranked)
-    return f"{stream} {_capital(results)}" + (f"; and {left} more." if left else ".")
+    measure = "On the test data of all tasks" if metric == "accuracy" else "On all test data, less being better"
+    return [stream, f"{measure}, {results}" + (f"; and {left} more." if left else ".")]
 
 
 def run_story(run: Run) -> str:
@@ -89,17 +90,19 @@ def describe_stream(run: Run) -> str:
     """What was streamed, in one or two sentences."""
     summary = str(run.config["scenario"].get("summary") or "").rstrip(".")
     n = run.n_batches
-    length = f" {n:,} batches of {run.batch_size} samples, each seen once as it arrives." if n else ""
-    tasks = f" {_count(len(run.task_names), 'task')} in {_count(len(run.stages), 'stage')}:" if run.task_names else ""
-    return f"{summary or run.scenario}.{tasks}{length}"
+    length = (
+        f" They arrive in {n:,} batches of {run.batch_size}; nobody tells the learner when the task changes."
+        if n
+        else ""
+    )
+    return f"{summary or run.scenario}.{length}"
 
 
 def _result(group: Group, value: float, metric: str) -> str:
     measured = f"{value:.1f} %" if metric == "accuracy" else f"{value:.4f} bits/dim"
     experts = group.mean("n_experts")
     with_experts = f" with {experts:.3g} experts" if _mixes(group.runs[0]) and experts else ""
-    n = len(group.complete)
-    return f"{group.label} reaches {measured}{with_experts}" + (f" (mean of {n} seeds)" if n > 1 else "")
+    return f"{group.label} reaches {measured}{with_experts}"
 
 
 def _mixes(run: Run) -> bool:
@@ -113,7 +116,3 @@ def _fact(key: str, value: float) -> str:
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what}" + ("" if n == 1 else "s")
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

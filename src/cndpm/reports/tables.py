@@ -28,7 +28,7 @@ METRICS = {
     "n_experts": "experts",
     "n_parameters": "parameters",
     "n_numbers_kept": "numbers kept",
-    "memory_samples": "memory (samples)",
+    "memory_samples": "in memory",
     "seconds": "time (s)",
 }
 """Metrics in the order of their columns, with units."""
@@ -95,6 +95,8 @@ def comparison_table(comparison: Comparison) -> Table:
         rows.append(_row(group, group.label, comparison.scenario, published, tuple(METRICS)))
     present = tuple(m for m in METRICS if any(row.entries[m].value is not None for row in rows))
     hidden = {"classifier_accuracy_init", "classifier_accuracy_final"}
+    if all(_same_size(row) for row in rows):
+        hidden.add("n_numbers_kept")
     metrics = tuple(metric for metric in present if metric not in hidden)
     missing = [gap for group in comparison.groups for gap in _gaps(group, group.label, comparison.seeds)]
     return Table(comparison.scenario, metrics, _marked(rows, metrics), tuple(missing))
@@ -132,6 +134,12 @@ def experiment_table(
             rows.append(_row(group, cell.label, cell.column, dict(cell.published), tuple(experiment.metrics)))
             missing += _gaps(group, label, seeds)
     return Table(experiment.title, tuple(experiment.metrics), _marked(rows, experiment.metrics), tuple(missing))
+
+
+def _same_size(row: Row) -> bool:
+    """Whether a learner keeps next to nothing but its parameters, so that one column says both."""
+    kept, trained = row.entries["n_numbers_kept"].value, row.entries["n_parameters"].value
+    return kept is None or trained is None or abs(kept - trained) <= 0.005 * kept
 
 
 def _row(group: Group, label: str, column: str, published: dict[str, Published], metrics: Sequence[str]) -> Row:

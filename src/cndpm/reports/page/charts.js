@@ -33,8 +33,12 @@ function rampColour(share) {
   return `rgb(${mixed.join(" ")})`;
 }
 
-const colourOf = (i, n) => (n <= DISTINCT ? `var(--c${i})` : rampColour(0.06 + 0.94 * (i / (n - 1))));
-const dashOf = (i, n) => (n <= DISTINCT ? "" : DASHES[i % DASHES.length]);
+/* As palette.py: seven hues, then the same ones lighter, and for still more an ordered ramp. */
+function colourOf(i, n) {
+  if (n > 2 * DISTINCT) return rampColour(0.06 + 0.94 * (i / (n - 1)));
+  return i < DISTINCT ? `var(--c${i})` : `color-mix(in srgb, var(--c${i - DISTINCT}) 45%, var(--card))`;
+}
+const dashOf = (i, n) => (n <= DISTINCT ? "" : DASHES[(n > 2 * DISTINCT ? i : Math.floor(i / DISTINCT)) % DASHES.length]);
 
 function short(value) {
   if (value === null || value === undefined) return "–";
@@ -92,6 +96,7 @@ function makeAxes(root, frame, xs, ys, { xTicks = 6, yTicks = 5, yNames = true, 
     const from = x(Math.max(xs[0], band.start));
     root.append(svg("rect", { x: from, y: top, width: Math.max(0, x(Math.min(xs[1], band.end)) - from), height, style: "fill:var(--shade)" }));
   });
+  if (!shadeAll) bandNames(root, bands, x, top - 6);
   for (const tick of niceTicks(ys[0], ys[1], yTicks)) {
     root.append(svg("line", { x1: left, x2: left + width, y1: y(tick), y2: y(tick), style: "stroke:var(--grid)" }));
     if (yNames) root.append(svg("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, short(tick)));
@@ -100,6 +105,13 @@ function makeAxes(root, frame, xs, ys, { xTicks = 6, yTicks = 5, yNames = true, 
     root.append(svg("text", { x: x(tick), y: top + height + 18, "text-anchor": "middle" }, short(tick)));
   root.append(svg("line", { x1: left, x2: left + width, y1: top + height, y2: top + height, style: "stroke:var(--soft)" }));
   return { x, y };
+}
+
+/* The stages' names above the plot, where all of them have room. */
+function bandNames(root, bands, x, y) {
+  const rooms = bands.map((band) => x(band.end) - x(band.start));
+  if (bands.length < 2 || bands.some((band, i) => rooms[i] < 6.2 * band.label.length)) return;
+  bands.forEach((band, i) => root.append(svg("text", { x: x(band.start) + rooms[i] / 2, y, "text-anchor": "middle", style: "font-size:11.5px" }, band.label)));
 }
 
 function axisNames(root, frame, xLabel, yLabel, bottom) {
@@ -153,7 +165,7 @@ const CHARTS = {
     const ys = figure.y_range || [found[0] - 0.06 * (found[1] - found[0] || 1), found[1] + 0.06 * (found[1] - found[0] || 1)];
     const perRow = many ? Math.max(1, Math.min(figure.panels.length, Math.floor(width / (width < 520 ? 150 : 215)))) : 1;
     const nRows = Math.ceil(figure.panels.length / perRow);
-    const left = 56, gap = 16, title = many ? 24 : 8;
+    const left = 56, gap = 16, title = many ? 24 : 20;
     const panelWidth = (width - left - 10 - gap * (perRow - 1)) / perRow;
     const panelHeight = many ? 118 : Math.max(210, Math.min(330, width * 0.4));
     const rowHeight = panelHeight + title + 26;
@@ -185,8 +197,8 @@ const CHARTS = {
 
   areas(figure, width) {
     const sums = figure.x.map((_, i) => figure.areas.reduce((sum, area) => sum + area.y[i], 0));
-    const frame = { left: 56, top: 8, width: width - 66, height: Math.max(170, Math.min(280, width * 0.36)) };
-    const height = frame.height + 58;
+    const frame = { left: 56, top: 20, width: width - 66, height: figure.key === "composition" ? 110 : Math.max(170, Math.min(280, width * 0.36)) };
+    const height = frame.height + 68;
     const root = svg("svg", { viewBox: `0 0 ${width} ${height}` });
     const xs = [0, Math.max(...figure.x, ...figure.bands.map((band) => band.end), 1)], ys = [0, Math.max(...sums, 1)];
     const { x, y } = makeAxes(root, frame, xs, ys, { xTicks: Math.max(3, Math.floor(width / 110)), bands: figure.bands });
@@ -230,7 +242,7 @@ const CHARTS = {
       row.forEach((value, j) => {
         if (value === null) return;
         const overlap = over ? 0.6 : -1.5;
-        root.append(svg("rect", { x: left + wide * j, y: frame.top + high * i, width: Math.max(0.5, wide + overlap), height: high - 1.5, rx: over ? 0 : 3, style: `fill:${rampColour(share(value))}` }));
+        root.append(svg("rect", { x: left + wide * j, y: frame.top + high * i, width: Math.max(0.5, wide + overlap), height: high - 1.5, rx: over ? 0 : 3, "shape-rendering": over ? "crispEdges" : "auto", style: `fill:${rampColour(share(value))}` }));
         if (figure.written && wide > 30)
           root.append(svg("text", { x: left + wide * (j + 0.5), y: frame.top + high * (i + 0.5) + 4, "text-anchor": "middle",
             style: `fill:${share(value) > 0.55 ? "#10151c" : "#f4f6f8"}` }, short(value)));
@@ -254,23 +266,29 @@ const CHARTS = {
     return [root, scale];
   },
 
+  /* Rows without a name go on with the one above; where there is room the second block stands beside the first. */
   images(figure, width) {
     const id = `sprite-${unique++}`;
     const [tileWidth, tileHeight] = figure.tile;
     const perRow = Math.max(...figure.rows.map((row) => row.labels.length));
-    const left = Math.min(82, width * 0.2), gap = 4;
-    const size = Math.min(58, (width - left - gap * perRow) / perRow), high = (size * tileHeight) / tileWidth;
+    const second = figure.rows.findIndex((row, i) => i > 0 && row.label);
+    const beside = width >= 760 && second > 0;
+    const block = beside ? (width - 28) / 2 : width;
+    const left = 74, gap = 4;
+    const size = Math.min(58, (block - left - gap * perRow) / perRow), high = (size * tileHeight) / tileWidth;
     const labelled = figure.rows.some((row) => row.labels.some((label) => label));
     const pitch = high + (labelled ? 17 : 5);
-    const height = figure.rows.length * pitch + 6;
-    const root = svg("svg", { viewBox: `0 0 ${width} ${height}` });
+    const nLines = beside ? Math.max(second, figure.rows.length - second) : figure.rows.length;
+    const root = svg("svg", { viewBox: `0 0 ${width} ${nLines * pitch + 6}` });
     root.append(svg("defs", {}, svg("image", { id, href: figure.sprite, width: figure.sprite_size[0], height: figure.sprite_size[1], style: "image-rendering:pixelated" })));
     figure.rows.forEach((row, i) => {
-      if (row.label) root.append(svg("text", { class: "name", x: 0, y: i * pitch + high / 2 + 4 }, row.label));
+      const right = beside && i >= second;
+      const x0 = right ? block + 28 : 0, y = (right ? i - second : i) * pitch;
+      if (row.label) root.append(svg("text", { class: "name", x: x0, y: y + high / 2 + 4 }, row.label));
       row.labels.forEach((label, j) => {
-        const x = left + j * (size + gap);
-        root.append(svg("svg", { x, y: i * pitch, width: size, height: high, viewBox: `${j * tileWidth} ${i * tileHeight} ${tileWidth} ${tileHeight}` }, svg("use", { href: `#${id}` })));
-        if (label) root.append(svg("text", { x: x + size / 2, y: i * pitch + high + 12, "text-anchor": "middle", style: "font-size:11px" }, label));
+        const x = x0 + left + j * (size + gap);
+        root.append(svg("svg", { x, y, width: size, height: high, viewBox: `${j * tileWidth} ${i * tileHeight} ${tileWidth} ${tileHeight}` }, svg("use", { href: `#${id}` })));
+        if (label) root.append(svg("text", { x: x + size / 2, y: y + high + 12, "text-anchor": "middle", style: "font-size:11px" }, label));
       });
     });
     return [root];

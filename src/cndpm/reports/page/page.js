@@ -16,7 +16,7 @@ function resultTable(table) {
   const rows = table.rows.map((row, i) => html("tr", {}, ...row.map((text, j) => {
     const cell = html("td", table.best[i][j] ? { class: "best", title: "best of its column, by more than the errors" } : {});
     if (j === 0 && table.coloured) cell.append(html("span", { class: "dot", style: `background:${colourOf(i, table.rows.length)}` }));
-    cell.append(text);
+    cell.append(html("span", {}, text));
     const bar = table.bars && j === table.bars.column ? table.bars.shares[i] : null;
     if (bar !== null && bar !== undefined) cell.append(html("span", { class: "bar" },
       html("i", { style: `width:${bar}%;background:${table.coloured ? colourOf(i, table.rows.length) : "var(--accent)"}` })));
