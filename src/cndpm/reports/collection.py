@@ -41,7 +41,7 @@ def collect(paths: Sequence[str | Path]) -> Collection:
             problems.append(Problem(path, "there is no such folder"))
             continue
         folders = [*find_records(path), *_headless(path)]
-        if not folders:
+        if not folders and not (path / "pruning.json").exists():
             problems.append(Problem(path, "no record in it: neither the folder nor any below it has a config.json"))
         for folder in folders:
             if folder.resolve() not in seen:

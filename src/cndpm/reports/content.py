@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cndpm.experiments.experiment import Experiment
 from cndpm.reports.anatomy import anatomy
@@ -13,6 +14,7 @@ from cndpm.reports.composition import composition_chart
 from cndpm.reports.curves import growth_chart, metric_chart, task_chart
 from cndpm.reports.figures import Figure
 from cndpm.reports.groups import Comparison, compare
+from cndpm.reports.pruning import find_prunings, pruning_table
 from cndpm.reports.run import Run
 from cndpm.reports.tables import Table, comparison_table, experiment_table
 
@@ -35,7 +37,7 @@ class Content:
     Attributes:
         collection: The runs, and what could not be read.
         parts: One per stream.
-        experiment_tables: Tables of the paper's experiments, where asked for.
+        experiment_tables: Tables of the paper's experiments where asked for, and of what pruning did.
     """
 
     collection: Collection
@@ -54,6 +56,7 @@ def gather(
     experiments: Sequence[Experiment] = (),
     preset: str = "paper",
     n_seeds: int | None = None,
+    overrides: Sequence[str] = (),
 ) -> Content:
     """Reads all runs at or under `paths` and compares them.
 
@@ -62,6 +65,7 @@ def gather(
         experiments: Experiments of the paper to make tables of.
         preset: The settings that the experiments' runs started from.
         n_seeds: Runs expected per cell of these; None: as many as the paper.
+        overrides: Of all their cells, as for ``--set``.
     """
     collection = collect(paths)
     parts = []
@@ -76,7 +80,9 @@ def gather(
         table = comparison_table(comparison)
         parts.append(Part(comparison, table, [chart for chart in charts if chart is not None]))
     found = [group for part in parts for group in part.comparison.groups]
-    tables = [experiment_table(one, found, preset=preset, n_seeds=n_seeds) for one in experiments]
+    expected: dict[str, Any] = {"preset": preset, "n_seeds": n_seeds, "overrides": overrides}
+    tables = [experiment_table(one, found, **expected) for one in experiments]
+    tables += [pruning_table(file) for file in find_prunings(paths)]
     return Content(collection, parts, tables)
 
 

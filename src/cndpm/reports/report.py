@@ -51,6 +51,7 @@ def write_report(
     experiments: Sequence[Experiment] = (),
     preset: str = "paper",
     n_seeds: int | None = None,
+    overrides: Sequence[str] = (),
 ) -> Report:
     """Reports every run at or under `paths`.
 
@@ -61,6 +62,7 @@ def write_report(
         experiments: Experiments of the paper to make tables of.
         preset: The settings that the experiments' runs started from.
         n_seeds: Runs expected per cell of these; None: as many as the paper.
+        overrides: Of all their cells, as for ``--set``.
 
     Raises:
         ConfigError: A format is unknown.
@@ -69,7 +71,7 @@ def write_report(
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise ConfigError(f"formats are {', '.join(FORMATS)}; got {', '.join(unknown)}")
-    content = gather(paths, experiments=experiments, preset=preset, n_seeds=n_seeds)
+    content = gather(paths, experiments=experiments, preset=preset, n_seeds=n_seeds, overrides=overrides)
     if not content.collection.runs and not content.experiment_tables:
         reasons = "; ".join(f"{one.folder}: {one.reason}" for one in content.collection.problems)
         raise RecordError(f"there is no run to report. {reasons}")

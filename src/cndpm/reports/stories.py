@@ -90,12 +90,8 @@ def describe_stream(run: Run) -> str:
     """What was streamed, in one or two sentences."""
     summary = str(run.config["scenario"].get("summary") or "").rstrip(".")
     n = run.n_batches
-    length = (
-        f" They arrive in {n:,} batches of {run.batch_size}; nobody tells the learner when the task changes."
-        if n
-        else ""
-    )
-    return f"{summary or run.scenario}.{length}"
+    arrival = f" They arrive in {n or 0:,} batches of {run.batch_size}; nobody tells the learner when the task changes."
+    return f"{summary or run.scenario}." + (arrival if n else "")
 
 
 def _result(group: Group, value: float, metric: str) -> str:
