@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from cndpm.cli import options
 
-__all__ = ["add_report_commands"]
+__all__ = ["add_report_commands", "leave_report"]
 
 Runs = Annotated[list[str], typer.Argument(metavar="RUNS...", help="Folders of records, or folders above them.")]
 
@@ -78,3 +81,25 @@ def watch(
             server.serve_forever()
         except KeyboardInterrupt:
             print()
+
+
+def leave_report(
+    results: Sequence[Mapping[str, Any]], out: str | Path, experiment: str | None = None, **expected: Any
+) -> None:
+    """Writes the report of runs that have just ended and says where; what goes wrong with it does not undo them.
+
+    What an experiment's analysis left in the folder above `out` is reported with it.
+    """
+    from cndpm.experiments import RecordError, find_experiment
+    from cndpm.reports import write_report
+    from cndpm.reports.pruning import find_prunings
+
+    folders = [run["folder"] for result in results for run in result["runs"]]
+    folders += [file.parent for file in find_prunings([Path(out).parent])] if experiment is not None else []
+    experiments = [find_experiment(experiment)] if experiment is not None else []
+    try:
+        made = write_report(folders, out, experiments=experiments, **expected)
+    except RecordError as error:
+        print(f"cndpm: no report: {error}", file=sys.stderr)
+        return
+    print(f"report: {made.page}", file=sys.stderr)

@@ -35,7 +35,7 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
         key="accuracy",
         title=f"{name} over the stream",
         caption="Measured on the test data of all tasks, those to come included, so it starts low and rises as they "
-        "arrive. Every seed is faint, their mean bold; shading marks the stages of the stream, of which learners are not told.",
+        "arrive. Every seed is faint, their mean bold; shading marks the stages, of which learners are not told.",
         alt=f"{name} against batches learned. {_ends(lines)}",
         x_label=X_LABEL,
         y_label=METRIC_LABELS[metric],

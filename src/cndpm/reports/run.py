@@ -9,6 +9,7 @@ run.plot_accuracy()
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,7 @@ class Run:
         starts = [start for start in self._stage_starts() if start < end]
         tasks = self._start.get("stage_tasks") or []
         bands = []
-        for i, (start, stop) in enumerate(zip(starts, [*starts[1:], end], strict=True)):
+        for i, (start, stop) in enumerate(pairwise([*starts, end])):
             names = [self.task_names[t] for t in tasks[i]] if i < len(tasks) else []
             bands.append(Band(start, stop, " + ".join(names) if len(names) in (1, 2) else f"stage {i + 1}"))
         return bands

@@ -6,6 +6,7 @@ const DISTINCT = 7;
 const DASHES = ["", "7 4", "2 3", "9 3 2 3"];
 let ramp = ["#000", "#fff"];
 let unique = 0;
+const waiting = [];
 
 function svg(tag, attributes = {}, ...children) {
   const node = document.createElementNS(SVG, tag);
@@ -334,6 +335,12 @@ function drawFigure(figure, wide) {
     root.setAttribute("aria-label", figure.alt);
     node.dataset.drawn = "true";
   };
+  waiting.push(draw);
   new ResizeObserver(() => requestAnimationFrame(draw)).observe(plot);
   return node;
+}
+
+/* A figure is drawn as soon as it is in the document, where it has a width, and again when that changes. */
+function drawWaiting() {
+  waiting.splice(0).forEach((draw) => draw());
 }

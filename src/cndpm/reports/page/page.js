@@ -64,6 +64,7 @@ function runSection(runs) {
     badge.className = `badge ${run.status}`;
     badge.textContent = run.progress;
     view.replaceChildren(...runView(run).filter(Boolean));
+    if (view.isConnected) drawWaiting();
   }
   const kept = Math.max(0, runs.findIndex((run) => run.folder === chosenRun));
   select.selectedIndex = kept;
@@ -103,6 +104,7 @@ function build(data) {
     html("header", { class: "top" }, mark(), html("h1", {}, data.title), html("div", { class: "lead" }, ...data.summary.map((text) => html("p", {}, text)))),
     html("main", {}, ...data.parts.map(section), data.runs.length ? runSection(data.runs) : "", problems || "", words()),
     html("footer", {}, data.footer));
+  drawWaiting();
   document.documentElement.dataset.ready = "true";
 }
 
