@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cndpm.experiments import configure, run_seeds
+from cndpm.reports.screenshot import find_browser
 
 FAST_MIXTURE = [
     "learner.experts=neural",
@@ -45,7 +46,7 @@ def copied(records, tmp_path):
 @pytest.fixture
 def browse(tmp_path):
     """Opens a page in headless Chromium; returns the document after its scripts ran, and what its console said."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = find_browser()
     if chromium is None:
         pytest.skip("no Chromium on this machine")
 

@@ -101,7 +101,12 @@ def test_names_become_names_of_files():
 
 
 def test_a_full_page_leaves_out_the_figures_of_further_runs(records, monkeypatch):
-    monkeypatch.setattr("cndpm.reports.html._PAGE_BYTES", 30_000)
-    runs = page_values(gather([records]))["runs"]
-    assert runs[0]["figures"] and not runs[1]["figures"]
-    assert "cndpm report" in runs[1]["left_out"]
+    content = gather([records])
+    whole = page_values(content)["runs"]
+    without = {**page_values(content), "runs": [{**run, "figures": []} for run in whole]}
+    size = len(encode(without).encode()) + len(encode(whole[0]["figures"])) + 100
+    monkeypatch.setattr("cndpm.reports.html._PAGE_BYTES", size)
+    runs = page_values(content)["runs"]
+    assert runs[0]["figures"] == whole[0]["figures"]
+    assert not runs[1]["figures"] and "cndpm report" in runs[1]["left_out"]
+    assert all(not run["figures"] for run in runs[1:])

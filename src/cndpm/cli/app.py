@@ -90,7 +90,7 @@ def run(
     watch = Watch(quiet=quiet, tensorboard=tensorboard)
     result = run_seeds(config, range(seed, seed + seeds), folder, data_dir=data_dir, resume=resume, watch=watch)
     show_results([result], f"{config.scenario.name}: records in {folder}", result, as_json=json)
-    leave_report([result], f"{folder}/report")
+    leave_report([result], f"{folder}/report", as_json=json)
 
 
 @app.command()
@@ -137,7 +137,7 @@ def compare(
     )
     title = f"{comparison['scenario']}: records in {comparison['folder']}"
     show_results(comparison["learners"], title, comparison, as_json=json)
-    leave_report(comparison["learners"], f"{comparison['folder']}/report")
+    leave_report(comparison["learners"], f"{comparison['folder']}/report", as_json=json)
 
 
 @app.command()
@@ -181,7 +181,7 @@ def reproduce(
     )
     show_reproduction(summary, as_json=json)
     expected = {"preset": preset, "n_seeds": seeds, "overrides": set_ or ()}
-    leave_report(summary["cells"], f"{out}/{experiment}/report", experiment, **expected)
+    leave_report(summary["cells"], f"{out}/{experiment}/report", experiment, as_json=json, **expected)
 
 
 add_report_commands(app)

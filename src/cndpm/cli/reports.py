@@ -84,7 +84,12 @@ def watch(
 
 
 def leave_report(
-    results: Sequence[Mapping[str, Any]], out: str | Path, experiment: str | None = None, **expected: Any
+    results: Sequence[Mapping[str, Any]],
+    out: str | Path,
+    experiment: str | None = None,
+    *,
+    as_json: bool,
+    **expected: Any,
 ) -> None:
     """Writes the report of runs that have just ended and says where; what goes wrong with it does not undo them.
 
@@ -102,4 +107,4 @@ def leave_report(
     except RecordError as error:
         print(f"cndpm: no report: {error}", file=sys.stderr)
         return
-    print(f"report: {made.page}", file=sys.stderr)
+    print(f"report: {made.page}", file=sys.stderr if as_json else sys.stdout)

@@ -54,10 +54,12 @@ def composition(run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]] | N
     if not bands or len(shares) != len(bands) or any(share.sum() == 0 for share in shares):
         return None
     edges = [band.start for band in bands]
-    x = np.unique(np.concatenate([np.linspace(0, bands[-1].end, _POINTS), edges[1:], np.array(edges[1:]) - 1e-6]))
+    blur = recipe.get("blur")
+    points = _POINTS if blur else 2  # without a blur nothing changes but at the edges
+    x = np.unique(np.concatenate([np.linspace(0, bands[-1].end, points), edges[1:], np.array(edges[1:]) - 1e-3]))
     of_stage = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(bands) - 1)
     at = np.stack([share / share.sum() for share in shares], axis=1)[:, of_stage]
-    return (x, at) if not recipe.get("blur") else (x, _blurred(x, at, recipe["blur"], len(bands)))
+    return (x, _blurred(x, at, blur, len(bands))) if blur else (x, at)
 
 
 def _stage_shares(stage: dict[str, Any], names: list[str]) -> NDArray[np.float64]:

@@ -42,6 +42,8 @@ def save_figure(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path
     """Writes a figure as ``stem.png``, ``stem.pdf`` and so on; returns the files."""
     canvas = Canvas(layout="constrained")
     _draw(figure, _layout(canvas, figure))
+    canvas.draw_without_rendering()
+    canvas.set_layout_engine("none")  # found once, for all formats
     files = []
     for kind in formats:
         files.append(stem.with_name(f"{stem.name}.{kind}"))
@@ -147,13 +149,17 @@ def _(figure: HeatMap, axes: Any) -> None:
 @_draw.register
 def _(figure: ImageGrid, axes: Any) -> None:
     ax = axes[0]
+    n_columns = max(len(tiles) for _, tiles in figure.rows)
+    height, width, _ = figure.rows[0][1][0].image.shape
+    tall, wide = round(1.45 * height), round(1.15 * width)  # of a tile with its label and the gaps
+    sheet = np.full((tall * len(figure.rows), wide * n_columns, 3), 255, dtype=np.uint8)  # one image draws fast
     for i, (name, tiles) in enumerate(figure.rows):
-        ax.text(-0.15, i + 0.42, name, ha="right", va="center", fontsize="small")
+        ax.text(-0.3 * width, tall * i + height / 2, name, ha="right", va="center", fontsize="small")
         for j, tile in enumerate(tiles):
-            image = tile.image if tile.image.shape[2] == 3 else np.repeat(tile.image[:, :, :1], 3, axis=2)
-            ax.imshow(image, extent=(j + 0.05, j + 0.8, i + 0.8, i + 0.05), interpolation="nearest")
-            ax.text(j + 0.42, i + 0.9, tile.label, ha="center", va="center", fontsize="x-small", color="#555555")
-    ax.set(xlim=(0, max(len(tiles) for _, tiles in figure.rows)), ylim=(len(figure.rows), 0), aspect="equal")
+            sheet[tall * i : tall * i + height, wide * j : wide * j + width] = tile.image
+            middle, below = wide * j + width / 2, tall * i + 1.22 * height
+            ax.text(middle, below, tile.label, ha="center", va="center", fontsize="x-small", color="#555555")
+    ax.imshow(sheet, extent=(0, sheet.shape[1], sheet.shape[0], 0), interpolation="nearest")
     ax.set_title(figure.title, fontsize="medium")
     ax.axis("off")
 

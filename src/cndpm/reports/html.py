@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Sequence
 from importlib import resources
 from string import Template
 from typing import Any
@@ -12,7 +13,7 @@ import cndpm
 from cndpm.reports.commands import repeat_command
 from cndpm.reports.content import Content, Part, run_figures
 from cndpm.reports.curves import metric_chart, task_chart
-from cndpm.reports.figures import Figure, ImageGrid
+from cndpm.reports.figures import Figure
 from cndpm.reports.payload import figure_values, ramp_values, table_values
 from cndpm.reports.run import Run
 from cndpm.reports.stories import comparison_story, progress_words, run_facts, run_story, title_of
@@ -20,8 +21,8 @@ from cndpm.reports.tables import Table
 
 __all__ = ["page_values", "render_page"]
 
-_PAGE_BYTES = 4_000_000
-"""Once the runs of a page hold this much, the figures of further ones are left out: pages stay below 5 MB."""
+_PAGE_BYTES = 4_800_000
+"""What a page may hold; the figures of runs for which no room is left are left out, so pages stay below 5 MB."""
 
 
 def render_page(content: Content, *, refresh_seconds: float | None = None) -> str:
@@ -51,17 +52,19 @@ def page_values(content: Content, *, refresh_seconds: float | None = None) -> di
     parts = [_table_part(table) for table in content.experiment_tables]
     alone = len(content.parts) == 1  # then the page's summary has said what was streamed
     parts += [_part_values(part, alone=alone) for part in content.parts] if several else []
-    return {
+    values = {
         "title": title_of(comparisons),
         "summary": [text for comparison in comparisons[:3] for text in comparison_story(comparison)] if several else [],
         "parts": parts,
-        "runs": _run_values(content, several=several),
+        "runs": [_one_run(run, label) for label, run in _in_order(content)],
         "problems": [{"folder": str(one.folder), "reason": one.reason} for one in content.collection.problems],
         "ramp": ramp_values(),
         "refresh_seconds": refresh_seconds,
         "footer": f"Made by cndpm {cndpm.__version__} from {len(content.collection.runs)} records; "
         "every number above is in them.",
     }
+    _add_figures(values, [run for _, run in _in_order(content)], several=several)
+    return values
 
 
 def _table_part(table: Table) -> dict[str, Any]:
@@ -83,39 +86,39 @@ def _missing(table: Table) -> list[dict[str, str]]:
     return [{"label": gap.label, "reason": gap.reason, "command": gap.command} for gap in table.missing]
 
 
-def _run_values(content: Content, *, several: bool) -> list[dict[str, Any]]:
-    """Every run; a mixture comes first, since there is most to see. Figures until the page is full."""
+def _in_order(content: Content) -> list[tuple[str, Run]]:
+    """Every run with its group's label; mixtures come first, since there is most to see."""
     named = [(group.label, run) for part in content.parts for group in part.comparison.groups for run in group.runs]
-    named.sort(key=lambda item: "expert_counts" not in item[1].last)
-    room = _PAGE_BYTES
-    made = []
-    for label, run in named:
-        # A single run has no comparison above it, so its own curves come with it.
-        figures = [] if several else _own_curves(run)
-        values = [figure_values(figure) for figure in [*figures, *run_figures(run)]]
-        left_out = ""
-        if (size := len(encode(values))) > room:
-            values, size = [], 0
-            left_out = f"Its figures are left out to keep this page small; see: cndpm report {run.record.folder}"
-        room -= size
-        made.append(_one_run(run, label, values, left_out))
-    return made
+    return sorted(named, key=lambda item: "expert_counts" not in item[1].last)
+
+
+def _add_figures(values: dict[str, Any], runs: Sequence[Run], *, several: bool) -> None:
+    """Gives the runs their figures until the page is full; a single run brings its own curves, too."""
+    room = _PAGE_BYTES - len(encode(values).encode())
+    for one, run in zip(values["runs"], runs, strict=True):
+        figures = [figure_values(figure) for figure in [*([] if several else _own_curves(run)), *run_figures(run)]]
+        size = len(encode(figures).encode())
+        if size <= room:
+            one["figures"] = figures
+            room -= size
+        else:
+            one["left_out"] = f"Its figures are left out to keep this page small: cndpm report {run.record.folder}"
 
 
 def _own_curves(run: Run) -> list[Figure]:
     charts = [metric_chart([run.as_group()]), task_chart([run.as_group()])]
-    return [chart for chart in charts if chart is not None and not isinstance(chart, ImageGrid)]
+    return [chart for chart in charts if chart is not None]
 
 
-def _one_run(run: Run, label: str, figures: list[dict[str, Any]], left_out: str) -> dict[str, Any]:
+def _one_run(run: Run, label: str) -> dict[str, Any]:
     return {
         "title": f"{run.scenario} · {label} · seed {run.seed}",
         "status": run.record.status,
         "progress": progress_words(run),
         "story": run_story(run),
         "facts": run_facts(run),
-        "figures": figures,
-        "left_out": left_out,
+        "figures": [],
+        "left_out": "",
         "command": repeat_command(run),
         "folder": str(run.record.folder),
         "config": _summarised(run.config),

@@ -6,9 +6,9 @@ errors; a single seed has no error, and so is never marked.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from cndpm.experiments.experiment import Experiment, Published
 from cndpm.experiments.reproduce import cell_config
@@ -176,15 +176,29 @@ def _best(entries: Sequence[Entry], sign: int) -> int | None:
 
 def _gaps(group: Group, label: str, seeds: Sequence[int]) -> list[Missing]:
     """Seeds of a group that are not there or not complete; a run that goes on is not missing."""
-    by_seed = {run.seed: run for run in group.runs}
     gaps = []
-    for seed in seeds:
-        run = by_seed.get(seed)
-        if run is None:
-            command = run_command(group.config, seed)
-            out: Any = group.runs[0].record.folder.parent
-            gaps.append(Missing(label, f"seed {seed} was not run", f"{command} --out {out}" if command else "–"))
-        elif run.record.status == "interrupted":
+    for run in group.runs:
+        if run.record.status == "interrupted":
             done = f"after batch {run.n_steps}" + (f" of {run.n_batches}" if run.n_batches else "")
-            gaps.append(Missing(label, f"seed {seed} was stopped {done}", resume_command(run)))
+            gaps.append(Missing(label, f"seed {run.seed} was stopped {done}", resume_command(run)))
+    absent = sorted(set(seeds) - {run.seed for run in group.runs})
+    for first, last in _stretches(absent):
+        command = run_command(group.config, first)
+        if last > first:
+            reason, several = f"seeds {first} to {last} were not run", f" --seeds {last - first + 1}"
+        else:
+            reason, several = f"seed {first} was not run", ""
+        out = shlex.quote(str(group.runs[0].record.folder.parent))
+        gaps.append(Missing(label, reason, f"{command}{several} --out {out}" if command else "–"))
     return gaps
+
+
+def _stretches(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last of every stretch of consecutive numbers."""
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found
