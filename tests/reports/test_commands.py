@@ -37,6 +37,7 @@ def resolve(command):
         ("split-mnist", {"preset": "paper", "repeats": 10}),
         ("split-mnist", {"learner": "finetune", "fraction": 0.2, "overrides": ["run.evaluations=3"]}),
         ("fuzzy-split-mnist", {"preset": "paper", "overrides": ["learner.sharing=false", "run.max_batches=50"]}),
+        ("split-digits", {"overrides": ["scenario.labelled=false", 'learner.target="none"']}),
         ("split-digits", {"overrides": ["scenario.batch_size=5", "scenario.label_noise=0.1"]}),
     ],
 )

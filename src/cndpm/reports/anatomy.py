@@ -123,7 +123,7 @@ def gate_map(run: Run) -> HeatMap | None:
 
 def similarity_map(run: Run, threshold: float | None = None) -> HeatMap | None:
     """Cosine similarity of the experts, or the pairs above a threshold, which pruning would merge."""
-    if run.portrait is None:
+    if run.portrait is None or len(run.portrait.similarity) < 2:
         return None
     values = run.portrait.similarity
     names = [str(k + 1) for k in range(len(values))]
@@ -165,8 +165,9 @@ def sample_grid(run: Run) -> ImageGrid | None:
     return ImageGrid(
         key="samples",
         title="Samples it draws",
-        caption="Each image is drawn from an expert's density; the label below it is drawn from the expert's "
-        "classifier. First from the mixture, where experts are chosen by how much they have learned, then by expert.",
+        caption="Each image is drawn from an expert's density"
+        + ("; the label below it is drawn from the expert's classifier. " if portrait.y.max() >= 0 else ". ")
+        + "First from the mixture, where experts are chosen by how much they have learned, then by expert.",
         alt=f"{len(mixture)} images drawn from the mixture and {len(tiles) - len(mixture)} from its experts, labelled.",
         rows=rows,
     )
@@ -182,8 +183,6 @@ def _responsible(shares: NDArray[np.float64], n_experts: int) -> str:
 
 
 def _pairs(values: NDArray[np.float64]) -> str:
-    if len(values) < 2:
-        return "There is one expert only."
     pairs = values[np.triu_indices(len(values), 1)]
     return f"Pairs of experts lie between {pairs.min():.3f} and {pairs.max():.3f}."
 

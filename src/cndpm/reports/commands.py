@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from cndpm.experiments.config import configure
+from cndpm.experiments.overrides import parse_value
 from cndpm.experiments.recorder import differing_keys
 from cndpm.reports.run import Run
 from cndpm.streams import MissingDataError, ScenarioFileError, UnknownNameError
@@ -90,8 +91,9 @@ def _scenario_options(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _changes(section: str, ours: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{section}.{key}={json.dumps(value) if not isinstance(value, str) else value}"
-        for key, value in ours.items()
-        if value != base.get(key)
-    ]
+    return [f"{section}.{key}={_written(value)}" for key, value in ours.items() if value != base.get(key)]
+
+
+def _written(value: Any) -> str:
+    """A value as ``--set`` reads it: words stand as they are unless they would be read as something else."""
+    return value if isinstance(value, str) and parse_value(value) == value else json.dumps(value)

@@ -34,8 +34,9 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
     return LineChart(
         key="accuracy",
         title=f"{name} over the stream",
-        caption="Measured on the test data of all tasks, those to come included, so it starts low and rises as they "
-        "arrive. Every seed is faint, their mean bold; shading marks the stages, of which learners are not told.",
+        caption="Measured on the test data of all tasks, those to come included. "
+        + ("Every seed is faint, their mean bold. " if any(line.faint for line in lines) else "")
+        + "Shading marks the stages of the stream, of which learners are not told.",
         alt=f"{name} against batches learned. {_ends(lines)}",
         x_label=X_LABEL,
         y_label=METRIC_LABELS[metric],
@@ -84,7 +85,9 @@ def task_chart(groups: Sequence[Group]) -> LineChart | None:
     return LineChart(
         key="tasks",
         title="Every task over the stream",
-        caption="A task is learned while it is streamed (shaded); what falls afterwards is forgotten.",
+        caption="A task is learned while it is streamed (shaded); what "
+        + ("falls" if first.metric == "accuracy" else "rises")
+        + " afterwards is forgotten.",
         alt=f"One panel per task against batches learned. {finals}",
         x_label=X_LABEL,
         y_label="accuracy (%)" if first.metric == "accuracy" else "bits per dimension",

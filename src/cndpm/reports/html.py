@@ -14,6 +14,7 @@ from cndpm.reports.commands import repeat_command
 from cndpm.reports.content import Content, Part, run_figures
 from cndpm.reports.curves import metric_chart, task_chart
 from cndpm.reports.figures import Figure
+from cndpm.reports.groups import Comparison
 from cndpm.reports.payload import figure_values, ramp_values, table_values
 from cndpm.reports.run import Run
 from cndpm.reports.stories import comparison_story, progress_words, run_facts, run_story, title_of
@@ -54,7 +55,7 @@ def page_values(content: Content, *, refresh_seconds: float | None = None) -> di
     parts += [_part_values(part, alone=alone) for part in content.parts] if several else []
     values = {
         "title": title_of(comparisons),
-        "summary": [text for comparison in comparisons[:3] for text in comparison_story(comparison)] if several else [],
+        "summary": _summary(content, comparisons),
         "parts": parts,
         "runs": [_one_run(run, label) for label, run in _in_order(content)],
         "problems": [{"folder": str(one.folder), "reason": one.reason} for one in content.collection.problems],
@@ -65,6 +66,13 @@ def page_values(content: Content, *, refresh_seconds: float | None = None) -> di
     }
     _add_figures(values, [run for _, run in _in_order(content)], several=several)
     return values
+
+
+def _summary(content: Content, comparisons: Sequence[Comparison]) -> list[str]:
+    """What comes before everything else; on many streams, of the first three."""
+    if len(content.collection.runs) == 1:
+        return [run_story(content.collection.runs[0])]
+    return [text for comparison in comparisons[:3] for text in comparison_story(comparison)]
 
 
 def _table_part(table: Table) -> dict[str, Any]:

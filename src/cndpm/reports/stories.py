@@ -50,7 +50,9 @@ def run_story(run: Run) -> str:
     if value is not None:
         reached = f"{value:.1f} % accuracy on all tasks" if run.metric == "accuracy" else f"{value:.4f} bits/dim"
         ending = "ended with" if run.record.status == "complete" else "has reached"
-        parts.append(f"{run.learner} {ending} {reached}" + (f" and {n_experts} experts." if _mixes(run) else "."))
+        parts.append(
+            f"{run.learner} {ending} {reached}" + (f" and {_count(n_experts or 0, 'expert')}." if _mixes(run) else ".")
+        )
     gating = run.last.get("gating_accuracy")
     if gating is not None and _mixes(run):
         parts.append(f"{gating:.1f} % of the test samples reach an expert of their own task.")

@@ -41,15 +41,16 @@ function section(part) {
     part.table ? resultTable(part.table) : null, missingRuns(part.missing || []), figureGrid(part.figures || []));
 }
 
-function runView(run) {
+function runView(run, alone) {
   const facts = html("div", { class: "tiles" }, ...run.facts.map(([value, name]) => html("div", { class: "tile" }, html("b", {}, value), html("span", {}, name))));
   const settings = html("div", { class: "card", style: "margin-top:18px" }, html("h3", {}, "Make it again"),
     html("p", { class: "note" }, "The same command gives the same numbers on the same kind of machine."), commandLine(run.command),
     html("p", { class: "note" }, "Record: ", html("code", {}, run.folder)),
     html("details", {}, html("summary", {}, "Configuration"), html("pre", {}, JSON.stringify(run.config, null, 2))),
     html("details", {}, html("summary", {}, "Versions and machine"), html("pre", {}, JSON.stringify(run.environment, null, 2))));
+  const story = alone ? null : html("p", { class: "note", style: "margin-top:14px" }, run.story);
   const note = run.left_out ? html("p", { class: "note" }, run.left_out) : null;
-  return [html("p", { class: "note", style: "margin-top:14px" }, run.story), facts, note, figureGrid(run.figures), settings];
+  return [story, facts, note, figureGrid(run.figures), settings];
 }
 
 function runSection(runs) {
@@ -63,14 +64,15 @@ function runSection(runs) {
     chosenRun = run.folder;
     badge.className = `badge ${run.status}`;
     badge.textContent = run.progress;
-    view.replaceChildren(...runView(run).filter(Boolean));
+    view.replaceChildren(...runView(run, runs.length === 1).filter(Boolean));
     if (view.isConnected) drawWaiting();
   }
   const kept = Math.max(0, runs.findIndex((run) => run.folder === chosenRun));
   select.selectedIndex = kept;
   show(kept);
-  const buttons = runs.length > 1 ? [html("button", { type: "button", "aria-label": "previous run", onclick: () => step(-1) }, "←"),
-    html("button", { type: "button", "aria-label": "next run", onclick: () => step(1) }, "→")] : [];
+  if (runs.length === 1) return html("section", {}, badge, view);
+  const buttons = [html("button", { type: "button", "aria-label": "previous run", onclick: () => step(-1) }, "←"),
+    html("button", { type: "button", "aria-label": "next run", onclick: () => step(1) }, "→")];
   return html("section", {}, html("h2", {}, "Look into one run"),
     html("div", { class: "switch" }, html("label", { for: "run" }, "Run"), select, ...buttons, badge), view);
 }
