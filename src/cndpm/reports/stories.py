@@ -46,16 +46,18 @@ def run_story(run: Run) -> str:
     """One paragraph on one run."""
     parts = [describe_stream(run)]
     value = run.last.get(run.metric)
-    n_experts = run.last.get("n_experts")
     if value is not None:
-        reached = f"{value:.1f} % accuracy on all tasks" if run.metric == "accuracy" else f"{value:.4f} bits/dim"
-        ending = "ended with" if run.record.status == "complete" else "has reached"
-        parts.append(
-            f"{run.learner} {ending} {reached}" + (f" and {_count(n_experts or 0, 'expert')}." if _mixes(run) else ".")
+        reached = (
+            f"{value:.1f}\N{NO-BREAK SPACE}% accuracy on all tasks"
+            if run.metric == "accuracy"
+            else f"{value:.4f} bits/dim"
         )
+        ending = "ended with" if run.record.status == "complete" else "has reached"
+        experts = f" and {_count(run.last.get('n_experts') or 0, 'expert')}" if _mixes(run) else ""
+        parts.append(f"{run.learner} {ending} {reached}{experts}.")
     gating = run.last.get("gating_accuracy")
     if gating is not None and _mixes(run):
-        parts.append(f"{gating:.1f} % of the test samples reach an expert of their own task.")
+        parts.append(f"{gating:.1f}\N{NO-BREAK SPACE}% of the test samples reach an expert of their own task.")
     forgetting = run.last.get("forgetting")
     if forgetting is not None:
         parts.append(f"Earlier tasks lost {forgetting:.1f} percentage points from their best.")
@@ -97,7 +99,7 @@ def describe_stream(run: Run) -> str:
 
 
 def _result(group: Group, value: float, metric: str) -> str:
-    measured = f"{value:.1f} %" if metric == "accuracy" else f"{value:.4f} bits/dim"
+    measured = f"{value:.1f}\N{NO-BREAK SPACE}%" if metric == "accuracy" else f"{value:.4f} bits/dim"
     experts = group.mean("n_experts")
     with_experts = f" with {experts:.3g} experts" if _mixes(group.runs[0]) and experts else ""
     return f"{group.label} reaches {measured}{with_experts}"
