@@ -73,6 +73,7 @@ def load(name: str, data: Path) -> tuple[Task, Task, list[list[int]]]:
     pairs = [[2 * i, 2 * i + 1] for i in range(5)]
     if name in ("mnist", "fashion"):
         folder = data / ("MNIST" if name == "mnist" else "FashionMNIST") / "raw"
+        folder = folder if any(folder.glob("*ubyte*")) else data / "fashion-mnist"
         sets = [
             Task(
                 torch.tensor(_idx(folder, f"{part}-images-idx3-ubyte"))[:, None],
@@ -234,7 +235,7 @@ def run(name: str, options: argparse.Namespace, n_patches: int) -> dict[str, obj
     begun = time.perf_counter()
     for start in range(0, len(stream_x), CHUNK_SIZE):
         chunk = stream_x[start : start + CHUNK_SIZE].float() / 255
-        bank.announce(chunk)
+        bank.announce(chunk[:BATCH_SIZE])
         for at in range(0, len(chunk), BATCH_SIZE):
             y = None if stream_y is None else stream_y[start + at : start + at + BATCH_SIZE]
             mixture.learn(chunk[at : at + BATCH_SIZE], y)
@@ -257,6 +258,7 @@ def run(name: str, options: argparse.Namespace, n_patches: int) -> dict[str, obj
         "numbers_kept": bank.n_numbers_kept,
         "views": patches.views,
         "shrinkage": getattr(gaussians, "shrinkage", None),
+        "tail": str(getattr(gaussians, "tail", None)),
         "factorisations": getattr(gaussians, "n_factorisations", None),
         "counts": mixture.counts.tolist(),
         "log_alpha": mixture.novelty.log_alpha().tolist(),

@@ -76,8 +76,9 @@ def test_learning_with_a_later_expert_leaves_earlier_ones_untouched_to_the_bit(s
     assert learner.n_experts == 2
     assert learner.counts[1] > 40
     assert same(before, learner.bank.experts[0].state_dict())
-    assert torch.equal(log_density, learner.bank.log_density(x)[:, 0])
-    assert torch.equal(proba, learner.bank.predictive(x)[:, 0])
+    # All experts are evaluated in common products, so answers agree to rounding.
+    torch.testing.assert_close(log_density, learner.bank.log_density(x)[:, 0])
+    torch.testing.assert_close(proba, learner.bank.predictive(x)[:, 0])
 
 
 @pytest.mark.parametrize("stop", [3, 4, 9, 17])

@@ -1,31 +1,147 @@
 """Differentiable expressions written out by hand where automatic differentiation would touch memory too often.
 
-A sleep spends most of its time on tensors of (latent samples x batch x features) at the end of a decoder. These
-functions visit such a tensor as few times as possible and keep one copy of it instead of four.
+A sleep spends most of its time on tensors of (latent samples x batch x features) at the end of a decoder: a linear
+layer and a likelihood that sums over the features. These functions do both at once. Of the large tensors only the
+slope, the derivative by the layer's output, is kept, in a buffer that is used again in the next step; the gradient that
+arrives is one number per row, so it multiplies the small factors and never the slope:
+
+    dW = slopeᵀ (g ⊙ h)        dh = g ⊙ (slope W)        db = slopeᵀ g
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["sigmoid_squared_error"]
+from cndpm.experts.workspace import borrow, give_back
+from cndpm.stepping import side_by_side
+
+__all__ = ["linear_bernoulli_log_prob", "linear_sigmoid_squared_error", "reparametrise", "sigmoid_squared_error"]
+
+_ROWS = 256
+"""Rows treated at once where nothing is kept, so that an answer takes little memory whatever its batch."""
+
+_Evaluate = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(output a, slope to fill, x) -> value per row, (S, B, d), (S, B, d), (B, d) -> (S, B); `a` may be overwritten."""
+
+
+def _squared_error(output: Tensor, slope: Tensor, x: Tensor) -> Tensor:
+    """Σ (s - x)² with s = σ(a); half its slope is (s - x) s (1 - s)."""
+    squashed = torch.sigmoid(output, out=output)
+    torch.sub(squashed, x, out=slope)
+    error: Tensor = torch.linalg.vector_norm(slope, dim=-1).square_()
+    torch.ops.aten.sigmoid_backward.grad_input(slope, squashed, grad_input=slope)
+    return error
+
+
+def _bernoulli(output: Tensor, slope: Tensor, x: Tensor) -> Tensor:
+    """Σ x·a - softplus(a); its slope is x - σ(a)."""
+    value = torch.mul(output, x, out=slope).sum(dim=-1)
+    value -= torch.ops.aten.softplus.out(output, out=slope).sum(dim=-1)
+    torch.sub(x, torch.sigmoid(output, out=output), out=slope)
+    return value
+
+
+class _LinearThen(torch.autograd.Function):
+    """A linear layer followed by a sum over its outputs."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor, evaluate: _Evaluate, factor: float
+    ) -> Tensor:
+        """`evaluate` fills the slope up to `factor`."""
+        if not any(ctx.needs_input_grad[:3]):
+            return _in_pieces(hidden, weight, bias, x, evaluate)
+        shape = (*hidden.shape[:-1], len(weight))
+        output, slope = borrow(shape, hidden), borrow(shape, hidden)
+        torch.addmm(bias, hidden.flatten(0, -2), weight.t(), out=output.flatten(0, -2))
+        value = evaluate(output, slope, x)
+        give_back(output)
+        ctx.save_for_backward(hidden, weight)
+        ctx.slope, ctx.factor = slope, factor
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """The three products in the module's head."""
+        hidden, weight = ctx.saved_tensors
+        if ctx.slope is None:
+            raise RuntimeError("this expression can be differentiated once only; evaluate it again")
+        slope, ctx.slope = ctx.slope.flatten(0, -2), None
+        rows = (gradient * ctx.factor).flatten().unsqueeze(1)
+        d_hidden, d_weight, d_bias = side_by_side(
+            [
+                lambda: torch.mm(slope, weight).mul_(rows).view(hidden.shape),
+                lambda: torch.mm(slope.t(), hidden.flatten(0, -2) * rows),
+                lambda: torch.mv(slope.t(), rows.squeeze(1)),
+            ]
+        )
+        give_back(slope)
+        return d_hidden, d_weight, d_bias, None, None, None
+
+
+def _in_pieces(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor, evaluate: _Evaluate) -> Tensor:
+    """The value alone, for (S, B, h) some of the S at a time."""
+    n = max(1, _ROWS // hidden.shape[1])
+    shape = (min(n, len(hidden)), hidden.shape[1], len(weight))
+    output, slope = borrow(shape, hidden), borrow(shape, hidden)
+    values = []
+    for part in torch.split(hidden, n):
+        torch.addmm(bias, part.flatten(0, -2), weight.t(), out=output[: len(part)].flatten(0, -2))
+        values.append(evaluate(output[: len(part)], slope[: len(part)], x))
+    give_back(output, slope)
+    return torch.cat(values)
+
+
+class _Reparametrise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, code: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """z = μ + σ ε and KL = ½ Σ (μ² + σ² - 1 - log σ²)."""
+        mean, log_variance = code.chunk(2, dim=1)
+        std = (0.5 * log_variance).exp_()
+        ctx.save_for_backward(mean, std, noise)
+        kl = torch.addcmul(-log_variance, mean, mean).addcmul_(std, std).sum(dim=1)
+        return torch.addcmul(mean, std, noise), kl.sub_(mean.shape[1]).mul_(0.5)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_z: Tensor, d_kl: Tensor) -> tuple[Tensor, None]:
+        """By hand, since the two share their factors."""
+        mean, std, noise = ctx.saved_tensors
+        weight = d_kl.unsqueeze(1)
+        d_mean = d_z.sum(dim=0).addcmul_(mean, weight)
+        d_log_variance = (d_z * noise).sum(dim=0).mul_(std).addcmul_(std.square().sub_(1.0), weight).mul_(0.5)
+        return torch.cat([d_mean, d_log_variance], dim=1), None
+
+
+def reparametrise(code: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Draws from q(z | x) and its divergence from the prior; differentiable once, and not in the noise.
+
+    Args:
+        code: Mean and log variance side by side, (B, 2 latent).
+        noise: (S, B or 1, latent).
+
+    Returns:
+        z (S, B, latent) and KL(q || N(0, I)), (B,).
+    """
+    drawn: tuple[Tensor, Tensor] = _Reparametrise.apply(code, noise)  # type: ignore[no-untyped-call]
+    return drawn
 
 
 class _SigmoidSquaredError(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, output: Tensor, x: Tensor) -> Tensor:
-        """Σ (σ(a) - x)² over the last dimension."""
+        """Only the slope is kept."""
         squashed = torch.sigmoid(output)
-        residual = squashed - x
-        error: Tensor = torch.linalg.vector_norm(residual, dim=-1).square_()
-        if ctx.needs_input_grad[0]:
-            # 2 (s - x) s (1 - s), built in place: the only large tensor that is kept.
-            residual.mul_(squashed).mul_(squashed.neg_().add_(1.0))
-            ctx.save_for_backward(residual)
+        slope = squashed - x
+        error: Tensor = torch.linalg.vector_norm(slope, dim=-1).square_()
+        torch.ops.aten.sigmoid_backward.grad_input(slope, squashed, grad_input=slope)
+        ctx.save_for_backward(slope)
         return error
 
     @staticmethod
@@ -37,11 +153,36 @@ class _SigmoidSquaredError(torch.autograd.Function):
 
 
 def sigmoid_squared_error(output: Tensor, x: Tensor) -> Tensor:
-    """Squared error of a sigmoid's output, summed over the last dimension; differentiable once, in `output` only.
+    """Squared error Σ (σ(a) - x)² over the last dimension; differentiable once, in the output a only.
 
     Args:
         output: Values before the sigmoid, (..., d).
-        x: Targets, broadcast against `output`; no gradient flows to them.
+        x: Targets, broadcast against `output`.
     """
+    if not (torch.is_grad_enabled() and output.requires_grad):
+        norm: Tensor = torch.linalg.vector_norm(torch.sigmoid(output).sub_(x), dim=-1)
+        return norm.square()
     error: Tensor = _SigmoidSquaredError.apply(output, x)  # type: ignore[no-untyped-call]
     return error
+
+
+def linear_sigmoid_squared_error(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+    """Squared error Σ (σ(W h + b) - x)², summed over the features; differentiable once, and not in x.
+
+    Args:
+        hidden: (S, B, n_hidden).
+        weight: (d, n_hidden).
+        bias: (d,).
+        x: (B, d).
+
+    Returns:
+        (S, B).
+    """
+    error: Tensor = _LinearThen.apply(hidden, weight, bias, x, _squared_error, 2.0)  # type: ignore[no-untyped-call]
+    return error
+
+
+def linear_bernoulli_log_prob(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+    """log p(x) of independent binary features with logits W h + b; arguments and result as above."""
+    log_prob: Tensor = _LinearThen.apply(hidden, weight, bias, x, _bernoulli, 1.0)  # type: ignore[no-untyped-call]
+    return log_prob

@@ -8,15 +8,16 @@ network with block-triangular weights.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Features", "LateralMLP", "join"]
+__all__ = ["Column", "Features", "LateralMLP", "join"]
 
 Features = tuple[Tensor, ...]
-"""One tensor (batch, width) for every layer that later columns may look at; empty where nothing is shared."""
+"""One tensor (batch, width, ...) for every layer that later columns may look at; empty where nothing is shared."""
 
 
 def join(earlier: Features, own: Features) -> Features:
@@ -26,7 +27,32 @@ def join(earlier: Features, own: Features) -> Features:
     return tuple(torch.cat([before, feature.detach()], dim=1) for before, feature in zip(earlier, own, strict=True))
 
 
-class LateralMLP(nn.Module):
+class Column(nn.Module, ABC):
+    """One expert's layers, of which later columns see the features.
+
+    Attributes:
+        widths: Units or channels of each layer of this column.
+        out_features: Width of :meth:`top`.
+    """
+
+    widths: tuple[int, ...]
+    out_features: int
+
+    @abstractmethod
+    def forward(self, x: Tensor, lateral: Features) -> Features:
+        """This column's own features, layer by layer; `lateral` are those of all earlier columns."""
+
+    @abstractmethod
+    def top(self, own: Features, lateral: Features) -> Tensor:
+        """What a head on this column sees: the last layer of all columns up to it, (batch, out_features)."""
+
+    @staticmethod
+    def beside(lateral: Features, depth: int, own: Tensor) -> Tensor:
+        """A layer's own features behind those of the earlier columns."""
+        return torch.cat([lateral[depth], own], dim=1) if lateral else own
+
+
+class LateralMLP(Column):
     r"""One column of fully connected layers.
 
     .. math:: h_l = \mathrm{ReLU}(W_l [\bar h_{l-1}, h_{l-1}] + b_l)
@@ -57,15 +83,14 @@ class LateralMLP(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(i, o) for i, o in zip(inputs, widths, strict=True))
 
     def forward(self, x: Tensor, lateral: Features) -> Features:
-        """This column's own features, layer by layer; x is (batch, in_features)."""
+        """Features (batch, width) of x (batch, ...), which is flattened."""
         features: list[Tensor] = []
-        inputs = x
+        inputs = x.flatten(1)
         for depth, layer in enumerate(self.layers):
-            features.append(torch.relu(layer(inputs)))
-            inputs = torch.cat([lateral[depth], features[-1]], dim=1) if lateral else features[-1]
+            features.append(torch.relu_(layer(inputs)))
+            inputs = self.beside(lateral, depth, features[-1])
         return tuple(features)
 
     @staticmethod
     def top(own: Features, lateral: Features) -> Tensor:
-        """What a head on this column sees: the last layer of all columns up to it, (batch, out_features)."""
-        return torch.cat([lateral[-1], own[-1]], dim=1) if lateral else own[-1]
+        return Column.beside(lateral, -1, own[-1])

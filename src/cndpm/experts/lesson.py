@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from cndpm.state import State
-from cndpm.stepping import Optimiser, repeat
+from cndpm.stepping import Optimiser, Recorder
 
 __all__ = ["Lesson", "Schedule"]
 
@@ -41,6 +41,7 @@ class Lesson:
         schedule: How long.
         n_rows: Size of the memory.
         generator: Source of the batches.
+        recorder: Takes the steps.
     """
 
     def __init__(
@@ -51,12 +52,14 @@ class Lesson:
         schedule: Schedule,
         n_rows: int,
         generator: torch.Generator,
+        recorder: Recorder,
     ) -> None:
         self.loss = loss
         self.held_out_loss = held_out_loss
         self.optimiser = optimiser
         self.schedule = schedule
         self.generator = generator
+        self._routine = recorder.routine(self._step)
         self.step = 0
         self.best = float("inf")
         self.bad_looks = 0
@@ -78,7 +81,7 @@ class Lesson:
         while taken < max_steps and not self.is_over:
             to_look = self.schedule.check_every - self.step % self.schedule.check_every
             n = min(max_steps - taken, to_look, self.schedule.max_steps - self.step)
-            repeat(self._step, n)
+            self._routine.repeat(n)
             self.step += n
             taken += n
             if len(self.held_out) and n == to_look:
@@ -91,7 +94,9 @@ class Lesson:
         draw = torch.randint(
             len(self.rows), (self.schedule.batch_size,), generator=self.generator, device=self.rows.device
         )
-        self.optimiser.step(self.loss(self.rows[draw]).mean(), penalise=True)
+        # Without a held-out part the rows are all rows, in order.
+        rows = self.rows[draw] if len(self.held_out) else draw
+        self.optimiser.step(self.loss(rows).mean(), penalise=True)
 
     @torch.no_grad()
     def _look(self) -> None:

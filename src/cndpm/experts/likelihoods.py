@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cndpm.experts.fused import sigmoid_squared_error
+from cndpm.experts.fused import linear_bernoulli_log_prob, linear_sigmoid_squared_error, sigmoid_squared_error
 from cndpm.experts.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
 
 __all__ = ["Bernoulli", "DiscretisedLogistic", "Gaussian", "Likelihood", "LikelihoodName", "make_likelihood"]
@@ -34,6 +34,14 @@ class Likelihood(nn.Module, ABC):
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
         """log p(x | output), summed over the last dimension."""
 
+    def forward(self, x: Tensor, output: Tensor) -> Tensor:
+        """The same."""
+        return self.log_prob(x, output)
+
+    def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
+        """log p(x | W h + b) for x (B, d) and h (S, B, n_hidden): the decoder's last layer included, (S, B)."""
+        return self.log_prob(x, layer(hidden))
+
     @abstractmethod
     def mean(self, output: Tensor) -> Tensor:
         """E[x | output]."""
@@ -48,9 +56,12 @@ class Likelihood(nn.Module, ABC):
 
     def check(self, x: Tensor) -> None:
         """Raises ValueError where x is outside the domain."""
-        if self.unit_interval and x.numel() and (x.min() < 0 or x.max() > 1):
+        if not self.unit_interval or not x.numel():
+            return
+        low, high = torch.stack(torch.aminmax(x)).tolist()
+        if low < 0 or high > 1:
             raise ValueError(
-                f"this likelihood needs values in [0, 1]; got [{x.min():.4g}, {x.max():.4g}]. Divide 8-bit images by "
+                f"this likelihood needs values in [0, 1]; got [{low:.4g}, {high:.4g}]. Divide 8-bit images by "
                 "255, use a MinMaxScaler, or choose likelihood='gaussian', which takes any value."
             )
 
@@ -63,6 +74,9 @@ class Bernoulli(Likelihood):
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
         # log p = x·a - softplus(a), so that x need not be expanded to the shape of the output.
         return (x * output - functional.softplus(output)).sum(dim=-1)
+
+    def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
+        return linear_bernoulli_log_prob(hidden, layer.weight, layer.bias, x)
 
     def mean(self, output: Tensor) -> Tensor:
         return torch.sigmoid(output)
@@ -91,6 +105,7 @@ class Gaussian(Likelihood):
         super().__init__()
         self.squash = self.unit_interval = squash
         self.learned = isinstance(variance, str)
+        self._fixed = None if isinstance(variance, str) else variance
         start = torch.zeros(n_features if variance == "feature" else ())
         if isinstance(variance, str):
             self.log_variance: Tensor = nn.Parameter(start)
@@ -102,11 +117,20 @@ class Gaussian(Likelihood):
         """(), or (d,) where every feature has its own."""
         return self.log_variance.exp().clamp_min(_MIN_VARIANCE) if self.learned else self.log_variance.exp()
 
+    def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
+        if not (self.squash and self.log_variance.dim() == 0):
+            return super().linear_log_prob(x, hidden, layer)
+        return self._of_error(linear_sigmoid_squared_error(hidden, layer.weight, layer.bias, x), x.shape[-1])
+
+    def _of_error(self, squared_error: Tensor, n_features: int) -> Tensor:
+        if self._fixed is not None:
+            return squared_error * (-0.5 / self._fixed) - 0.5 * n_features * math.log(2 * math.pi * self._fixed)
+        variance = self.variance
+        return -0.5 * (squared_error / variance + n_features * torch.log(2 * torch.pi * variance))
+
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
-        n_features = output.shape[-1]
         if self.squash and self.log_variance.dim() == 0:
-            error = sigmoid_squared_error(output, x)
-            return -0.5 * (error / self.variance + n_features * torch.log(2 * torch.pi * self.variance))
+            return self._of_error(sigmoid_squared_error(output, x), output.shape[-1])
         error = (x - self.mean(output)).square() / self.variance
         return -0.5 * (error + torch.log(2 * torch.pi * self.variance)).sum(dim=-1)
 

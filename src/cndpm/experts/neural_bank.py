@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
-from cndpm.experts.lateral import Features, join
+from cndpm.experts.lateral import Features
 from cndpm.experts.lesson import Lesson
+from cndpm.experts.lineup import Lineup
 from cndpm.experts.neural_expert import NeuralExpert, PartTraining
+from cndpm.experts.packed import line_up_densities, line_up_predictors
 from cndpm.experts.parts import Density, Predictor
 from cndpm.experts.provisional import KernelModel
 from cndpm.state import State
+from cndpm.stepping import Recorder, Routine, side_by_side
 
 __all__ = ["DensityMaker", "NeuralBank", "PredictorMaker"]
 
 Lateral = tuple[Features, Features]
 """What earlier experts offer to a density and to a predictor."""
+
+
+_SURVEY_ROWS = 250
+"""Samples of the memory whose features are computed at once."""
 
 
 class DensityMaker(Protocol):
@@ -69,12 +77,18 @@ class NeuralBank(Bank):
         make_predictor: Makes a predictor; None for an unlabelled mixture.
         density_training: How densities learn.
         predictor_training: How predictors learn.
-        n_classes: Classes known up front; 0 when they are discovered.
+        n_classes: Number of classes where it is known up front; 0 when they are discovered.
         sharing: Whether experts look at the features of earlier ones.
         min_share: An expert is updated when its share of the batch exceeds this.
         seed: Determines initialisations, batches and noise.
         device: Where everything lives.
     """
+
+    _lineups: list[Lineup]
+    _evaluation: Routine
+    _surveying: list[Routine]
+    _updates: dict[tuple[int, bool], Routine]
+    _known_new: tuple[Tensor, Tensor | None, int, Tensor] | None
 
     def __init__(
         self,
@@ -97,11 +111,15 @@ class NeuralBank(Bank):
         self._seed = seed
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
+        self._recorder = Recorder(self._device, self._generator)
+        self._closed = n_classes > 0
         self._n_classes = max(1, n_classes)
         self._born = 0
         self._columns: list[_Column] = []
+        self._surveys: dict[int, tuple[Tensor, int, Features]] = {}
         self._nursery: _Nursery | None = None
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
+        self._line_up()
 
     # The experts
 
@@ -130,24 +148,34 @@ class NeuralBank(Bank):
 
     @torch.no_grad()
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
-        return _stack([expert.log_joint(x, y, lateral) for expert, lateral in self._walk(x)], x)
+        if not self.n_experts:
+            return x.new_zeros(len(x), 0)
+        log_joint, *features = self._evaluation(*_given(x, y))
+        if self._recorder.enabled:
+            self._known_new = (x, y, x._version, features.pop(0))
+        for part, lineup in enumerate(self._lineups):
+            survey, features = features[: lineup.n_shared], features[lineup.n_shared :]
+            self._surveys[part] = (x, x._version, tuple(survey))
+        return log_joint
 
     @torch.no_grad()
     def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
+        known, self._known_new = self._known_new, None
+        if known is not None and known[0] is x and known[1] is y and known[2] == x._version:
+            return known[3]
         return self._placeholder.log_joint(x, y, ((), ()))
 
     @torch.no_grad()
     def log_density(self, x: Tensor) -> Tensor:
-        return _stack([expert.density.log_prob(x, lateral[0]) for expert, lateral in self._walk(x)], x)
+        if not self.n_experts:
+            return x.new_zeros(len(x), 0)
+        return self._lineups[0].answers(x, self._survey(0, x))
 
     @torch.no_grad()
     def predictive(self, x: Tensor) -> Tensor:
-        answers = []
-        for expert, lateral in self._walk(x):
-            if expert.predictor is None:
-                raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
-            answers.append(expert.predictor.predictive(x, lateral[1]))
-        return torch.stack(answers, dim=1)
+        if self._make_predictor is None:
+            raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
+        return self._lineups[1].answers(x, self._survey(1, x))
 
     def check(self, x: Tensor) -> None:
         self._placeholder.density.check(x)
@@ -158,22 +186,31 @@ class NeuralBank(Bank):
     # Learning
 
     def admit(self, y: Tensor) -> None:
+        if self._closed:
+            return
         n_classes = int(y.max()) + 1 if len(y) else 0
         if n_classes > self._n_classes:
             self._n_classes = n_classes
             waiting = [self._nursery.expert] if self._nursery else []
             for expert in [*self.experts, *waiting, self._placeholder]:
                 expert.admit(n_classes)
+            self._line_up()
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
-        share = (responsibilities.sum(dim=0) / len(x)).tolist()
-        learned = responsibilities.sum(dim=1) > 0
-        x, y = x[learned], y[learned] if y is not None else None
-        weights = responsibilities[learned].to(x.dtype)
-        last = max((k for k, part in enumerate(share) if part > self._min_share), default=-1)
-        for k, (expert, lateral) in zip(range(last + 1), self._walk(x), strict=False):
+        # In the precision of the networks: a weight that vanishes in it teaches nothing.
+        on_host = responsibilities.cpu().to(x.dtype)
+        share = (on_host.sum(dim=0) / len(x)).tolist()
+        learned = on_host.sum(dim=1) > 0
+        if not learned.all():
+            rows = learned.nonzero().squeeze(1).to(x.device)
+            x, y, responsibilities = x[rows], y[rows] if y is not None else None, responsibilities[rows]
+        weights = responsibilities.to(x.dtype)
+        for k, position in enumerate(self._answering()):
             if share[k] > self._min_share:
-                expert.learn(x, y, weights[:, k], lateral, self._generator)
+                # A label belongs to an expert's repertoire once it takes at least half of a sample that bears it.
+                self._show(position, y, on_host[learned, k] >= 0.5)
+                self._teach(position, x, y, weights[:, k])
+        self._surveys.clear()
 
     def start_expert(self, x: Tensor, y: Tensor | None) -> None:
         if self._nursery is not None:
@@ -190,13 +227,14 @@ class NeuralBank(Bank):
         self._nursery.expert.wake()
         self._columns.append(_Column(self._nursery.expert, retired=False))
         self._nursery = None
+        self._line_up()
         return True
 
     def training_progress(self) -> float:
         return self._nursery.progress() if self._nursery is not None else 0.0
 
     def remove(self, k: int, into: int) -> None:
-        position = [i for i, column in enumerate(self._columns) if not column.retired][k]
+        position = self._answering()[k]
         expert = self._columns[position].expert
         expert.retire()
         self._columns[position] = _Column(expert, retired=True)
@@ -204,6 +242,7 @@ class NeuralBank(Bank):
             self._columns.pop()
         if not self._sharing:
             self._columns = [column for column in self._columns if not column.retired]
+        self._line_up()
 
     @torch.no_grad()
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
@@ -211,8 +250,8 @@ class NeuralBank(Bank):
         x = expert.density.sample(n, generator)
         if expert.predictor is None:
             return x, None
-        lateral = [lateral for _, lateral in self._walk(x)][k]
-        return x, expert.predictor.draw(expert.predictor.predictive(x, lateral[1]), generator)
+        lateral = self._lineups[1].lateral(self._answering()[k], self._survey(1, x))
+        return x, expert.predictor.draw(expert.predictor.predictive(x, lateral), generator)
 
     # State
 
@@ -242,6 +281,7 @@ class NeuralBank(Bank):
         for saved in state["columns"]:
             expert = self._restored_expert(saved["expert"], retired=saved["retired"])
             self._columns.append(_Column(expert, saved["retired"]))
+        self._line_up()
         if saved := state["nursery"]:
             y = saved["y"].to(self._device) if saved["y"] is not None else None
             expert = self._restored_expert(saved["expert"], retired=False)
@@ -274,8 +314,14 @@ class NeuralBank(Bank):
 
     def _enrol(self, expert: NeuralExpert, x: Tensor, y: Tensor | None) -> _Nursery:
         """The features of earlier experts are computed once for the whole sleep: nothing changes them."""
-        *_, (_, lateral) = self._walk_columns(x, beyond=True)
-        return _Nursery(expert, x, y, expert.lessons(x, y, lateral, self._generator))
+        offered = [self._offered(lineup, x) for lineup in self._lineups]
+        lateral = (offered[0] if offered else (), offered[1] if len(offered) > 1 else ())
+        return _Nursery(expert, x, y, expert.lessons(x, y, lateral, self._generator, self._recorder))
+
+    def _offered(self, lineup: Lineup, x: Tensor) -> Features:
+        """What all columns offer to a new one, a part of the memory at a time."""
+        pieces = [lineup.lateral(len(self._columns), lineup.survey(part)) for part in torch.split(x, _SURVEY_ROWS)]
+        return tuple(torch.cat(layer) for layer in zip(*pieces, strict=True))
 
     def _feature_widths(self, part: int) -> tuple[int, ...]:
         widths = [
@@ -283,28 +329,84 @@ class NeuralBank(Bank):
         ]
         return tuple(map(sum, zip(*widths, strict=True)))
 
-    def _walk(self, x: Tensor) -> Iterator[tuple[NeuralExpert, Lateral]]:
-        """The experts that answer, each with the features of all earlier columns."""
-        for column, lateral in self._walk_columns(x):
-            if column is not None and not column.retired:
-                yield column.expert, lateral
+    def _answering(self) -> list[int]:
+        """The positions of the experts that answer, among all columns."""
+        return [position for position, column in enumerate(self._columns) if not column.retired]
 
-    def _walk_columns(self, x: Tensor, *, beyond: bool = False) -> Iterator[tuple[Any, Lateral]]:
-        lateral: Lateral = ((), ())
-        for i, column in enumerate(self._columns):
-            yield column, lateral
-            if self._sharing and (beyond or i + 1 < len(self._columns)):
-                lateral = self._extend(lateral, column.expert, x)
-        if beyond:
-            yield None, lateral
+    def _line_up(self) -> None:
+        """To be called when an expert came, went or changed its shape."""
+        self._surveys.clear()
+        self._lineups = []
+        if self._answering():
+            self._lineups.append(line_up_densities([c.expert.density for c in self._columns], **self._order()))
+            predictors = [c.expert.predictor for c in self._columns if c.expert.predictor is not None]
+            if predictors:
+                self._lineups.append(line_up_predictors(predictors, **self._order()))
+        self._known_new = None
+        self._evaluation = self._recorder.routine(self._evaluate, draws=False)
+        self._surveying = [self._recorder.routine(lineup.survey, draws=False) for lineup in self._lineups]
+        self._updates = {}
 
-    @torch.no_grad()
-    def _extend(self, lateral: Lateral, expert: NeuralExpert, x: Tensor) -> Lateral:
-        features = join(lateral[0], expert.density.features(x, lateral[0]))
-        if expert.predictor is None:
-            return features, ()
-        return features, join(lateral[1], expert.predictor.features(x, lateral[1]))
+    def _order(self) -> dict[str, Any]:
+        return {"retired": [column.retired for column in self._columns], "sharing": self._sharing}
+
+    def _survey(self, part: int, x: Tensor) -> Features:
+        """All columns' features of x; the last batch's are kept until something has been learned."""
+        known = self._surveys.get(part)
+        if known is None or known[0] is not x or known[1] != x._version:
+            known = self._surveys[part] = (x, x._version, self._surveying[part](x))
+        return known[2]
+
+    def _evaluate(self, x: Tensor, y: Tensor | None = None) -> tuple[Tensor, ...]:
+        """log p(x, y | k), (batch, K), and behind it what is asked next: all columns' features of x.
+
+        Where steps are recorded, log p(x, y | new) comes between them: beside the experts it takes no extra time.
+        """
+
+        def ask(part: int) -> tuple[Tensor, Features]:
+            lineup = self._lineups[part]
+            survey = lineup.survey(x)
+            answers = lineup.answers(x, survey)
+            return (lineup.scores(y, answers) if part and y is not None else answers), survey
+
+        asked: list[Callable[[], tuple[Tensor, Features]]] = [partial(ask, part) for part in range(len(self._lineups))]
+        if self._recorder.enabled:
+            asked.append(lambda: (self._placeholder.log_joint(x, y, ((), ())), ()))
+        results = side_by_side(asked)
+        new = [results.pop()[0]] if self._recorder.enabled else []
+        log_joint = results[0][0] if y is None or len(results) == 1 else results[0][0] + results[1][0]
+        return log_joint, *new, *(feature for _, survey in results for feature in survey)
+
+    def _show(self, position: int, y: Tensor | None, convinced: Tensor) -> None:
+        """Lets an expert see the labels of the rows it is convinced of, (batch,) bool on the host."""
+        expert = self._columns[position].expert
+        if y is not None and expert.predictor is not None and expert.predictor.is_open:
+            expert.predictor.see(y[convinced.nonzero().squeeze(1).to(y.device)])
+
+    def _teach(self, position: int, x: Tensor, y: Tensor | None, weight: Tensor) -> None:
+        """One step of one expert; later ones look at what it has become."""
+        offered = [lineup.lateral(position, self._survey(part, x)) for part, lineup in enumerate(self._lineups)]
+        features = [feature for of_part in offered for feature in of_part]
+        key = (position, y is not None)
+        if key not in self._updates:
+            self._updates[key] = self._recorder.routine(self._update(*key))
+        self._updates[key](x, weight, *_given(y), *features)
+        self._surveys.clear()
+
+    def _update(self, position: int, labelled: bool) -> Callable[..., None]:
+        """What :meth:`_teach` does, as a function of tensors alone."""
+        expert = self._columns[position].expert
+        n_of_density = self._lineups[0].n_shared if position else 0
+
+        def update(x: Tensor, weight: Tensor, *others: Tensor) -> None:
+            y, features = (others[0], others[1:]) if labelled else (None, others)
+            lateral = (features[:n_of_density], features[n_of_density:])
+            expert.learn(x, y, weight, lateral, self._generator)
+            for lineup in self._lineups:
+                lineup.refresh(position)
+
+        return update
 
 
-def _stack(columns: list[Tensor], x: Tensor) -> Tensor:
-    return torch.stack(columns, dim=1) if columns else x.new_zeros(len(x), 0)
+def _given(*tensors: Tensor | None) -> list[Tensor]:
+    return [tensor for tensor in tensors if tensor is not None]

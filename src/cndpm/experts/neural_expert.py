@@ -10,7 +10,7 @@ from cndpm.experts.lateral import Features
 from cndpm.experts.lesson import Lesson, Schedule
 from cndpm.experts.parts import Density, Part, Predictor
 from cndpm.state import State
-from cndpm.stepping import Optimiser
+from cndpm.stepping import Optimiser, Recorder, side_by_side
 
 __all__ = ["NeuralExpert", "PartTraining"]
 
@@ -88,17 +88,29 @@ class NeuralExpert:
         lateral: tuple[Features, Features],
         generator: torch.Generator,
     ) -> None:
-        """One optimiser step on the weighted sum of the losses (line 19 of Algorithm 1); weight is (batch,)."""
-        loss = (weight * self.density.loss(x, lateral[0], generator)).sum()
-        self.density_optimiser.step(loss, penalise=False)
-        if self.predictor is not None and self.predictor_optimiser is not None and y is not None:
-            # A label belongs to an expert's repertoire once it takes at least half of a sample that bears it.
-            self.predictor.see(y[weight >= 0.5])
-            loss = (weight * self.predictor.loss(x, y, lateral[1])).sum()
-            self.predictor_optimiser.step(loss, penalise=False)
+        """One optimiser step on the weighted sum of the losses (line 19 of Algorithm 1); weight is (batch,).
+
+        Nothing here waits for the device, so that the step can be recorded.
+        """
+
+        def learn_x() -> None:
+            loss = (weight * self.density.loss(x, lateral[0], generator)).sum()
+            self.density_optimiser.step(loss, penalise=False)
+
+        def learn_y() -> None:
+            if self.predictor is not None and self.predictor_optimiser is not None and y is not None:
+                loss = (weight * self.predictor.loss(x, y, lateral[1])).sum()
+                self.predictor_optimiser.step(loss, penalise=False)
+
+        side_by_side([learn_x, learn_y])
 
     def lessons(
-        self, x: Tensor, y: Tensor | None, lateral: tuple[Features, Features], generator: torch.Generator
+        self,
+        x: Tensor,
+        y: Tensor | None,
+        lateral: tuple[Features, Features],
+        generator: torch.Generator,
+        recorder: Recorder,
     ) -> list[Lesson]:
         """What this expert has to learn from the memory: its density, then its predictor."""
 
@@ -114,6 +126,7 @@ class NeuralExpert:
                 self.training[0].sleep,
                 len(x),
                 generator,
+                recorder,
             )
         ]
         if predictor is not None and self.predictor_optimiser is not None and y is not None:
@@ -122,7 +135,8 @@ class NeuralExpert:
             def loss(rows: Tensor) -> Tensor:
                 return predictor.loss(x[rows], y[rows], rows_of(lateral[1], rows))
 
-            lessons.append(Lesson(loss, loss, self.predictor_optimiser, self.training[1].sleep, len(x), generator))
+            schedule = self.training[1].sleep
+            lessons.append(Lesson(loss, loss, self.predictor_optimiser, schedule, len(x), generator, recorder))
         return lessons
 
     def wake(self) -> None:

@@ -33,6 +33,16 @@ class Part(nn.Module, ABC):
         """This column's features for later experts, one tensor per layer; `lateral` are the earlier columns'."""
         return ()
 
+    def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
+        """What all experts are asked together: `log_prob` of a density, `predictive` of a predictor.
+
+        Args:
+            x: (batch, ...).
+            own: This column's features of x where they are known already; None where they are not.
+            lateral: The earlier columns' features.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is neither a density nor a predictor")
+
     def strip(self) -> None:
         """Drops what is not needed for :meth:`features`; called when the expert is pruned and later ones look at it."""
 
@@ -43,6 +53,9 @@ class Density(Part):
     @abstractmethod
     def log_prob(self, x: Tensor, lateral: Features = ()) -> Tensor:
         """log p(x | k), (batch,); deterministic."""
+
+    def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
+        return self.log_prob(x, lateral)
 
     def loss(self, x: Tensor, lateral: Features, generator: torch.Generator) -> Tensor:
         """What training minimises, (batch,); may draw noise from `generator`."""
@@ -71,6 +84,9 @@ class Predictor(Part):
     def predictive(self, x: Tensor, lateral: Features = ()) -> Tensor:
         """Class log-probabilities (batch, n_classes), or mean and variance (batch, 2, n_outputs)."""
 
+    def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
+        return self.predictive(x, lateral)
+
     @abstractmethod
     def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
         """log p(y | x, k) as routing sees it, (batch,), given this part's own `predictive`."""
@@ -86,6 +102,11 @@ class Predictor(Part):
     def admit(self, n_classes: int) -> list[tuple[nn.Parameter, nn.Parameter]]:
         """Makes room for classes up to `n_classes`; returns (old, new) for every parameter that was enlarged."""
         return []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether :meth:`see` may change anything."""
+        return True
 
     def see(self, y: Tensor) -> None:
         """Takes note of targets that are about to be learned."""

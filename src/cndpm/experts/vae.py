@@ -1,4 +1,4 @@
-"""Variational autoencoder of fully connected layers, the paper's density for Split-MNIST (appendix C)."""
+"""Variational autoencoder, the paper's density (appendix C): of linear layers, or of any column and decoder."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from cndpm.experts.lateral import Features, LateralMLP
+from cndpm.experts.fused import reparametrise
+from cndpm.experts.lateral import Column, Features, LateralMLP
 from cndpm.experts.likelihoods import LikelihoodName, make_likelihood
 from cndpm.experts.parts import Density
 
-__all__ = ["VAE", "Bound", "evaluation_noise"]
+__all__ = ["VAE", "Bound", "evaluation_noise", "lower_bound"]
 
 Bound = Literal["elbo", "importance-weighted"]
 
@@ -38,6 +39,8 @@ class VAE(Density):
         n_train_samples: Latent samples when it is trained.
         bound: Mean of the ELBOs (the paper's release), or the importance-weighted bound (Burda et al. 2016).
         lateral_widths: Units of all earlier encoders, layer by layer.
+        encoder: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
+        decoder: Maps codes (n, latent_dim) to outputs (n, d), in place of the one that `decoder_hidden` describes.
 
     Example:
         >>> vae = VAE((4,), hidden=[8], decoder_hidden=[8], latent_dim=2)
@@ -59,6 +62,8 @@ class VAE(Density):
         n_train_samples: int = 16,
         bound: Bound = "elbo",
         lateral_widths: Sequence[int] = (),
+        encoder: Column | None = None,
+        decoder: nn.Sequential | None = None,
     ) -> None:
         super().__init__()
         self.input_shape = input_shape
@@ -66,9 +71,9 @@ class VAE(Density):
         self.n_train_samples = n_train_samples
         self.bound = bound
         n_features = math.prod(input_shape)
-        self.encoder = LateralMLP(n_features, hidden, lateral_widths)
+        self.encoder = LateralMLP(n_features, hidden, lateral_widths) if encoder is None else encoder
         self.code = nn.Linear(self.encoder.out_features, 2 * latent_dim)
-        self.decoder = _mlp([latent_dim, *decoder_hidden, n_features])
+        self.decoder = _mlp([latent_dim, *decoder_hidden, n_features]) if decoder is None else decoder
         self.likelihood = make_likelihood(likelihood, n_features)
         self.register_buffer("noise", evaluation_noise(n_samples, latent_dim), persistent=False)
 
@@ -77,7 +82,7 @@ class VAE(Density):
         return self.encoder.widths
 
     def features(self, x: Tensor, lateral: Features) -> Features:
-        return self.encoder(x.flatten(1), lateral)  # type: ignore[no-any-return]
+        return self.encoder(x, lateral)  # type: ignore[no-any-return]
 
     def strip(self) -> None:
         del self.code, self.decoder, self.likelihood
@@ -90,7 +95,10 @@ class VAE(Density):
 
     def log_prob(self, x: Tensor, lateral: Features = ()) -> Tensor:
         """The bound with fixed noise, the same for every sample and every expert: deterministic and comparable."""
-        return self._bound(x, lateral, self.noise.unsqueeze(1))
+        return self.answer(x, None, lateral)
+
+    def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
+        return self._bound(x, lateral, self.noise.unsqueeze(1), own)
 
     def loss(self, x: Tensor, lateral: Features, generator: torch.Generator) -> Tensor:
         noise = torch.randn(self.n_train_samples, len(x), self.latent_dim, generator=generator, device=x.device)
@@ -100,18 +108,44 @@ class VAE(Density):
         z = torch.randn(n, self.latent_dim, generator=generator, device=self.noise.device)
         return self.likelihood.sample(self.decoder(z), generator).reshape(n, *self.input_shape)
 
-    def _bound(self, x: Tensor, lateral: Features, noise: Tensor) -> Tensor:
+    def _bound(self, x: Tensor, lateral: Features, noise: Tensor, own: Features | None = None) -> Tensor:
         """The bound for noise (S, batch or 1, latent); returns (batch,)."""
-        top = self.encoder.top(self.features(x, lateral), lateral)
-        mean, log_variance = self.code(top).chunk(2, dim=1)
-        z = mean + (0.5 * log_variance).exp() * noise
-        log_x = self.likelihood.log_prob(x.flatten(1), self.decoder(z))
+        own = self.features(x, lateral) if own is None else own
+        code = self.code(self.encoder.top(own, lateral))
         if self.bound == "elbo":
-            kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=1)
-            elbo: Tensor = log_x.mean(dim=0) - kl
-            return elbo
-        log_ratio = 0.5 * (noise.square() + log_variance - z.square()).sum(dim=2)
-        return torch.logsumexp(log_x + log_ratio, dim=0) - math.log(len(noise))
+            z, kl = reparametrise(code, noise)
+            return self._log_x(x.flatten(1), z).mean(dim=0) - kl
+        mean, log_variance = code.chunk(2, dim=1)
+        z = mean + (0.5 * log_variance).exp() * noise
+        return lower_bound(self.bound, self._log_x(x.flatten(1), z), mean, log_variance, noise)
+
+    def _log_x(self, x: Tensor, z: Tensor) -> Tensor:
+        """log p(x | z) for x (batch, d) and z (S, batch, latent): (S, batch)."""
+        last = self.decoder[-1]
+        if isinstance(last, nn.Linear):
+            return self.likelihood.linear_log_prob(x, self.decoder[:-1](z), last)
+        return self.likelihood.log_prob(x, self.decoder(z.flatten(0, 1)).view(*z.shape[:2], -1))
+
+
+def lower_bound(bound: Bound, log_x: Tensor, mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
+    """The bound on log p(x).
+
+    Args:
+        bound: Which one.
+        log_x: log p(x | z_s), (S, ..., batch).
+        mean: Of q(z | x), (..., batch, latent).
+        log_variance: Of q(z | x), (..., batch, latent).
+        noise: What made z_s of them, (S, ..., batch or 1, latent).
+
+    Returns:
+        (..., batch).
+    """
+    if bound == "elbo":
+        kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1)
+        return log_x.mean(dim=0) - kl
+    z = mean + (0.5 * log_variance).exp() * noise
+    log_ratio = 0.5 * (noise.square() + log_variance - z.square()).sum(dim=-1)
+    return torch.logsumexp(log_x + log_ratio, dim=0) - math.log(len(noise))
 
 
 def evaluation_noise(n_samples: int, latent_dim: int) -> Tensor:
@@ -125,5 +159,5 @@ def _mlp(widths: Sequence[int]) -> nn.Sequential:
     """Linear layers with ReLU between them."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+        layers += [nn.Linear(inputs, outputs), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers[:-1])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
+from torch import nn
 
 from cndpm.experts.bank import Bank
-from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, PatchFeatures
+from cndpm.experts.convolutional import LateralCNN, LateralResNet, mirrored_decoder
+from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, PatchFeatures, PrincipalFeatures
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
+from cndpm.experts.lateral import Column
 from cndpm.experts.neural_bank import DensityMaker, NeuralBank, PredictorMaker
 from cndpm.experts.parts import Density, Predictor
 from cndpm.experts.predictors import Classifier, Regressor
@@ -17,6 +20,9 @@ from cndpm.experts.vae import VAE
 from cndpm.learners.settings import CNDPMSettings
 
 __all__ = ["CustomDensity", "CustomPredictor", "make_bank"]
+
+
+_N_PRINCIPAL = 128
 
 
 class CustomDensity(Protocol):
@@ -51,7 +57,10 @@ def make_bank(
         features = feature_map or _feature_map(settings, input_shape)
         if settings.target == "values":
             return GaussianRegressionBank(features, seed=seed, device=device)
-        return GaussianBank(features, n_classes=n_classes, covariance=settings.covariance, seed=seed, device=device)
+        covariance = settings.covariance
+        if covariance == "auto":
+            covariance = "own" if settings.target == "none" else "shared"
+        return GaussianBank(features, n_classes=n_classes, covariance=covariance, seed=seed, device=device)
     if feature_map is not None:
         raise ValueError("a feature map is for experts='gaussian'; got experts='neural'")
     return NeuralBank(
@@ -68,27 +77,36 @@ def make_bank(
 
 
 def _feature_map(settings: CNDPMSettings, input_shape: tuple[int, ...]) -> FeatureMap:
+    labelled, is_image = settings.target != "none", len(input_shape) == 3
     name = settings.features
     if name == "auto":
-        name = "patches" if len(input_shape) == 3 else "identity" if settings.target == "none" else "fourier"
-    match name:
-        case "identity":
-            return IdentityFeatures()
-        case "fourier":
-            return FourierFeatures(settings.n_fourier, include_input=True)
-        case "patches":
-            if len(input_shape) != 3:
-                raise ValueError(f"features='patches' needs images (channels, height, width); got {input_shape}")
-            # Small images have little to tell apart: no more filters of a size than a sixth of the values.
-            return PatchFeatures(min(settings.n_patches, max(4, math.prod(input_shape) // 6)))
+        name = "patches" if is_image else "fourier" if labelled else "identity"
+    if name == "identity":
+        return IdentityFeatures()
+    if name == "fourier":
+        return FourierFeatures(settings.n_fourier, include_input=True)
+    if not is_image:
+        raise ValueError(f"features='patches' needs images (channels, height, width); got {input_shape}")
+    # Small images have little to tell apart: no more filters of a size than a sixth of the values.
+    patches = PatchFeatures(min(settings.n_patches, max(4, math.prod(input_shape) // 6)))
+    # Without labels every expert keeps a covariance of its own, which only few features allow.
+    return patches if labelled else PrincipalFeatures(patches, _N_PRINCIPAL)
 
 
 def _density_maker(settings: CNDPMSettings, input_shape: tuple[int, ...], custom: CustomDensity | None) -> DensityMaker:
     def make(*, first: bool, lateral_widths: tuple[int, ...]) -> Density:
         if custom is not None:
             return custom(input_shape, lateral_widths=lateral_widths)
+        encoder: Column | None = None
+        decoder: nn.Sequential | None = None
+        if settings.resolved_architecture(input_shape) != "mlp":
+            channels = settings.density_channels if first else settings.density_channel_growth
+            encoder = LateralCNN(input_shape, channels, lateral_widths)
+            decoder = mirrored_decoder(input_shape, settings.density_channels, settings.latent_dim)
         return VAE(
             input_shape,
+            encoder=encoder,
+            decoder=decoder,
             hidden=settings.widths(first=first),
             decoder_hidden=settings.widths(first=True),
             latent_dim=settings.latent_dim,
@@ -109,19 +127,27 @@ def _predictor_maker(
         n_outputs = n_classes if settings.target == "classes" else settings.n_outputs
         if custom is not None:
             return custom(input_shape, n_outputs, lateral_widths=lateral_widths)
-        hidden = settings.widths(first=first)
+        column: dict[str, Any] = {
+            "hidden": settings.widths(first=first),
+            "lateral_widths": lateral_widths,
+            "trunk": _residual_trunk(settings, input_shape, lateral_widths, first=first),
+            "temperature": settings.temperature,
+        }
         if settings.target == "values":
-            return Regressor(
-                input_shape, n_outputs, hidden=hidden, lateral_widths=lateral_widths, temperature=settings.temperature
-            )
+            return Regressor(input_shape, n_outputs, **column)
         return Classifier(
-            input_shape,
-            n_outputs,
-            hidden=hidden,
-            lateral_widths=lateral_widths,
-            temperature=settings.temperature,
-            unseen_probability=settings.unseen_probability,
-            closed=closed,
+            input_shape, n_outputs, unseen_probability=settings.unseen_probability, closed=closed, **column
         )
 
     return None if settings.target == "none" else make
+
+
+def _residual_trunk(
+    settings: CNDPMSettings, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool
+) -> LateralResNet | None:
+    architecture = settings.resolved_architecture(input_shape)
+    if architecture == "mlp":
+        return None
+    channels = settings.channels if first else settings.channel_growth
+    n_blocks = 2 if architecture == "resnet18" else 1
+    return LateralResNet(input_shape, channels, n_blocks=n_blocks, lateral_widths=lateral_widths)

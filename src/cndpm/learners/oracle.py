@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from cndpm.experts.lateral import Features, LateralMLP
+from cndpm.experts.lateral import Column, Features, LateralMLP
 from cndpm.experts.predictors import Classifier
 from cndpm.experts.vae import VAE
 from cndpm.learners.settings import CNDPMSettings
@@ -193,7 +193,7 @@ class Oracle:
                 lateral = tuple(feature.detach() for feature in joined)
         return LateralMLP.top(self._column(k, part)(x.flatten(1), lateral), lateral)
 
-    def _column(self, k: int, part: str) -> LateralMLP:
+    def _column(self, k: int, part: str) -> Column:
         expert = self._expert(k)
         return expert.density.encoder if part == "density" else expert.predictor.trunk
 

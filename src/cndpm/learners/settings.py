@@ -44,13 +44,24 @@ class CNDPMSettings(LearnerSettings):
         "neural", description="networks trained by gradient, or conjugate Gaussians over fixed features"
     )
     features: Literal["auto", "identity", "fourier", "patches"] = Field(
-        "auto", description="of Gaussian experts; 'auto': patches for images, Fourier for rows, identity without y"
+        "auto",
+        description="of Gaussian experts; 'auto': patches for images, Fourier features for rows; without labels the "
+        "principal directions of patches, and rows as they are",
     )
-    covariance: Literal["shared", "own"] = Field(
-        "shared", description="of Gaussian experts: one for all, or one each (for few features)"
+    covariance: Literal["auto", "shared", "own"] = Field(
+        "auto", description="of Gaussian experts: one for all, or one each; 'auto': shared with labels, own without"
     )
     n_patches: int = Field(128, ge=1, description="filters of each of three patch sizes, for features='patches'")
     n_fourier: int = Field(256, ge=1, description="random features, for features='fourier'")
+    architecture: Literal["auto", "mlp", "resnet", "resnet18"] = Field(
+        "auto",
+        description="of the predictors; the densities of the last two are convolutional. 'auto': 'resnet' for samples "
+        "(channels, height, width) with several channels and sides of at least 16 divisible by 4, else 'mlp'",
+    )
+    channels: int = Field(20, ge=1, description="channels of the first stage of the first expert's residual network")
+    channel_growth: int = Field(4, ge=1, description="channels that each later expert adds to it")
+    density_channels: int = Field(32, ge=1, description="channels of the first layer of a convolutional density")
+    density_channel_growth: int = Field(4, ge=1, description="channels that each later expert adds to it")
     hidden: int = Field(64, ge=1, description="units per layer of the first expert")
     hidden_growth: int = Field(16, ge=1, description="units per layer that each later expert adds")
     n_layers: int = Field(2, ge=1, description="hidden layers of encoder, decoder and predictor")
@@ -84,6 +95,13 @@ class CNDPMSettings(LearnerSettings):
     def predictor_training(self) -> PartTraining:
         """How predictors learn."""
         return self._training(self.predictor_lr, self.predictor_wake_lr_factor, self.predictor_sleep_steps)
+
+    def resolved_architecture(self, input_shape: tuple[int, ...]) -> Literal["mlp", "resnet", "resnet18"]:
+        """What 'auto' means for samples of this shape."""
+        if self.architecture != "auto":
+            return self.architecture
+        is_image = len(input_shape) == 3 and input_shape[0] > 1
+        return "resnet" if is_image and all(n >= 16 and n % 4 == 0 for n in input_shape[1:]) else "mlp"
 
     def widths(self, *, first: bool) -> tuple[int, ...]:
         """Units of each layer of an expert's columns."""

@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal, multivariate_t
 
 from cndpm.experts.gaussian.conjugate import (
     NormalInverseWishart,
+    log_elliptical,
     log_evidence_known_covariance,
     log_student_t,
     normal_inverse_wishart_from_sums,
@@ -63,6 +64,17 @@ def test_student_t_agrees_with_scipy():
     ours = log_student_t(z, torch.tensor([4.0], dtype=torch.float64), location, torch.linalg.cholesky(scale)[None])
     theirs = multivariate_t(location[0].numpy(), scale.numpy(), df=4.0).logpdf(z.numpy())
     torch.testing.assert_close(ours[:, 0], torch.tensor(theirs))
+
+
+def test_elliptical_densities_agree_with_scipy_and_keep_the_covariance():
+    z = torch.randn(6, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    sigma = torch.eye(3, dtype=torch.float64) * 1.5 + 0.2
+    distance, log_det = (z @ torch.linalg.inv(sigma) * z).sum(dim=1), torch.logdet(sigma)
+    scale = torch.tensor(1.3, dtype=torch.float64)
+    heavy = multivariate_t(shape=(1.3 * sigma * 6 / 8).numpy(), df=8).logpdf(z.numpy())
+    normal = multivariate_normal(cov=(1.3 * sigma).numpy()).logpdf(z.numpy())
+    torch.testing.assert_close(log_elliptical(distance, log_det, 3, scale, 8.0), torch.tensor(heavy))
+    torch.testing.assert_close(log_elliptical(distance, log_det, 3, scale, math.inf), torch.tensor(normal))
 
 
 def test_predictive_density_integrates_to_one():

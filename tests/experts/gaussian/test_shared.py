@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from scipy.stats import multivariate_normal
@@ -23,7 +25,7 @@ def fitted(d: int = 4, **options) -> tuple[SharedGaussians, torch.Tensor, torch.
 
 
 def test_predictive_density_is_the_closed_form():
-    gaussians, z, weights = fitted(shrinkage=0.1)
+    gaussians, z, weights = fitted(shrinkage=0.1, tail=math.inf)
     scores, new = gaussians.log_prob(FeatureRows(z[:5]))
     z, counts = z.double(), weights.sum(dim=0)
     means = (weights.T @ z) / counts[:, None]
@@ -40,8 +42,9 @@ def test_predictive_density_is_the_closed_form():
     torch.testing.assert_close(new, torch.tensor(expected))
 
 
-def test_predictive_density_integrates_to_one():
-    gaussians, z, _ = fitted(d=2)
+@pytest.mark.parametrize("tail", [math.inf, 8.0])
+def test_predictive_density_integrates_to_one(tail):
+    gaussians, z, _ = fitted(d=2, tail=tail)
     grid = torch.linspace(-40, 60, 801, dtype=torch.float64)
     points = torch.cartesian_prod(grid, grid)
     scores, new = gaussians.log_prob(FeatureRows(points))
@@ -89,6 +92,20 @@ def test_predicting_has_no_effect_on_learning():
         asked.routing_log_prob(FeatureRows(z)), silent.routing_log_prob(FeatureRows(z)), strict=True
     ):
         assert torch.equal(mine, theirs)
+
+
+def test_tails_are_found_in_held_out_data():
+    generator = torch.Generator().manual_seed(6)
+    z = torch.randn(1000, 20, generator=generator)
+    factor = torch.rand(1000, 1, generator=generator) + 0.2
+    tails = []
+    for rows in (z, z / factor):
+        gaussians = SharedGaussians(rows.mean(dim=0))
+        gaussians.add_components(1)
+        gaussians.found(rows, torch.ones(1000, 1, dtype=torch.float64))
+        tails.append(gaussians.tail)
+    assert tails[0] >= 64
+    assert tails[1] <= 16
 
 
 @pytest.mark.parametrize("n", [60, 2000])

@@ -26,6 +26,9 @@ __all__ = ["GaussianBank"]
 
 _LOG_FLOOR = -50.0
 
+_LOOK_AHEAD = 500
+"""Samples whose features are computed together: a triangular solve for ten rows reads the whole factor."""
+
 
 class GaussianBank(Bank):
     """Gaussian experts for labelled streams (class indices) and unlabelled ones.
@@ -35,6 +38,7 @@ class GaussianBank(Bank):
         n_classes: Number of labels, if known; more may come. The width of :meth:`predictive`.
         covariance: "shared" by all components, or each its "own" (normal-inverse-Wishart; for few features).
         shrinkage: Of the shared covariance; None chooses it by held-out likelihood.
+        tail: Degrees of freedom of components that share a covariance, inf for normal ones; None chooses likewise.
         log_unseen_label: log p(y | x, k) of a label that expert k has never seen, as routing sees it. The evidence
             for a new expert in labelled streams, below anything that densities differ by.
         seed: Of the feature map's random choices.
@@ -56,6 +60,7 @@ class GaussianBank(Bank):
         n_classes: int | None = None,
         covariance: Literal["shared", "own"] = "shared",
         shrinkage: float | None = None,
+        tail: float | None = None,
         log_unseen_label: float = -1e6,
         seed: int = 0,
         device: torch.device | str = "cpu",
@@ -64,7 +69,7 @@ class GaussianBank(Bank):
             raise ValueError(f"covariance is 'shared' or 'own'; got {covariance!r}")
         if not log_unseen_label < 0:
             raise ValueError(f"log_unseen_label is a log-probability below 0; got {log_unseen_label}")
-        self.feature_map, self.covariance, self.shrinkage = feature_map, covariance, shrinkage
+        self.feature_map, self.covariance, self.shrinkage, self.tail = feature_map, covariance, shrinkage, tail
         self.log_unseen_label = log_unseen_label
         self.device = torch.device(device)
         self._generator = torch.Generator().manual_seed(seed)
@@ -83,13 +88,10 @@ class GaussianBank(Bank):
         """Whether a memory waits to become an expert."""
         return self._memory is not None
 
-    def announce(self, chunk: Tensor) -> None:
-        """Computes the features of a chunk at once; its views may then be learned batch by batch at little cost.
-
-        Optional, and without any effect but speed: features are frozen. Ignored before the first expert.
-        """
-        if self._gaussians is not None:
-            self._cache.announce(chunk)
+    def announce(self, x: Tensor) -> None:
+        """Prepares the features of a slice together with what follows it; they are frozen, so no result depends on it."""
+        if self._gaussians is not None and x.device == self.device:
+            self._cache.look_ahead(x, _LOOK_AHEAD)
 
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x, y | k), (B, K), float64, with the covariance as routing knows it."""
@@ -254,7 +256,7 @@ class GaussianBank(Bank):
     def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
         if self.covariance == "own":
             return OwnGaussians(rows.double())
-        return SharedGaussians(rows.double().mean(dim=0), shrinkage=self.shrinkage)
+        return SharedGaussians(rows.double().mean(dim=0), shrinkage=self.shrinkage, tail=self.tail)
 
     def _rows(self, x: Tensor) -> FeatureRows:
         return self._cache.rows(x if x.device == self.device else x.to(self.device))

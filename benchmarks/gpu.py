@@ -1,0 +1,245 @@
+"""What the paper's experiments cost on a GPU, with accuracy beside time.
+
+python -m benchmarks.gpu --data DIR --out FILE split-mnist split-cifar10 seeds agreement experts ceilings
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cndpm.learners.cndpm import CNDPM
+from cndpm.learners.settings import CNDPMSettings
+from cndpm.stepping import together
+from cndpm.streams import load_scenario
+
+_CIFAR10 = {
+    "log_alpha": -450.0,
+    "memory_size": 1000,
+    "latent_dim": 64,
+    "predictor_lr": 5e-3,
+    "density_lr": 2e-4,
+    "predictor_wake_lr_factor": 0.1,
+    "density_wake_lr_factor": 0.1,
+    "density_sleep_steps": 4000,
+    "predictor_sleep_steps": 1000,
+    "min_share": 0.0,
+}
+PAPER: dict[str, dict[str, Any]] = {
+    "split-mnist": {},
+    "split-cifar10": _CIFAR10,
+    "split-cifar100": _CIFAR10
+    | {
+        "log_alpha": -300.0,
+        "predictor_lr": 2e-4,
+        "density_lr": 1e-4,
+        "predictor_wake_lr_factor": 0.2,
+        "density_wake_lr_factor": 0.2,
+    },
+    "mnist-svhn": {
+        "architecture": "resnet18",
+        "channels": 32,
+        "channel_growth": 32,
+        "log_alpha": 0.0,
+        "latent_dim": 32,
+        "temperature": 1.0,
+        "density_lr": 3e-4,
+        "predictor_wake_lr_factor": 0.5,
+        "density_wake_lr_factor": 0.1,
+    },
+}
+
+
+class Clocked(CNDPM):
+    """Notes how long it slept."""
+
+    slept = 0.0
+
+    def sleep(self) -> None:
+        started = time.perf_counter()
+        super().sleep()
+        if self.device.type == "cuda":
+            torch.cuda.current_stream().synchronize()
+        self.slept += time.perf_counter() - started
+
+
+def run(
+    name: str, *, data: str, device: str, seed: int = 0, limit: int | None = None, **overrides: Any
+) -> dict[str, Any]:
+    """One pass over the stream and the accuracy at its end."""
+    stream = load_scenario(name).build(data_dir=data, seed=seed)
+    settings = CNDPMSettings(**PAPER[name] | overrides)
+    learner = Clocked(settings, input_shape=stream.input_shape, n_classes=stream.n_classes, seed=seed, device=device)
+    started = time.perf_counter()
+    for i, (x, y) in enumerate(stream.batches()):
+        if i == limit:
+            break
+        learner.learn(x, y)
+    learner.settle()
+    learned = time.perf_counter() - started
+    right = total = 0
+    for task in stream.tasks:
+        right += int((learner.predict_log_proba(task.x).argmax(dim=1).cpu() == task.y).sum())
+        total += len(task.y)
+    return {
+        "scenario": name,
+        "seed": seed,
+        "accuracy": round(100 * right / total, 2),
+        "n_experts": learner.n_experts,
+        "n_parameters": learner.bank.n_parameters,
+        "seconds": round(time.perf_counter() - started, 2),
+        "seconds_learning": round(learned, 2),
+        "seconds_asleep": round(learner.slept, 2),
+        "recorded": learner.bank._recorder.enabled,
+        **memory(device),
+    }
+
+
+def memory(device: str) -> dict[str, float]:
+    if device != "cuda":
+        return {}
+    return {
+        "peak_allocated_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2),
+        "peak_reserved_gib": round(torch.cuda.max_memory_reserved() / 2**30, 2),
+    }
+
+
+def seeds(*, data: str, device: str, n: int = 10, **overrides: Any) -> dict[str, Any]:
+    """Several seeds of Split-MNIST at the same time."""
+    started = time.perf_counter()
+    tasks = [
+        lambda seed=seed: run("split-mnist", data=data, device=device, seed=seed, **overrides) for seed in range(n)
+    ]
+    runs = together(tasks, device)
+    accuracy = torch.tensor([one["accuracy"] for one in runs])
+    return {
+        "seconds": round(time.perf_counter() - started, 2),
+        "accuracy": [one["accuracy"] for one in runs],
+        "mean": round(accuracy.mean().item(), 2),
+        "n_experts": [one["n_experts"] for one in runs],
+        "recorded": [one["recorded"] for one in runs],
+        "seconds_each": [one["seconds"] for one in runs],
+        **memory(device),
+    }
+
+
+def agreement(*, device: str, **_: Any) -> dict[str, Any]:
+    """Relative difference of all parameters after the same work, steps recorded or not; the second is run twice."""
+    found: dict[str, Any] = {}
+    for name, shape, options in (("mlp", (1, 28, 28), {}), ("resnet", (3, 32, 32), _CIFAR10)):
+        ends = [_work(shape, options, device, recorded=recorded) for recorded in (True, False, False)]
+        found[name] = {
+            "recorded_against_not": ((ends[0] - ends[1]).norm() / ends[1].norm()).item(),
+            "not_recorded_twice": ((ends[2] - ends[1]).norm() / ends[1].norm()).item(),
+        }
+    return found
+
+
+def _work(shape: tuple[int, ...], options: dict[str, Any], device: str, *, recorded: bool) -> torch.Tensor:
+    """All parameters after two short sleeps and 20 wake steps."""
+    settings = CNDPMSettings(**options | {"density_sleep_steps": 60, "predictor_sleep_steps": 40})
+    bank = CNDPM(settings, input_shape=shape, n_classes=4, seed=3, device=device).bank
+    bank._recorder.enabled = recorded and device == "cuda"
+    generator = torch.Generator().manual_seed(1)
+    x = torch.rand(60, *shape, generator=generator).to(device)
+    y = torch.randint(0, 4, (60,), generator=generator).to(device)
+    for _ in range(2):
+        bank.start_expert(x, y)
+        while not bank.train_expert(100):
+            pass
+    for i in range(20):
+        rows = torch.arange(10, device=device) + i
+        bank.log_joint(x[rows], y[rows])
+        bank.learn(x[rows], y[rows], torch.full((10, 2), 0.5, dtype=torch.float64, device=device))
+    assert bank._recorder.enabled is (recorded and device == "cuda")
+    return torch.cat([p.detach().flatten() for e in bank.experts for part, _ in e.parts for p in part.parameters()])
+
+
+def experts(*, device: str, counts: tuple[int, ...] = (5, 10, 20, 100), **_: Any) -> dict[str, Any]:
+    """Milliseconds of a wake step by the number of experts, Split-MNIST's architecture, batch of 10."""
+    learner = CNDPM(
+        CNDPMSettings(density_sleep_steps=0, predictor_sleep_steps=0, log_alpha=-1e6),
+        input_shape=(1, 28, 28),
+        n_classes=10,
+        device=device,
+    )
+    x, y = torch.rand(10, 1, 28, 28), torch.randint(0, 10, (10,))
+    found = {}
+    for n in counts:
+        while learner.n_experts < n:
+            learner.bank.start_expert(x.to(device), y.to(device))
+            learner.bank.train_expert(1)
+        learner.counts = torch.full((n,), 10.0, dtype=torch.float64, device=learner.device)
+        times = []
+        for _ in range(30):
+            started = time.perf_counter()
+            learner.learn(x, y)
+            if device == "cuda":
+                torch.cuda.synchronize()
+            times.append(time.perf_counter() - started)
+        found[str(n)] = round(1e3 * sorted(times[10:])[10], 3)
+    return found
+
+
+def ceilings(**_: Any) -> dict[str, float]:
+    """Rates that bound everything else: copying, float32 and TF32 products."""
+    big = torch.rand(2**28, device="cuda")
+    other = torch.empty_like(big)
+    square = torch.rand(8192, 8192, device="cuda")
+
+    def rate(work: Callable[[], Any], amount: float, n: int = 10) -> float:
+        work()
+        torch.cuda.synchronize()
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        for _ in range(n):
+            work()
+        end.record()
+        torch.cuda.synchronize()
+        return amount * n / (begin.elapsed_time(end) * 1e-3)
+
+    found = {"copy_tb_per_s": rate(lambda: other.copy_(big), 2 * big.numel() * 4) / 1e12}
+    found["float32_tflop_per_s"] = rate(lambda: square @ square, 2 * 8192**3) / 1e12
+    return {name: round(value, 2) for name, value in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="+")
+    parser.add_argument("--data", default="data")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    arguments = parser.parse_args()
+    makers = {"seeds": seeds, "agreement": agreement, "experts": experts, "ceilings": ceilings}
+    found: dict[str, Any] = {"torch": torch.__version__}
+    if arguments.device == "cuda":
+        found["device"] = torch.cuda.get_device_name()
+    for what in arguments.what:
+        if arguments.device == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+        started = time.perf_counter()
+        maker = makers.get(what)
+        try:
+            found[what] = (
+                maker(data=arguments.data, device=arguments.device)
+                if maker
+                else run(what, data=arguments.data, device=arguments.device)
+            )
+        except Exception as error:
+            import traceback
+
+            found[what] = {"error": repr(error), "trace": traceback.format_exc()[-1500:]}
+        print(what, round(time.perf_counter() - started, 1), json.dumps(found[what]), flush=True)
+        if arguments.out:
+            arguments.out.write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+import torch
+
+from cndpm.experts.gaussian.rows import RowCache
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.n_calls = 0
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        self.n_calls += 1
+        return x.flatten(1) * 2
+
+
+def test_views_of_an_announced_chunk_are_looked_up():
+    function = Counting()
+    cache, chunk = RowCache(function), torch.arange(60.0).reshape(10, 2, 3)
+    cache.announce(chunk)
+    for start in range(0, 10, 3):
+        part = chunk[start : start + 3]
+        assert torch.equal(cache.rows(part).z, part.flatten(1) * 2)
+    assert function.n_calls == 1
+
+
+def test_other_tensors_and_changed_chunks_are_computed():
+    function = Counting()
+    cache, chunk = RowCache(function), torch.arange(60.0).reshape(10, 2, 3)
+    cache.announce(chunk)
+    strided = chunk[::2]
+    assert torch.equal(cache.rows(strided).z, strided.flatten(1) * 2)
+    chunk += 1
+    assert torch.equal(cache.rows(chunk[2:4]).z, chunk[2:4].flatten(1) * 2)
+    assert function.n_calls == 3
+
+
+def test_what_is_derived_is_derived_once_per_key():
+    cache, chunk = RowCache(lambda x: x), torch.arange(6.0).reshape(6, 1)
+    cache.announce(chunk)
+    calls = []
+
+    def derive(z: torch.Tensor) -> torch.Tensor:
+        calls.append(len(z))
+        return -z
+
+    first, second = object(), object()
+    for key in (first, first, second):
+        for start in (0, 3):
+            part = cache.rows(chunk[start : start + 3])
+            assert torch.equal(part.derive(key, derive), -chunk[start : start + 3])
+    assert calls == [6, 6]
+
+
+def test_looking_ahead_gives_a_slice_the_same_bits_wherever_reading_starts():
+    whole = torch.rand(57, 3, generator=torch.Generator().manual_seed(0))
+    calls = []
+
+    def double(x):
+        calls.append(len(x))
+        return 2 * x
+
+    def read(start):
+        cache = RowCache(double)
+        rows = []
+        for at in range(start, 50, 10):
+            x = whole[at : at + 10]
+            cache.look_ahead(x, 20)
+            rows.append(cache.rows(x).z)
+        return rows
+
+    assert [len(rows) for rows in read(0)] == [10] * 5
+    assert calls == [20, 20, 17]
+    calls.clear()
+    read(30)
+    assert calls == [20, 17]
+
+
+def test_a_tensor_that_is_no_slice_is_computed_alone():
+    cache = RowCache(lambda x: 2 * x)
+    x = torch.rand(4, 3)
+    cache.look_ahead(x, 20)
+    assert torch.equal(cache.rows(x).z, 2 * x)
