@@ -8,6 +8,7 @@ from cndpm.experiments.portrait import PORTRAIT, describe_mixture, load_portrait
 from cndpm.learners.cndpm import CNDPM
 
 FAST = [
+    "learner.experts=neural",
     "learner.memory_size=60",
     "learner.log_alpha=-20",
     "learner.hidden=16",

@@ -99,10 +99,13 @@ def describe_stream(run: Run) -> str:
 
 
 def _result(group: Group, value: float, metric: str) -> str:
-    measured = f"{value:.1f}\N{NO-BREAK SPACE}%" if metric == "accuracy" else f"{value:.4f} bits/dim"
     experts = group.mean("n_experts")
     with_experts = f" with {experts:.3g} experts" if _mixes(group.runs[0]) and experts else ""
-    return f"{group.label} reaches {measured}{with_experts}"
+    return f"{group.label} reaches {_measured(value, metric)}{with_experts}"
+
+
+def _measured(value: float, metric: str) -> str:
+    return f"{value:.1f}\N{NO-BREAK SPACE}%" if metric == "accuracy" else f"{value:.4f} bits/dim"
 
 
 def _mixes(run: Run) -> bool:
