@@ -1,5 +1,7 @@
 import json
 import re
+import shutil
+import time
 
 import pytest
 
@@ -110,3 +112,19 @@ def test_a_full_page_leaves_out_the_figures_of_further_runs(records, monkeypatch
     assert runs[0]["figures"] == whole[0]["figures"]
     assert not runs[1]["figures"] and "cndpm report" in runs[1]["left_out"]
     assert all(not run["figures"] for run in runs[1:])
+
+
+@pytest.mark.slow
+def test_a_hundred_runs_take_less_than_twenty_seconds_and_five_megabytes(records, tmp_path):
+    for i in range(100):
+        source = records / ("cndpm" if i % 10 < 7 else "finetune") / "seed-0"
+        folder = tmp_path / "runs" / f"group-{i % 10}" / f"seed-{i // 10}"
+        shutil.copytree(source, folder, ignore=shutil.ignore_patterns("checkpoint*"))
+        head = json.loads((folder / "config.json").read_text())
+        head["config"] |= {"seed": i // 10, "preset": f"preset {i % 10}"}
+        (folder / "config.json").write_text(json.dumps(head))
+    start = time.perf_counter()
+    report = write_report([tmp_path / "runs"], tmp_path / "out")
+    assert time.perf_counter() - start < 20
+    assert len(report.content.collection.runs) == 100
+    assert report.page.stat().st_size < 5_000_000
