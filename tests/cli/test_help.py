@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("data",)]
+COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("data",)]
 COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify")]
 
 

@@ -8,6 +8,7 @@ import typer
 
 from cndpm.cli import options
 from cndpm.cli.data import data_app
+from cndpm.cli.reports import add_report_commands, leave_report
 
 __all__ = ["app"]
 
@@ -89,6 +90,7 @@ def run(
     watch = Watch(quiet=quiet, tensorboard=tensorboard)
     result = run_seeds(config, range(seed, seed + seeds), folder, data_dir=data_dir, resume=resume, watch=watch)
     show_results([result], f"{config.scenario.name}: records in {folder}", result, as_json=json)
+    leave_report([result], f"{folder}/report", as_json=json)
 
 
 @app.command()
@@ -135,6 +137,7 @@ def compare(
     )
     title = f"{comparison['scenario']}: records in {comparison['folder']}"
     show_results(comparison["learners"], title, comparison, as_json=json)
+    leave_report(comparison["learners"], f"{comparison['folder']}/report", as_json=json)
 
 
 @app.command()
@@ -177,3 +180,8 @@ def reproduce(
         watch=Watch(quiet=quiet),
     )
     show_reproduction(summary, as_json=json)
+    expected = {"preset": preset, "n_seeds": seeds, "overrides": set_ or ()}
+    leave_report(summary["cells"], f"{out}/{experiment}/report", experiment, as_json=json, **expected)
+
+
+add_report_commands(app)

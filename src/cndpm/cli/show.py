@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
@@ -43,7 +43,7 @@ class Watch:
         return Monitors(monitors)
 
 
-def show(content: Mapping[str, Any], tables: Sequence[Table], *, as_json: bool) -> None:
+def show(content: Mapping[str, Any], tables: Sequence[RenderableType], *, as_json: bool) -> None:
     """Prints tables and, for programs, `content` as the last line; the tables then go to standard error."""
     console = Console(stderr=as_json)
     if not console.is_terminal:

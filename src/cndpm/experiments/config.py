@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationErr
 
 from cndpm.experiments.overrides import ConfigError, describe_errors, parse_overrides, validate
 from cndpm.experiments.presets import preset_settings
+from cndpm.learners.expert_mixture import ExpertMixture
 from cndpm.learners.learner import Learner, LearnerSettings, MixtureLearner, TaskBasedLearner
 from cndpm.learners.registry import LEARNERS, learner_class
 from cndpm.streams import Scenario, Stream, UnknownNameError, load_scenario
@@ -71,6 +72,11 @@ class RunConfig(BaseModel):
     def is_mixture(self) -> bool:
         """Whether the learner's type can say which of its experts answers."""
         return issubclass(learner_class(self.learner), MixtureLearner)
+
+    @property
+    def is_expert_mixture(self) -> bool:
+        """Whether the learner's type has experts with counts and a memory, and can be drawn from."""
+        return issubclass(learner_class(self.learner), ExpertMixture)
 
     def build_learner(self, stream: Stream) -> Learner:
         """The learner, before it has seen anything."""

@@ -66,11 +66,13 @@ class Dissection:
         gating_accuracy: Samples of learned tasks that reach an expert of their own task, by x alone.
         classifier_accuracy: By task, the accuracy of its own experts' classifiers. None for unlabelled streams.
         expert_tasks: For every expert the task it is in charge of.
+        gate_counts: By task, how many of its test samples each expert would answer, by x alone.
     """
 
     gating_accuracy: float
     classifier_accuracy: list[float | None] | None
     expert_tasks: list[int]
+    gate_counts: list[list[int] | None]
 
 
 @torch.no_grad()
@@ -110,11 +112,14 @@ def dissect(learner: MixtureLearner, test: TestSet, learned: Sequence[int]) -> D
     shares = torch.stack([answer.share() for answer in answers])  # (n_learned, K)
     owner = shares.argmax(0)  # (K,)
     gating, classifier = [], []
+    gate_counts: list[list[int] | None] = [None] * len(test.tasks)
     for i, answer in enumerate(answers):
         own = owner == i
         if not bool(own.any()):
             own = torch.zeros_like(own).index_fill(0, shares[i].argmax(), True)
-        gating.append(own[answer.log_gate.argmax(1)].double())
+        chosen = answer.log_gate.argmax(1)
+        gating.append(own[chosen].double())
+        gate_counts[learned[i]] = torch.bincount(chosen, minlength=len(own)).tolist()
         classifier.append(answer.accuracy_within(own))
     accuracy: list[float | None] = [None] * len(test.tasks)
     for task, value in zip(learned, classifier, strict=True):
@@ -123,6 +128,7 @@ def dissect(learner: MixtureLearner, test: TestSet, learned: Sequence[int]) -> D
         gating_accuracy=100 * float(torch.cat(gating).mean()),
         classifier_accuracy=accuracy if test.labelled else None,
         expert_tasks=[learned[i] for i in owner.tolist()],
+        gate_counts=gate_counts,
     )
 
 

@@ -24,9 +24,11 @@ from cndpm.experiments.environment import describe_environment
 from cndpm.experiments.evaluation import TestSet, dissect, evaluate
 from cndpm.experiments.metrics import learned_tasks, mean
 from cndpm.experiments.monitor import Monitor
+from cndpm.experiments.portrait import describe_mixture, describe_stream, save_portrait, take_portrait
 from cndpm.experiments.recorder import Recorder
 from cndpm.experiments.schedule import Schedule
 from cndpm.experiments.summary import summarise_run
+from cndpm.learners.expert_mixture import ExpertMixture
 from cndpm.learners.learner import Learner, MixtureLearner, TaskBasedLearner
 from cndpm.streams import Stream
 
@@ -150,6 +152,7 @@ class _Run:
                 self.save()
         with self.clock.pause():
             self.evaluate(self.test)
+            self.portray()
             summary = summarise_run(self.record.evaluations, self.stream.stage_tasks, self.seconds)
             self.record.conclude(summary)
         self.monitor.finished(summary)
@@ -184,7 +187,7 @@ class _Run:
         """Takes up the last checkpoint; where there is none, writes one, which shows that the disk takes it."""
         checkpoint = self.record.load_checkpoint()
         if checkpoint is None:
-            self.record.append("start", 0)
+            self.record.append("start", 0, **describe_stream(self.stream, self.schedule.n_batches))
             self.save()
         else:
             self.learner.load_state_dict(checkpoint["learner"])
@@ -210,7 +213,10 @@ class _Run:
     def log_progress(self) -> None:
         """One line: how far, and what the learner keeps."""
         with self.clock.pause():
-            row = self.record.append("progress", self.step, **self.seconds, **asdict(self.learner.footprint()))
+            values = asdict(self.learner.footprint())
+            if self.config.is_expert_mixture:
+                values |= describe_mixture(cast(ExpertMixture, self.learner))
+            row = self.record.append("progress", self.step, **self.seconds, **values)
             self.monitor.progressed(row)
 
     def evaluate(self, test: TestSet) -> None:
@@ -236,6 +242,13 @@ class _Run:
             **asdict(self.learner.footprint()),
         )
         self.monitor.evaluated(row)
+
+    def portray(self) -> None:
+        """Keeps how a mixture of experts looks in the end, for reports."""
+        if self.config.is_expert_mixture:
+            portrait = take_portrait(cast(ExpertMixture, self.learner), self.test, self.config.seed)
+            if portrait is not None:
+                save_portrait(self.record.folder, portrait)
 
     @property
     def seconds(self) -> dict[str, float]:

@@ -5,6 +5,7 @@ A record is a folder:
     config.json        the resolved configuration, seed, versions, commit; written once, before anything is learned
     log.jsonl          one line per event, only ever appended to: "start", "progress", "evaluation", "resume"
     checkpoint.cndpm   the learner after some batch (after the last one, once the run is complete); replaced whole
+    portrait.npz       of a mixture: samples drawn from it and the experts' similarity, at the end of the run
     summary.json       the results; its presence says that the run is complete
     lock               held by the process that writes, and released by the system however that process ends
 

@@ -1,0 +1,110 @@
+"""``cndpm report`` and ``cndpm watch``: results that people look at."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cndpm.cli import options
+
+__all__ = ["add_report_commands", "leave_report"]
+
+Runs = Annotated[list[str], typer.Argument(metavar="RUNS...", help="Folders of records, or folders above them.")]
+
+
+def add_report_commands(app: typer.Typer) -> None:
+    """Adds both commands."""
+    app.command()(report)
+    app.command()(watch)
+
+
+def report(
+    runs: Runs,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where the report goes.")] = "report",
+    formats: Annotated[
+        str, typer.Option("--format", metavar="A,B", help="What to write: html, md, csv, tex, png, pdf, svg; or all.")
+    ] = "html,md,csv,tex",
+    experiment: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Adds the table of an experiment of the paper; repeatable."),
+    ] = None,
+    preset: options.Preset = "paper",
+    seeds: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Seeds expected per cell.", show_default="as the paper")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Turn one run or many into tables, figures and one HTML page.
+
+    Example: cndpm report runs/compare-split-mnist --format html,tex,pdf
+    """
+    from cndpm.cli.show import show
+    from cndpm.experiments import find_experiment
+    from cndpm.reports import write_report
+    from cndpm.reports.formats import to_terminal
+    from cndpm.reports.report import FORMATS
+
+    chosen = list(FORMATS) if formats == "all" else [name.strip() for name in formats.split(",") if name.strip()]
+    experiments = [find_experiment(name) for name in experiment or ()]
+    made = write_report(runs, out, formats=chosen, experiments=experiments, preset=preset, n_seeds=seeds)
+    problems = {str(one.folder): one.reason for one in made.content.collection.problems}
+    content = {
+        "page": str(made.page) if made.page else None,
+        "files": [str(file) for file in made.files],
+        "n_runs": len(made.content.collection.runs),
+        "problems": problems,
+    }
+    show(content, [to_terminal(table) for table in made.content.tables], as_json=json)
+    for folder, reason in problems.items():
+        typer.echo(f"cndpm: {folder}: {reason}", err=True)
+    if not json:
+        print(f"report: {made.page or out}")
+
+
+def watch(
+    runs: Runs,
+    port: Annotated[int, typer.Option(metavar="P", min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
+) -> None:
+    """Serve the page of runs that are going on, on this machine only, updating itself; Ctrl-C ends it.
+
+    Example: cndpm watch runs/split-mnist-cndpm
+    """
+    from cndpm.reports.watching import make_server
+
+    with make_server(runs, port=port) as server:
+        print(f"watching at http://127.0.0.1:{server.server_port}/ (Ctrl-C ends it)", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+
+
+def leave_report(
+    results: Sequence[Mapping[str, Any]],
+    out: str | Path,
+    experiment: str | None = None,
+    *,
+    as_json: bool,
+    **expected: Any,
+) -> None:
+    """Writes the report of runs that have just ended and says where; what goes wrong with it does not undo them.
+
+    What an experiment's analysis left in the folder above `out` is reported with it.
+    """
+    from cndpm.experiments import RecordError, find_experiment
+    from cndpm.reports import write_report
+    from cndpm.reports.pruning import find_prunings
+
+    folders = [run["folder"] for result in results for run in result["runs"]]
+    folders += [file.parent for file in find_prunings([Path(out).parent])] if experiment is not None else []
+    experiments = [find_experiment(experiment)] if experiment is not None else []
+    try:
+        made = write_report(folders, out, experiments=experiments, **expected)
+    except RecordError as error:
+        print(f"cndpm: no report: {error}", file=sys.stderr)
+        return
+    print(f"report: {made.page}", file=sys.stderr if as_json else sys.stdout)

@@ -1,0 +1,193 @@
+"""Figures of what is inside one mixture: who learned what, what waits, whom the gate chooses, what experts draw."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cndpm.experiments.analyses import SIMILARITY_THRESHOLD
+from cndpm.reports.curves import X_LABEL
+from cndpm.reports.figures import Area, AreaChart, Figure, HeatMap, ImageGrid, Tile
+from cndpm.reports.run import Run
+
+__all__ = ["anatomy", "gate_map", "memory_chart", "responsibility_map", "sample_grid", "similarity_map"]
+
+_MAX_IMAGE_SIDE = 64
+_MAX_ROWS = 60
+
+
+def anatomy(run: Run) -> list[Figure]:
+    """Every figure of this kind that the record allows."""
+    figures = [
+        responsibility_map(run),
+        memory_chart(run),
+        gate_map(run),
+        similarity_map(run),
+        similarity_map(run, SIMILARITY_THRESHOLD),
+        sample_grid(run),
+    ]
+    return [figure for figure in figures if figure is not None]
+
+
+def responsibility_map(run: Run) -> HeatMap | None:
+    """The share of each stretch of the stream that every expert learned, or that went to the memory."""
+    rows = [row for row in run.record.rows if row["event"] == "progress" and row.get("expert_counts") is not None]
+    n_experts = max((len(row["expert_counts"]) for row in rows), default=0)
+    if not n_experts or n_experts > _MAX_ROWS:
+        return None
+    counts = np.array([_padded(row["expert_counts"], n_experts) for row in rows])
+    memory = np.array([float(row["memory_samples"]) for row in rows])
+    taken = np.vstack([np.diff(memory, prepend=0), np.diff(counts, axis=0, prepend=0).T]).clip(min=0)
+    total = taken.sum(axis=0)
+    shares = np.divide(100 * taken, total, out=np.zeros_like(taken), where=total > 0)
+    steps = [0, *(row["step"] for row in rows)]
+    edges = [band.start for band in run.stages]
+    return HeatMap(
+        key="responsibilities",
+        title="Which expert learned what, when",
+        caption="Each column is a stretch of the stream. What is new goes to the memory (top row); when that is full, "
+        "a new expert takes it over at once and learns what follows.",
+        alt=_responsible(shares, n_experts),
+        x_label=X_LABEL,
+        y_label="",
+        values=np.round(shares, 1).tolist(),
+        rows=["memory", *(f"expert {k + 1}" for k in range(n_experts))],
+        columns=[f"{a + 1}–{b}" for a, b in pairwise(steps)],
+        value_label="share of the samples (%)",
+        limits=(0, 100),
+        ticks=[int(np.searchsorted(steps[1:], edge, side="right")) for edge in edges if edge < steps[-1]],
+    )
+
+
+def memory_chart(run: Run) -> AreaChart | None:
+    """Samples in the short-term memory over the stream, by class."""
+    rows = [row for row in run.record.rows if row["event"] == "progress" and "memory_classes" in row]
+    if not rows:
+        return None
+    n_classes = max(len(row["memory_classes"] or ()) for row in rows)
+    if n_classes:
+        classes = np.array([_padded(row["memory_classes"] or [], n_classes) for row in rows]).T
+        present = [c for c in range(n_classes) if classes[c].any()]
+        areas = [Area(f"class {c}", classes[c].tolist(), i) for i, c in enumerate(present)]
+    else:
+        areas = [Area("samples", [row["memory_samples"] for row in rows], 0)]
+    capacity = run.config["settings"].get("memory_size")
+    return AreaChart(
+        key="memory",
+        title="What waits in the short-term memory",
+        caption="Samples that no expert explains gather here"
+        + (f", up to {capacity}" if capacity else "")
+        + "; each fall to zero is a sleep, in which they found a new expert.",
+        alt=f"Samples in the memory by class against batches learned; at the end {rows[-1]['memory_samples']}.",
+        x_label=X_LABEL,
+        y_label="samples in the memory",
+        x=[row["step"] for row in rows],
+        areas=areas,
+        bands=run.stages,
+        n_colours=len(areas),
+    )
+
+
+def gate_map(run: Run) -> HeatMap | None:
+    """Of every task's test samples, the percentage that the gate sends to each expert."""
+    rows = [row for row in run.record.evaluations if row.get("gate_counts")]
+    if not rows:
+        return None
+    by_task = [(i, counts) for i, counts in enumerate(rows[-1]["gate_counts"]) if counts]
+    shares = [[100 * n / max(1, sum(counts)) for n in counts] for _, counts in by_task]
+    names = [run.task_names[i] if i < len(run.task_names) else f"task {i + 1}" for i, _ in by_task]
+    gating = rows[-1].get("gating_accuracy")
+    found = f"{gating:.1f} % of the samples reach an expert of their own task. " if gating is not None else ""
+    return HeatMap(
+        key="gate",
+        title="Whom the gate chooses",
+        caption=found + "Every row is a task, every number the percentage of its test samples that an expert would "
+        "answer. One bright cell per row is a gate that is sure.",
+        alt="; ".join(
+            f"{name}: mostly expert {int(np.argmax(row)) + 1} ({max(row):.0f} %)"
+            for name, row in zip(names, shares, strict=True)
+        ),
+        x_label="chosen expert",
+        y_label="true task",
+        values=np.round(shares, 1).tolist(),
+        rows=names,
+        columns=[str(k + 1) for k in range(len(shares[0]))],
+        value_label="share of the task's test samples (%)",
+        limits=(0, 100),
+        written=len(shares[0]) <= 12,
+    )
+
+
+def similarity_map(run: Run, threshold: float | None = None) -> HeatMap | None:
+    """Cosine similarity of the experts, or the pairs above a threshold, which pruning would merge."""
+    if run.portrait is None or len(run.portrait.similarity) < 2:
+        return None
+    values = run.portrait.similarity
+    names = [str(k + 1) for k in range(len(values))]
+    above = 0 if threshold is None else int((np.triu(values, 1) > threshold).sum())
+    if threshold is None:
+        key, title, shown = "similarity", "How alike experts are", np.round(values, 3)
+        caption = "Cosine similarity of the experts' log-likelihoods of test samples (appendix D of the paper)."
+    else:
+        key, title, shown = "pruning", f"Alike beyond {threshold:g}", (values > threshold).astype(float)
+        caption = f"Pairs that pruning would merge: {above or 'none'}."
+    pairs = _pairs(values)
+    return HeatMap(
+        key=key,
+        title=title,
+        caption=caption,
+        alt=f"{len(values)} by {len(values)} matrix. " + (f"{above} pairs exceed {threshold}." if threshold else pairs),
+        x_label="expert",
+        y_label="expert",
+        values=shown.tolist(),
+        rows=names,
+        columns=names,
+        value_label="cosine similarity" if threshold is None else f"similarity above {threshold:g}",
+        limits=(min(0.0, float(values.min())), 1.0),
+        written=threshold is None and len(values) <= 12,
+    )
+
+
+def sample_grid(run: Run) -> ImageGrid | None:
+    """Samples drawn from the mixture (experts chosen by their counts) and from every expert, with their labels."""
+    portrait = run.portrait
+    if portrait is None or not len(portrait.x) or portrait.x.ndim != 4 or portrait.x.shape[-1] > _MAX_IMAGE_SIDE:
+        return None
+    tiles = [Tile(_pixels(x), "" if label < 0 else str(label)) for x, label in zip(portrait.x, portrait.y, strict=True)]
+    mixture = [tile for tile, of in zip(tiles, portrait.from_mixture, strict=True) if of]
+    rows = [("mixture" if i == 0 else "", mixture[i : i + 10]) for i in range(0, len(mixture), 10)]
+    for k in sorted(set(portrait.expert[~portrait.from_mixture].tolist())):
+        own = (portrait.expert == k) & ~portrait.from_mixture
+        rows.append((f"expert {k + 1}", [tiles[i] for i in np.flatnonzero(own)]))
+    return ImageGrid(
+        key="samples",
+        title="Samples it draws",
+        caption="Each image is drawn from an expert's density"
+        + ("; the label below it is drawn from the expert's classifier. " if portrait.y.max() >= 0 else ". ")
+        + "First from the mixture, where experts are chosen by how much they have learned, then by expert.",
+        alt=f"{len(mixture)} images drawn from the mixture and {len(tiles) - len(mixture)} from its experts, labelled.",
+        rows=rows,
+    )
+
+
+def _padded(values: list[Any], n: int) -> list[float]:
+    return [float(v) for v in values] + [0.0] * (n - len(values))
+
+
+def _responsible(shares: NDArray[np.float64], n_experts: int) -> str:
+    means = ", ".join(f"expert {k + 1} {value:.0f} %" for k, value in enumerate(shares[1:].mean(axis=1)))
+    return f"Heat map of {n_experts} experts and the memory. Mean shares: memory {shares[0].mean():.0f} %, {means}."
+
+
+def _pairs(values: NDArray[np.float64]) -> str:
+    pairs = values[np.triu_indices(len(values), 1)]
+    return f"Pairs of experts lie between {pairs.min():.3f} and {pairs.max():.3f}."
+
+
+def _pixels(x: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """(channels, height, width) in [0, 1] to (height, width, channels) of bytes."""
+    pixels: NDArray[np.uint8] = (255 * x.clip(0, 1)).round().astype(np.uint8).transpose(1, 2, 0)
+    return pixels

@@ -1,0 +1,92 @@
+"""What a report holds, before it becomes files or a page: comparisons, tables and figures of all runs there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cndpm.experiments.experiment import Experiment
+from cndpm.reports.anatomy import anatomy
+from cndpm.reports.collection import Collection, collect
+from cndpm.reports.composition import composition_chart
+from cndpm.reports.curves import growth_chart, metric_chart, task_chart
+from cndpm.reports.figures import Figure
+from cndpm.reports.groups import Comparison, compare
+from cndpm.reports.pruning import find_prunings, pruning_table
+from cndpm.reports.run import Run
+from cndpm.reports.tables import Table, comparison_table, experiment_table
+
+__all__ = ["Content", "Part", "gather", "run_figures"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One stream: a table of all groups and the figures that compare them."""
+
+    comparison: Comparison
+    table: Table
+    figures: list[Figure]
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything a report shows.
+
+    Attributes:
+        collection: The runs, and what could not be read.
+        parts: One per stream.
+        experiment_tables: Tables of the paper's experiments where asked for, and of what pruning did.
+    """
+
+    collection: Collection
+    parts: list[Part]
+    experiment_tables: list[Table]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The paper's experiments where asked for, then one table per stream."""
+        return [*self.experiment_tables, *(part.table for part in self.parts)]
+
+
+def gather(
+    paths: Sequence[str | Path],
+    *,
+    experiments: Sequence[Experiment] = (),
+    preset: str = "paper",
+    n_seeds: int | None = None,
+    overrides: Sequence[str] = (),
+) -> Content:
+    """Reads all runs at or under `paths` and compares them.
+
+    Args:
+        paths: Folders of records, or folders above them.
+        experiments: Experiments of the paper to make tables of.
+        preset: The settings that the experiments' runs started from.
+        n_seeds: Runs expected per cell of these; None: as many as the paper.
+        overrides: Of all their cells, as for ``--set``.
+    """
+    collection = collect(paths)
+    parts = []
+    for comparison in compare(collection.runs):
+        groups = comparison.groups
+        charts = [
+            metric_chart(groups),
+            growth_chart(groups, "n_experts"),
+            growth_chart(groups, "n_parameters"),
+            task_chart(groups),
+        ]
+        table = comparison_table(comparison)
+        parts.append(Part(comparison, table, [chart for chart in charts if chart is not None]))
+    found = [group for part in parts for group in part.comparison.groups]
+    expected: dict[str, Any] = {"preset": preset, "n_seeds": n_seeds, "overrides": overrides}
+    tables = [experiment_table(one, found, **expected) for one in experiments]
+    tables += [pruning_table(file) for file in find_prunings(paths)]
+    return Content(collection, parts, tables)
+
+
+def run_figures(run: Run) -> list[Figure]:
+    """The figures of one run that its record allows."""
+    figures = [composition_chart(run), *anatomy(run)]
+    return [figure for figure in figures if figure is not None]

@@ -1,0 +1,155 @@
+"""Figures of how metrics move along the stream: every seed faint, their mean bold, one colour per group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from cndpm.reports.figures import Band, Line, LineChart, Panel, Values
+from cndpm.reports.groups import Group
+from cndpm.reports.run import Run
+
+__all__ = ["METRIC_LABELS", "X_LABEL", "growth_chart", "mean_curve", "metric_chart", "task_chart"]
+
+X_LABEL = "batches learned"
+METRIC_LABELS = {"accuracy": "accuracy on all tasks (%)", "bits_per_dim": "bits per dimension (less is better)"}
+_GROWTH = {
+    "n_experts": ("Experts over the stream", "number of experts"),
+    "n_parameters": ("Parameters over the stream", "trained parameters"),
+}
+
+Curve = tuple[list[int], Values]
+Reader = Callable[[Run], Curve]
+
+
+def metric_chart(groups: Sequence[Group]) -> LineChart | None:
+    """Accuracy, or bits per dimension, on the test data of all tasks; None before the first evaluation."""
+    metric = groups[0].runs[0].metric
+    lines = _lines(groups, lambda run: _evaluated(run, metric))
+    if not lines:
+        return None
+    name = "Accuracy" if metric == "accuracy" else "Bits per dimension"
+    return LineChart(
+        key="accuracy",
+        title=f"{name} over the stream",
+        caption="Measured on the test data of all tasks, those to come included. "
+        + ("Every seed is faint, their mean bold. " if any(line.faint for line in lines) else "")
+        + "Shading marks the stages of the stream, of which learners are not told.",
+        alt=f"{name} against batches learned. {_ends(lines)}",
+        x_label=X_LABEL,
+        y_label=METRIC_LABELS[metric],
+        panels=[Panel("", lines)],
+        bands=_stages(groups),
+        y_range=(0, 100) if metric == "accuracy" else None,
+        n_colours=len(groups),
+    )
+
+
+def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameters"]) -> LineChart | None:
+    """How the number of experts or of parameters grows, beside learners that do not grow."""
+    lines = _lines(groups, lambda run: _progressed(run, key), stepped=True)
+    if not lines:
+        return None
+    title, label = _GROWTH[key]
+    return LineChart(
+        key=key,
+        title=title,
+        caption="A mixture starts empty and adds an expert whenever its memory of new samples is full; "
+        "other learners have one network of a fixed size.",
+        alt=f"{title}, against batches learned. {_ends(lines)}",
+        x_label=X_LABEL,
+        y_label=label,
+        panels=[Panel("", lines)],
+        bands=_stages(groups),
+        y_range=(0, _top(lines)),
+        n_colours=len(groups),
+    )
+
+
+def task_chart(groups: Sequence[Group]) -> LineChart | None:
+    """Accuracy of every task over the stream, and the average over the tasks that have appeared."""
+    first = groups[0].runs[0]
+    metric = "task_accuracy" if first.metric == "accuracy" else "task_bits_per_dim"
+    panels = []
+    if first.metric == "accuracy":
+        average = _lines(groups, lambda run: _evaluated(run, "learned_accuracy"))
+        panels.append(Panel("average over tasks seen so far", average))
+    for task, name in enumerate(first.task_names):
+        lines = _lines(groups, lambda run, task=task: _evaluated(run, metric, task))  # type: ignore[misc]
+        panels.append(Panel(name, lines, first.stages_of(task)))
+    if not any(panel.lines for panel in panels):
+        return None
+    finals = "; ".join(f"{panel.title}: {_ends(panel.lines)}" for panel in panels if panel.lines)
+    return LineChart(
+        key="tasks",
+        title="Every task over the stream",
+        caption="A task is learned while it is streamed (shaded); what "
+        + ("falls" if first.metric == "accuracy" else "rises")
+        + " afterwards is forgotten.",
+        alt=f"One panel per task against batches learned. {finals}",
+        x_label=X_LABEL,
+        y_label="accuracy (%)" if first.metric == "accuracy" else "bits per dimension",
+        panels=panels,
+        y_range=(0, 100) if first.metric == "accuracy" else None,
+        n_colours=len(groups),
+    )
+
+
+def mean_curve(curves: Sequence[Curve]) -> tuple[list[float], list[float]]:
+    """The mean of curves at every x that lies within all of them, interpolated linearly between their points."""
+    points = [_measured(curve) for curve in curves]
+    low, high = max(x[0] for x, _ in points), min(x[-1] for x, _ in points)
+    grid = sorted({float(value) for x, _ in points for value in x if low <= value <= high})
+    return grid, np.mean([np.interp(grid, x, y) for x, y in points], axis=0).tolist()
+
+
+def _measured(curve: Curve) -> tuple[list[int], list[float]]:
+    pairs = [(x, float(y)) for x, y in zip(*curve, strict=True) if y is not None]
+    return [x for x, _ in pairs], [y for _, y in pairs]
+
+
+def _lines(groups: Sequence[Group], read: Reader, *, stepped: bool = False) -> list[Line]:
+    """For every group a faint line per seed and a bold one for their mean; one seed alone is bold."""
+    lines = []
+    for colour, group in enumerate(groups):
+        curves = {run.seed: curve for run in group.runs if _measured(curve := read(run))[0]}
+        if len(curves) > 1:
+            for seed, (x, y) in curves.items():
+                lines.append(Line(f"{group.label}, seed {seed}", x, y, colour, faint=True, stepped=stepped))
+            lines.append(Line(group.label, *mean_curve(list(curves.values())), colour, stepped=stepped))
+        elif curves:
+            lines.append(Line(group.label, *next(iter(curves.values())), colour, stepped=stepped))
+    return lines
+
+
+def _evaluated(run: Run, metric: str, task: int | None = None) -> Curve:
+    rows = run.record.evaluations
+    return [row["step"] for row in rows], [_number(row.get(metric), task) for row in rows]
+
+
+def _progressed(run: Run, metric: str) -> Curve:
+    rows = [row for row in run.record.rows if row["event"] in ("progress", "evaluation")]
+    return [row["step"] for row in rows], [_number(row.get(metric), None) for row in rows]
+
+
+def _number(value: Any, i: int | None) -> float | None:
+    if i is not None:
+        value = value[i] if isinstance(value, list) and i < len(value) else None
+    return value if isinstance(value, int | float) else None
+
+
+def _stages(groups: Sequence[Group]) -> list[Band]:
+    """The stages of the run that knows most of them."""
+    return max((run.stages for group in groups for run in group.runs), key=len)
+
+
+def _top(lines: Sequence[Line]) -> float:
+    return 1.08 * max(max(float(y) for y in line.y if y is not None) for line in lines) or 1.0
+
+
+def _ends(lines: Sequence[Line]) -> str:
+    """What the bold lines end with, in words."""
+    ends = [(line.label, [y for y in line.y if y is not None][-1]) for line in lines if not line.faint]
+    return ", ".join(f"{label} ends at {value:.4g}" for label, value in ends) + "."

@@ -1,0 +1,160 @@
+"""A table as text: for the terminal, Markdown, CSV and LaTeX. Names are data and are escaped in each."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rich.box import SIMPLE
+from rich.console import Console, Group
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from cndpm.experiments.reproduce import format_value
+from cndpm.reports.tables import METRICS, Entry, Table
+
+__all__ = ["TEXT_FORMATS", "Layout", "lay_out", "to_csv", "to_latex", "to_markdown", "to_terminal"]
+
+_PARAMETERS = ("n_parameters", "n_numbers_kept")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is written into the cells of a table, and which of them are marked as best."""
+
+    header: list[str]
+    rows: list[list[str]]
+    best: list[list[bool]]
+
+
+def lay_out(table: Table) -> Layout:
+    """Every metric as a column, followed by the paper's value and the difference where the table has any."""
+    several = len({row.column for row in table.rows}) > 1
+    with_paper = [m for m in table.metrics if any(row.entries[m].published is not None for row in table.rows)]
+    header = ["learner", *(["scenario"] if several else []), "seeds"]
+    for metric in table.metrics:
+        header += [METRICS[metric], *(["paper", "difference"] if metric in with_paper else [])]
+    rows, best = [], []
+    for row in table.rows:
+        texts = [row.label, *([row.column] if several else []), str(row.n_seeds)]
+        marks = [False] * len(texts)
+        for metric in table.metrics:
+            written = _written(metric, row.entries[metric])
+            written = written if metric in with_paper else written[:1]
+            texts += written
+            marks += [row.entries[metric].best, False, False][: len(written)]
+        rows.append(texts)
+        best.append(marks)
+    return Layout(header, rows, best)
+
+
+def to_terminal(table: Table) -> Group:
+    """For rich's console; the best values are bold, missing runs follow with their commands."""
+    layout = lay_out(table)
+    made = RichTable(title=Text(table.title), box=SIMPLE, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
+    for i, name in enumerate(layout.header):
+        made.add_column(Text(name), justify="right" if i else "left", no_wrap=True)
+    for texts, marks in zip(layout.rows, layout.best, strict=True):
+        made.add_row(*(Text(t, style="bold" if b else "") for t, b in zip(texts, marks, strict=True)))
+    return Group(made, *(Text(f"  missing: {gap.label}: {gap.reason}\n    {gap.command}") for gap in table.missing))
+
+
+def to_markdown(table: Table) -> str:
+    """A Markdown table; the best values are bold."""
+    layout = lay_out(table)
+    lines = [f"### {_escape_markdown(table.title)}", "", _line(map(_escape_markdown, layout.header))]
+    lines.append(_line("---" if i == 0 else "---:" for i in range(len(layout.header))))
+    for texts, marks in zip(layout.rows, layout.best, strict=True):
+        escaped = map(_escape_markdown, texts)
+        lines.append(_line(f"**{t}**" if b else t for t, b in zip(escaped, marks, strict=True)))
+    if table.missing:
+        lines += ["", "Missing:", ""]
+        lines += [f"- {_escape_markdown(g.label)}: {g.reason}: {_code(g.command)}" for g in table.missing]
+    return "\n".join(lines) + "\n"
+
+
+def to_csv(table: Table) -> str:
+    """Plain numbers, unrounded: for every metric its mean, standard error and, where there is one, the paper's."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = ("", "_standard_error", "_paper", "_paper_standard_error")
+    writer.writerow(["learner", "scenario", "n_seeds", *(m + n for m in table.metrics for n in names)])
+    for row in table.rows:
+        numbers: list[float | None] = []
+        for entry in (row.entries[metric] for metric in table.metrics):
+            paper = entry.published
+            numbers += [entry.value, entry.error, paper.value if paper else None, paper.error if paper else None]
+        writer.writerow([row.label, row.column, row.n_seeds, *("" if n is None else repr(n) for n in numbers)])
+    return out.getvalue()
+
+
+def to_latex(table: Table) -> str:
+    r"""A ``tabular`` for a paper that uses the package booktabs; the best values are in ``\textbf``."""
+    layout = lay_out(table)
+    lines = [rf"\begin{{tabular}}{{l{'r' * (len(layout.header) - 1)}}}", r"\toprule"]
+    lines += [" & ".join(map(_escape_latex, layout.header)) + r" \\", r"\midrule"]
+    for texts, marks in zip(layout.rows, layout.best, strict=True):
+        escaped = map(_escape_latex, texts)
+        lines.append(" & ".join(rf"\textbf{{{t}}}" if b else t for t, b in zip(escaped, marks, strict=True)) + r" \\")
+    return "\n".join([f"% {_one_line(table.title)}", *lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+TEXT_FORMATS: Mapping[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
+"""By the ending of the file."""
+
+
+def render_terminal(table: Table, width: int = 200) -> str:
+    """The terminal's table as plain text."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(to_terminal(table))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def _written(metric: str, entry: Entry) -> list[str]:
+    """Ours, the paper's, and the difference with its sign."""
+    paper = entry.published
+    texts = [format_value(metric, entry.value, entry.error)]
+    texts.append(format_value(metric, paper.value, paper.error) if paper else "–")
+    difference = entry.difference
+    if difference is None:
+        return [*texts, "–"]
+    return [*texts, ("+" if difference >= 0 else "−") + format_value(metric, abs(difference))]
+
+
+def _line(cells: object) -> str:
+    return "| " + " | ".join(cells) + " |"  # type: ignore[arg-type]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _escape_markdown(text: str) -> str:
+    """Text that is text in Markdown, HTML included."""
+    text = _one_line(text)
+    for char in "\\`*_|[]":
+        text = text.replace(char, "\\" + char)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _code(text: str) -> str:
+    fence = "`" * (1 + max((len(run) for run in text.split() if set(run) == {"`"}), default=0) + text.count("`"))
+    return f"{fence} {_one_line(text)} {fence}" if "`" in text else f"`{_one_line(text)}`"
+
+
+def _escape_latex(text: str) -> str:
+    names = {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "±": r"$\pm$",
+        "−": "$-$",
+        "–": "--",
+        "α": r"$\alpha$",
+    }
+    return "".join(names.get(char, "\\" + char if char in "&%$#_{}" else char) for char in _one_line(text))

@@ -1,0 +1,146 @@
+"""Runs that differ only in their seed are one group; groups on the same stream are compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cndpm.experiments.metrics import mean, standard_error
+from cndpm.experiments.recorder import differing_keys
+from cndpm.reports.run import Run
+
+__all__ = ["Comparison", "Group", "compare", "summary_value"]
+
+_NOT_COMPARED = ("seed", "device", "run")
+"""Parts of a configuration that do not change what is learned, or are averaged over."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The seeds of one configuration.
+
+    Attributes:
+        label: What tells it from the other groups it is compared with.
+        runs: One per seed, complete or not.
+    """
+
+    label: str
+    runs: tuple[Run, ...]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration of the first run."""
+        return self.runs[0].config
+
+    @property
+    def complete(self) -> tuple[Run, ...]:
+        """The runs with results."""
+        return tuple(run for run in self.runs if run.record.summary is not None)
+
+    def values(self, metric: str) -> list[float]:
+        """The metric of every complete run that has it."""
+        found = (summary_value(run, metric) for run in self.complete)
+        return [value for value in found if value is not None]
+
+    def mean(self, metric: str) -> float | None:
+        """Mean over the complete runs."""
+        return mean(self.values(metric))
+
+    def error(self, metric: str) -> float | None:
+        """Standard error over the complete runs; None for fewer than two."""
+        return standard_error(self.values(metric))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Groups on one stream."""
+
+    scenario: str
+    summary: str
+    groups: tuple[Group, ...]
+
+    @property
+    def metric(self) -> str:
+        """What is measured on this stream."""
+        return self.groups[0].runs[0].metric
+
+    @property
+    def seeds(self) -> list[int]:
+        """Every seed that any group has."""
+        return sorted({run.seed for group in self.groups for run in group.runs})
+
+
+def summary_value(run: Run, metric: str) -> float | None:
+    """A number of the run's summary; None where there is none."""
+    value = (run.record.summary or {}).get(metric)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def compare(runs: Sequence[Run]) -> list[Comparison]:
+    """Sorts runs into comparisons (one per stream) of groups (one per configuration), in order of appearance."""
+    by_stream: dict[str, dict[str, list[Run]]] = {}
+    for run in runs:
+        stream = json.dumps(run.config["scenario"], sort_keys=True)
+        settings = json.dumps({k: v for k, v in run.config.items() if k not in _NOT_COMPARED}, sort_keys=True)
+        by_stream.setdefault(stream, {}).setdefault(settings, []).append(run)
+    names = [members[0][0].scenario for members in (list(groups.values()) for groups in by_stream.values())]
+    comparisons = []
+    for groups in by_stream.values():
+        members = [tuple(sorted(group, key=lambda run: run.seed)) for group in groups.values()]
+        first = members[0][0]
+        labels = _labels([group[0].config for group in members])
+        made = tuple(Group(label, group) for label, group in zip(labels, members, strict=True))
+        title = first.scenario if names.count(first.scenario) == 1 else _with_length(first)
+        comparisons.append(Comparison(title, str(first.config["scenario"].get("summary", "")), made))
+    return comparisons
+
+
+def _with_length(run: Run) -> str:
+    n = run.n_batches
+    return run.scenario if n is None else f"{run.scenario} ({n:,} batches)"
+
+
+def _labels(configs: Sequence[dict[str, Any]]) -> list[str]:
+    """The learner, then as much as tells it from others of its kind: the preset, and settings in their own order."""
+    labels = [str(config["learner"]) for config in configs]
+    for i, learner in enumerate(list(labels)):
+        same = [j for j, config in enumerate(configs) if str(config["learner"]) == learner]
+        if i == same[0] and len(same) > 1:
+            for j, label in zip(same, _told_apart([configs[j] for j in same]), strict=True):
+                labels[j] = f"{learner}, {label}"
+    return _distinct(labels)
+
+
+def _told_apart(configs: Sequence[dict[str, Any]]) -> list[str]:
+    """For several configurations of one learner, as few of their differences as make every label its own."""
+    first = configs[0]["settings"]
+    differing = {key for config in configs for key in differing_keys(first, config["settings"])}
+    order = {key: i for i, key in enumerate(first)}
+    words: list[list[str]] = [[] for _ in configs]
+    if len({config["preset"] for config in configs}) > 1:
+        words = [[str(config["preset"])] for config in configs]
+    for key in sorted(differing, key=lambda key: (order.get(key.partition(".")[0], len(order)), key)):
+        if len({tuple(one) for one in words}) == len(configs):
+            break
+        for one, config in zip(words, configs, strict=True):
+            one.append(f"{key} = {_at(config['settings'], key)}")
+    return [", ".join(one) for one in words]
+
+
+def _at(tree: dict[str, Any], dotted: str) -> Any:
+    value: Any = tree
+    for key in dotted.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _distinct(labels: list[str]) -> list[str]:
+    """Numbers labels that are still equal."""
+    seen: dict[str, int] = {}
+    made = []
+    for label in labels:
+        seen[label] = seen.get(label, 0) + 1
+        made.append(label if labels.count(label) == 1 else f"{label} ({seen[label]})")
+    return made

@@ -1,0 +1,143 @@
+"""One HTML page that needs nothing but itself: style, script, numbers and images are inside."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from importlib import resources
+from string import Template
+from typing import Any
+
+import cndpm
+from cndpm.reports.commands import repeat_command
+from cndpm.reports.content import Content, Part, run_figures
+from cndpm.reports.curves import metric_chart, task_chart
+from cndpm.reports.figures import Figure
+from cndpm.reports.groups import Comparison
+from cndpm.reports.payload import figure_values, ramp_values, table_values
+from cndpm.reports.run import Run
+from cndpm.reports.stories import comparison_story, progress_words, run_facts, run_story, title_of
+from cndpm.reports.tables import Table
+
+__all__ = ["page_values", "render_page"]
+
+_PAGE_BYTES = 4_800_000
+"""What a page may hold; the figures of runs for which no room is left are left out, so pages stay below 5 MB."""
+
+
+def render_page(content: Content, *, refresh_seconds: float | None = None) -> str:
+    """The whole page as text; with `refresh_seconds` it asks its server for news as often."""
+    values = page_values(content, refresh_seconds=refresh_seconds)
+    folder = resources.files("cndpm.reports") / "page"
+    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in ("charts.js", "page.js"))
+    return Template((folder / "page.html").read_text(encoding="utf-8")).substitute(
+        title=html.escape(values["title"]),
+        style=(folder / "page.css").read_text(encoding="utf-8"),
+        data=encode(values),
+        script=script,
+        connect="'self'" if refresh_seconds else "'none'",
+    )
+
+
+def encode(values: Any) -> str:
+    """JSON that may stand inside a script element: no text in it can end the element or open another."""
+    text = json.dumps(values, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def page_values(content: Content, *, refresh_seconds: float | None = None) -> dict[str, Any]:
+    """Everything on the page, as plain values."""
+    comparisons = [part.comparison for part in content.parts]
+    several = len(content.collection.runs) > 1
+    parts = [_table_part(table) for table in content.experiment_tables]
+    alone = len(content.parts) == 1  # then the page's summary has said what was streamed
+    parts += [_part_values(part, alone=alone) for part in content.parts] if several else []
+    values = {
+        "title": title_of(comparisons),
+        "summary": _summary(content, comparisons),
+        "parts": parts,
+        "runs": [_one_run(run, label) for label, run in _in_order(content)],
+        "problems": [{"folder": str(one.folder), "reason": one.reason} for one in content.collection.problems],
+        "ramp": ramp_values(),
+        "refresh_seconds": refresh_seconds,
+        "footer": f"Made by cndpm {cndpm.__version__} from {len(content.collection.runs)} records; "
+        "every number above is in them.",
+    }
+    _add_figures(values, [run for _, run in _in_order(content)], several=several)
+    return values
+
+
+def _summary(content: Content, comparisons: Sequence[Comparison]) -> list[str]:
+    """What comes before everything else; on many streams, of the first three."""
+    if len(content.collection.runs) == 1:
+        return [run_story(content.collection.runs[0])]
+    return [text for comparison in comparisons[:3] for text in comparison_story(comparison)]
+
+
+def _table_part(table: Table) -> dict[str, Any]:
+    note = "The paper's values beside ours; a difference is ours minus theirs."
+    return {"title": table.title, "note": note, "table": table_values(table), "missing": _missing(table)}
+
+
+def _part_values(part: Part, *, alone: bool) -> dict[str, Any]:
+    return {
+        "title": part.comparison.scenario,
+        "note": "" if alone else part.comparison.summary,
+        "table": table_values(part.table, metric=part.comparison.metric, coloured=True),
+        "missing": _missing(part.table),
+        "figures": [figure_values(figure) for figure in part.figures],
+    }
+
+
+def _missing(table: Table) -> list[dict[str, str]]:
+    return [{"label": gap.label, "reason": gap.reason, "command": gap.command} for gap in table.missing]
+
+
+def _in_order(content: Content) -> list[tuple[str, Run]]:
+    """Every run with its group's label; mixtures come first, since there is most to see."""
+    named = [(group.label, run) for part in content.parts for group in part.comparison.groups for run in group.runs]
+    return sorted(named, key=lambda item: "expert_counts" not in item[1].last)
+
+
+def _add_figures(values: dict[str, Any], runs: Sequence[Run], *, several: bool) -> None:
+    """Gives the runs their figures until the page is full; a single run brings its own curves, too."""
+    room = _PAGE_BYTES - len(encode(values).encode())
+    for one, run in zip(values["runs"], runs, strict=True):
+        figures = [figure_values(figure) for figure in [*([] if several else _own_curves(run)), *run_figures(run)]]
+        size = len(encode(figures).encode())
+        if size <= room:
+            one["figures"] = figures
+            room -= size
+        else:
+            one["left_out"] = f"Its figures are left out to keep this page small: cndpm report {run.record.folder}"
+
+
+def _own_curves(run: Run) -> list[Figure]:
+    charts = [metric_chart([run.as_group()]), task_chart([run.as_group()])]
+    return [chart for chart in charts if chart is not None]
+
+
+def _one_run(run: Run, label: str) -> dict[str, Any]:
+    return {
+        "title": f"{run.scenario} · {label} · seed {run.seed}",
+        "status": run.record.status,
+        "progress": progress_words(run),
+        "story": run_story(run),
+        "facts": run_facts(run),
+        "figures": [],
+        "left_out": "",
+        "command": repeat_command(run),
+        "folder": str(run.record.folder),
+        "config": _summarised(run.config),
+        "environment": run.record.environment,
+    }
+
+
+def _summarised(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with long recipes cut: beyond 12 stages, their number is said."""
+    stages = config["scenario"].get("stages") or []
+    if len(stages) <= 12:
+        return config
+    scenario = {**config["scenario"], "stages": [*stages[:12], f"and {len(stages) - 12} more, see config.json"]}
+    return {**config, "scenario": scenario}

@@ -1,0 +1,106 @@
+"""Figures and tables as plain JSON values for the page: numbers shortened, images packed into one picture a figure."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
+from PIL import Image
+
+from cndpm.reports.figures import AreaChart, Figure, HeatMap, ImageGrid, LineChart
+from cndpm.reports.formats import lay_out
+from cndpm.reports.palette import RAMP
+from cndpm.reports.tables import Table
+
+__all__ = ["figure_values", "ramp_values", "table_values"]
+
+_DIGITS = 5
+
+
+def ramp_values() -> list[str]:
+    """The colours of heat maps from low to high."""
+    return [to_hex(colormaps[RAMP](i / 16)) for i in range(17)]
+
+
+@singledispatch
+def figure_values(figure: Figure) -> dict[str, Any]:
+    """What the page's script draws."""
+    raise TypeError(f"figures are charts, maps or grids; got {type(figure).__name__}")
+
+
+@figure_values.register
+def _(figure: LineChart) -> dict[str, Any]:
+    return {"kind": "lines", **_short(asdict(figure))}
+
+
+@figure_values.register
+def _(figure: AreaChart) -> dict[str, Any]:
+    return {"kind": "areas", **_short(asdict(figure))}
+
+
+@figure_values.register
+def _(figure: HeatMap) -> dict[str, Any]:
+    return {"kind": "heat", **_short(asdict(figure))}
+
+
+@figure_values.register
+def _(figure: ImageGrid) -> dict[str, Any]:
+    height, width, _ = figure.rows[0][1][0].image.shape
+    n_columns = max(len(tiles) for _, tiles in figure.rows)
+    sheet = np.zeros((height * len(figure.rows), width * n_columns, 3), dtype=np.uint8)
+    for i, (_, tiles) in enumerate(figure.rows):
+        for j, tile in enumerate(tiles):
+            sheet[height * i : height * (i + 1), width * j : width * (j + 1)] = tile.image
+    grey = figure.rows[0][1][0].image.shape[2] == 1
+    return {
+        "kind": "images",
+        **{name: getattr(figure, name) for name in ("key", "title", "caption", "alt")},
+        "tile": [width, height],
+        "sprite": _png(sheet[:, :, 0] if grey else sheet),
+        "sprite_size": [sheet.shape[1], sheet.shape[0]],
+        "rows": [{"label": name, "labels": [tile.label for tile in tiles]} for name, tiles in figure.rows],
+    }
+
+
+def table_values(table: Table, *, metric: str | None = None, coloured: bool = False) -> dict[str, Any]:
+    """A table, with bars under the values of `metric` (in percent)."""
+    layout = lay_out(table)
+    values: dict[str, Any] = {**asdict(layout), "title": table.title, "coloured": coloured, "bars": None}
+    if metric == "accuracy" and metric in table.metrics:
+        column = layout.header.index("accuracy (%)")
+        shares = [row.entries[metric].value for row in table.rows]
+        values["bars"] = {"column": column, "shares": [None if s is None else round(s, 2) for s in shares]}
+    return values
+
+
+def _png(pixels: Any) -> str:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "png", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def _short(node: Any) -> Any:
+    """Floats to a few significant digits, and no number that JSON does not know."""
+    if isinstance(node, float):
+        return _short_float(node)
+    if isinstance(node, dict):
+        return {key: _short(value) for key, value in node.items()}
+    if isinstance(node, Sequence) and not isinstance(node, str):
+        return [_short(value) for value in node]
+    return node
+
+
+def _short_float(value: float) -> float | int | None:
+    if not math.isfinite(value):
+        return None
+    if value == int(value):
+        return int(value)
+    return float(f"{value:.{_DIGITS}g}")

@@ -1,0 +1,114 @@
+"""Writes a report: the page, the tables and the figures, all into one folder.
+
+report = write_report(["runs/split-digits-cndpm", "runs/split-digits-finetune"], "report")
+report.page  # report/index.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cndpm.experiments.experiment import Experiment
+from cndpm.experiments.overrides import ConfigError
+from cndpm.experiments.record import RecordError
+from cndpm.reports.content import Content, gather, run_figures
+from cndpm.reports.drawing import save_figure
+from cndpm.reports.formats import TEXT_FORMATS
+from cndpm.reports.html import render_page
+
+__all__ = ["FIGURE_FORMATS", "FORMATS", "Report", "write_report"]
+
+FIGURE_FORMATS = ("png", "pdf", "svg")
+FORMATS = ("html", *TEXT_FORMATS, *FIGURE_FORMATS)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written.
+
+    Attributes:
+        content: What the report says.
+        files: Everything written, the page first.
+    """
+
+    content: Content
+    files: tuple[Path, ...]
+
+    @property
+    def page(self) -> Path | None:
+        """The HTML page, if it was asked for."""
+        return next((file for file in self.files if file.suffix == ".html"), None)
+
+
+def write_report(
+    paths: Sequence[str | Path],
+    out: str | Path,
+    *,
+    formats: Sequence[str] = ("html", "md", "csv", "tex"),
+    experiments: Sequence[Experiment] = (),
+    preset: str = "paper",
+    n_seeds: int | None = None,
+    overrides: Sequence[str] = (),
+) -> Report:
+    """Reports every run at or under `paths`.
+
+    Args:
+        paths: Folders of records, or folders above them.
+        out: Where the files go; created if missing, files of the same name are replaced.
+        formats: What to write, of :data:`FORMATS`. Figures (png, pdf, svg) go to ``out/figures``.
+        experiments: Experiments of the paper to make tables of.
+        preset: The settings that the experiments' runs started from.
+        n_seeds: Runs expected per cell of these; None: as many as the paper.
+        overrides: Of all their cells, as for ``--set``.
+
+    Raises:
+        ConfigError: A format is unknown.
+        RecordError: There is nothing to report, or the folder cannot be written.
+    """
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise ConfigError(f"formats are {', '.join(FORMATS)}; got {', '.join(unknown)}")
+    content = gather(paths, experiments=experiments, preset=preset, n_seeds=n_seeds, overrides=overrides)
+    if not content.collection.runs and not content.experiment_tables:
+        reasons = "; ".join(f"{one.folder}: {one.reason}" for one in content.collection.problems)
+        raise RecordError(f"there is no run to report. {reasons}")
+    try:
+        return Report(content, tuple(_write(content, Path(out), formats)))
+    except OSError as error:
+        raise RecordError(f"cannot write the report to {out}: {error.strerror or error}") from error
+
+
+def _write(content: Content, out: Path, formats: Sequence[str]) -> list[Path]:
+    out.mkdir(parents=True, exist_ok=True)
+    files = []
+    if "html" in formats:
+        files.append(out / "index.html")
+        files[-1].write_text(render_page(content), encoding="utf-8")
+    for ending in (name for name in formats if name in TEXT_FORMATS):
+        files.append(out / f"tables.{ending}")
+        files[-1].write_text("\n".join(TEXT_FORMATS[ending](table) for table in content.tables), encoding="utf-8")
+    kinds = [name for name in formats if name in FIGURE_FORMATS]
+    return files + (_write_figures(content, out / "figures", kinds) if kinds else [])
+
+
+def _write_figures(content: Content, folder: Path, kinds: Sequence[str]) -> list[Path]:
+    """Figures that compare, and of every group the anatomy of its first run that has one."""
+    folder.mkdir(exist_ok=True)
+    files: list[Path] = []
+    for part in content.parts:
+        for figure in part.figures:
+            files += save_figure(figure, folder / file_name(part.comparison.scenario, figure.key), kinds)
+        for group in part.comparison.groups:
+            run = next((run for run in group.complete if "expert_counts" in run.last), None)
+            for figure in run_figures(run) if run is not None else []:
+                stem = file_name(part.comparison.scenario, group.label, figure.key)
+                files += save_figure(figure, folder / stem, kinds)
+    return files
+
+
+def file_name(*words: str) -> str:
+    """Words as a file's name: what is not a letter, digit, dot or dash becomes a dash; never too long or hidden."""
+    return "-".join(re.sub(r"[^\w.+=-]+", "-", word)[:60].strip("-.") or "run" for word in words)

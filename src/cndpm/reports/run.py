@@ -1,0 +1,223 @@
+"""One run, looked at: what its record says of the stream, its names, and its figures as matplotlib axes.
+
+from cndpm.reports import Run
+
+run = Run("runs/split-digits-cndpm/seed-0")
+run.plot_accuracy()
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cndpm.experiments.portrait import Portrait, load_portrait
+from cndpm.experiments.record import Record, RecordError, read_record
+from cndpm.reports.figures import Band
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Run"]
+
+
+class Run:
+    """A record with names for its parts.
+
+    Args:
+        record: A record, or the folder of one. It may be of a run that is complete, running or interrupted.
+
+    Raises:
+        RecordError: There is no record in the folder, or it cannot be read.
+    """
+
+    def __init__(self, record: Record | str | Path) -> None:
+        self.record = record if isinstance(record, Record) else read_record(record)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.record.folder)!r}: {self.title}, {self.record.status})"
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration."""
+        return self.record.config
+
+    @property
+    def scenario(self) -> str:
+        """Name of the scenario."""
+        return str(self.config["scenario"]["name"])
+
+    @property
+    def learner(self) -> str:
+        """Name of the learner."""
+        return str(self.config["learner"])
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.config["seed"])
+
+    @property
+    def title(self) -> str:
+        """Scenario, learner and seed."""
+        return f"{self.scenario} · {self.learner} · seed {self.seed}"
+
+    @property
+    def metric(self) -> str:
+        """What is measured: "accuracy" in percent, or "bits_per_dim" where a stream has no labels."""
+        return "accuracy" if self.config["scenario"].get("labelled", True) else "bits_per_dim"
+
+    @cached_property
+    def last(self) -> dict[str, Any]:
+        """The newest value of everything that was logged; the summary's where the run is complete."""
+        values: dict[str, Any] = {}
+        for row in self.record.rows:
+            values |= {name: value for name, value in row.items() if value is not None}
+        return values | {name: value for name, value in (self.record.summary or {}).items() if value is not None}
+
+    # The stream
+
+    @cached_property
+    def _start(self) -> dict[str, Any]:
+        return next((row for row in self.record.rows if row["event"] == "start"), {})
+
+    @property
+    def n_steps(self) -> int:
+        """Batches learned so far."""
+        return max((row["step"] for row in self.record.rows), default=0)
+
+    @property
+    def n_batches(self) -> int | None:
+        """Batches that the run takes in all, where the record says so."""
+        return self._start.get("n_batches") or self.last.get("n_batches")
+
+    @property
+    def batch_size(self) -> int:
+        """Samples in a batch."""
+        return int(self.config["scenario"].get("batch_size", 10))
+
+    @cached_property
+    def task_names(self) -> list[str]:
+        """The tasks, in the order of their first appearance."""
+        if "task_names" in self._start:
+            return [str(name) for name in self._start["task_names"]]
+        n = max((len(row.get("task_accuracy") or ()) for row in self.record.evaluations), default=0)
+        return [f"task {i + 1}" for i in range(n)]
+
+    @cached_property
+    def stages(self) -> list[Band]:
+        """The stages as far as the record knows them, named by their tasks."""
+        end = self.n_batches or self.n_steps
+        starts = [start for start in self._stage_starts() if start < end]
+        tasks = self._start.get("stage_tasks") or []
+        bands = []
+        for i, (start, stop) in enumerate(pairwise([*starts, end])):
+            names = [self.task_names[t] for t in tasks[i]] if i < len(tasks) else []
+            bands.append(Band(start, stop, " + ".join(names) if len(names) in (1, 2) else f"stage {i + 1}"))
+        return bands
+
+    def stages_of(self, task: int) -> list[Band]:
+        """The stages that a task takes part in."""
+        tasks = self._start.get("stage_tasks") or []
+        return [band for band, of in zip(self.stages, tasks, strict=False) if task in of]
+
+    def _stage_starts(self) -> list[int]:
+        if "stage_starts" in self._start:
+            return list(self._start["stage_starts"])
+        return [0, *(row["step"] for row in self.record.evaluations if row.get("stage_end"))]
+
+    # The mixture
+
+    @cached_property
+    def portrait(self) -> Portrait | None:
+        """Samples and similarity that a finished mixture left; None where there are none or they cannot be read."""
+        try:
+            return load_portrait(self.record.folder)
+        except RecordError:
+            return None
+
+    # Figures
+
+    def plot_accuracy(self, ax: Axes | None = None) -> Axes:
+        """Accuracy (or bits per dimension) over the stream."""
+        from cndpm.reports.curves import metric_chart
+
+        return self._plot(metric_chart([self.as_group()]), ax)
+
+    def plot_experts(self, ax: Axes | None = None) -> Axes:
+        """Number of experts over the stream."""
+        from cndpm.reports.curves import growth_chart
+
+        return self._plot(growth_chart([self.as_group()], "n_experts"), ax)
+
+    def plot_parameters(self, ax: Axes | None = None) -> Axes:
+        """Number of parameters over the stream."""
+        from cndpm.reports.curves import growth_chart
+
+        return self._plot(growth_chart([self.as_group()], "n_parameters"), ax)
+
+    def plot_tasks(self) -> Any:
+        """Accuracy of every task over the stream, as an array of axes, one per task."""
+        from cndpm.reports.curves import task_chart
+        from cndpm.reports.drawing import draw
+
+        return draw(_there(task_chart([self.as_group()])))
+
+    def plot_responsibilities(self, ax: Axes | None = None) -> Axes:
+        """Which expert learned what, when."""
+        from cndpm.reports.anatomy import responsibility_map
+
+        return self._plot(responsibility_map(self), ax)
+
+    def plot_memory(self, ax: Axes | None = None) -> Axes:
+        """What waited in the short-term memory."""
+        from cndpm.reports.anatomy import memory_chart
+
+        return self._plot(memory_chart(self), ax)
+
+    def plot_gate(self, ax: Axes | None = None) -> Axes:
+        """True task against chosen expert."""
+        from cndpm.reports.anatomy import gate_map
+
+        return self._plot(gate_map(self), ax)
+
+    def plot_similarity(self, ax: Axes | None = None, *, threshold: float | None = None) -> Axes:
+        """Similarity of the experts, thresholded where a threshold is given."""
+        from cndpm.reports.anatomy import similarity_map
+
+        return self._plot(similarity_map(self, threshold), ax)
+
+    def plot_samples(self, ax: Axes | None = None) -> Axes:
+        """Samples drawn from the mixture and from every expert."""
+        from cndpm.reports.anatomy import sample_grid
+
+        return self._plot(sample_grid(self), ax)
+
+    def plot_composition(self, ax: Axes | None = None) -> Axes:
+        """Which tasks the stream presents, when."""
+        from cndpm.reports.composition import composition_chart
+
+        return self._plot(composition_chart(self), ax)
+
+    def as_group(self) -> Any:
+        """A group of this run alone."""
+        from cndpm.reports.groups import Group
+
+        return Group(self.learner, (self,))
+
+    def _plot(self, figure: Any, ax: Axes | None) -> Axes:
+        from cndpm.reports.drawing import draw
+
+        axes: Axes = draw(_there(figure), ax).flat[0]
+        return axes
+
+
+def _there(figure: Any) -> Any:
+    if figure is None:
+        raise ValueError(
+            "the record does not hold what this figure shows; only mixtures of experts log it, from the first batches "
+            "on, and samples and similarity when the run is complete"
+        )
+    return figure

@@ -1,0 +1,121 @@
+"""What a newcomer reads first: what was streamed, what was learned, with how many experts, and how well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cndpm.experiments.reproduce import format_value
+from cndpm.experiments.terminal import format_count
+from cndpm.reports.groups import Comparison, Group
+from cndpm.reports.run import Run
+
+__all__ = ["comparison_story", "describe_stream", "progress_words", "run_facts", "run_story", "title_of"]
+
+_KEPT_SEPARATE = 6
+
+
+def title_of(comparisons: Sequence[Comparison]) -> str:
+    """The heading of a report."""
+    if not comparisons:
+        return "No runs to show"
+    n_runs = sum(len(group.runs) for comparison in comparisons for group in comparison.groups)
+    if n_runs == 1:
+        return comparisons[0].groups[0].runs[0].title
+    names = list(dict.fromkeys(group.runs[0].scenario for comparison in comparisons for group in comparison.groups))
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    learners = {group.runs[0].learner for comparison in comparisons for group in comparison.groups}
+    return f"{shown}: {_count(len(learners), 'learner')}, {_count(n_runs, 'run')}"
+
+
+def comparison_story(comparison: Comparison) -> list[str]:
+    """Two paragraphs on all learners of one stream: what was streamed, and how well it was learned."""
+    metric = comparison.metric
+    known = [(group, group.mean(metric)) for group in comparison.groups]
+    scored = [(group, value) for group, value in known if value is not None]
+    stream = describe_stream(comparison.groups[0].runs[0])
+    if not scored:
+        return [stream, "No run is complete yet."]
+    ranked = sorted(scored, key=lambda item: item[1], reverse=metric == "accuracy")[:_KEPT_SEPARATE]
+    results = "; ".join(_result(group, value, metric) for group, value in ranked)
+    left = len(scored) - len(ranked)
+    measure = "On the test data of all tasks" if metric == "accuracy" else "On all test data, less being better"
+    return [stream, f"{measure}, {results}" + (f"; and {left} more." if left else ".")]
+
+
+def run_story(run: Run) -> str:
+    """One paragraph on one run."""
+    parts = [describe_stream(run)]
+    value = run.last.get(run.metric)
+    if value is not None:
+        reached = (
+            f"{value:.1f}\N{NO-BREAK SPACE}% accuracy on all tasks"
+            if run.metric == "accuracy"
+            else f"{value:.4f} bits/dim"
+        )
+        ending = "ended with" if run.record.status == "complete" else "has reached"
+        experts = f" and {_count(run.last.get('n_experts') or 0, 'expert')}" if _mixes(run) else ""
+        parts.append(f"{run.learner} {ending} {reached}{experts}.")
+    gating = run.last.get("gating_accuracy")
+    if gating is not None and _mixes(run):
+        parts.append(f"{gating:.1f}\N{NO-BREAK SPACE}% of the test samples reach an expert of their own task.")
+    forgetting = run.last.get("forgetting")
+    if forgetting is not None:
+        parts.append(f"Earlier tasks lost {forgetting:.1f} percentage points from their best.")
+    return " ".join(parts)
+
+
+def run_facts(run: Run) -> list[tuple[str, str]]:
+    """The key numbers of a run, each with what it is."""
+    names = {
+        "accuracy": "accuracy, all tasks (%)",
+        "bits_per_dim": "bits per dimension",
+        "n_experts": "experts" if _mixes(run) else "network",
+        "n_parameters": "trained parameters",
+        "n_numbers_kept": "numbers kept to predict",
+        "memory_samples": "samples in memory",
+        "seconds": "seconds learning",
+    }
+    last = run.last
+    facts = [(_fact(key, last[key]), name) for key, name in names.items() if last.get(key) is not None]
+    samples = run.n_steps * run.batch_size
+    return [*facts, (format_count(samples) if samples >= 10_000 else f"{samples:,}", "samples streamed (about)")]
+
+
+def progress_words(run: Run) -> str:
+    """How far a run is."""
+    if run.record.status == "complete":
+        return "complete"
+    of = f" of {run.n_batches:,}" if run.n_batches else ""
+    verb = "running: batch" if run.record.status == "running" else "stopped after batch"
+    return f"{verb} {run.n_steps:,}{of}"
+
+
+def describe_stream(run: Run) -> str:
+    """What was streamed, in one or two sentences."""
+    summary = str(run.config["scenario"].get("summary") or "").rstrip(".")
+    n = run.n_batches
+    arrival = f" They arrive in {n or 0:,} batches of {run.batch_size}; nobody tells the learner when the task changes."
+    return f"{summary or run.scenario}." + (arrival if n else "")
+
+
+def _result(group: Group, value: float, metric: str) -> str:
+    experts = group.mean("n_experts")
+    with_experts = f" with {experts:.3g} experts" if _mixes(group.runs[0]) and experts else ""
+    return f"{group.label} reaches {_measured(value, metric)}{with_experts}"
+
+
+def _measured(value: float, metric: str) -> str:
+    return f"{value:.1f}\N{NO-BREAK SPACE}%" if metric == "accuracy" else f"{value:.4f} bits/dim"
+
+
+def _mixes(run: Run) -> bool:
+    """Whether the run's learner is a mixture: only those log what their experts learned, or have several."""
+    return (run.last.get("n_experts") or 0) > 1 or "expert_counts" in run.last
+
+
+def _fact(key: str, value: float) -> str:
+    return f"{value:g}" if key in ("n_experts", "memory_samples") else format_value(key, value)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")

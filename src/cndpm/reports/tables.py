@@ -1,0 +1,204 @@
+"""Results as a table: mean and standard error over seeds, the paper's value and the difference, and what is missing.
+
+A value is marked as the best of its column only where its distance to the runner-up exceeds the sum of their standard
+errors; a single seed has no error, and so is never marked.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cndpm.experiments.experiment import Experiment, Published
+from cndpm.experiments.reproduce import cell_config
+from cndpm.reports.commands import resume_command, run_command
+from cndpm.reports.groups import Comparison, Group
+from cndpm.reports.paper_values import matches, published_values
+
+__all__ = ["METRICS", "Entry", "Missing", "Row", "Table", "comparison_table", "experiment_table"]
+
+METRICS = {
+    "accuracy": "accuracy (%)",
+    "bits_per_dim": "bits/dim",
+    "classifier_accuracy_init": "classifier, init (%)",
+    "classifier_accuracy_final": "classifier, final (%)",
+    "gating_accuracy": "gating (%)",
+    "forgetting": "forgetting (%)",
+    "n_experts": "experts",
+    "n_parameters": "parameters",
+    "n_numbers_kept": "numbers kept",
+    "memory_samples": "in memory",
+    "seconds": "time (s)",
+}
+"""Metrics in the order of their columns, with units."""
+
+_BETTER = {"accuracy": 1, "bits_per_dim": -1, "gating_accuracy": 1}
+"""Metrics in which a best value is marked, and whether more (1) or less (-1) is better."""
+
+_UPPER_BOUNDS = ("iid-offline", "iid-online")
+"""Learners that do not see the stream in its order: shown, but not compared with those that do."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number of a table; `best` marks it."""
+
+    value: float | None = None
+    error: float | None = None
+    published: Published | None = None
+    best: bool = False
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        if self.value is None or self.published is None:
+            return None
+        return self.value - self.published.value
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A run that is not there or not complete, and the command that makes it."""
+
+    label: str
+    reason: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One configuration: its name, the table's column in the paper where it has one, and numbers by metric."""
+
+    label: str
+    column: str
+    n_seeds: int
+    entries: dict[str, Entry]
+    reference: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that are compared with each other within one `column`."""
+
+    title: str
+    metrics: tuple[str, ...]
+    rows: tuple[Row, ...]
+    missing: tuple[Missing, ...] = field(default=())
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """All groups on one stream."""
+    rows = []
+    for group in comparison.groups:
+        published = published_values(group.config)
+        rows.append(_row(group, group.label, comparison.scenario, published, tuple(METRICS)))
+    present = tuple(m for m in METRICS if any(row.entries[m].value is not None for row in rows))
+    hidden = {"classifier_accuracy_init", "classifier_accuracy_final"}
+    if all(_same_size(row) for row in rows):
+        hidden.add("n_numbers_kept")
+    metrics = tuple(metric for metric in present if metric not in hidden)
+    missing = [gap for group in comparison.groups for gap in _gaps(group, group.label, comparison.seeds)]
+    return Table(comparison.scenario, metrics, _marked(rows, metrics), tuple(missing))
+
+
+def experiment_table(
+    experiment: Experiment,
+    groups: Sequence[Group],
+    *,
+    preset: str = "paper",
+    n_seeds: int | None = None,
+    overrides: Sequence[str] = (),
+) -> Table:
+    """The table of one of the paper's experiments, with every cell that it has in the paper.
+
+    Args:
+        experiment: The experiment.
+        groups: Whatever runs there are; those that belong to a cell are found by their configuration.
+        preset: The settings that the runs started from.
+        n_seeds: Runs expected per cell; None: as many as the paper.
+        overrides: Of all cells, as for ``--set``.
+    """
+    rows, missing = [], []
+    seeds = list(range(n_seeds or experiment.n_seeds))
+    for cell in experiment.cells:
+        wanted = cell_config(cell, preset, "cpu", overrides).to_json()
+        group = next((group for group in groups if matches(group.config, wanted)), None)
+        label = f"{cell.label}, {cell.column}"
+        if group is None:
+            entries = {m: Entry(published=cell.published.get(m)) for m in experiment.metrics}
+            rows.append(Row(cell.label, cell.column, 0, entries, cell.learner in _UPPER_BOUNDS))
+            command = f"cndpm reproduce {experiment.name} --only {cell.learner} --seeds {len(seeds)}"
+            missing.append(Missing(label, "no run", command))
+        else:
+            rows.append(_row(group, cell.label, cell.column, dict(cell.published), tuple(experiment.metrics)))
+            missing += _gaps(group, label, seeds)
+    return Table(experiment.title, tuple(experiment.metrics), _marked(rows, experiment.metrics), tuple(missing))
+
+
+def _same_size(row: Row) -> bool:
+    """Whether a learner keeps next to nothing but its parameters, so that one column says both."""
+    kept, trained = row.entries["n_numbers_kept"].value, row.entries["n_parameters"].value
+    return kept is None or trained is None or abs(kept - trained) <= 0.005 * kept
+
+
+def _row(group: Group, label: str, column: str, published: dict[str, Published], metrics: Sequence[str]) -> Row:
+    entries = {m: Entry(group.mean(m), group.error(m), published.get(m)) for m in metrics}
+    return Row(label, column, len(group.complete), entries, group.runs[0].learner in _UPPER_BOUNDS)
+
+
+def _marked(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Row, ...]:
+    """The rows with the best entry of every column marked, where there is one beyond doubt."""
+    made = [dict(row.entries) for row in rows]
+    for metric in metrics:
+        for column in {row.column for row in rows}:
+            among = [i for i, row in enumerate(rows) if row.column == column and not row.reference]
+            best = _best([rows[i].entries[metric] for i in among], _BETTER.get(metric, 0))
+            if best is not None:
+                old = made[among[best]][metric]
+                made[among[best]][metric] = Entry(old.value, old.error, old.published, best=True)
+    return tuple(
+        Row(row.label, row.column, row.n_seeds, entries, row.reference) for row, entries in zip(rows, made, strict=True)
+    )
+
+
+def _best(entries: Sequence[Entry], sign: int) -> int | None:
+    """The entry that is ahead of every other by more than the sum of their errors."""
+    known = [(sign * e.value, e.error, i) for i, e in enumerate(entries) if e.value is not None]
+    if not sign or len(known) < 2:
+        return None
+    value, error, best = max(known, key=lambda item: item[0])
+    for other, other_error, i in known:
+        if i != best and (error is None or other_error is None or value - other <= error + other_error):
+            return None
+    return best
+
+
+def _gaps(group: Group, label: str, seeds: Sequence[int]) -> list[Missing]:
+    """Seeds of a group that are not there or not complete; a run that goes on is not missing."""
+    gaps = []
+    for run in group.runs:
+        if run.record.status == "interrupted":
+            done = f"after batch {run.n_steps}" + (f" of {run.n_batches}" if run.n_batches else "")
+            gaps.append(Missing(label, f"seed {run.seed} was stopped {done}", resume_command(run)))
+    absent = sorted(set(seeds) - {run.seed for run in group.runs})
+    for first, last in _stretches(absent):
+        command = run_command(group.config, first)
+        if last > first:
+            reason, several = f"seeds {first} to {last} were not run", f" --seeds {last - first + 1}"
+        else:
+            reason, several = f"seed {first} was not run", ""
+        out = shlex.quote(str(group.runs[0].record.folder.parent))
+        gaps.append(Missing(label, reason, f"{command}{several} --out {out}" if command else "–"))
+    return gaps
+
+
+def _stretches(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last of every stretch of consecutive numbers."""
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found

@@ -1,0 +1,145 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cndpm.experiments import configure
+from cndpm.reports.anatomy import anatomy, gate_map, memory_chart, responsibility_map, sample_grid, similarity_map
+from cndpm.reports.collection import collect
+from cndpm.reports.composition import composition
+from cndpm.reports.content import run_figures
+from cndpm.reports.curves import growth_chart, mean_curve, metric_chart, task_chart
+from cndpm.reports.drawing import save_figure
+from cndpm.reports.groups import compare
+from cndpm.reports.payload import figure_values
+from cndpm.reports.run import Run
+
+
+@pytest.fixture
+def mixture(records):
+    return Run(records / "cndpm" / "seed-0")
+
+
+@pytest.fixture
+def groups(records):
+    return compare(collect([records]).runs)[0].groups
+
+
+def test_the_mean_of_curves_interpolates_where_their_points_differ():
+    assert mean_curve([([0, 10], [0.0, 10.0]), ([0, 5, 10], [0.0, 0.0, 20.0])]) == ([0, 5, 10], [0.0, 2.5, 15.0])
+
+
+def test_the_mean_of_curves_ends_where_the_shortest_ends():
+    assert mean_curve([([1, 2, 3], [1.0, 1.0, 1.0]), ([1, 2], [3.0, 3.0])]) == ([1, 2], [2.0, 2.0])
+
+
+def test_every_seed_is_faint_and_the_mean_bold(groups):
+    chart = metric_chart(groups)
+    lines = [line for line in chart.panels[0].lines if line.colour == 0]
+    assert [line.faint for line in lines] == [True, True, False]
+    assert lines[2].y[-1] == pytest.approx((lines[0].y[-1] + lines[1].y[-1]) / 2)
+    assert lines[2].y[-1] == pytest.approx(groups[0].mean("accuracy"))
+
+
+def test_stages_are_named_by_their_tasks(mixture):
+    assert [band.label for band in mixture.stages] == [f"digits {a}/{a + 1}" for a in range(0, 10, 2)]
+    assert mixture.stages[-1].end == mixture.n_batches
+
+
+def test_growth_ends_with_what_the_summary_says(groups):
+    chart = growth_chart(groups, "n_experts")
+    last = {line.label: line.y[-1] for line in chart.panels[0].lines if not line.faint}
+    assert last == {group.label: group.mean("n_experts") for group in groups}
+
+
+def test_there_is_a_panel_per_task_and_one_for_the_average(groups):
+    chart = task_chart(groups)
+    assert [panel.title for panel in chart.panels[:2]] == ["average over tasks seen so far", "digits 0/1"]
+    assert len(chart.panels) == 6
+
+
+def test_each_stretch_of_the_stream_is_shared_among_experts_and_memory(mixture):
+    shares = np.array(responsibility_map(mixture).values)
+    assert shares.shape[0] == 1 + mixture.last["n_experts"]
+    np.testing.assert_allclose(shares.sum(axis=0), 100, atol=0.6)
+    assert shares[0, 0] == 100  # nothing is known at first
+
+
+def test_the_memory_never_holds_more_than_its_capacity(mixture):
+    areas = np.array([area.y for area in memory_chart(mixture).areas])
+    assert 0 < areas.sum(axis=0).max() <= mixture.config["settings"]["memory_size"]
+
+
+def test_rows_of_the_gates_confusion_sum_to_all_samples(mixture):
+    np.testing.assert_allclose(np.sum(gate_map(mixture).values, axis=1), 100, atol=0.5)
+
+
+def test_thresholding_keeps_exactly_the_pairs_above(mixture):
+    plain, cut = similarity_map(mixture), similarity_map(mixture, 0.9)
+    similarity = mixture.portrait.similarity
+    np.testing.assert_allclose(plain.values, similarity, atol=1e-3)
+    np.testing.assert_array_equal(np.array(cut.values) == 1, similarity > 0.9)
+
+
+def test_samples_are_drawn_from_the_mixture_and_from_every_expert(mixture):
+    rows = sample_grid(mixture).rows
+    names = [name for name, _ in rows if name]
+    assert names == ["mixture", *(f"expert {k + 1}" for k in range(mixture.last["n_experts"]))]
+    assert all(tile.label.isdigit() and tile.image.shape == (8, 8, 1) for _, tiles in rows for tile in tiles)
+
+
+def test_a_single_network_has_no_anatomy(records):
+    assert anatomy(Run(records / "finetune" / "seed-0")) == []
+
+
+def describe(name, **options):
+    """A run of which nothing is known but its configuration and its stream."""
+    config = configure(name, learner="finetune", device="cpu", **options)
+    names = list(dict.fromkeys(subset.task_name for stage in config.scenario.stages for subset in stage.subsets))
+    n = len(config.scenario.stages)
+    start = {"event": "start", "step": 0, "n_batches": 100 * n, "stage_starts": [100 * i for i in range(n)]}
+    start |= {
+        "task_names": names,
+        "stage_tasks": [[names.index(s.task_name) for s in stage.subsets] for stage in config.scenario.stages],
+    }
+    return config, start
+
+
+@pytest.fixture
+def streamed(mixture):
+    def make(name, **options):
+        config, start = describe(name, **options)
+        return Run(replace(mixture.record, config=config.to_json(), rows=[start], summary=None))
+
+    return make
+
+
+def test_the_composition_of_a_fuzzy_stream_follows_its_weights(streamed):
+    x, shares = composition(streamed("fuzzy-split-mnist"))
+    np.testing.assert_allclose(shares.sum(axis=0), 1)
+    at = np.searchsorted(x, 150)  # the first mixed stage: a tenth of the second task
+    np.testing.assert_allclose(shares[:2, at], [0.9, 0.1])
+
+
+def test_blurred_boundaries_rise_linearly(streamed):
+    blurred = streamed("split-digits", overrides=['scenario.blur={"kind": "linear", "width": 0.5}'])
+    x, shares = composition(blurred)
+    np.testing.assert_allclose(shares.sum(axis=0), 1)
+    np.testing.assert_allclose(np.interp([80, 100, 120], x, shares[1]), [0.1, 0.5, 0.9], atol=0.05)
+
+
+def test_every_figure_is_drawn_to_every_format_and_described_in_words(mixture, groups, tmp_path):
+    figures = [metric_chart(groups), growth_chart(groups, "n_parameters"), task_chart(groups), *run_figures(mixture)]
+    assert {figure.key for figure in figures} >= {"accuracy", "tasks", "composition", "gate", "samples", "pruning"}
+    for figure in figures:
+        files = save_figure(figure, tmp_path / figure.key, ["png", "svg"])
+        assert all(file.stat().st_size > 1000 for file in files)
+        assert figure.alt and figure.caption
+        assert json.loads(json.dumps(figure_values(figure), allow_nan=False))["key"] == figure.key
+
+
+def test_equal_records_give_equal_files(mixture, tmp_path):
+    figure = gate_map(mixture)
+    (a,), (b,) = save_figure(figure, tmp_path / "a", ["pdf"]), save_figure(figure, tmp_path / "b", ["pdf"])
+    assert a.read_bytes() == b.read_bytes()

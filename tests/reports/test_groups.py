@@ -1,0 +1,34 @@
+from dataclasses import replace
+
+import pytest
+
+from cndpm.reports.collection import collect
+from cndpm.reports.groups import compare
+from cndpm.reports.run import Run
+
+
+def changed(run, **changes):
+    settings = {**run.config["settings"], **changes}
+    return Run(replace(run.record, config={**run.config, "settings": settings}))
+
+
+def test_seeds_are_one_group_and_learners_on_one_stream_one_comparison(records):
+    (comparison,) = compare(collect([records]).runs)
+    assert [(group.label, [run.seed for run in group.runs]) for group in comparison.groups] == [
+        ("cndpm", [0, 1]),
+        ("finetune", [0, 1]),
+    ]
+
+
+def test_groups_of_one_learner_are_told_apart_by_the_setting_that_differs(records):
+    run = collect([records / "cndpm"]).runs[0]
+    (comparison,) = compare([run, changed(run, log_alpha=-600.0), changed(run, log_alpha=80.0)])
+    labels = [group.label for group in comparison.groups]
+    assert labels == ["cndpm, log_alpha = 0.0", "cndpm, log_alpha = -600.0", "cndpm, log_alpha = 80.0"]
+
+
+def test_means_and_errors_are_over_complete_runs(records):
+    group = compare(collect([records / "cndpm"]).runs)[0].groups[0]
+    values = [run.record.summary["accuracy"] for run in group.runs]
+    assert group.mean("accuracy") == pytest.approx(sum(values) / 2)
+    assert group.error("accuracy") == pytest.approx(abs(values[0] - values[1]) / 2)

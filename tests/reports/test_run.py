@@ -1,0 +1,39 @@
+import matplotlib
+import pytest
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+
+from cndpm.reports import Run
+
+
+@pytest.fixture(autouse=True)
+def _no_display():
+    matplotlib.use("agg")
+    yield
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["accuracy", "experts", "parameters", "responsibilities", "memory", "gate", "similarity", "samples", "composition"],
+)
+def test_figures_of_a_run_are_matplotlib_axes(records, name):
+    ax = getattr(Run(records / "cndpm" / "seed-0"), f"plot_{name}")()
+    assert isinstance(ax, Axes)
+    assert ax.get_title()
+    ax.figure.canvas.draw()
+
+
+def test_a_figure_can_be_drawn_on_given_axes(records):
+    _, ax = pyplot.subplots()
+    assert Run(records / "finetune" / "seed-0").plot_accuracy(ax) is ax
+    assert "batches" in ax.get_xlabel() and "%" in ax.get_ylabel()
+
+
+def test_tasks_have_axes_of_their_own(records):
+    assert len(Run(records / "finetune" / "seed-0").plot_tasks()) == 6
+
+
+def test_what_the_record_does_not_hold_is_said(records):
+    with pytest.raises(ValueError, match="the record does not hold"):
+        Run(records / "finetune" / "seed-0").plot_gate()
