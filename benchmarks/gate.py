@@ -15,6 +15,7 @@ import argparse
 import gzip
 import itertools
 import json
+import math
 import pickle
 import sys
 import time
@@ -25,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.experts.features import PatchFeatures
+from cndpm.experts.features import PatchFeatures, PrincipalFeatures
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.mixture.novelty import AutoConcentration, accepts_expert, margins
 
@@ -72,6 +73,7 @@ def load(name: str, data: Path) -> tuple[Task, Task, list[list[int]]]:
     pairs = [[2 * i, 2 * i + 1] for i in range(5)]
     if name in ("mnist", "fashion"):
         folder = data / ("MNIST" if name == "mnist" else "FashionMNIST") / "raw"
+        folder = folder if any(folder.glob("*ubyte*")) else data / "fashion-mnist"
         sets = [
             Task(
                 torch.tensor(_idx(folder, f"{part}-images-idx3-ubyte"))[:, None],
@@ -135,6 +137,7 @@ class Mixture:
         self.memory: list[tuple[Tensor, Tensor | None]] = []
         self.log: list[dict[str, object]] = []
         self.n_seen = 0
+        self.n_returned = 0
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """Routes a batch: what is new goes to the memory, the rest to the experts."""
@@ -161,6 +164,10 @@ class Mixture:
         x = torch.cat([part for part, _ in self.memory])
         y = None if self.memory[0][1] is None else torch.cat([part for _, part in self.memory if part is not None])
         self.memory = []
+        x, y = self._return_tails(x, y)
+        if len(x) < self.memory_size // 2:
+            self.memory = [(x, y)]
+            return
         held_out = torch.arange(len(x), device=x.device) % 5 == 4
         rest, rest_y = x[~held_out], None if y is None else y[~held_out]
         self.bank.start_expert(rest, rest_y)
@@ -187,6 +194,18 @@ class Mixture:
         self.bank.learn(checked, checked_y, log_known.softmax(dim=1))
         self.counts = self.counts + log_known.softmax(dim=1).sum(dim=0)
 
+    def _return_tails(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Samples that experts explain better than the rest of the memory would go back to the experts."""
+        if not self.bank.n_experts:
+            return x, y
+        log_known = self.counts.log() + self.bank.log_joint(x, y)
+        known = log_known.amax(dim=1) > math.log(len(x)) + self.bank.log_leave_one_out(x, y)
+        self.n_returned += int(known.sum())
+        responsibilities = torch.where(known[:, None], log_known.softmax(dim=1), 0.0)
+        self.bank.learn(x, y, responsibilities)
+        self.counts = self.counts + responsibilities.sum(dim=0)
+        return x[~known], None if y is None else y[~known]
+
     def log_experts(self, x: Tensor) -> Tensor:
         """Log-probability of every expert given x alone, (B, K)."""
         return (self.counts.log() + self.bank.log_density(x)).log_softmax(dim=1)
@@ -199,9 +218,13 @@ def run(name: str, options: argparse.Namespace, n_patches: int) -> dict[str, obj
     device = torch.device(options.device)
     torch.manual_seed(options.seed)
     data = scenario(name, options.data, options.seed, options.subset, options.order)
+    patches = PatchFeatures(n_patches)
+    # Without labels an expert is one Gaussian; it needs a covariance of its own, and so few features.
+    labelled = data.y is not None
     bank = GaussianBank(
-        PatchFeatures(n_patches),
-        n_classes=data.n_classes,
+        patches if labelled else PrincipalFeatures(patches, 128),
+        n_classes=data.n_classes if labelled else None,
+        covariance="shared" if labelled else "own",
         shrinkage=options.shrinkage,
         seed=options.seed,
         device=device,
@@ -231,10 +254,12 @@ def run(name: str, options: argparse.Namespace, n_patches: int) -> dict[str, obj
         "experts": bank.n_experts,
         "foundings": mixture.log,
         "left_in_memory": n_left,
+        "returned_from_memory": mixture.n_returned,
         "numbers_kept": bank.n_numbers_kept,
-        "views": bank.feature_map.views,
-        "shrinkage": gaussians.shrinkage,
-        "factorisations": gaussians.n_factorisations,
+        "views": patches.views,
+        "shrinkage": getattr(gaussians, "shrinkage", None),
+        "tail": str(getattr(gaussians, "tail", None)),
+        "factorisations": getattr(gaussians, "n_factorisations", None),
         "counts": mixture.counts.tolist(),
         "log_alpha": mixture.novelty.log_alpha().tolist(),
         "seconds_training": trained - begun,
@@ -258,7 +283,7 @@ def evaluate(mixture: Mixture, tests: list[Task], device: torch.device) -> dict[
             x = task.x[start : start + CHUNK_SIZE].to(device).float() / 255
             y = task.y[start : start + CHUNK_SIZE].to(device)
             gate, predicted = mixture.log_experts(x), mixture.bank.predictive(x)
-            correct += int(((gate[..., None] + predicted).logsumexp(dim=1).argmax(dim=1) == y).sum())
+            correct += int(((gate[..., None] + predicted).logsumexp(dim=1).argmax(dim=1) == y).sum())  # 0 if unlabelled
             reached += gate.argmax(dim=1).bincount(minlength=len(reached)).cpu()
             expert_right += (predicted.argmax(dim=2) == y[:, None]).sum(dim=0).cpu()
         # A task's expert is the one that most of its samples reach.

@@ -140,8 +140,7 @@ class Routine:
         if shapes not in self._recordings:
             return self._function(*inputs) or ()
         recording = self._recordings[shapes]
-        for kept, given in zip(recording.inputs, inputs, strict=True):
-            kept.copy_(given)
+        torch._foreach_copy_(recording.inputs, inputs)
         recording.graph.replay()
         # They lie in the shared memory, where other routines will overwrite them.
         return tuple(output.clone() for output in recording.outputs)
@@ -240,27 +239,31 @@ class Optimiser:
     def step(self, loss: Tensor, *, penalise: bool) -> None:
         """One step down the gradient of a scalar loss; parameters that it does not depend on stay as they are."""
         found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
-        trained = [i for i, gradient in enumerate(found) if gradient is not None]
-        parameters: list[Tensor] = [self.parameters[i] for i in trained]
-        gradients: Sequence[Tensor] = [found[i] for i in trained]
+        trained = zip(self.parameters, found, self._moments, strict=True)
+        rows: list[tuple[Tensor, ...]] = [
+            (p.detach(), g, m.first, m.second, m.step) for p, g, m in trained if g is not None
+        ]
+        if not rows:
+            return
         with torch.no_grad():
-            if penalise and self.weight_decay:
-                gradients = torch._foreach_add(list(gradients), parameters, alpha=2 * self.weight_decay)
-            # Not in place at first: the gradients of two parameters may be one tensor, or one number seen many times.
-            clipped = [g.contiguous() for g in torch._foreach_clamp_min(list(gradients), -self.clip)]
-            torch._foreach_clamp_max_(clipped, self.clip)
-            self._descend(parameters, clipped, [self._moments[i] for i in trained])
+            torch._foreach_add_([row[4] for row in rows], 1.0)
+            self._descend(_in_pieces(rows) if loss.is_cuda else rows, penalise=penalise)
 
-    def _descend(self, parameters: list[Tensor], gradients: list[Tensor], moments: list[_Moments]) -> None:
-        torch._foreach_add_([m.step for m in moments], 1.0)
-        whole = zip(parameters, gradients, moments, strict=True)
-        columns = list(zip(*((p, g, m.first, m.second, m.step) for p, g, m in whole), strict=True))
-        if parameters[0].is_cuda:
-            columns = _in_pieces(columns)
-        torch._fused_adam_(  # type: ignore[call-overload]
-            *map(list, columns[:4]),
+    def _descend(self, rows: list[tuple[Tensor, ...]], *, penalise: bool) -> None:
+        """Clips and steps; a row has a parameter, its gradient, both moments and the number of steps."""
+        parameters, gradients, first, second, steps = ([row[i] for row in rows] for i in range(5))
+        if penalise and self.weight_decay:
+            gradients = list(torch._foreach_add(gradients, parameters, alpha=2 * self.weight_decay))
+        # Not in place at first: the gradients of two parameters may be one tensor, or one number seen many times.
+        gradients = [g.contiguous() for g in torch._foreach_clamp_min(gradients, -self.clip)]
+        torch._foreach_clamp_max_(gradients, self.clip)
+        torch._fused_adam_(
+            parameters,
+            gradients,
+            first,
+            second,
             [],
-            list(columns[4]),
+            steps,
             lr=self.lr,
             beta1=0.9,
             beta2=0.999,
@@ -308,13 +311,13 @@ class _Moments(NamedTuple):
         )
 
 
-def _in_pieces(columns: list[tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
+def _in_pieces(rows: list[tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
     """Parameters, gradients and moments cut alike; every piece keeps the step count of its parameter."""
     pieces: list[tuple[Tensor, ...]] = []
-    for *tensors, step in zip(*columns, strict=True):
-        cut = (tensor.view(-1).split(_PIECE) for tensor in tensors)
+    for *tensors, step in rows:
+        cut = (torch.split(tensor.reshape(-1), _PIECE) for tensor in tensors)
         pieces += [(*piece, step) for piece in zip(*cut, strict=True)]
-    return list(zip(*pieces, strict=True))
+    return pieces
 
 
 def _enlarge(moment: Tensor, parameter: nn.Parameter) -> Tensor:

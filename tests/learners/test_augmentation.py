@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cndpm.learners.augmentation import Augmentation, shift_and_mirror
 
 
+@settings(deadline=None)
 @given(row=st.integers(0, 4), column=st.integers(0, 4), mirror=st.booleans())
 def test_each_image_is_the_crop_of_its_padded_self_then_mirrored(row: int, column: int, mirror: bool):
     x = torch.arange(1.0, 1 + 2 * 3 * 5 * 6).reshape(2, 3, 5, 6)

@@ -56,7 +56,7 @@ def test_penalty_gradient_is_that_of_the_sum_over_tasks():
 
 
 def test_online_ewc_decays_old_importance_and_anchors_at_the_last_task():
-    settings = OnlineEWC.Settings(hidden=4, decay=0.5, fisher_samples=20)
+    settings = OnlineEWC.Settings(hidden=4, decay=0.5, importance_samples=20)
     learner = OnlineEWC(settings, input_shape=(6,), n_classes=3)
     _, x, y = tiny_problem()
     learner.learn(x[:20], y[:20])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cndpm.learners.gdumb import GDumb, balanced_place
 
 
+@settings(deadline=None)
 @given(labels=st.lists(st.integers(0, 4), min_size=1, max_size=80), capacity=st.integers(1, 12))
 def test_memory_is_as_balanced_as_the_stream_allows(labels: list[int], capacity: int):
     generator = torch.Generator().manual_seed(0)

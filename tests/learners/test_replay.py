@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -29,6 +29,7 @@ def test_every_sample_of_the_stream_is_kept_equally_often():
     assert chisquare(counts.numpy()).pvalue > 1e-3
 
 
+@settings(deadline=None)
 @given(
     capacity=st.integers(1, 12),
     batches=st.lists(st.integers(1, 9), min_size=1, max_size=8),

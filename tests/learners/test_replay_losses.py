@@ -12,8 +12,9 @@ from torch import Tensor
 from cndpm.learners.der import DER, DERPlusPlus
 from cndpm.learners.er_ace import ERACE
 from cndpm.learners.mir import MIR
+from cndpm.learners.progress import TaskProgress, distillation, only
+from cndpm.learners.registry import learner_class
 from cndpm.learners.scr import class_means, contrastive_loss
-from cndpm.learners.seen import SeenClasses, distillation
 
 PLAIN = {"hidden": 6, "memory_size": 4, "optimizer": "sgd", "weight_decay": 0.0, "clip_value": None}
 
@@ -108,8 +109,20 @@ def test_distillation_gives_classes_unknown_to_the_teacher_no_probability():
 
 
 def test_seen_classes_hide_the_others_once_there_is_one():
-    seen = SeenClasses(3, torch.device("cpu"))
+    progress = TaskProgress(3, torch.device("cpu"))
     logits = torch.zeros(1, 3)
-    assert torch.equal(seen.only(logits), logits)
-    seen.add(torch.tensor([2, 2]))
-    assert seen.only(logits)[0].tolist() == [float("-inf"), float("-inf"), 0.0]
+    assert torch.equal(only(logits, progress.seen), logits)
+    progress.see(torch.tensor([2, 2]))
+    assert only(logits, progress.seen)[0].tolist() == [float("-inf"), float("-inf"), 0.0]
+    assert torch.equal(only(logits, progress.known), logits)
+    progress.end()
+    assert torch.equal(progress.known, progress.seen)
+
+
+@pytest.mark.parametrize("name", ["lwf", "dgr", "rtf"])
+def test_classes_not_seen_yet_have_no_probability_where_training_left_them_out(name: str):
+    cls = learner_class(name)
+    learner = cls(cls.Settings(hidden=6), input_shape=(5,), n_classes=4)
+    x = torch.rand(8, 5, generator=torch.Generator().manual_seed(0))
+    learner.learn(x, torch.arange(8) % 2)
+    assert torch.isneginf(learner.predict_log_proba(x)).tolist() == [[False, False, True, True]] * 8

@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor
+from torch import Tensor, nn
 
 from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.experts.features import ModuleFeatures
 from cndpm.learners.assembly import CustomDensity, CustomPredictor
 from cndpm.learners.cndpm import CNDPM
 from cndpm.learners.settings import CNDPMSettings
@@ -23,24 +24,15 @@ from cndpm.state import State, StateError, load_state, save_state
 
 __all__ = ["DEFAULTS", "Estimator"]
 
-DEFAULTS: dict[str, Any] = {
-    "standardise": True,
-    "anytime": True,
-    "likelihood": "gaussian",
-    "n_latent_samples": 8,
-    "n_train_latent_samples": 1,
-    "density_lr": 2e-3,
-    "predictor_lr": 2e-3,
-    "density_sleep_steps": 3000,
-    "predictor_sleep_steps": 2000,
-    "density_wake_lr_factor": 0.2,
-    "predictor_wake_lr_factor": 0.2,
-    "sleep_until": "converged",
-    "sleep_check_every": 50,
-    "sleep_patience": 4,
-    "min_share": 0.0,
-}
-"""What serves rows of any scale without tuning; the paper's settings are `CNDPMSettings()`."""
+DEFAULTS: dict[str, Any] = {"experts": "gaussian", "log_alpha": "auto", "anytime": True}
+"""What serves without tuning: closed-form experts, a concentration of the model's own, answers from the first batch.
+
+The paper's settings are those of :class:`cndpm.learners.settings.CNDPMSettings`.
+"""
+
+
+_CODE = ("density", "predictor", "features")
+"""Parameters that may hold the user's own classes and modules."""
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -54,11 +46,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         memory_size: int = 500,
-        log_alpha: float | None = None,
+        log_alpha: float | Literal["auto"] = "auto",
         batch_size: int = 10,
         input_shape: tuple[int, ...] | None = None,
         density: CustomDensity | None = None,
         predictor: CustomPredictor | None = None,
+        features: nn.Module | None = None,
         settings: dict[str, Any] | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -69,6 +62,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.input_shape = input_shape
         self.density = density
         self.predictor = predictor
+        self.features = features
         self.settings = settings
         self.device = device
         self.random_state = random_state
@@ -104,11 +98,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         A saved model goes on learning, after :meth:`load`, to the same bits as if it had never been saved.
         """
         check_is_fitted(self, "learner_")
-        for name in ("density", "predictor"):
+        for name in _CODE:
             if getattr(self, name) is not None:
                 raise ValueError(
-                    f"a {name} class of one's own is code, which the file does not hold; save its parameters with "
-                    "learner_.state_dict() instead"
+                    f"{name}={getattr(self, name)!r} is code, which the file does not hold; pickle the model, or save "
+                    "learner_.state_dict() with cndpm.state.save_state"
                 )
         save_state(path, self._export(), kind=self._kind)
 
@@ -138,7 +132,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _export(self) -> State:
         """Everything learned, as tensors and plain values."""
-        params = {k: v for k, v in self.get_params(deep=False).items() if k not in ("density", "predictor")}
+        params = {k: v for k, v in self.get_params(deep=False).items() if k not in _CODE}
         if isinstance(params["random_state"], np.random.RandomState):
             params["random_state"] = self._seed
         names = getattr(self, "feature_names_in_", None)
@@ -163,9 +157,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     # Inside
 
     def _make_learner(self, *, n_classes: int | None = None, n_outputs: int = 1) -> CNDPM:
-        chosen: dict[str, Any] = {"memory_size": self.memory_size}
-        if self.log_alpha is not None:
-            chosen["log_alpha"] = self.log_alpha
+        chosen = {"memory_size": self.memory_size, "log_alpha": self.log_alpha}
         values = {**self._defaults, **chosen, **(self.settings or {}), "target": self._target}
         if self._target == "values":
             values["n_outputs"] = n_outputs
@@ -177,6 +169,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             device=_device(self.device),
             density=self.density,
             predictor=self.predictor,
+            feature_map=ModuleFeatures(self.features) if self.features is not None else None,
         )
 
     def _start(self) -> None:
@@ -191,12 +184,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             )
         return shape
 
-    def _validate(self, X: ArrayLike | Tensor, y: Any = "no_validation", *, reset: bool) -> Any:
+    def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
         """X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
-        return validate_data(self, X=_flat(X, self.input_shape), y=y, reset=reset, dtype=np.float32)
+        return validate_data(self, X=_flat(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(X)).reshape(len(X), *self._input_shape())
+        return torch.from_numpy(np.require(X, requirements=["C", "W"])).reshape(len(X), *self._input_shape())
 
     def _answering(self, X: ArrayLike | Tensor) -> Tensor:
         check_is_fitted(self, "learner_")

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
 from cndpm.estimators.base import DEFAULTS, Estimator
@@ -30,11 +30,12 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     Args:
         memory_size: Samples gathered before a new expert is made of them.
-        log_alpha: Log concentration: how readily data counts as new. None takes the default of the settings.
+        log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
         batch_size: How many samples `fit` and `partial_fit` learn at once.
         input_shape: Shape of one sample where it is not a row, e.g. ``(1, 28, 28)``; X may come flat or in shape.
-        density: A density class of one's own for the experts.
-        predictor: A predictor class of one's own for the experts.
+        density: A density class of one's own, for neural experts.
+        predictor: A predictor class of one's own, for neural experts.
+        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
         settings: Any other setting, by name: see :class:`cndpm.learners.settings.CNDPMSettings`.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
@@ -82,11 +83,13 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def predict(self, X: ArrayLike | Tensor) -> NDArray[Any]:
         """The most probable label of each sample, (n,)."""
         best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
 
     def predict_proba(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Probabilities (n, n_classes), columns in the order of `classes_`."""
-        return np.exp(self.predict_log_proba(X))
+        proba: NDArray[np.float64] = np.exp(self.predict_log_proba(X))
+        return proba
 
     def predict_log_proba(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Log-probabilities (n, n_classes), columns in the order of `classes_`."""
@@ -164,5 +167,6 @@ def _labels(y: Any) -> Any:
     if isinstance(y, list | tuple):
         return list(y)
     y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     return y

@@ -22,10 +22,11 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
 
     Args:
         memory_size: Samples gathered before a new expert is made of them.
-        log_alpha: Log concentration: how readily data counts as new. None takes the default of the settings.
+        log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
         batch_size: How many samples `fit` and `partial_fit` learn at once.
         input_shape: Shape of one sample where it is not a row; X may come flat or in shape.
-        density: A density class of one's own for the experts.
+        density: A density class of one's own, for neural experts.
+        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
         settings: Any other setting, by name: see :class:`cndpm.learners.settings.CNDPMSettings`.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
@@ -33,7 +34,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
 
     _kind = "CNDPMDensity"
     _target = "none"
-    _defaults: ClassVar[dict[str, Any]] = {**DEFAULTS, "log_alpha": 0.0}
+    _defaults: ClassVar[dict[str, Any]] = {**DEFAULTS, "covariance": "own"}
 
     def partial_fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
         """Learns the next samples of the stream; y is ignored."""

@@ -67,7 +67,7 @@ class LabelCodec:
             self.labels.append(label)
 
 
-def _plain(label: Any) -> Hashable:
+def _plain(label: Any) -> Any:
     """A label as a plain Python value; numpy scalars would not compare or save alike."""
     if isinstance(label, np.generic):
         label = label.item()

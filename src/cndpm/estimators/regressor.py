@@ -24,11 +24,12 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     Args:
         memory_size: Samples gathered before a new expert is made of them.
-        log_alpha: Log concentration: how readily data counts as new. None takes the default of the settings.
+        log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
         batch_size: How many samples `fit` and `partial_fit` learn at once.
         input_shape: Shape of one sample where it is not a row; X may come flat or in shape.
-        density: A density class of one's own for the experts.
-        predictor: A predictor class of one's own for the experts.
+        density: A density class of one's own, for neural experts.
+        predictor: A predictor class of one's own, for neural experts.
+        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
         settings: Any other setting, by name: see :class:`cndpm.learners.settings.CNDPMSettings`.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
@@ -36,7 +37,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     _kind = "CNDPMRegressor"
     _target = "values"
-    _defaults: ClassVar[dict[str, Any]] = {**DEFAULTS, "log_alpha": 0.0, "temperature": 1.0}
+    _defaults: ClassVar[dict[str, Any]] = {**DEFAULTS, "n_fourier": 64}
 
     def partial_fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
         """Learns the next samples of the stream; y is (n,) or (n, n_outputs)."""
@@ -101,6 +102,6 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
         if isinstance(y, Tensor):
             y = y.detach().cpu().numpy()
-        rows, y = self._validate(X, y, reset=reset)
-        targets = torch.from_numpy(np.asarray(y, dtype=np.float32))
+        rows, y = self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
+        targets = torch.tensor(y, dtype=torch.float32)
         return self._tensor(rows), targets.reshape(len(targets), -1)

@@ -1,1 +1,42 @@
-"""Configuration, the one loop that runs a learner on a stream, metrics, and records on disk."""
+"""Configuration, the one loop that runs a learner on a stream, metrics, and records on disk.
+
+from cndpm.experiments import configure, read_record, run
+
+run(configure("split-digits", learner="reservoir"), "runs/mine")
+read_record("runs/mine").column("accuracy")
+"""
+
+from cndpm.experiments.analyses import load_run
+from cndpm.experiments.config import RunConfig, RunSettings, configure
+from cndpm.experiments.loop import run
+from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
+from cndpm.experiments.overrides import ConfigError
+from cndpm.experiments.paper import EXPERIMENTS, find_experiment
+from cndpm.experiments.record import Record, RecordError, find_records, read_record
+from cndpm.experiments.reproduce import reproduce
+from cndpm.experiments.sweep import claim_folder, compare_learners, latest_folder, run_seeds
+from cndpm.experiments.terminal import TerminalMonitor
+
+__all__ = [
+    "EXPERIMENTS",
+    "ConfigError",
+    "Monitor",
+    "Monitors",
+    "Record",
+    "RecordError",
+    "RunConfig",
+    "RunSettings",
+    "TensorBoardMonitor",
+    "TerminalMonitor",
+    "claim_folder",
+    "compare_learners",
+    "configure",
+    "find_experiment",
+    "find_records",
+    "latest_folder",
+    "load_run",
+    "read_record",
+    "reproduce",
+    "run",
+    "run_seeds",
+]

@@ -68,6 +68,13 @@ class Bank(ABC):
     def admit(self, y: Tensor) -> None:
         """Makes room for class indices that were not met before; called with every batch before it is learned."""
 
+    def announce(self, x: Tensor) -> None:
+        """Samples that will come, for banks that can prepare their features together; changes no result."""
+
+    def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor | None:
+        """log p(x_i, y_i) under an expert made of the other samples given, (M,), where that has a closed form."""
+        return None
+
     @abstractmethod
     def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
         """A model of what waits in the memory, (M, ...), ready at once."""
@@ -90,7 +97,7 @@ class Bank(ABC):
 
     @abstractmethod
     def remove(self, k: int, into: int) -> None:
-        """Removes expert k; what can be merged (sufficient statistics) goes to expert `into`."""
+        """Removes expert k; sufficient statistics, where that is what an expert is, go to expert `into`."""
 
     @abstractmethod
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.learners.composed import ClassifierLearner, StreamFacts
-from cndpm.learners.replay import ReplayMemory, ReplaySettings
+from cndpm.learners.replay import ReplaySettings
+from cndpm.learners.replay_learner import ReplayLearner
 
 __all__ = ["AGEM", "project_to_reference"]
 
@@ -24,7 +24,7 @@ def project_to_reference(gradient: Tensor, reference: Tensor) -> Tensor:
     return gradient - violation / (reference @ reference).clamp_min(1e-30) * reference
 
 
-class AGEM(ClassifierLearner):
+class AGEM(ReplayLearner):
     """Averaged gradient episodic memory (Chaudhry et al. 2019); the equation is at :func:`project_to_reference`.
 
     Departures: task-free. The authors' memory holds equal parts of the tasks before the present one; here it is a
@@ -39,17 +39,12 @@ class AGEM(ClassifierLearner):
     summary: ClassVar[str] = "averaged GEM: steps projected so that the memory's loss does not rise"
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.memory = ReplayMemory(settings.memory_size, self.random.generator, device=self.device)
-        self.parts["memory"] = self.memory
-
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step along the projected gradient; then the memory is offered the batch."""
         x, y = self.labelled(x, y)
         gradient = self._gradient(x, y)
         if len(self.memory):
-            reference = self._gradient(**self.memory.sample(self.settings.n_replayed(len(x))))
+            reference = self._gradient(**self.replayed(len(x)))
             gradient = project_to_reference(gradient, reference)
         self.trainer.step_along(gradient)
         self.memory.add(x=x, y=y)

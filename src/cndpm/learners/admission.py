@@ -10,6 +10,10 @@ from torch import Tensor
 __all__ = ["admit_targets", "admit_x"]
 
 
+_ALIGNMENT = 64
+"""Bytes. Matrix products may round differently for other alignments; the same batch must give the same bits."""
+
+
 def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
     """Inputs (batch, *input_shape) as float32, or a ValueError that says what came and what is allowed."""
     if not isinstance(x, Tensor):
@@ -21,7 +25,9 @@ def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
         raise ValueError("x has no samples: a batch needs at least one")
     if x.dtype is torch.bool or x.is_complex():
         raise TypeError(f"x must hold real numbers; got {x.dtype}")
-    x = x.float()
+    x = x.float().contiguous()
+    if x.data_ptr() % _ALIGNMENT:
+        x = x.clone()
     if not torch.isfinite(x).all():
         raise ValueError("x contains NaN or infinity; only finite values can be learned. Impute or drop such rows.")
     return x

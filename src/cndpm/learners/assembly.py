@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import torch
@@ -9,6 +10,8 @@ from torch import nn
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.convolutional import LateralCNN, LateralResNet, mirrored_decoder
+from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, PatchFeatures
+from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
 from cndpm.experts.lateral import Column
 from cndpm.experts.neural_bank import DensityMaker, NeuralBank, PredictorMaker
 from cndpm.experts.parts import Density, Predictor
@@ -42,8 +45,18 @@ def make_bank(
     device: torch.device,
     density: CustomDensity | None = None,
     predictor: CustomPredictor | None = None,
+    feature_map: FeatureMap | None = None,
 ) -> Bank:
     """A bank without experts; `n_classes` is None where classes are discovered."""
+    if settings.experts == "gaussian":
+        if density is not None or predictor is not None:
+            raise ValueError("a density or predictor of one's own is for experts='neural'; got experts='gaussian'")
+        features = feature_map or _feature_map(settings, input_shape)
+        if settings.target == "values":
+            return GaussianRegressionBank(features, seed=seed, device=device)
+        return GaussianBank(features, n_classes=n_classes, covariance=settings.covariance, seed=seed, device=device)
+    if feature_map is not None:
+        raise ValueError("a feature map is for experts='gaussian'; got experts='neural'")
     return NeuralBank(
         _density_maker(settings, input_shape, density),
         _predictor_maker(settings, input_shape, closed=n_classes is not None, custom=predictor),
@@ -55,6 +68,22 @@ def make_bank(
         seed=seed,
         device=device,
     )
+
+
+def _feature_map(settings: CNDPMSettings, input_shape: tuple[int, ...]) -> FeatureMap:
+    name = settings.features
+    if name == "auto":
+        name = "patches" if len(input_shape) == 3 else "identity" if settings.target == "none" else "fourier"
+    match name:
+        case "identity":
+            return IdentityFeatures()
+        case "fourier":
+            return FourierFeatures(settings.n_fourier, include_input=True)
+        case "patches":
+            if len(input_shape) != 3:
+                raise ValueError(f"features='patches' needs images (channels, height, width); got {input_shape}")
+            # Small images have little to tell apart: no more filters of a size than a sixth of the values.
+            return PatchFeatures(min(settings.n_patches, max(4, math.prod(input_shape) // 6)))
 
 
 def _density_maker(settings: CNDPMSettings, input_shape: tuple[int, ...], custom: CustomDensity | None) -> DensityMaker:

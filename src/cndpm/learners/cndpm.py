@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from cndpm.learners.concentration import make_concentration
 from cndpm.learners.expert_mixture import ExpertMixture
 from cndpm.learners.learner import TaskBasedLearner
-from cndpm.mixture import Routing, log_responsibilities, route
+from cndpm.mixture import Merge, Routing, accepts_expert, margins, route
 from cndpm.state import State
 
 __all__ = ["CNDPM", "TaskLabelledCNDPM"]
 
+_HELD_OUT = 5
+"""With log_alpha="auto" every fifth sample of the memory is held out, to judge and to calibrate the new expert."""
+
 
 class CNDPM(ExpertMixture):
     """Each sample is learned by the experts that explain it; what none explains founds a new one (Algorithm 1).
+
+    With a concentration set by hand a full memory always becomes an expert, as in the paper. With ``log_alpha="auto"``
+    the model decides: samples of the memory that experts explain after all go back to them, and the candidate becomes
+    an expert only if it explains the held-out part of the memory better than the mixture does.
 
     Example:
         >>> learner = CNDPM(CNDPMSettings(memory_size=100), input_shape=(1, 28, 28), n_classes=10)
@@ -26,13 +35,74 @@ class CNDPM(ExpertMixture):
         5
     """
 
-    summary: ClassVar[str] = "the paper's method: a Dirichlet-process mixture of neural experts"
+    summary: ClassVar[str] = "the paper's method: a Dirichlet-process mixture of experts that grows by itself"
+
+    def __init__(self, settings: Any, **arguments: Any) -> None:
+        super().__init__(settings, **arguments)
+        self.concentration = make_concentration(self.settings)
 
     def _assign(self, x: Tensor, y: Tensor | None) -> Routing:
-        log_resp = log_responsibilities(
-            self.bank.log_joint(x, y), self.bank.log_joint_new(x, y), self.counts, self.settings.log_alpha
-        )
-        return route(log_resp, threshold=self.settings.novelty_threshold)
+        log_known = self._log_known(x, y)
+        return route(log_known, self.concentration.judge(log_known, self.bank.log_joint_new(x, y)))
+
+    def _founders(self, n: int) -> Tensor:
+        if self.settings.log_alpha != "auto" or n < 2 * _HELD_OUT:
+            return super()._founders(n)
+        return torch.arange(n, device=self.device) % _HELD_OUT != _HELD_OUT - 1
+
+    def _is_worth_founding(self) -> bool:
+        """Returns to the experts what they explain; what is left must still be half a memory."""
+        if self.settings.log_alpha != "auto" or self.n_experts == 0:
+            return True
+        x, y = self.memory.data()
+        scaled = self._scaled(x, y)
+        log_alone = self.bank.log_leave_one_out(*scaled)
+        if log_alone is None:
+            return True
+        log_known = self._log_known(*scaled)
+        is_tail = log_known.amax(dim=1) > math.log(len(x)) + log_alone
+        self._teach(*scaled, route(log_known, ~is_tail))
+        self.memory.clear()
+        self.memory.add(x[~is_tail], y[~is_tail] if y is not None else None)
+        return len(self.memory) >= self.memory.capacity / 2
+
+    def _welcome(self, held_out: tuple[Tensor, Tensor | None]) -> None:
+        """The newest expert must earn its place on the held-out samples, which also tell its level of novelty."""
+        if not len(held_out[0]):
+            self.concentration.add_expert(self.counts.new_zeros(0))
+            return
+        log_known = self._log_known(*held_out)
+        if self.n_experts > 1 and not self._is_earned(log_known):
+            self._dismiss(held_out)
+            return
+        margin, expert = margins(log_known, self.bank.log_joint_new(*held_out))
+        self.concentration.add_expert(margin[expert == self.n_experts - 1])
+        self._teach(*held_out, route(log_known, torch.zeros_like(expert, dtype=torch.bool)))
+
+    def _is_earned(self, log_known: Tensor) -> bool:
+        """log_known is (H, K) with the candidate last."""
+        cost = float(self.counts[:-1].sum().clamp_min(1).log())
+        return accepts_expert(log_known.logsumexp(dim=1), log_known[:, :-1].logsumexp(dim=1), cost=cost)
+
+    def _dismiss(self, held_out: tuple[Tensor, Tensor | None]) -> None:
+        """The memory was a tail of what is known: the newest expert goes into the one that is nearest to it."""
+        log_known = self._log_known(*held_out)[:, :-1]
+        into = int(log_known.sum(dim=0).argmax())
+        self._merge(self.n_experts - 1, into)
+        self._teach(*held_out, route(log_known, torch.zeros(len(log_known), dtype=torch.bool, device=self.device)))
+
+    def prune(self, x: Tensor, y: Tensor | None = None, *, threshold: float = 0.9) -> list[Merge]:
+        merges = super().prune(x, y, threshold=threshold)
+        for removed in sorted((merge.removed for merge in merges), reverse=True):
+            self.concentration.remove_expert(removed)
+        return merges
+
+    def state_dict(self) -> State:
+        return {**super().state_dict(), "concentration": self.concentration.state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        super().load_state_dict(state)
+        self.concentration.load_state_dict(state["concentration"])
 
 
 class TaskLabelledCNDPM(ExpertMixture, TaskBasedLearner):
@@ -50,20 +120,16 @@ class TaskLabelledCNDPM(ExpertMixture, TaskBasedLearner):
 
     def end_task(self) -> None:
         self.consolidate()
-        self._claim_experts()
 
     def _assign(self, x: Tensor, y: Tensor | None) -> Routing:
-        self._claim_experts()
         is_known = self._task in self._tasks
         responsibilities = torch.zeros(len(x), self.n_experts, dtype=torch.float64, device=self.device)
         if is_known:
             responsibilities[:, self._tasks.index(self._task)] = 1.0
         return Routing(torch.full((len(x),), not is_known, device=self.device), responsibilities)
 
-    def _claim_experts(self) -> None:
-        """An expert founded since the last look belongs to the present task."""
-        if self.n_experts > len(self._tasks):
-            self._tasks.append(self._task)
+    def _welcome(self, held_out: tuple[Tensor, Tensor | None]) -> None:
+        self._tasks.append(self._task)
 
     def state_dict(self) -> State:
         return {**super().state_dict(), "task": self._task, "tasks": list(self._tasks)}

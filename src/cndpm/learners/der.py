@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.learners.augmentation import Augmentation
-from cndpm.learners.composed import ClassifierLearner, StreamFacts
-from cndpm.learners.replay import ReplayMemory, ReplaySettings
+from cndpm.learners.replay import ReplaySettings
+from cndpm.learners.replay_learner import ReplayLearner
 
 __all__ = ["DER", "DERPlusPlus"]
 
 
-class DarkReplay(ClassifierLearner):
-    """What both share: the memory of logits and the forward passes, all in one."""
-
-    settings: ReplaySettings
-
-    def __init__(self, settings: ReplaySettings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.memory = ReplayMemory(settings.memory_size, self.random.generator, device=self.device)
-        self.augmentation = Augmentation(settings.augmentation, self.input_shape, self.random.generator)
-        self.parts["memory"] = self.memory
+class DarkReplay(ReplayLearner):
+    """What both share: the forward passes of batch and memory, all in one."""
 
     def replay(self, x: Tensor, *, n_draws: int) -> tuple[Tensor, list[tuple[Tensor, dict[str, Tensor]]]]:
         """The batch's logits, and for each independent draw from the memory its logits now and its stored rows."""
-        n = self.settings.n_replayed(len(x))
-        draws = [self.memory.sample(n) for _ in range(n_draws)] if len(self.memory) else []
+        draws = [self.replayed(len(x)) for _ in range(n_draws)] if len(self.memory) else []
         inputs = self.augmentation(torch.cat([x, *(rows["x"] for rows in draws)]))
         logits, *replayed = torch.split(self.network.train()(inputs), [len(x), *(len(rows["x"]) for rows in draws)])
         return logits, list(zip(replayed, draws, strict=True))

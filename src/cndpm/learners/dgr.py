@@ -10,10 +10,11 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.learners.composed import ClassifierLearner, StreamFacts
+from cndpm.learners.dreams import dream
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
-from cndpm.learners.seen import SeenClasses, TaskCount
+from cndpm.learners.progress import TaskProgress, log_proba_of_seen, only
 from cndpm.learners.training import NetworkSettings, Trainer
 
 __all__ = ["DGR"]
@@ -28,13 +29,15 @@ class DGR(ClassifierLearner, TaskBasedLearner):
     .. math:: \mathcal{L} = \frac{1}{t} \ell(x, y) + \left(1 - \frac{1}{t}\right) \ell(x', \arg\max f_{t-1}(x'))
 
     Departures: the generator is a VAE instead of the authors' GAN, as in van de Ven and Tolias (2018); the softmax runs
-    over the classes seen so far.
+    over the classes seen so far; of `surplus` times as many dreams the clearest of every class are
+    replayed (:mod:`cndpm.learners.dreams`); 1 turns this off.
     """
 
     class Settings(NetworkSettings):
-        """The generator."""
+        """The generator and its dreams."""
 
         latent: int = Field(100, ge=1, description="latent dimension of the generator")
+        surplus: int = Field(4, ge=1, description="dreams drawn for each one replayed; 1: replay all")
         learning_rate: float = Field(1e-3, gt=0, le=10, description="step size of both networks")
 
     summary: ClassVar[str] = "deep generative replay: a VAE dreams past inputs"
@@ -45,32 +48,36 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         vae = build_vae(self.input_shape, self.random.generator, hidden=settings.hidden, latent=settings.latent)
         self.vae = vae.to(self.device)
         self.vae_trainer = Trainer(self.vae, settings)
-        self.seen = SeenClasses(self.required_classes(), self.device)
-        self.known = SeenClasses(self.required_classes(), self.device)
-        self.tasks = TaskCount()
+        self.progress = TaskProgress(self.required_classes(), self.device)
         self.past_network, self.past_vae = FrozenCopy(self.network), FrozenCopy(self.vae)
-        self.parts |= {"vae": self.vae_trainer, "seen": self.seen, "known": self.known, "tasks": self.tasks}
+        self.parts |= {"vae": self.vae_trainer, "progress": self.progress}
         self.parts |= {"past_network": self.past_network, "past_vae": self.past_vae}
 
     def begin_task(self, task: int) -> None:
         """Counts the task."""
-        self.tasks.begin(task)
+        self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step of classifier and generator on the batch and on dreams of the past."""
         x, y = self.labelled(x, y)
-        self.seen.add(y)
+        self.progress.see(y)
         inputs, labels, weights = self._with_dreams(x, y)
-        losses = F.cross_entropy(self.seen.only(self.network.train()(inputs)), labels, reduction="none")
+        losses = F.cross_entropy(only(self.network.train()(inputs), self.progress.seen), labels, reduction="none")
         self.trainer.step(weights @ losses)
         noise = self.random.normal(1, len(inputs), self.vae.latent).to(self.device)
         self.vae_trainer.step(-(weights @ self.vae.elbo(inputs, noise)))
+
+    @torch.no_grad()
+    def predict_log_proba(self, x: Tensor) -> Tensor:
+        """Log-probabilities of the classes seen so far, (batch, n_classes); minus infinity for the others."""
+        self.network.eval()
+        return log_proba_of_seen(self.network(x.to(self.device)), self.progress)
 
     def end_task(self) -> None:
         """The networks of this moment dream and label for the next task."""
         self.past_network.take()
         self.past_vae.take()
-        self.known.load_state_dict(self.seen.state_dict())
+        self.progress.end()
 
     @torch.no_grad()
     def _with_dreams(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -78,7 +85,14 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         even = torch.full((len(x),), 1 / len(x), device=self.device)
         if self.past_network.network is None or self.past_vae.network is None:
             return x, y, even
-        dreams = self.past_vae.network.sample(len(x), self.random.generator)
-        labels = self.known.only(self.past_network.network(dreams)).argmax(1)
-        share = self.tasks.share_of_present
+        dreams, logits = dream(
+            self.past_vae.network,
+            self.past_network.network,
+            len(x),
+            self.random.generator,
+            known=self.progress.known,
+            surplus=self.settings.surplus,
+        )
+        labels = logits.argmax(1)
+        share = self.progress.share_of_present
         return torch.cat([x, dreams]), torch.cat([y, labels]), torch.cat([share * even, (1 - share) * even])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cndpm.learners.augmentation import Augmentation
-from cndpm.learners.composed import ClassifierLearner, StreamFacts
-from cndpm.learners.replay import ReplayMemory, ReplaySettings
+from cndpm.learners.replay import ReplaySettings
+from cndpm.learners.replay_learner import ReplayLearner
 
 __all__ = ["ERACE", "among_present"]
 
@@ -22,7 +21,7 @@ def among_present(logits: Tensor, y: Tensor) -> Tensor:
     return logits.masked_fill(absent, float("-inf"))
 
 
-class ERACE(ClassifierLearner):
+class ERACE(ReplayLearner):
     r"""Experience replay with asymmetric cross entropy (Caccia et al. 2022).
 
     .. math:: \mathcal{L} = \mathrm{CE}_{C(B)}(f(x), y) + \mathrm{CE}_{all}(f(x'), y'), \qquad (x', y') \sim \mathcal{M}
@@ -39,12 +38,6 @@ class ERACE(ClassifierLearner):
     summary: ClassVar[str] = "ER-ACE: replay with an asymmetric cross entropy"
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.memory = ReplayMemory(settings.memory_size, self.random.generator, device=self.device)
-        self.augmentation = Augmentation(settings.augmentation, self.input_shape, self.random.generator)
-        self.parts["memory"] = self.memory
-
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step on both terms; then the memory is offered the batch."""
         x, y = self.labelled(x, y)
@@ -55,7 +48,7 @@ class ERACE(ClassifierLearner):
         self.network.train()
         if not len(self.memory):
             return F.cross_entropy(among_present(self.network(self.augmentation(x)), y), y)
-        replayed = self.memory.sample(self.settings.n_replayed(len(x)))
-        logits = self.network(self.augmentation(torch.cat([x, replayed["x"]])))
+        inputs, labels = self.joined(x, y, self.replayed(len(x)))
+        logits = self.network(inputs)
         incoming = F.cross_entropy(among_present(logits[: len(x)], y), y)
-        return incoming + F.cross_entropy(logits[len(x) :], replayed["y"])
+        return incoming + F.cross_entropy(logits[len(x) :], labels[len(x) :])

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from cndpm.experts.features import FeatureMap
 from cndpm.learners.admission import admit_targets, admit_x
 from cndpm.learners.assembly import CustomDensity, CustomPredictor, make_bank
 from cndpm.learners.learner import Footprint, MixtureLearner
@@ -51,6 +52,7 @@ class ExpertMixture(MixtureLearner):
         device: Where everything lives.
         density: A density class of one's own in place of the VAE.
         predictor: A predictor class of one's own in place of the classifier or regressor.
+        feature_map: A feature map of one's own for Gaussian experts, e.g. ``ModuleFeatures(backbone)``.
     """
 
     Settings = CNDPMSettings
@@ -66,6 +68,7 @@ class ExpertMixture(MixtureLearner):
         device: torch.device | str = "cpu",
         density: CustomDensity | None = None,
         predictor: CustomPredictor | None = None,
+        feature_map: FeatureMap | None = None,
     ) -> None:
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
         self.bank = make_bank(
@@ -76,6 +79,7 @@ class ExpertMixture(MixtureLearner):
             device=self.device,
             density=density,
             predictor=predictor,
+            feature_map=feature_map,
         )
         self.memory = ShortTermMemory(settings.memory_size, self.device)
         self.counts = torch.zeros(0, dtype=torch.float64, device=self.device)
@@ -108,21 +112,40 @@ class ExpertMixture(MixtureLearner):
         """Sleeps now on whatever the memory holds, full or not."""
         self.settle()
         if len(self.memory):
-            self.sleep()
+            self._found()
 
     def sleep(self) -> None:
         """Founds a new expert on the memory (lines 13 to 15 of Algorithm 1); goes on where it was interrupted."""
+        if self.bank.in_training or self._is_worth_founding():
+            self._found()
+
+    def _found(self) -> None:
+        x, y = self.memory.data()
+        founders = self._founders(len(x))
         if not self.bank.in_training:
             self._scaling = self._current_scaling()
-            self.bank.start_expert(*self._scaled(*self.memory.data()))
+            self.bank.start_expert(*self._scaled(x[founders], y[founders] if y is not None else None))
         while not self.bank.train_expert(_SLEEP_CHUNK):
             self._report("sleep", self.bank.training_progress())
-        self.counts = torch.cat([self.counts, self.counts.new_tensor([len(self.memory)])])
+        self.counts = torch.cat([self.counts, founders.sum().to(self.counts).reshape(1)])
         self.memory.clear()
+        self._welcome(self._scaled(x[~founders], y[~founders] if y is not None else None))
 
     @abstractmethod
     def _assign(self, x: Tensor, y: Tensor | None) -> Routing:
         """Who learns what, for one scaled batch; called only where there is an expert."""
+
+    def _is_worth_founding(self) -> bool:
+        """Whether a full memory should become an expert; may take samples out of it that need not."""
+        return True
+
+    def _founders(self, n: int) -> Tensor:
+        """Which of n samples of the memory the new expert is made of, (n,) bool; the others are held out."""
+        return torch.ones(n, dtype=torch.bool, device=self.device)
+
+    @abstractmethod
+    def _welcome(self, held_out: tuple[Tensor, Tensor | None]) -> None:
+        """Called when the newest expert is ready, with the scaled samples of the memory it was not made of."""
 
     def _wake(self) -> None:
         """Routes the waiting samples: known ones are learned, new ones are stored while there is room."""
@@ -131,11 +154,19 @@ class ExpertMixture(MixtureLearner):
         if self.bank.n_experts == 0:
             self._store(x, y)
             return
-        scaled_x, scaled_y = self._scaled(x, y)
-        routing = self._assign(scaled_x, scaled_y)
-        self.bank.learn(scaled_x, scaled_y, routing.responsibilities)
-        self.counts += routing.responsibilities.sum(dim=0)
+        scaled = self._scaled(x, y)
+        routing = self._assign(*scaled)
+        self._teach(*scaled, routing)
         self._store(x[routing.is_new], y[routing.is_new] if y is not None else None)
+
+    def _teach(self, x: Tensor, y: Tensor | None, routing: Routing) -> None:
+        """Known samples are learned by their experts and counted (lines 18 to 20 of Algorithm 1)."""
+        self.bank.learn(x, y, routing.responsibilities)
+        self.counts += routing.responsibilities.sum(dim=0)
+
+    def _log_known(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log N_k + log p(x, y | k) of scaled samples, (batch, n_experts)."""
+        return self.counts.log() + self.bank.log_joint(x, y).double()
 
     def _store(self, x: Tensor, y: Tensor | None) -> None:
         """Fills the memory; what finds no room waits, to be judged again when the new expert is there."""
@@ -223,12 +254,14 @@ class ExpertMixture(MixtureLearner):
         merges = plan_merges(self.similarity(x, y), self.counts, threshold)
         numbering = list(range(self.n_experts))
         for removed, into in merges:
-            at, to = numbering.index(removed), numbering.index(into)
-            self.bank.remove(at, into=to)
-            self.counts[to] += self.counts[at]
-            self.counts = torch.cat([self.counts[:at], self.counts[at + 1 :]])
+            self._merge(numbering.index(removed), numbering.index(into))
             numbering.remove(removed)
         return merges
+
+    def _merge(self, removed: int, into: int) -> None:
+        self.bank.remove(removed, into=into)
+        self.counts[into] += self.counts[removed]
+        self.counts = torch.cat([self.counts[:removed], self.counts[removed + 1 :]])
 
     # What is kept
 
@@ -293,7 +326,8 @@ class ExpertMixture(MixtureLearner):
 
     def _components(self, x: Tensor) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
         """Log densities (batch, n), counts (n,), and predictives when asked for, the provisional model included."""
-        log_density, counts = self.bank.log_density(x), self.counts
+        counts = self.counts
+        log_density = self.bank.log_density(x) if len(counts) else counts.new_zeros(len(x), 0)
         if not (self.settings.anytime and len(self.memory)):
             return log_density, counts, lambda: self.bank.predictive(x)
         provisional = self.bank.provisional(*self._scaled(*self.memory.data()))

@@ -18,6 +18,7 @@ from cndpm.learners.networks import build_classifier
 from cndpm.learners.parts import RandomSource
 from cndpm.learners.replay import ReplayMemory, ReplaySettings
 from cndpm.learners.training import Trainer
+from cndpm.state import State
 
 __all__ = ["GDumb", "balanced_place"]
 
@@ -102,7 +103,7 @@ class GDumb(ComposedLearner):
         kept = super().footprint()
         return Footprint(self._n_parameters, self._n_parameters, kept.memory_samples, kept.memory_bytes)
 
-    def load_state_dict(self, state: dict[str, object]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Restores the memory; the network follows from it."""
         super().load_state_dict(state)
         self._labels = self.memory.rows["y"].tolist() if len(self.memory) else []

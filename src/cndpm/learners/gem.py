@@ -106,7 +106,7 @@ class GEM(ClassifierLearner, TaskBasedLearner):
         self.tasks = TaskMemories(settings.memory_size, self.random.generator, device=self.device)
         self.parts["tasks"] = self.tasks
 
-    def begin_task(self, task: int) -> None:  # noqa: ARG002 - tasks come in order
+    def begin_task(self, task: int) -> None:
         """Makes room for the task's samples."""
         self.tasks.begin()
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.learners.composed import ClassifierLearner, StreamFacts
 from cndpm.learners.gradients import per_sample_gradients
-from cndpm.learners.replay import ReplayMemory, ReplaySettings
+from cndpm.learners.replay import ReplaySettings
+from cndpm.learners.replay_learner import ReplayLearner
 
 __all__ = ["GSS", "choose_place", "redundancy"]
 
@@ -48,7 +48,7 @@ def choose_place(scores: Tensor, score: float, generator: torch.Generator) -> in
     return place if threshold * (stored + score) < stored else None
 
 
-class GSS(ClassifierLearner):
+class GSS(ReplayLearner):
     """Gradient-based sample selection, the greedy variant (Aljundi et al. 2019, Algorithm 2).
 
     The loss is that of experience replay; the memory is filled by :func:`redundancy` and :func:`choose_place`.
@@ -65,19 +65,13 @@ class GSS(ClassifierLearner):
     summary: ClassVar[str] = "gradient-based sample selection (greedy): a memory of diverse gradients"
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.memory = ReplayMemory(settings.memory_size, self.random.generator, device=self.device)
-        self.parts["memory"] = self.memory
-
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step on the batch and replayed samples; then the memory is offered the batch."""
         x, y = self.labelled(x, y)
         scores = self.scores(x, y)
         inputs, labels = x, y
         if len(self.memory):
-            replayed = self.memory.sample(self.settings.n_replayed(len(x)))
-            inputs, labels = torch.cat([x, replayed["x"]]), torch.cat([y, replayed["y"]])
+            inputs, labels = self.joined(x, y, self.replayed(len(x)))
         self.trainer.step(F.cross_entropy(self.network.train()(inputs), labels))
         self.offer(x, y, scores)
 

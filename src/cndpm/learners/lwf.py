@@ -12,7 +12,7 @@ from torch import Tensor
 from cndpm.learners.composed import ClassifierLearner, StreamFacts
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.parts import FrozenCopy
-from cndpm.learners.seen import SeenClasses, TaskCount, distillation
+from cndpm.learners.progress import TaskProgress, distillation, log_proba_of_seen, only
 from cndpm.learners.training import NetworkSettings
 
 __all__ = ["LwF"]
@@ -42,30 +42,34 @@ class LwF(ClassifierLearner, TaskBasedLearner):
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
         super().__init__(settings, **facts)
-        self.seen = SeenClasses(self.required_classes(), self.device)
-        self.known = SeenClasses(self.required_classes(), self.device)
+        self.progress = TaskProgress(self.required_classes(), self.device)
         self.teacher = FrozenCopy(self.network)
-        self.tasks = TaskCount()
-        self.parts |= {"seen": self.seen, "known": self.known, "teacher": self.teacher, "tasks": self.tasks}
+        self.parts |= {"progress": self.progress, "teacher": self.teacher}
 
     def begin_task(self, task: int) -> None:
         """Counts the task."""
-        self.tasks.begin(task)
+        self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step on the labels and the teacher's answers."""
         x, y = self.labelled(x, y)
-        self.seen.add(y)
-        logits = self.seen.only(self.network.train()(x))
+        self.progress.see(y)
+        logits = only(self.network.train()(x), self.progress.seen)
         loss = F.cross_entropy(logits, y)
         if self.teacher.network is not None:
             with torch.no_grad():
-                answers = self.known.only(self.teacher.network(x))
-            share = self.tasks.share_of_present
+                answers = only(self.teacher.network(x), self.progress.known)
+            share = self.progress.share_of_present
             loss = share * loss + (1 - share) * distillation(logits, answers, temperature=self.settings.temperature)
         self.trainer.step(loss)
+
+    @torch.no_grad()
+    def predict_log_proba(self, x: Tensor) -> Tensor:
+        """Log-probabilities of the classes seen so far, (batch, n_classes); minus infinity for the others."""
+        self.network.eval()
+        return log_proba_of_seen(self.network(x.to(self.device)), self.progress)
 
     def end_task(self) -> None:
         """The network of this moment is the next task's teacher."""
         self.teacher.take()
-        self.known.load_state_dict(self.seen.state_dict())
+        self.progress.end()

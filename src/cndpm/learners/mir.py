@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -10,13 +10,13 @@ from pydantic import Field
 from torch import Tensor
 from torch.func import functional_call
 
-from cndpm.learners.composed import ClassifierLearner, StreamFacts
-from cndpm.learners.replay import ReplayMemory, ReplaySettings
+from cndpm.learners.replay import ReplaySettings
+from cndpm.learners.replay_learner import ReplayLearner
 
 __all__ = ["MIR"]
 
 
-class MIR(ClassifierLearner):
+class MIR(ReplayLearner):
     r"""Experience replay with maximally interfered retrieval (Aljundi et al. 2019).
 
     Of `candidates` samples drawn from the reservoir, those are replayed whose loss a step on the incoming batch alone
@@ -37,11 +37,6 @@ class MIR(ClassifierLearner):
     summary: ClassVar[str] = "maximally interfered retrieval: replays what the next step would hurt"
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.memory = ReplayMemory(settings.memory_size, self.random.generator, device=self.device)
-        self.parts["memory"] = self.memory
-
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step on the batch and the most interfered samples; then the memory is offered the batch."""
         x, y = self.labelled(x, y)
@@ -51,7 +46,7 @@ class MIR(ClassifierLearner):
             interference = self.interference(x, y, candidates["x"], candidates["y"])
             n_chosen = min(self.settings.n_replayed(len(x)), len(interference))
             chosen = interference.topk(n_chosen).indices
-            inputs, labels = torch.cat([x, candidates["x"][chosen]]), torch.cat([y, candidates["y"][chosen]])
+            inputs, labels = self.joined(x, y, {name: rows[chosen] for name, rows in candidates.items()})
         self.trainer.step(F.cross_entropy(self.network.train()(inputs), labels))
         self.memory.add(x=x, y=y)
 

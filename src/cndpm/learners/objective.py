@@ -72,7 +72,7 @@ class Generation:
         self.random = random
         self.n_samples = n_samples
 
-    def losses(self, x: Tensor, y: Tensor | None) -> Tensor:  # noqa: ARG002 - the face is shared with classifiers
+    def losses(self, x: Tensor, y: Tensor | None) -> Tensor:
         """-ELBO, (batch,)."""
         return -self.network.elbo(x, self.random.normal(1, len(x), self.network.latent).to(x.device))
 

@@ -64,6 +64,9 @@ class Oracle:
     def __init__(self, settings: CNDPMSettings, *, input_shape: tuple[int, ...], n_classes: int, seed: int = 0) -> None:
         if (settings.sleep_until, settings.likelihood, settings.bound) != ("steps", "unit-gaussian", "elbo"):
             raise ValueError("the oracle knows sleep_until='steps', likelihood='unit-gaussian' and bound='elbo' only")
+        if settings.log_alpha == "auto" or settings.experts != "neural":
+            raise ValueError("the oracle knows neural experts and a given log_alpha only")
+        self.log_alpha = settings.log_alpha
         self.settings, self.input_shape, self.n_classes, self.seed = settings, input_shape, n_classes, seed
         self.generator = torch.Generator().manual_seed(seed)
         self.experts: list[_PlainExpert] = []
@@ -95,7 +98,7 @@ class Oracle:
                 math.log(self.counts[k]) + self._log_joint(k, x[n : n + 1], y[n : n + 1])
                 for k in range(len(self.experts))
             ]
-            log_new = self.settings.log_alpha + self._log_joint(-1, x[n : n + 1], y[n : n + 1])
+            log_new = self.log_alpha + self._log_joint(-1, x[n : n + 1], y[n : n + 1])
             new = all(log_new > log for log in logs)
             is_new.append(new)
             if not new:

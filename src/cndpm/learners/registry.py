@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from cndpm.learners.a_gem import AGEM
+from cndpm.learners.cndpm import CNDPM, TaskLabelledCNDPM
 from cndpm.learners.der import DER, DERPlusPlus
 from cndpm.learners.dgr import DGR
 from cndpm.learners.er_ace import ERACE
@@ -28,6 +29,8 @@ from cndpm.learners.slda import SLDA
 __all__ = ["LEARNERS", "learner_class"]
 
 LEARNERS: dict[str, type[Learner]] = {
+    "cndpm": CNDPM,
+    "cndpm-tasks": TaskLabelledCNDPM,
     "finetune": FineTune,
     "reservoir": Reservoir,
     "iid-online": IIDOnline,

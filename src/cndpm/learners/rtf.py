@@ -11,10 +11,11 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.learners.composed import ComposedLearner, StreamFacts
+from cndpm.learners.dreams import dream
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
-from cndpm.learners.seen import SeenClasses, TaskCount, distillation
+from cndpm.learners.progress import TaskProgress, distillation, log_proba_of_seen, only
 from cndpm.learners.training import NetworkSettings, Trainer
 
 __all__ = ["RtF"]
@@ -31,14 +32,17 @@ class RtF(ComposedLearner, TaskBasedLearner):
 
     with :math:`d` inputs.
 
-    Departures: always the MLP encoder, whatever the inputs.
+    Departures: always the MLP encoder, whatever the inputs; of `surplus` times as many dreams the clearest
+    of every class are replayed (:mod:`cndpm.learners.dreams`); 1 turns
+    this off.
     """
 
     class Settings(NetworkSettings):
-        """The latent space and the temperature of the replayed answers."""
+        """The latent space, the temperature of the replayed answers and the dreams."""
 
         latent: int = Field(100, ge=1, description="latent dimension")
         temperature: float = Field(2.0, gt=0, description="T, which softens the previous answers")
+        surplus: int = Field(4, ge=1, description="dreams drawn for each one replayed; 1: replay all")
         learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
 
     summary: ClassVar[str] = "replay through feedback: generator and classifier in one network"
@@ -52,42 +56,46 @@ class RtF(ComposedLearner, TaskBasedLearner):
         )
         self.network = vae.to(self.device)
         self.trainer = Trainer(self.network, settings)
-        self.seen, self.known = SeenClasses(n_classes, self.device), SeenClasses(n_classes, self.device)
-        self.tasks = TaskCount()
+        self.progress = TaskProgress(n_classes, self.device)
         self.past = FrozenCopy(self.network)
-        self.parts |= {"trainer": self.trainer, "seen": self.seen, "known": self.known}
-        self.parts |= {"tasks": self.tasks, "past": self.past}
+        self.parts |= {"trainer": self.trainer, "progress": self.progress, "past": self.past}
 
     def begin_task(self, task: int) -> None:
         """Counts the task."""
-        self.tasks.begin(task)
+        self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step on the batch and on dreams of the past."""
         x, y = self.labelled(x, y)
-        self.seen.add(y)
+        self.progress.see(y)
         self.network.train()
-        loss = F.cross_entropy(self.seen.only(self.network.classify(x)), y) - self._bound(x)
+        loss = F.cross_entropy(only(self.network.classify(x), self.progress.seen), y) - self._bound(x)
         if self.past.network is not None:
             with torch.no_grad():
-                dreams = self.past.network.sample(len(x), self.random.generator)
-                answers = self.known.only(self.past.network.classify(dreams))
-            logits = self.seen.only(self.network.classify(dreams))
+                dreams, answers = dream(
+                    self.past.network,
+                    None,
+                    len(x),
+                    self.random.generator,
+                    known=self.progress.known,
+                    surplus=self.settings.surplus,
+                )
+            logits = only(self.network.classify(dreams), self.progress.seen)
             replayed = distillation(logits, answers, temperature=self.settings.temperature)
-            share = self.tasks.share_of_present
+            share = self.progress.share_of_present
             loss = share * loss + (1 - share) * (replayed - self._bound(dreams))
         self.trainer.step(loss)
 
     def end_task(self) -> None:
         """The network of this moment dreams for the next task."""
         self.past.take()
-        self.known.load_state_dict(self.seen.state_dict())
+        self.progress.end()
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Log-softmax of the classifier on the encoder, (batch, n_classes)."""
+        """By the classifier on the encoder, (batch, n_classes); minus infinity for classes not seen yet."""
         self.network.eval()
-        return F.log_softmax(self.network.classify(x.to(self.device)), dim=1)
+        return log_proba_of_seen(self.network.classify(x.to(self.device)), self.progress)
 
     def _bound(self, x: Tensor) -> Tensor:
         """The mean ELBO per input, a scalar."""

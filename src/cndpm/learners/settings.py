@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -24,7 +24,13 @@ class CNDPMSettings(LearnerSettings):
     n_outputs: int = Field(1, ge=1, description="number of real-valued targets, for target='values'")
 
     # The mixture
-    log_alpha: float = Field(-400.0, allow_inf_nan=False, description="log concentration: how readily data is new")
+    log_alpha: Annotated[float, Field(allow_inf_nan=False)] | Literal["auto"] = Field(
+        -400.0, description="log concentration: how readily data is new; 'auto' is set by the model as it learns"
+    )
+    novelty_rate: float = Field(
+        0.01, gt=0, lt=0.5, description="for log_alpha='auto': how often a known sample may be called new"
+    )
+    novelty_window: int = Field(10, ge=1, description="for log_alpha='auto': consecutive samples judged together")
     novelty_threshold: float | None = Field(
         None, gt=0, lt=1, description="SVA's ε: new where ρ_new exceeds it; by default where 'new' is the best"
     )
@@ -34,6 +40,17 @@ class CNDPMSettings(LearnerSettings):
     standardise: bool = Field(False, description="whether features are scaled by the statistics of the first memory")
 
     # The experts
+    experts: Literal["neural", "gaussian"] = Field(
+        "neural", description="networks trained by gradient, or conjugate Gaussians over fixed features"
+    )
+    features: Literal["auto", "identity", "fourier", "patches"] = Field(
+        "auto", description="of Gaussian experts; 'auto': patches for images, Fourier for rows, identity without y"
+    )
+    covariance: Literal["shared", "own"] = Field(
+        "shared", description="of Gaussian experts: one for all, or one each (for few features)"
+    )
+    n_patches: int = Field(128, ge=1, description="filters of each of three patch sizes, for features='patches'")
+    n_fourier: int = Field(256, ge=1, description="random features, for features='fourier'")
     architecture: Literal["auto", "mlp", "resnet", "resnet18"] = Field(
         "auto",
         description="of the predictors; the densities of the last two are convolutional. 'auto': 'resnet' for samples "

@@ -10,16 +10,15 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.learners.composed import ClassifierLearner, StreamFacts
-from cndpm.learners.learner import Footprint, TaskBasedLearner
+from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.parts import TensorSlots
 from cndpm.learners.penalty import QuadraticPenalty
 from cndpm.learners.training import NetworkSettings
-from cndpm.state import State
 
 __all__ = ["SI", "PathIntegral"]
 
 
-class PathIntegral:
+class PathIntegral(TensorSlots):
     r"""Each weight's share in the fall of the loss since the task began.
 
     .. math:: \omega_i = -\int g_i \, d\theta_i \approx -\sum_{steps} g_i \, \Delta\theta_i, \qquad
@@ -31,17 +30,17 @@ class PathIntegral:
     """
 
     def __init__(self, damping: float, device: torch.device) -> None:
+        super().__init__(device)
         self.damping = damping
-        self._slots = TensorSlots(device)
 
     def begin(self, weights: Tensor) -> None:
         """A task begins at these weights, (n_parameters,)."""
-        self._slots.values = {"start": weights.clone(), "contribution": torch.zeros_like(weights)}
+        self.values = {"start": weights.clone(), "contribution": torch.zeros_like(weights)}
 
     @property
     def contribution(self) -> Tensor:
         """omega, (n_parameters,)."""
-        return self._slots.values["contribution"]
+        return self.values["contribution"]
 
     def advance(self, gradient: Tensor, movement: Tensor) -> None:
         """One step: the loss's gradient before it and how far the weights moved, both (n_parameters,)."""
@@ -49,20 +48,8 @@ class PathIntegral:
 
     def importance(self, weights: Tensor) -> Tensor:
         """Omega at the task's last weights, (n_parameters,)."""
-        moved = weights - self._slots.values["start"]
+        moved = weights - self.values["start"]
         return (self.contribution / (moved.square() + self.damping)).clamp_min(0)
-
-    def footprint(self) -> Footprint:
-        """Two numbers per weight, as statistics."""
-        return self._slots.footprint()
-
-    def state_dict(self) -> State:
-        """Where the task began and what was gained since."""
-        return self._slots.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        """Restores the above."""
-        self._slots.load_state_dict(state)
 
 
 class SI(ClassifierLearner, TaskBasedLearner):
@@ -92,7 +79,7 @@ class SI(ClassifierLearner, TaskBasedLearner):
         self.path.begin(self.trainer.weights())
         self.parts |= {"penalty": self.penalty, "path": self.path}
 
-    def begin_task(self, task: int) -> None:  # noqa: ARG002 - tasks need no number here
+    def begin_task(self, task: int) -> None:
         """Starts a new path at the present weights."""
         self.path.begin(self.trainer.weights())
 
@@ -107,7 +94,4 @@ class SI(ClassifierLearner, TaskBasedLearner):
     def end_task(self) -> None:
         """Adds the task's importances and moves the anchor."""
         weights = self.trainer.weights()
-        importance = self.path.importance(weights)
-        if self.penalty.importance is not None:
-            importance = importance + self.penalty.importance
-        self.penalty.move(importance, weights)
+        self.penalty.accumulate(self.path.importance(weights), weights)

@@ -11,14 +11,14 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.learners.composed import ComposedLearner, StreamFacts
-from cndpm.learners.learner import Footprint, LearnerSettings
+from cndpm.learners.learner import LearnerSettings
 from cndpm.learners.parts import RandomSource, TensorSlots
 from cndpm.state import State
 
 __all__ = ["SLDA", "FeatureMap", "discriminants"]
 
 
-class FeatureMap:
+class FeatureMap(TensorSlots):
     r"""Fixed features: the pixels themselves, or random Fourier features of a Gaussian kernel (Rahimi and Recht 2007).
 
     .. math:: \phi(x) = \sqrt{2 / D} \cos(\sqrt{2\gamma}\, W x + b), \qquad W_{ij} \sim N(0, 1),\ b_i \sim U(0, 2\pi)
@@ -33,32 +33,20 @@ class FeatureMap:
     """
 
     def __init__(self, n_inputs: int, n_features: int | None, *, random: RandomSource, device: torch.device) -> None:
+        super().__init__(device)
         self.n_features = n_inputs if n_features is None else n_features
-        self._slots = TensorSlots(device)
         if n_features is not None:
-            self._slots.values["directions"] = random.normal(n_inputs, n_features).to(device)
+            self.values["directions"] = random.normal(n_inputs, n_features).to(device)
             phase = torch.rand(n_features, generator=random.generator) * 2 * math.pi
-            self._slots.values["phase"] = phase.to(device)
+            self.values["phase"] = phase.to(device)
 
     def __call__(self, x: Tensor, gamma: Tensor) -> Tensor:
         """Features in double precision, (batch, n_features)."""
-        fixed = self._slots.values
+        fixed = self.values
         if not fixed:
             return x.flatten(1).double()
         angle = torch.addmm(fixed["phase"], x.flatten(1) * (2 * gamma).sqrt(), fixed["directions"])
         return angle.cos().double() * math.sqrt(2 / self.n_features)
-
-    def footprint(self) -> Footprint:
-        """The directions and phases, frozen features."""
-        return self._slots.footprint()
-
-    def state_dict(self) -> State:
-        """Directions and phases."""
-        return self._slots.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        """Restores directions and phases."""
-        self._slots.load_state_dict(state)
 
 
 def discriminants(counts: Tensor, sums: Tensor, products: Tensor, *, shrinkage: float) -> tuple[Tensor, Tensor]:
@@ -92,7 +80,7 @@ class SLDA(ComposedLearner):
 
     Departures: features are fixed maps of the pixels, not of a pretrained network; the shrinkage is relative to the
     mean variance; outer products are added in groups of `chunk` samples, for speed. Without a `gamma` the kernel's
-    width is set by the first batch: gamma = 2 / its mean squared distance.
+    width is set by the first batch: gamma = 1 / its mean squared distance.
     """
 
     class Settings(LearnerSettings):
@@ -128,7 +116,7 @@ class SLDA(ComposedLearner):
         x, y = self.labelled(x, y)
         kept = self.statistics.values
         if self.settings.gamma is None and not kept["counts"].any():
-            kept["gamma"] = 2 / _mean_squared_distance(x.flatten(1))
+            kept["gamma"] = 1 / _mean_squared_distance(x.flatten(1))
         features = self.map(x, kept["gamma"])
         kept["counts"] += torch.bincount(y, minlength=len(kept["counts"]))
         kept["sums"].index_add_(0, y, features)

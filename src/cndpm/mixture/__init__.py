@@ -1,15 +1,20 @@
 """Dirichlet-process mathematics on plain tensors: responsibilities, novelty, similarity and pruning of experts."""
 
 from cndpm.mixture.inference import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
+from cndpm.mixture.novelty import AutoConcentration, accepts_expert, margins
 from cndpm.mixture.pruning import Merge, plan_merges, similarity
-from cndpm.mixture.responsibility import Routing, log_responsibilities, route
+from cndpm.mixture.responsibility import Routing, is_new, log_responsibilities, route
 
 __all__ = [
+    "AutoConcentration",
     "Merge",
     "Routing",
+    "accepts_expert",
+    "is_new",
     "log_gate",
     "log_mixture_density",
     "log_responsibilities",
+    "margins",
     "mix_gaussians",
     "mix_log_proba",
     "plan_merges",

@@ -117,6 +117,7 @@ class AutoConcentration:
         self.record = torch.zeros(0, capacity, dtype=torch.float64)
         self._history = torch.zeros(0, 2, dtype=torch.float64)
         self._levels = torch.zeros(3, 0, dtype=torch.float64)
+        self._windows = torch.zeros(0, dtype=torch.float64)
         self._window_level = torch.inf
         self._n_unmeasured = 0
 
@@ -160,7 +161,10 @@ class AutoConcentration:
         means = [window_means(capped[:, i], self._history[:, i], self.window) for i in range(2)]
         joined = torch.cat([self._history, capped])
         self._history = joined[max(0, len(joined) - self.window + 1) :]
-        return means[0] > self._window_level, means[1] > self._window_level
+        majority = means[1] > self._window_level
+        # Windows overlap; one for each stretch of their length says enough about what known windows are like.
+        self._windows = torch.cat([self._windows, -means[1][~majority][:: self.window]])[-self.capacity :]
+        return means[0] > self._window_level, majority
 
     def _observe(self, margin: Tensor, expert: Tensor) -> None:
         for k in set(expert.tolist()):
@@ -176,7 +180,7 @@ class AutoConcentration:
     def _measure(self) -> None:
         """Levels, medians and scales (3, K) from the record, and the mean surprise that windows exceed at the rate.
 
-        The latter by the normal approximation. Measured again when a twentieth of a row has changed.
+        Measured again when a twentieth of a row has changed.
         """
         self._n_unmeasured = 0
         median, scale = _centre_and_scale(self.record)
@@ -186,13 +190,17 @@ class AutoConcentration:
         self._window_level = torch.inf
         if len(known) >= _MIN_RECORD:
             deviation = float(known.std()) / math.sqrt(self.window)
-            self._window_level = float(known.mean()) + NormalDist().inv_cdf(1 - self.novelty_rate) * deviation
+            normal = float(known.mean()) + NormalDist().inv_cdf(1 - self.novelty_rate) * deviation
+            # Known windows vary more than independent samples would.
+            seen = -float(novelty_level(self._windows, self.novelty_rate)) if len(self._windows) >= 40 else normal
+            self._window_level = min(max(normal, seen), 2 * normal)
 
     def state_dict(self) -> State:
         """Record, window and what was last measured."""
         return {
             "record": self.record.clone(),
             "history": self._history.clone(),
+            "windows": self._windows.clone(),
             "levels": self._levels.clone(),
             "window_level": torch.tensor(self._window_level, dtype=torch.float64),
             "n_unmeasured": self._n_unmeasured,
@@ -202,7 +210,7 @@ class AutoConcentration:
         """Restores the above to the bit."""
         self.record, self._history = state["record"].cpu().clone(), state["history"].cpu().clone()
         self._levels, self._window_level = state["levels"].cpu().clone(), float(state["window_level"])
-        self._n_unmeasured = state["n_unmeasured"]
+        self._windows, self._n_unmeasured = state["windows"].cpu().clone(), state["n_unmeasured"]
 
 
 def _centre_and_scale(record: Tensor) -> tuple[Tensor, Tensor]:

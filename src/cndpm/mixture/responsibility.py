@@ -11,14 +11,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Routing", "log_responsibilities", "route"]
+__all__ = ["Routing", "is_new", "log_responsibilities", "route"]
 
 
 class Routing(NamedTuple):
     """The decision for one batch.
 
     Attributes:
-        is_new: (batch,) bool. True where "new" is the best hypothesis: the sample goes to the memory.
+        is_new: (batch,) bool. True where the sample goes to the memory.
         responsibilities: (batch, n_experts) float64. Each row of a known sample sums to 1; rows of new ones are zero.
     """
 
@@ -26,42 +26,48 @@ class Routing(NamedTuple):
     responsibilities: Tensor
 
 
-def log_responsibilities(log_joint: Tensor, log_joint_new: Tensor, counts: Tensor, log_alpha: float) -> Tensor:
+def log_responsibilities(log_known: Tensor, log_new: Tensor, log_alpha: float) -> Tensor:
     r"""Log responsibilities of all experts and of "new" (equation 7 of the paper).
 
     .. math:: \rho_k \propto N_k\, p(x, y \mid k), \qquad \rho_{K+1} \propto \alpha\, p(x, y \mid \text{new})
 
     Args:
-        log_joint: log p(x, y | k), (batch, n_experts).
-        log_joint_new: log p(x, y) under "new", (batch,).
-        counts: N_k, (n_experts,).
+        log_known: log N_k + log p(x, y | k), (batch, n_experts).
+        log_new: log p(x, y) under "new", (batch,).
         log_alpha: log of the concentration; any finite number.
 
     Returns:
         (batch, n_experts + 1) float64; the last column is "new"; each row's exponentials sum to 1.
 
     Example:
-        >>> log_responsibilities(torch.zeros(1, 1), torch.zeros(1), torch.ones(1), 0.0).exp()
+        >>> log_responsibilities(torch.zeros(1, 1), torch.zeros(1), 0.0).exp()
         tensor([[0.5000, 0.5000]], dtype=torch.float64)
     """
-    known = log_joint.double() + counts.double().log()
-    new = log_joint_new.double() + log_alpha
-    return torch.log_softmax(torch.cat([known, new.unsqueeze(1)], dim=1), dim=1)
+    new = log_new.double() + log_alpha
+    return torch.log_softmax(torch.cat([log_known.double(), new.unsqueeze(1)], dim=1), dim=1)
 
 
-def route(log_resp: Tensor, *, threshold: float | None = None) -> Routing:
-    """Decides which samples are new and spreads the others over the existing experts (lines 9 to 20 of Algorithm 1).
+def is_new(log_resp: Tensor, *, threshold: float | None = None) -> Tensor:
+    """Which samples no existing expert explains (line 10 of Algorithm 1), (batch,) bool.
 
     Args:
         log_resp: From :func:`log_responsibilities`, (batch, n_experts + 1).
         threshold: ``None`` follows the paper: new where "new" is the single best hypothesis. A number ε follows SVA:
             new where the responsibility of "new" exceeds ε.
     """
-    if threshold is None:
-        is_new = log_resp.argmax(dim=1) == log_resp.shape[1] - 1
-    else:
-        is_new = log_resp[:, -1].exp() > threshold
     if log_resp.shape[1] == 1:
-        is_new = torch.ones_like(is_new)
-    responsibilities = torch.softmax(log_resp[:, :-1], dim=1)
+        return torch.ones(len(log_resp), dtype=torch.bool, device=log_resp.device)
+    if threshold is None:
+        return log_resp.argmax(dim=1) == log_resp.shape[1] - 1
+    return log_resp[:, -1].exp() > threshold
+
+
+def route(log_known: Tensor, is_new: Tensor) -> Routing:
+    """Spreads known samples over the existing experts (line 17 of Algorithm 1).
+
+    Args:
+        log_known: log N_k + log p(x, y | k), (batch, n_experts).
+        is_new: (batch,) bool.
+    """
+    responsibilities = torch.softmax(log_known.double(), dim=1)
     return Routing(is_new, responsibilities.masked_fill(is_new.unsqueeze(1), 0.0))

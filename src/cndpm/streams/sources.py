@@ -101,7 +101,7 @@ class SourceStream(Stream):
         """The test sets that were given."""
         return self._tasks
 
-    def stage_of(self, i: int) -> int:  # noqa: ARG002 - the contract's argument
+    def stage_of(self, i: int) -> int:
         """Always 0: nobody says where such data come from."""
         return 0
 

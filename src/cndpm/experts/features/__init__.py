@@ -3,6 +3,15 @@
 from cndpm.experts.features.feature_map import FeatureMap, NotInvertibleError
 from cndpm.experts.features.module import ModuleFeatures
 from cndpm.experts.features.patches import PatchFeatures
+from cndpm.experts.features.principal import PrincipalFeatures
 from cndpm.experts.features.vectors import FourierFeatures, IdentityFeatures
 
-__all__ = ["FeatureMap", "FourierFeatures", "IdentityFeatures", "ModuleFeatures", "NotInvertibleError", "PatchFeatures"]
+__all__ = [
+    "FeatureMap",
+    "FourierFeatures",
+    "IdentityFeatures",
+    "ModuleFeatures",
+    "NotInvertibleError",
+    "PatchFeatures",
+    "PrincipalFeatures",
+]

@@ -41,12 +41,17 @@ class FeatureMap(ABC):
     def __call__(self, x: Tensor) -> Tensor:
         """Features of x, (B, d)."""
 
-    def inverse(self, features: Tensor) -> Tensor:  # noqa: ARG002 - maps that can be undone use it
+    def inverse(self, features: Tensor) -> Tensor:
         """Samples with these features, (B, *input_shape), for maps that can be undone."""
         raise NotInvertibleError(
             f"{type(self).__name__} cannot turn features back into samples; "
             "to sample, use the identity map or an expert with a generative density"
         )
+
+    @property
+    def log_volume(self) -> float:
+        """log |dx / dz| for maps that only change the units of x; 0 for others, whose densities are of features."""
+        return 0.0
 
     @property
     @abstractmethod

@@ -46,7 +46,7 @@ class IdentityFeatures(FeatureMap):
         self._require_fitted()
         return self._mean.numel()
 
-    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:  # noqa: ARG002 - nothing random here
+    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
         """Takes mean and deviation from x (M, *input_shape)."""
         rows = x.flatten(1).double()
         deviation = rows.std(dim=0, correction=0)
@@ -59,6 +59,11 @@ class IdentityFeatures(FeatureMap):
         """(B, *input_shape) to (B, d)."""
         self._require_fitted()
         return (x.flatten(1).float() - self._mean) / self._scale
+
+    @property
+    def log_volume(self) -> float:
+        """Sum of the log deviations."""
+        return float(self._scale.double().log().sum())
 
     def inverse(self, features: Tensor) -> Tensor:
         """(B, d) to (B, *input_shape)."""
@@ -89,14 +94,16 @@ class FourierFeatures(FeatureMap):
     x. The scale s is the median distance between samples of the first memory.
 
     Args:
-        n_features: d.
+        n_features: Number of random features.
         bandwidth: Factor on the median distance.
+        include_input: Whether the standardised sample itself comes before them: the map can then be undone, and what is
+            linear in x stays linear.
     """
 
-    def __init__(self, n_features: int = 512, *, bandwidth: float = 1.0) -> None:
+    def __init__(self, n_features: int = 512, *, bandwidth: float = 1.0, include_input: bool = False) -> None:
         if n_features < 1 or bandwidth <= 0:
             raise ValueError(f"n_features and bandwidth must be positive; got {n_features} and {bandwidth}")
-        self._n_features, self.bandwidth = n_features, bandwidth
+        self._n_features, self.bandwidth, self.include_input = n_features, bandwidth, include_input
         self._standardised = IdentityFeatures()
         self._weight: Tensor = torch.empty(0)
         self._phase: Tensor = torch.empty(0)
@@ -109,7 +116,7 @@ class FourierFeatures(FeatureMap):
     @property
     def n_features(self) -> int:
         """d."""
-        return self._n_features
+        return self._n_features + (self._standardised.n_features if self.include_input else 0)
 
     def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
         """Draws the directions; their scale comes from x (M, *input_shape)."""
@@ -124,7 +131,17 @@ class FourierFeatures(FeatureMap):
     def __call__(self, x: Tensor) -> Tensor:
         """(B, *input_shape) to (B, d)."""
         self._require_fitted()
-        return math.sqrt(2) * torch.cos(self._standardised(x) @ self._weight + self._phase)
+        rows = self._standardised(x)
+        # In double precision, so that a row's features do not depend on the rows beside it.
+        angle = rows.double() @ self._weight.double() + self._phase
+        waves = (math.sqrt(2) * torch.cos(angle)).float()
+        return torch.cat([rows, waves], dim=1) if self.include_input else waves
+
+    def inverse(self, features: Tensor) -> Tensor:
+        """(B, d) to (B, *input_shape), where the input is included."""
+        if not self.include_input:
+            return super().inverse(features)
+        return self._standardised.inverse(features[:, : self._standardised.n_features])
 
     @property
     def n_numbers_kept(self) -> int:

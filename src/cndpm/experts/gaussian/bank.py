@@ -12,10 +12,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank
+from cndpm.experts.bank import Bank, Provisional
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.labels import LabelTable
 from cndpm.experts.gaussian.own import OwnGaussians
+from cndpm.experts.gaussian.provisional import ProvisionalGaussians, kernel_model
 from cndpm.experts.gaussian.rows import FeatureRows, RowCache, one_hot_weights
 from cndpm.experts.gaussian.shared import SharedGaussians
 from cndpm.experts.gaussian.transfer import to_device
@@ -34,6 +35,7 @@ class GaussianBank(Bank):
         n_classes: Number of labels, if known; more may come. The width of :meth:`predictive`.
         covariance: "shared" by all components, or each its "own" (normal-inverse-Wishart; for few features).
         shrinkage: Of the shared covariance; None chooses it by held-out likelihood.
+        tail: Degrees of freedom of components that share a covariance, inf for normal ones; None chooses likewise.
         log_unseen_label: log p(y | x, k) of a label that expert k has never seen, as routing sees it. The evidence
             for a new expert in labelled streams, below anything that densities differ by.
         seed: Of the feature map's random choices.
@@ -55,6 +57,7 @@ class GaussianBank(Bank):
         n_classes: int | None = None,
         covariance: Literal["shared", "own"] = "shared",
         shrinkage: float | None = None,
+        tail: float | None = None,
         log_unseen_label: float = -1e6,
         seed: int = 0,
         device: torch.device | str = "cpu",
@@ -63,7 +66,7 @@ class GaussianBank(Bank):
             raise ValueError(f"covariance is 'shared' or 'own'; got {covariance!r}")
         if not log_unseen_label < 0:
             raise ValueError(f"log_unseen_label is a log-probability below 0; got {log_unseen_label}")
-        self.feature_map, self.covariance, self.shrinkage = feature_map, covariance, shrinkage
+        self.feature_map, self.covariance, self.shrinkage, self.tail = feature_map, covariance, shrinkage, tail
         self.log_unseen_label = log_unseen_label
         self.device = torch.device(device)
         self._generator = torch.Generator().manual_seed(seed)
@@ -95,6 +98,7 @@ class GaussianBank(Bank):
         if not self.n_experts:
             return torch.zeros(len(x), 0, dtype=torch.float64, device=self.device)
         scores, _ = self._ready().routing_log_prob(self._rows(x))
+        scores = scores - self.feature_map.log_volume
         mixed = self._mix_labels(scores)
         if y is None:
             return mixed
@@ -107,15 +111,27 @@ class GaussianBank(Bank):
         if not self.n_experts:
             return torch.zeros(len(x), dtype=torch.float64, device=self.device)
         _, new = self._ready().routing_log_prob(self._rows(x))
+        new = new - self.feature_map.log_volume
         if y is None:
             return new
         n_labels = (self._labels.table >= 0).any(dim=0).sum() + 1
         return new - n_labels.log()
 
+    def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x_i, y_i) under an expert made of the other samples of a memory, (M,); exact, and makes no expert.
+
+        Samples that the experts explain better are tails of what is known: they should go back to them before the
+        memory becomes an expert.
+        """
+        labels, groups = torch.unique(self._as_labels(x, y), return_inverse=True)
+        others = (torch.bincount(groups, minlength=len(labels)) - 1)[groups] / max(1, len(x) - 1)
+        log_label = others.double().log().clamp_min(_LOG_FLOOR)
+        return self._ready().log_leave_one_out(self._rows(x), groups) - self.feature_map.log_volume + log_label
+
     def log_density(self, x: Tensor) -> Tensor:
-        """log p(x | k), (B, K), float64, exact."""
+        """log p(x | k), (B, K), float64, exact; of x itself where the map only changes its units."""
         scores, _ = self._ready().log_prob(self._rows(x))
-        return self._mix_labels(scores)
+        return self._mix_labels(scores - self.feature_map.log_volume)
 
     def predictive(self, x: Tensor) -> Tensor:
         """Class log-probabilities of every expert, (B, K, C), float64, exact; unseen labels get e^-50."""
@@ -124,6 +140,17 @@ class GaussianBank(Bank):
         table = self._labels.table
         joint = torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf)
         return joint.log_softmax(dim=-1).clamp_min(_LOG_FLOOR).log_softmax(dim=-1)
+
+    def admit(self, y: Tensor) -> None:
+        """Makes room for labels in the tables."""
+        self._labels.reserve(y.to(self.device))
+
+    def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
+        """Gaussians over a memory where a covariance is known already, kernels before."""
+        labels = self._as_labels(x, y)
+        if isinstance(self._gaussians, SharedGaussians):
+            return ProvisionalGaussians(self._gaussians, self.feature_map, x, labels, self._labels.table.shape[1])
+        return kernel_model(self.feature_map, x, labels, self._labels.table.shape[1])
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
         """Adds the weighted samples to the statistics."""
@@ -229,7 +256,7 @@ class GaussianBank(Bank):
     def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
         if self.covariance == "own":
             return OwnGaussians(rows.double())
-        return SharedGaussians(rows.double().mean(dim=0), shrinkage=self.shrinkage)
+        return SharedGaussians(rows.double().mean(dim=0), shrinkage=self.shrinkage, tail=self.tail)
 
     def _rows(self, x: Tensor) -> FeatureRows:
         return self._cache.rows(x if x.device == self.device else x.to(self.device))

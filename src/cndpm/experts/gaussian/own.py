@@ -1,7 +1,7 @@
 """Gaussian components that each have a covariance of their own: normal-inverse-Wishart, predictive density Student's t.
 
-For few features (the statistics are J d (d + 1) / 2 numbers). The prior comes from the first memory: its mean, its
-pooled covariance as the expected covariance with as few degrees of freedom as give it an expectation.
+For few features (the statistics are J d (d + 1) / 2 numbers). The prior comes from the first memory: its mean, and a
+share of its variances as the expected covariance, with as few degrees of freedom as give it an expectation.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ class OwnGaussians:
         memory: Feature rows of the first memory, (M, d), float64, from which the prior is made.
         kappa: Pseudo-samples behind the prior mean.
         extra_degrees: Degrees of freedom above d + 1; the smaller, the vaguer the prior.
+        share: Expected variance of a component, as a share of the memory's: components are narrower than what they
+            make up together, and targets narrower given the features.
     """
 
-    def __init__(self, memory: Tensor, *, kappa: float = 0.05, extra_degrees: float = 1.0) -> None:
+    def __init__(self, memory: Tensor, *, kappa: float = 0.05, extra_degrees: float = 1.0, share: float = 0.1) -> None:
         d = memory.shape[1]
         self._origin = memory.mean(dim=0)
         deviations = memory - self._origin
@@ -41,12 +43,13 @@ class OwnGaussians:
             mean=torch.zeros_like(self._origin),
             kappa=variance.new_tensor(kappa),
             nu=variance.new_tensor(nu),
-            psi=torch.diag(variance) * (nu - d - 1),
+            psi=torch.diag(variance) * share * (nu - d - 1),
         )
         self.counts = memory.new_zeros(0)
         self._sums = memory.new_zeros(0, d)
         self._second_moments = memory.new_zeros(0, d, d)
         self._factors: tuple[Tensor, Tensor, Tensor] | None = None
+        self._changed: set[int] = set()
 
     @property
     def n_components(self) -> int:
@@ -73,13 +76,15 @@ class OwnGaussians:
 
     def add(self, rows: FeatureRows, weights: Tensor) -> None:
         """Learns B rows with weights (B, J)."""
-        z, weights = rows.z.double() - self._origin, weights.double()
+        z = rows.z.double() - self._origin
+        # Responsibilities that round to nothing would only cost a factorisation.
+        weights = torch.where(weights > 1e-9, weights, 0.0).double()
         self.counts = self.counts + weights.sum(dim=0)
         self._sums.addmm_(weights.T, z)
-        # In-place growth of one matrix per taught component; the others are left alone.
+        # One matrix grows per taught component; the others, and their factors, are left alone.
         for j in torch.nonzero(weights.sum(dim=0))[:, 0].tolist():
             self._second_moments[j].addmm_((z * weights[:, j, None]).T, z)
-        self._factors = None
+            self._changed.add(j)
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
         """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
@@ -93,7 +98,11 @@ class OwnGaussians:
 
     def posterior(self) -> NormalInverseWishart:
         """The posterior of every component, leading dimension J."""
-        return normal_inverse_wishart_from_sums(self.prior, self.counts, self._sums, self._second_moments)
+        return self._posterior(list(range(self.n_components)))
+
+    def _posterior(self, components: list[int]) -> NormalInverseWishart:
+        sums = (self.counts[components], self._sums[components], self._second_moments[components])
+        return normal_inverse_wishart_from_sums(self.prior, *sums)
 
     def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
         """Predictive log densities of every component (B, J) and of "new" (B,)."""
@@ -102,6 +111,26 @@ class OwnGaussians:
         return scores[:, :-1], scores[:, -1]
 
     routing_log_prob = log_prob
+
+    def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
+        """log density of each of M rows under a component made of the other rows of its group, (M,).
+
+        Args:
+            rows: The rows.
+            groups: Group indices (M,), from 0 on.
+        """
+        z = rows.z.double() - self._origin
+        members = torch.nn.functional.one_hot(groups).double()
+        counts, sums = members.sum(dim=0) - 1, members.T @ z
+        squares = torch.einsum("mg,md,me->gde", members, z, z)
+        scores = []
+        for part in torch.split(torch.arange(len(z), device=z.device), 64):
+            own, group = z[part], groups[part]
+            others = squares[group] - own[:, :, None] * own[:, None, :]
+            posterior = normal_inverse_wishart_from_sums(self.prior, counts[group], sums[group] - own, others)
+            degrees, location, scale = posterior.predictive()
+            scores.append(log_student_t(own, degrees, location, torch.linalg.cholesky(scale)).diagonal())
+        return torch.cat(scores)
 
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows from the predictive density of a component, (n, d), float64."""
@@ -118,16 +147,19 @@ class OwnGaussians:
             Degrees of freedom (J + 1,), locations (J + 1, d), Cholesky factors of the scale matrices (J + 1, d, d).
         """
         if self._factors is None:
-            posterior = self.posterior()
-            everything = NormalInverseWishart(
-                torch.cat([posterior.mean, self.prior.mean[None]]),
-                torch.cat([posterior.kappa, self.prior.kappa[None]]),
-                torch.cat([posterior.nu, self.prior.nu[None]]),
-                torch.cat([posterior.psi, self.prior.psi[None]]),
-            )
-            degrees, location, scale = everything.predictive()
-            self._factors = degrees, location + self._origin, torch.linalg.cholesky(scale)
+            everything = _with_prior(self.posterior(), self.prior)
+            self._factors = self._student_t(everything)
+        elif self._changed:
+            changed = sorted(self._changed)
+            for cached, renewed in zip(self._factors, self._student_t(self._posterior(changed)), strict=True):
+                cached[changed] = renewed
+        self._changed = set()
         return self._factors
+
+    def _student_t(self, model: NormalInverseWishart) -> tuple[Tensor, Tensor, Tensor]:
+        degrees, location, scale = model.predictive()
+        # One by one: in a batch a matrix's place decides its alignment, and with it the last bits of its factor.
+        return degrees, location + self._origin, torch.stack([torch.linalg.cholesky(matrix) for matrix in scale])
 
     def state_dict(self) -> State:
         """Prior and sums."""
@@ -142,3 +174,13 @@ class OwnGaussians:
         self.counts, self._sums = state["counts"].clone(), state["sums"].clone()
         self._second_moments = state["second_moments"].clone()
         self._factors = None
+
+
+def _with_prior(posterior: NormalInverseWishart, prior: NormalInverseWishart) -> NormalInverseWishart:
+    """The components and, last, the prior as one batch."""
+    return NormalInverseWishart(
+        torch.cat([posterior.mean, prior.mean[None]]),
+        torch.cat([posterior.kappa, prior.kappa[None]]),
+        torch.cat([posterior.nu, prior.nu[None]]),
+        torch.cat([posterior.psi, prior.psi[None]]),
+    )

@@ -11,10 +11,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank
+from cndpm.experts.bank import Bank, Provisional
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.conjugate import log_student_t
 from cndpm.experts.gaussian.own import OwnGaussians
+from cndpm.experts.gaussian.provisional import kernel_model
 from cndpm.experts.gaussian.rows import FeatureRows, RowCache
 from cndpm.experts.gaussian.transfer import to_device
 from cndpm.state import State
@@ -80,9 +81,13 @@ class GaussianRegressionBank(Bank):
         inflation = (degrees[:, None] + whitened.square().sum(dim=1)) / (degrees[:, None] + d - 2)
         variance = cholesky[:, d:, d:].square().sum(dim=2)[:, :, None] * inflation[:, None]
         scale = self._target_scale().double()
-        units = self._targets.inverse(mean.permute(2, 0, 1).reshape(-1, len(scale))).double()
-        means = units.reshape(len(x), -1, len(scale))
+        shift = self._targets.inverse(torch.zeros_like(scale)[None]).double()
+        means = mean.permute(2, 0, 1) * scale + shift
         return torch.stack([means, variance.permute(2, 0, 1) * scale.square()], dim=2)
+
+    def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
+        """Kernels around the stored samples."""
+        return kernel_model(self.feature_map, x, y, 0)
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
         """Adds the weighted samples to the statistics."""
@@ -193,7 +198,8 @@ class GaussianRegressionBank(Bank):
         degrees, location, cholesky = self._gaussians.predictive()
         if y is None:
             d = z.shape[1]
-            return log_student_t(z, degrees, location[:, :d], cholesky[:, :d, :d])
+            return log_student_t(z, degrees, location[:, :d], cholesky[:, :d, :d]) - self.feature_map.log_volume
         rows = torch.cat([z, self._standardised(y)], dim=1)
-        # The density of y in its own units: the standardisation's scale is the Jacobian.
-        return log_student_t(rows, degrees, location, cholesky) - self._target_scale().double().log().sum()
+        # The density in the units of x and y: the scales are the Jacobian.
+        log_volume = self.feature_map.log_volume + self._targets.log_volume
+        return log_student_t(rows, degrees, location, cholesky) - log_volume

@@ -71,13 +71,17 @@ class RowCache:
 
     def _from_chunk(self, x: Tensor) -> FeatureRows | None:
         chunk = self._chunk
-        if chunk is None or self._chunk_rows is None or x._base is not chunk or x._version != self._chunk_version:
+        if chunk is None or self._chunk_rows is None or x._version != self._chunk_version:
+            return None
+        # The chunk is alive, so no other tensor can have taken its storage; views share its version counter.
+        if x.untyped_storage().data_ptr() != chunk.untyped_storage().data_ptr() or x.dtype != chunk.dtype:
             return None
         size = chunk[0].numel()
         if x.shape[1:] != chunk.shape[1:] or x.stride() != chunk.stride() or not chunk.is_contiguous():
             return None
         offset, remainder = divmod(int(x.storage_offset()) - int(chunk.storage_offset()), size)
-        return None if remainder else self._chunk_rows.part(slice(offset, offset + len(x)))
+        inside = remainder == 0 and 0 <= offset <= len(chunk) - len(x)
+        return None if not inside else self._chunk_rows.part(slice(offset, offset + len(x)))
 
 
 def one_hot_weights(components: Tensor, weights: Tensor, n_components: int) -> Tensor:

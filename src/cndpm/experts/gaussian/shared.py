@@ -2,7 +2,8 @@
 
 Component j has mu_j ~ N(m0, Sigma / kappa0) and predictive density N(mu_j, (1 + 1 / (kappa0 + n_j)) Sigma); "new" is
 the prior predictive N(m0, (1 + 1 / kappa0) Sigma), exactly. m0 is the mean of everything, kappa0 comes from how far the
-means lie apart.
+means lie apart. Where held-out data has heavier tails than a normal density, the normal densities become Student's t of
+the same mean and covariance; with tail=inf everything stays exactly conjugate.
 
 Two factorisations of Sigma are cached. *Routing* uses one that is renewed when as many samples have arrived as there
 are features, or 5 % more, whichever is more: then factorising costs no more than accumulating; and when an expert is
@@ -13,21 +14,28 @@ change; it never influences learning.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from cndpm.experts.gaussian.conjugate import log_normal_from_distance
+from cndpm.experts.gaussian.conjugate import log_elliptical
 from cndpm.experts.gaussian.rows import FeatureRows
-from cndpm.experts.gaussian.shrinkage import choose_shrinkage, held_out_log_likelihood, shrunk_covariance
+from cndpm.experts.gaussian.shrinkage import (
+    TAILS,
+    choose_shrinkage,
+    held_out_log_likelihood,
+    oracle_shrinkage,
+    shrunk_covariance,
+)
 from cndpm.experts.gaussian.statistics import SharedStatistics, pack_symmetric, unpack_triangle
 from cndpm.state import State
 
 __all__ = ["Factor", "SharedGaussians"]
 
 _BLOCK_SIZE = 512
-_MIN_HELD_OUT = 32
+_MIN_HELD_OUT = 8
 
 
 @dataclass(eq=False)
@@ -40,6 +48,7 @@ class Factor:
         sums: L^-1 s_j, (J, d), float64; kept in step with the statistics.
         mean: L^-1 (m0 - origin), (d,), float64.
         kappa: Prior pseudo-samples, a scalar.
+        tail: Degrees of freedom of the components' tails; inf for normal ones.
         count: Weight of the samples behind the covariance.
     """
 
@@ -48,6 +57,7 @@ class Factor:
     sums: Tensor
     mean: Tensor
     kappa: Tensor
+    tail: float
     count: float
 
     def whiten(self, shifted: Tensor) -> Tensor:
@@ -63,17 +73,25 @@ class SharedGaussians:
     Args:
         origin: Fixed shift of the features, (d,).
         shrinkage: A fixed lambda, or None to choose it by held-out likelihood.
+        tail: A fixed weight of the tails (inf for exactly normal components), or None to choose it likewise.
         routing_dtype: Precision of the routing factor; float32 halves its cost, the routing margins are whole nats.
     """
 
     def __init__(
-        self, origin: Tensor, *, shrinkage: float | None = None, routing_dtype: torch.dtype = torch.float32
+        self,
+        origin: Tensor,
+        *,
+        shrinkage: float | None = None,
+        tail: float | None = None,
+        routing_dtype: torch.dtype = torch.float32,
     ) -> None:
         self.statistics = SharedStatistics(origin)
         self.shrinkage = 1e-2 if shrinkage is None else shrinkage
+        self.tail = math.inf if tail is None else tail
         self.routing_dtype = routing_dtype
         self.n_factorisations = 0
-        self._choose = shrinkage is None
+        self._fixed_shrinkage = shrinkage
+        self._tails = TAILS if tail is None else (tail,)
         self._chosen_at = 0.0
         self._routing: Factor | None = None
         self._exact: Factor | None = None
@@ -146,11 +164,42 @@ class SharedGaussians:
         """Predictive log densities of every component (B, J) and of "new" (B,), exactly."""
         return self._log_prob(self.exact(), rows)
 
+    def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
+        """log density of each of M rows under a component made of the other rows of its group, (M,).
+
+        Args:
+            rows: The rows.
+            groups: Group indices (M,), from 0 on.
+        """
+        factor = self.routing()
+        whitened = rows.derive(factor, lambda z: factor.whiten(self.statistics.shift(z)))
+        members = torch.nn.functional.one_hot(groups).double()
+        kappas = (members.sum(dim=0) - 1)[groups] + factor.kappa
+        means = (factor.kappa * factor.mean + (members.T @ whitened)[groups] - whitened) / kappas[:, None]
+        distance = (whitened - means).square().sum(dim=1)
+        return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail)
+
+    def log_prob_of_groups(self, rows: FeatureRows, memory: FeatureRows, members: Tensor) -> Tensor:
+        """log density of B rows under components made of groups of a memory, (B, G); they are not added.
+
+        Args:
+            rows: What to rate.
+            memory: M rows.
+            members: One-hot groups, (M, G), float64.
+        """
+        factor = self.exact()
+        whitened, of_memory = (factor.whiten(self.statistics.shift(part.z)) for part in (rows, memory))
+        kappas = members.sum(dim=0) + factor.kappa
+        means = (members.T @ of_memory + factor.kappa * factor.mean) / kappas[:, None]
+        distance = torch.cdist(whitened, means).square()
+        return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail)
+
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows drawn from the predictive density of a component, (n, d), float64."""
         factor, counts = self.exact(), self.statistics.counts
         kappa = counts[component] + factor.kappa
         noise = torch.randn(n, len(factor.mean), generator=generator, dtype=torch.float64).to(counts.device)
+        # Tails are left out of samples: a draw of the normal density with the same mean and covariance.
         whitened = (factor.sums[component] + factor.kappa * factor.mean) / kappa + noise * (1 + 1 / kappa).sqrt()
         return whitened @ factor.cholesky.T + self.statistics.origin
 
@@ -168,7 +217,7 @@ class SharedGaussians:
         means = (sums + factor.kappa * factor.mean) / kappas[:, None]
         cross = whitened @ means.T
         distance = whitened.square().sum(dim=1, keepdim=True) - 2 * cross + means.square().sum(dim=1)
-        scores = log_normal_from_distance(distance.clamp_min(0), factor.log_det, len(factor.mean), 1 + 1 / kappas)
+        scores = log_elliptical(distance.clamp_min(0), factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail)
         return scores[:, :-1], scores[:, -1]
 
     def _add(self, rows: FeatureRows, weights: Tensor) -> None:
@@ -190,15 +239,34 @@ class SharedGaussians:
             self._routing = self._factorise(self.routing_dtype)
 
     def _choose_shrinkage(self, count: float) -> None:
-        """Judges lambda on the waiting block; again whenever the data has doubled since."""
-        if not self._choose or count < 2 * self._chosen_at or self.statistics.n_pending < _MIN_HELD_OUT:
+        """Judges lambda and the tails on the waiting block; again whenever the data has doubled since."""
+        if count < 2 * self._chosen_at:
+            return
+        if self.statistics.n_pending < _MIN_HELD_OUT:
+            self._shrink_without_judging()
             return
         scatter, degrees, deviations = self.statistics.held_out()
-        if len(deviations) >= _MIN_HELD_OUT:
-            self._chosen_at = count
-            self.shrinkage = choose_shrinkage(
-                lambda value: held_out_log_likelihood(scatter, degrees, deviations, value), self.shrinkage
-            )
+        if len(deviations) < _MIN_HELD_OUT:
+            self._shrink_without_judging()
+            return
+        self._chosen_at = count
+        scores: dict[float, tuple[float, float]] = {}
+
+        def score(value: float) -> float:
+            if value not in scores:
+                scores[value] = held_out_log_likelihood(scatter, degrees, deviations, value, self._tails)
+            return scores[value][0]
+
+        if self._fixed_shrinkage is None:
+            self.shrinkage = choose_shrinkage(score, self.shrinkage)
+        score(self.shrinkage)
+        self.tail = scores[self.shrinkage][1]
+
+    def _shrink_without_judging(self) -> None:
+        """While there are too few samples to hold any out: the closed form."""
+        if self._chosen_at == 0 and self._fixed_shrinkage is None:
+            self.statistics.flush()
+            self.shrinkage = oracle_shrinkage(self.statistics.within_scatter(), self.statistics.degrees_of_freedom)
 
     def _factorise(self, dtype: torch.dtype) -> Factor:
         statistics = self.statistics
@@ -213,7 +281,7 @@ class SharedGaussians:
         mean = sums.sum(dim=0) / total.clamp_min(1e-9)
         log_det = 2 * cholesky.diagonal().log().sum()
         kappa = _prior_strength(sums, statistics.counts, mean)
-        return Factor(cholesky.to(dtype), log_det, sums, mean, kappa, float(total))
+        return Factor(cholesky.to(dtype), log_det, sums, mean, kappa, self.tail, float(total))
 
     def state_dict(self) -> State:
         """Statistics, shrinkage and the routing factor, which is older than the statistics."""
@@ -221,6 +289,7 @@ class SharedGaussians:
         return {
             "statistics": self.statistics.state_dict(),
             "shrinkage": self.shrinkage,
+            "tail": _finite(self.tail),
             "chosen_at": self._chosen_at,
             "routing": None if routing is None else _factor_state(routing),
         }
@@ -229,26 +298,46 @@ class SharedGaussians:
         """Restores the above to the bit."""
         self.statistics = SharedStatistics.from_state(state["statistics"])
         self.shrinkage, self._chosen_at = state["shrinkage"], state["chosen_at"]
+        self.tail = _maybe_infinite(state["tail"])
         self._routing = None if state["routing"] is None else _factor_from_state(state["routing"])
         self._exact = self._latest = None
 
 
 def _prior_strength(sums: Tensor, counts: Tensor, mean: Tensor) -> Tensor:
-    """kappa0 by moments: 1 / kappa0 is the variance of the whitened means about m0, less what their estimation adds."""
+    """kappa0 by moments: 1 / kappa0 is the variance of the whitened means about m0, less what their estimation adds.
+
+    At most a tenth of a component's samples, so that few of them, whose means lie within their error, are not all
+    taken for one.
+    """
     present = counts > 0
     if int(present.sum()) < 2:
         return counts.new_tensor(1.0)
     spread = (sums[present] / counts[present, None] - mean).square().mean(dim=1) - 1 / counts[present]
     n = present.sum()
-    return 1 / (spread.mean() * n / (n - 1)).clamp(1e-6, 1e6)
+    kappa = 1 / (spread.mean() * n / (n - 1)).clamp(1e-6, 1e6)
+    return torch.minimum(kappa, 0.1 * counts[present].mean())
 
 
 def _factor_state(factor: Factor) -> State:
     state = {name: getattr(factor, name).clone() for name in ("log_det", "sums", "mean", "kappa")}
-    return {**state, "cholesky": pack_symmetric(factor.cholesky), "count": factor.count}
+    return {
+        **state,
+        "cholesky": pack_symmetric(factor.cholesky),
+        "tail": _finite(factor.tail),
+        "count": factor.count,
+    }
 
 
 def _factor_from_state(state: State) -> Factor:
     cholesky = unpack_triangle(state["cholesky"], len(state["mean"]))
     rest = {name: state[name].clone() for name in ("log_det", "sums", "mean", "kappa")}
-    return Factor(cholesky=cholesky, count=state["count"], **rest)
+    return Factor(cholesky=cholesky, tail=_maybe_infinite(state["tail"]), count=state["count"], **rest)
+
+
+def _finite(tail: float) -> float | None:
+    """A tail as JSON can hold it: None for inf."""
+    return None if math.isinf(tail) else tail
+
+
+def _maybe_infinite(tail: float | None) -> float:
+    return math.inf if tail is None else tail

@@ -12,7 +12,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["choose_shrinkage", "held_out_log_likelihood", "shrunk_covariance"]
+from cndpm.experts.gaussian.conjugate import log_elliptical
+
+__all__ = ["TAILS", "choose_shrinkage", "held_out_log_likelihood", "oracle_shrinkage", "shrunk_covariance"]
+
+TAILS = (math.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0, 4.0)
 
 _GRID = [10 ** (-exponent / 2) for exponent in range(12, -1, -1)]
 
@@ -26,13 +30,32 @@ def shrunk_covariance(scatter: Tensor, degrees: Tensor, shrinkage: float) -> Ten
     return scatter
 
 
-def held_out_log_likelihood(scatter: Tensor, degrees: Tensor, deviations: Tensor, shrinkage: float) -> float:
-    """Mean of log N(r; 0, Sigma(lambda)) over deviations r (N, d), up to a constant; -inf if Sigma has no factor."""
+def oracle_shrinkage(scatter: Tensor, degrees: Tensor) -> float:
+    """The oracle approximating shrinkage of Chen et al. (2010), in closed form: for samples too few to hold any out."""
+    d = len(scatter)
+    covariance = scatter / degrees
+    trace_squared, square = float(covariance.diagonal().sum()) ** 2, float(covariance.square().sum())
+    n = float(degrees)
+    denominator = (n + 1 - 2 / d) * (square - trace_squared / d)
+    if denominator <= 0:
+        return 1.0
+    return min(1.0, max(_GRID[0], ((1 - 2 / d) * square + trace_squared) / denominator))
+
+
+def held_out_log_likelihood(
+    scatter: Tensor, degrees: Tensor, deviations: Tensor, shrinkage: float, tails: tuple[float, ...] = TAILS
+) -> tuple[float, float]:
+    """Mean log density of deviations r (N, d) under Sigma(lambda) with the best of `tails`, and that tail.
+
+    -inf if Sigma has no factor. See :func:`~cndpm.experts.gaussian.conjugate.log_elliptical` for tails.
+    """
     cholesky, info = torch.linalg.cholesky_ex(shrunk_covariance(scatter.clone(), degrees, shrinkage))
     if int(info) != 0:
-        return -math.inf
-    whitened = torch.linalg.solve_triangular(cholesky, deviations.T, upper=False)
-    return float(-0.5 * whitened.square().sum(dim=0).mean() - cholesky.diagonal().log().sum())
+        return -math.inf, tails[0]
+    distance = torch.linalg.solve_triangular(cholesky, deviations.T, upper=False).square().sum(dim=0)
+    log_det, one = 2 * cholesky.diagonal().log().sum(), torch.ones_like(degrees)
+    n_dims = deviations.shape[1]
+    return max((float(log_elliptical(distance, log_det, n_dims, one, tail).mean()), tail) for tail in tails)
 
 
 def choose_shrinkage(score: Callable[[float], float], start: float) -> float:

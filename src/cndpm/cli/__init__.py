@@ -1,0 +1,42 @@
+"""The command line: parses and calls; each command is one function call from Python.
+
+Nothing heavy is imported before a command runs, so that ``cndpm --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+_STOPPED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line; ends the process with 0, 1 (it went wrong), 2 (asked wrongly) or 130 (stopped)."""
+    from cndpm.cli.app import app
+
+    try:
+        app(None if arguments is None else list(arguments), prog_name="cndpm")
+    except SystemExit as end:
+        if end.code == _STOPPED:  # typer turns Ctrl-C into this
+            _say("stopped; the same command with --resume goes on from the last checkpoint")
+        raise
+    except Exception as error:
+        code = _exit_code(error)
+        if code is None:
+            raise
+        _say(f"error: {error}")
+        sys.exit(code)
+
+
+def _exit_code(error: Exception) -> int | None:
+    """2 for what the user can mend in the command, 1 for what went wrong, None for what nobody foresaw."""
+    from cndpm.cli.errors import FAILED, MISUSED
+
+    return 2 if isinstance(error, MISUSED) else 1 if isinstance(error, FAILED) else None
+
+
+def _say(text: str) -> None:
+    print(f"cndpm: {text}", file=sys.stderr)

@@ -1,0 +1,5 @@
+"""``python -m cndpm.cli``."""
+
+from cndpm.cli import main
+
+main()

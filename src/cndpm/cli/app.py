@@ -1,0 +1,179 @@
+"""The commands. Each resolves its options and makes one call; what they import, they import when they run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cndpm.cli import options
+from cndpm.cli.data import data_app
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Task-free continual learning with a Dirichlet-process mixture of neural experts (CN-DPM).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(data_app, name="data")
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from cndpm import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+@app.command("list")
+def list_names(
+    kind: Annotated[
+        str, typer.Argument(help="scenarios, learners, datasets, experiments or presets.", show_default="all of them")
+    ] = "all",
+    json: options.Json = False,
+) -> None:
+    """List what can be named, with a line each."""
+    from cndpm.cli.names import list_kinds
+
+    list_kinds(kind, as_json=json)
+
+
+@app.command()
+def run(
+    scenario: Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")],
+    learner: Annotated[str, typer.Option(metavar="NAME", help="Who learns.")] = "cndpm",
+    preset: options.Preset = "default",
+    seed: options.Seed = 0,
+    seeds: options.Seeds = 1,
+    epochs: options.Epochs = None,
+    repeats: options.Repeats = None,
+    fraction: options.Fraction = None,
+    set_: options.Set = None,
+    device: options.Device = "auto",
+    data_dir: options.DataDir = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder of the record.", show_default="runs/SCENARIO-LEARNER")
+    ] = None,
+    resume: options.Resume = False,
+    tensorboard: options.TensorBoard = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Run one learner on a scenario and leave a record.
+
+    Example: cndpm run split-mnist --preset paper --seeds 3 --set learner.log_alpha=-600
+    """
+    from cndpm.cli.show import Watch, show_results
+    from cndpm.experiments import claim_folder, configure, latest_folder, run_seeds
+
+    config = configure(
+        scenario,
+        learner=learner,
+        preset=preset,
+        seed=seed,
+        device=device,
+        overrides=set_ or (),
+        epochs=epochs,
+        repeats=repeats,
+        fraction=fraction,
+    )
+    name = f"{config.scenario.name}-{learner}"
+    folder = out or (latest_folder(config, name) if resume else None) or claim_folder(name)
+    watch = Watch(quiet=quiet, tensorboard=tensorboard)
+    result = run_seeds(config, range(seed, seed + seeds), folder, data_dir=data_dir, resume=resume, watch=watch)
+    show_results([result], f"{config.scenario.name}: records in {folder}", result, as_json=json)
+
+
+@app.command()
+def compare(
+    scenario: Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")],
+    learners: Annotated[str, typer.Option(metavar="A,B,C", help="Who learns.")] = "cndpm,finetune,reservoir",
+    preset: options.Preset = "default",
+    seed: options.Seed = 0,
+    seeds: options.Seeds = 1,
+    epochs: options.Epochs = None,
+    repeats: options.Repeats = None,
+    fraction: options.Fraction = None,
+    set_: options.Set = None,
+    device: options.Device = "auto",
+    data_dir: options.DataDir = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder of the records.", show_default="runs/compare-SCENARIO")
+    ] = None,
+    resume: options.Resume = False,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Run several learners on one scenario and print a table.
+
+    Example: cndpm compare split-mnist --learners cndpm,finetune,reservoir --seeds 3
+    """
+    from cndpm.cli.show import Watch, show_results
+    from cndpm.experiments import compare_learners
+
+    comparison = compare_learners(
+        scenario,
+        [name.strip() for name in learners.split(",") if name.strip()],
+        out,
+        preset=preset,
+        seeds=range(seed, seed + seeds),
+        device=device,
+        overrides=set_ or (),
+        data_dir=data_dir,
+        resume=resume,
+        watch=Watch(quiet=quiet),
+        epochs=epochs,
+        repeats=repeats,
+        fraction=fraction,
+    )
+    title = f"{comparison['scenario']}: records in {comparison['folder']}"
+    show_results(comparison["learners"], title, comparison, as_json=json)
+
+
+@app.command()
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="Name of an experiment; see `cndpm list experiments`.")],
+    only: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these learners or scenarios.", show_default="all")
+    ] = None,
+    preset: options.Preset = "paper",
+    seed: options.Seed = 0,
+    seeds: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many seeds.", show_default="as the paper: 10 for tables")
+    ] = None,
+    set_: options.Set = None,
+    device: options.Device = "auto",
+    data_dir: options.DataDir = None,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder of all reproductions.")] = "runs/paper",
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Run an experiment of the paper, only what is missing, and print the paper's values beside ours.
+
+    Runs are shared between experiments, and interrupted ones go on where they stopped.
+
+    Example: cndpm reproduce concentration --seeds 2
+    """
+    from cndpm.cli.show import Watch, show_reproduction
+    from cndpm.experiments import reproduce as reproduce_experiment
+
+    summary = reproduce_experiment(
+        experiment,
+        out,
+        n_seeds=seeds,
+        seed=seed,
+        preset=preset,
+        device=device,
+        data_dir=data_dir,
+        overrides=set_ or (),
+        only=[name.strip() for name in (only or "").split(",") if name.strip()],
+        watch=Watch(quiet=quiet),
+    )
+    show_reproduction(summary, as_json=json)

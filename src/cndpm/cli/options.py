@@ -1,0 +1,45 @@
+"""The options that commands share, each declared once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "DataDir",
+    "Device",
+    "Epochs",
+    "Fraction",
+    "Json",
+    "Preset",
+    "Quiet",
+    "Repeats",
+    "Resume",
+    "Seed",
+    "Seeds",
+    "Set",
+    "TensorBoard",
+]
+
+Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start from: default (ours) or paper.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")]
+Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds, from --seed on.")]
+Epochs = Annotated[
+    float | None, typer.Option(metavar="E", help="Epochs of every stage.", show_default="the scenario's")
+]
+Repeats = Annotated[int | None, typer.Option(metavar="R", min=1, help="The whole scenario R times.", show_default="1")]
+Fraction = Annotated[float | None, typer.Option(metavar="F", help="Share of the training data.", show_default="1.0")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="S.F=V", help="Override field F of section learner, scenario or run; repeatable."),
+]
+Device = Annotated[str, typer.Option(metavar="D", help="auto, cpu, cuda or cuda:N.")]
+DataDir = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Where datasets lie.", show_default="CNDPM_DATA, else a cache folder"),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where the same run stopped.")]
+TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Log for TensorBoard too.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]

@@ -1,0 +1,88 @@
+"""How results look: plain tables for people, one JSON object for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
+from cndpm.experiments.reproduce import format_value, table_rows
+from cndpm.experiments.terminal import TerminalMonitor
+
+__all__ = ["Watch", "show", "show_reproduction", "show_results", "table"]
+
+_COLUMNS = {
+    "accuracy": "accuracy %",
+    "bits_per_dim": "bits/dim",
+    "n_experts": "experts",
+    "n_parameters": "parameters",
+    "n_numbers_kept": "numbers kept",
+    "memory_samples": "memory",
+    "seconds": "seconds",
+}
+
+
+class Watch:
+    """Gives every run its monitors: the terminal unless quiet, TensorBoard when asked."""
+
+    def __init__(self, *, quiet: bool, tensorboard: bool = False) -> None:
+        self.quiet = quiet
+        self.tensorboard = tensorboard
+
+    def __call__(self, folder: Path) -> Monitor:
+        """The monitor of the run in `folder`."""
+        monitors: list[Monitor] = [] if self.quiet else [TerminalMonitor()]
+        if self.tensorboard:
+            monitors.append(TensorBoardMonitor(folder / "tensorboard"))
+        return Monitors(monitors)
+
+
+def show(content: Mapping[str, Any], tables: Sequence[Table], *, as_json: bool) -> None:
+    """Prints tables and, for programs, `content` as the last line; the tables then go to standard error."""
+    console = Console(stderr=as_json)
+    if not console.is_terminal:
+        console = Console(stderr=as_json, width=200)  # a file has no edge to wrap at
+    for one in tables:
+        console.print(one)
+    if as_json:
+        print(json.dumps(content), flush=True)
+
+
+def show_results(
+    results: Sequence[Mapping[str, Any]], title: str, content: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Prints one row per result; columns without any value are left out."""
+    keys = [key for key in _COLUMNS if any(result[key] is not None for result in results)]
+    header = ["learner", "preset", "seeds", *(_COLUMNS[key] for key in keys)]
+    rows = [
+        [
+            result["learner"],
+            result["preset"],
+            str(len(result["runs"])),
+            *(format_value(key, result[key], result["standard_error"][key]) for key in keys),
+        ]
+        for result in results
+    ]
+    show(content, [table(title, header, rows)], as_json=as_json)
+
+
+def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
+    """Prints ours beside the paper's."""
+    header, rows = table_rows(dict(summary))
+    show(summary, [table(summary["title"], header, rows)], as_json=as_json)
+
+
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A plain table; only a column without a name, which holds sentences, is wrapped."""
+    made = Table(title=title, box=SIMPLE, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
+    for name in header:
+        made.add_column(name, no_wrap=bool(name))
+    for row in rows:
+        made.add_row(*row)
+    return made

@@ -1,0 +1,119 @@
+"""What is said about a run, computed from accuracies that were measured on the way: plain functions on plain lists.
+
+Notation: ``a[i][t]`` is the accuracy of task t, in percent, at evaluation i. One never measured is ``None``.
+Tasks exist only here and in the scenario; the learner is never told of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from statistics import fmean, stdev
+
+__all__ = [
+    "anytime_accuracy",
+    "average_forgetting",
+    "backward_transfer",
+    "learned_tasks",
+    "mean",
+    "standard_error",
+    "task_end_stages",
+    "values_at_task_ends",
+]
+
+StageTasks = Sequence[Sequence[int]]
+"""For every stage of a stream, the tasks it draws from."""
+
+
+def learned_tasks(stage_tasks: StageTasks, stage: int) -> list[int]:
+    """The tasks that appeared in stages 0 to `stage`, in ascending order."""
+    return sorted({task for tasks in stage_tasks[: stage + 1] for task in tasks})
+
+
+def task_end_stages(stage_tasks: StageTasks) -> dict[int, int]:
+    """The stage after which each task has ended for the first time.
+
+    A task that lasts over several consecutive stages ends with the last of them; one that comes back later has ended
+    before it did.
+
+    Example:
+        >>> task_end_stages([(0,), (0, 1), (1,), (0,)])
+        {0: 1, 1: 2}
+    """
+    ends: dict[int, int] = {}
+    for stage, tasks in enumerate(stage_tasks):
+        following = stage_tasks[stage + 1] if stage + 1 < len(stage_tasks) else ()
+        for task in tasks:
+            if task not in following:
+                ends.setdefault(task, stage)
+    return ends
+
+
+def values_at_task_ends(
+    rows: Sequence[Sequence[float | None]], stages: Sequence[int], stage_tasks: StageTasks
+) -> dict[int, float]:
+    """``a[i][t]`` at the end of each task's first appearance.
+
+    Args:
+        rows: One row of values per stage end, (n_rows, n_tasks).
+        stages: The stage that each row was measured at the end of, (n_rows,).
+        stage_tasks: The tasks of every stage.
+    """
+    row_of: dict[int, Sequence[float | None]] = {}
+    for stage, row in zip(stages, rows, strict=True):
+        row_of.setdefault(stage, row)
+    values = {}
+    for task, stage in task_end_stages(stage_tasks).items():
+        value = row_of[stage][task] if stage in row_of else None
+        if value is not None:
+            values[task] = value
+    return values
+
+
+def average_forgetting(rows: Sequence[Sequence[float]], stages: Sequence[int], stage_tasks: StageTasks) -> float | None:
+    r"""What was known best and is known no more, averaged over all tasks but those of the last stage.
+
+    .. math:: F = \frac{1}{|T|} \sum_{t \in T} \max_{i < I} a_{i,t} - a_{I,t}
+
+    where i runs over the stage ends from the first at which t had appeared (Chaudhry et al., 2018). None for streams
+    with a single stage.
+    """
+    drops = []
+    for task in sorted(set(task_end_stages(stage_tasks)) - set(stage_tasks[-1])):
+        seen = [
+            row[task]
+            for row, stage in zip(rows[:-1], stages[:-1], strict=True)
+            if task in learned_tasks(stage_tasks, stage)
+        ]
+        if seen:
+            drops.append(max(seen) - rows[-1][task])
+    return mean(drops)
+
+
+def backward_transfer(rows: Sequence[Sequence[float]], stages: Sequence[int], stage_tasks: StageTasks) -> float | None:
+    r"""How learning later tasks changed earlier ones: the mean of :math:`a_{I,t} - a_{\mathrm{end}(t),t}`.
+
+    Tasks that end with the stream are left out (Lopez-Paz and Ranzato, 2017). Negative where there is forgetting.
+    """
+    last = len(stage_tasks) - 1
+    before = values_at_task_ends(rows, stages, stage_tasks)
+    ends = task_end_stages(stage_tasks)
+    return mean([rows[-1][task] - value for task, value in before.items() if ends[task] < last])
+
+
+def anytime_accuracy(accuracies: Sequence[float], steps: Sequence[int]) -> float | None:
+    """The accuracy one would have met on average over the stream, each evaluation counted by the batches before it."""
+    if not steps or steps[-1] == 0:
+        return None
+    widths = [after - before for before, after in zip([0, *steps], steps, strict=False)]
+    return sum(a * width for a, width in zip(accuracies, widths, strict=True)) / steps[-1]
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """The mean; None of nothing."""
+    return fmean(values) if values else None
+
+
+def standard_error(values: Sequence[float]) -> float | None:
+    """The standard error of the mean; None where fewer than two values leave it undefined."""
+    return stdev(values) / sqrt(len(values)) if len(values) > 1 else None

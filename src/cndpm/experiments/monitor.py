@@ -1,0 +1,124 @@
+"""Those who watch a run. The loop tells a monitor what happens; a monitor never changes what is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cndpm.experiments.overrides import ConfigError
+
+__all__ = ["Monitor", "Monitors", "TensorBoardMonitor"]
+
+Row = dict[str, Any]
+
+
+class Monitor:
+    """Watches a run and does nothing with it; subclasses take what they need."""
+
+    def started(self, title: str, *, step: int, n_batches: int) -> None:
+        """A run begins, or goes on after batch `step`."""
+
+    def learned(self, step: int) -> None:
+        """Batch `step` has been learned. Called after every batch: must be quick."""
+
+    def phase(self, name: str, fraction: float) -> None:
+        """The learner is `fraction` through something long within one batch, e.g. sleep."""
+
+    def progressed(self, row: Row) -> None:
+        """A line of progress was logged: experts, parameters, memory, time."""
+
+    def evaluated(self, row: Row) -> None:
+        """An evaluation was logged."""
+
+    def finished(self, summary: Row) -> None:
+        """The run is complete."""
+
+    def close(self) -> None:
+        """The run is over, complete or not."""
+
+
+class Monitors(Monitor):
+    """Several monitors as one."""
+
+    def __init__(self, monitors: Sequence[Monitor]) -> None:
+        self.monitors = tuple(monitors)
+
+    def started(self, title: str, *, step: int, n_batches: int) -> None:
+        """Passes on."""
+        for monitor in self.monitors:
+            monitor.started(title, step=step, n_batches=n_batches)
+
+    def learned(self, step: int) -> None:
+        """Passes on."""
+        for monitor in self.monitors:
+            monitor.learned(step)
+
+    def phase(self, name: str, fraction: float) -> None:
+        """Passes on."""
+        for monitor in self.monitors:
+            monitor.phase(name, fraction)
+
+    def progressed(self, row: Row) -> None:
+        """Passes on."""
+        for monitor in self.monitors:
+            monitor.progressed(row)
+
+    def evaluated(self, row: Row) -> None:
+        """Passes on."""
+        for monitor in self.monitors:
+            monitor.evaluated(row)
+
+    def finished(self, summary: Row) -> None:
+        """Passes on."""
+        for monitor in self.monitors:
+            monitor.finished(summary)
+
+    def close(self) -> None:
+        """Passes on."""
+        for monitor in self.monitors:
+            monitor.close()
+
+
+class TensorBoardMonitor(Monitor):
+    """Writes every number of the log as a scalar for TensorBoard.
+
+    Args:
+        folder: Where its event files go.
+
+    Raises:
+        ConfigError: TensorBoard is not installed.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ConfigError("--tensorboard needs the package tensorboard: pip install 'cndpm[tensorboard]'") from None
+        self._open = SummaryWriter
+        self._folder = folder
+        self._writer: Any = None
+
+    def started(self, title: str, *, step: int, n_batches: int) -> None:
+        """Opens the event file; what an interrupted run wrote beyond `step` is hidden."""
+        self._writer = self._open(str(self._folder), purge_step=step + 1)
+
+    def progressed(self, row: Row) -> None:
+        """Adds the row's numbers."""
+        self._add("progress", row)
+
+    def evaluated(self, row: Row) -> None:
+        """Adds the row's numbers, those of single tasks included."""
+        self._add("evaluation", row)
+
+    def close(self) -> None:
+        """Sees everything to the disk."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _add(self, group: str, row: Row) -> None:
+        for name, value in row.items():
+            values = {f"{name}/{i}": v for i, v in enumerate(value)} if isinstance(value, list) else {name: value}
+            for label, number in values.items():
+                if isinstance(number, int | float) and not isinstance(number, bool) and name != "step":
+                    self._writer.add_scalar(f"{group}/{label}", number, row["step"])

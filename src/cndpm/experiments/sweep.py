@@ -1,0 +1,126 @@
+"""Several runs that belong together: the seeds of one configuration, or several learners on one scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from cndpm.experiments.config import RunConfig, configure
+from cndpm.experiments.loop import run
+from cndpm.experiments.monitor import Monitor
+from cndpm.experiments.overrides import ConfigError
+from cndpm.experiments.record import RecordError, find_records, read_record, write_json
+from cndpm.experiments.recorder import differing_keys
+from cndpm.experiments.summary import combine_seeds
+
+__all__ = ["claim_folder", "compare_learners", "latest_folder", "run_seeds"]
+
+
+def run_seeds(
+    config: RunConfig,
+    seeds: Sequence[int],
+    out: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    resume: bool = False,
+    watch: Callable[[Path], Monitor] = lambda _: Monitor(),
+) -> dict[str, Any]:
+    """Runs one configuration with several seeds, each in its own folder ``out/seed-N``.
+
+    Args:
+        config: What to run; its own seed is replaced.
+        seeds: The seeds.
+        out: The folder; ``result.json`` in it holds what is returned.
+        data_dir: Where datasets lie.
+        resume: Skips seeds that are complete and goes on with those that were interrupted.
+        watch: Gives the monitor of the run in a folder.
+
+    Returns:
+        Means, standard errors and every seed's values; see :func:`~cndpm.experiments.summary.combine_seeds`.
+    """
+    out = Path(out)
+    runs = []
+    for seed in seeds:
+        folder = out / f"seed-{seed}"
+        one = config.model_copy(update={"seed": seed})
+        summary = run(one, folder, data_dir=data_dir, resume=resume, monitor=watch(folder))
+        runs.append({"seed": seed, "folder": str(folder), **summary})
+    result = combine_seeds(config.scenario.name, config.learner, config.preset, runs)
+    write_json(out / "result.json", result)
+    return result
+
+
+def claim_folder(name: str, parent: str | Path = "runs") -> Path:
+    """A folder of its own for a new run: ``runs/name``, or ``runs/name-2`` and so on where that is taken."""
+    name = name.replace("/", "_")
+    free = (folder for i in count(1) if _created(folder := Path(parent) / (name if i == 1 else f"{name}-{i}")))
+    return next(free)
+
+
+def _created(folder: Path) -> bool:
+    """Creates a folder; False where somebody has done so before."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise RecordError(f"cannot create {folder}: {error.strerror}. Name another folder with --out.") from error
+    return True
+
+
+def latest_folder(config: RunConfig, name: str, parent: str | Path = "runs") -> Path | None:
+    """The newest folder that :func:`claim_folder` made for runs with this configuration, whatever their seed."""
+    candidates = sorted(Path(parent).glob(f"{name}*"), key=lambda path: path.stat().st_mtime, reverse=True)
+    wanted = config.to_json() | {"seed": None}
+    for folder in candidates:
+        if any(_has_config(record, wanted) for record in find_records(folder)):
+            return folder
+    return None
+
+
+def _has_config(record: Path, wanted: dict[str, Any]) -> bool:
+    """Whether a record has this configuration, whatever its seed; one that cannot be read has not."""
+    try:
+        return not differing_keys(read_record(record).config | {"seed": None}, wanted)
+    except RecordError:
+        return False
+
+
+def compare_learners(
+    scenario: str,
+    learners: Sequence[str],
+    out: str | Path | None = None,
+    *,
+    seeds: Sequence[int] = (0,),
+    data_dir: str | Path | None = None,
+    resume: bool = False,
+    watch: Callable[[Path], Monitor] = lambda _: Monitor(),
+    **options: Any,
+) -> dict[str, Any]:
+    """Runs several learners on one scenario, each in ``out/LEARNER/seed-N``.
+
+    Args:
+        scenario: Name or file.
+        learners: Their names.
+        out: The folder; None: ``runs/compare-SCENARIO``, the newest one of the same kind when resuming.
+        seeds: The seeds, the same for every learner.
+        data_dir: Where datasets lie.
+        resume: Skips what is complete and goes on with what was interrupted.
+        watch: Gives the monitor of the run in a folder.
+        **options: As for :func:`~cndpm.experiments.config.configure`. Overrides of ``learner`` go to all learners.
+
+    Returns:
+        ``scenario``, ``folder`` and ``learners``, a list of results.
+    """
+    if not learners:
+        raise ConfigError("name at least one learner, e.g. --learners cndpm,finetune")
+    configs = [configure(scenario, learner=learner, **options) for learner in learners]  # all, before the first run
+    name = f"compare-{configs[0].scenario.name}"
+    folder = Path(out or (latest_folder(configs[0], name) if resume else None) or claim_folder(name))
+    results = [
+        run_seeds(config, seeds, folder / config.learner, data_dir=data_dir, resume=resume, watch=watch)
+        for config in configs
+    ]
+    return {"scenario": configs[0].scenario.name, "folder": str(folder), "learners": results}

@@ -1,0 +1,117 @@
+"""A run on the terminal: how far, how many experts, the memory, the accuracy so far, the time left.
+
+Everything goes to standard error, so that standard output stays for results.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from cndpm.experiments.monitor import Monitor
+
+__all__ = ["TerminalMonitor", "format_count"]
+
+_REFRESH_SECONDS = 0.1
+
+
+class TerminalMonitor(Monitor):
+    """A progress bar where there is a terminal, one line per evaluation where there is none (a file, a pipe).
+
+    Args:
+        console: Where to write; standard error by default.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True)
+        self._facts: dict[str, str] = {}
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            auto_refresh=False,
+            transient=True,
+            disable=not self.console.is_terminal,
+        )
+        self._task = self._progress.add_task("", facts="")
+        self._shown_at = 0.0
+
+    def started(self, title: str, *, step: int, n_batches: int) -> None:
+        """Shows the bar."""
+        self._title = title
+        self._n_batches = n_batches
+        self._facts = {}
+        self._progress.reset(self._task, total=n_batches, completed=step, description=title)
+        self._progress.start()
+        if step:
+            self.console.print(f"{title}: goes on after batch {step} of {n_batches}", highlight=False, soft_wrap=True)
+
+    def learned(self, step: int) -> None:
+        """Moves the bar."""
+        if self._due():
+            self._facts.pop("phase", None)
+            self._show(completed=step)
+
+    def phase(self, name: str, fraction: float) -> None:
+        """Shows what the learner is busy with."""
+        if self._due():
+            self._facts["phase"] = f"{name} {fraction:.0%}"
+            self._show()
+
+    def progressed(self, row: dict[str, Any]) -> None:
+        """Shows experts and memory."""
+        self._facts["experts"] = f"{row['n_experts']} expert{'s' if row['n_experts'] != 1 else ''}"
+        self._facts["parameters"] = f"{format_count(row['n_parameters'])} parameters"
+        if row["memory_samples"]:
+            self._facts["memory"] = f"memory {row['memory_samples']}"
+
+    def evaluated(self, row: dict[str, Any]) -> None:
+        """Shows what is known so far."""
+        self.progressed(row)
+        self._facts["score"] = _score(row)
+        if not self.console.is_terminal:
+            facts = " · ".join(self._facts.values())
+            self.console.print(
+                f"{self._title}: batch {row['step']} of {self._n_batches} · {facts}", highlight=False, soft_wrap=True
+            )
+
+    def close(self) -> None:
+        """Takes the bar away."""
+        self._progress.stop()
+
+    def _due(self) -> bool:
+        return self.console.is_terminal and time.monotonic() - self._shown_at > _REFRESH_SECONDS
+
+    def _show(self, **changes: Any) -> None:
+        self._progress.update(self._task, facts=" · ".join(self._facts.values()), **changes)
+        self._progress.refresh()
+        self._shown_at = time.monotonic()
+
+
+def format_count(n: float) -> str:
+    """A count as the paper prints it.
+
+    Example:
+        >>> format_count(478410), format_count(11173962), format_count(5)
+        ('478K', '11.2M', '5')
+    """
+    for unit, size in (("G", 1e9), ("M", 1e6), ("K", 1e3)):
+        if n >= size:
+            return f"{n / size:.3g}{unit}"
+    return f"{n:.4g}"
+
+
+def _score(row: dict[str, Any]) -> str:
+    if row.get("bits_per_dim") is not None:
+        return f"{row['bits_per_dim']:.4f} bits/dim"
+    if row.get("accuracy") is None:
+        return "no expert yet"
+    learned = row.get("learned_accuracy", row["accuracy"])
+    return f"accuracy {row['accuracy']:.2f} % (learned {learned:.2f} %)"

@@ -1,0 +1,73 @@
+"""The principal directions of another feature map: few features, so that every expert can keep a covariance."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.features.feature_map import FeatureMap
+from cndpm.state import State
+
+__all__ = ["PrincipalFeatures"]
+
+
+class PrincipalFeatures(FeatureMap):
+    """Projections on the principal directions of the first memory's features, each at unit variance there.
+
+    Args:
+        inner: The features to project.
+        n_features: d; fewer where the memory has fewer samples.
+    """
+
+    def __init__(self, inner: FeatureMap, n_features: int = 128) -> None:
+        if n_features < 1:
+            raise ValueError(f"n_features must be positive; got {n_features}")
+        self.inner, self._most = inner, n_features
+        self._mean: Tensor = torch.empty(0)
+        self._projection: Tensor = torch.empty(0, 0)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether :meth:`fit` has run."""
+        return self._mean.numel() > 0
+
+    @property
+    def n_features(self) -> int:
+        """d."""
+        self._require_fitted()
+        return self._projection.shape[1]
+
+    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
+        """Fits the inner map, then the directions, on x (M, *input_shape)."""
+        if not self.inner.fitted:
+            self.inner.fit(x, generator=generator)
+        rows = self.inner(x).double()
+        mean = rows.mean(dim=0)
+        _, deviations, directions = torch.linalg.svd(rows - mean, full_matrices=False)
+        n_features = max(1, min(self._most, int((deviations > 1e-6 * deviations[0]).sum())))
+        scale = deviations[:n_features].clamp_min(1e-12) / max(1, len(rows) - 1) ** 0.5
+        self._mean, self._projection = mean.float(), (directions[:n_features].T / scale).float().contiguous()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(B, *input_shape) to (B, d)."""
+        self._require_fitted()
+        projected: Tensor = (self.inner(x) - self._mean) @ self._projection
+        return projected
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """The inner map, its mean and the directions."""
+        return self.inner.n_numbers_kept + self._mean.numel() + self._projection.numel()
+
+    def state_dict(self) -> State:
+        """The inner map, its mean and the directions."""
+        return {
+            "inner": self.inner.state_dict(),
+            "mean": self._mean.clone(),
+            "projection": self._projection.clone(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores them."""
+        self.inner.load_state_dict(state["inner"])
+        self._mean, self._projection = state["mean"].clone(), state["projection"].clone()

@@ -1,0 +1,39 @@
+"""Help is short, names defaults, and comes at once."""
+
+import subprocess
+import sys
+
+import pytest
+
+COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("data",)]
+COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify")]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_fits_a_screen(cndpm, command):
+    outcome = cndpm(*command, "--help")
+    lines = outcome.out.splitlines()
+    assert outcome.code == 0
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("command", [("run",), ("compare",), ("reproduce",)], ids=" ".join)
+def test_help_names_defaults(cndpm, command):
+    text = " ".join(cndpm(*command, "--help").out.split())
+    for words in ("[default: auto]", "CNDPM_DATA", "runs/", "[default: 0; x>=0]"):
+        assert words in text
+
+
+def test_help_does_not_import_torch():
+    code = "import sys; from cndpm.cli.app import app; print(sorted({'torch', 'numpy', 'sklearn'} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_version_is_printed(cndpm):
+    import cndpm as package
+
+    assert cndpm("--version").out.strip() == package.__version__

@@ -1,0 +1,258 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_moons
+
+from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+from cndpm.state import StateError
+
+NEURAL = {
+    "experts": "neural", "likelihood": "pixel-gaussian", "log_alpha": -100.0, "hidden": 16, "hidden_growth": 8,
+    "latent_dim": 4, "n_latent_samples": 2, "density_lr": 1e-2, "predictor_lr": 1e-2,
+    "density_sleep_steps": 150, "predictor_sleep_steps": 100, "predictor_wake_lr_factor": 0.3,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Five two-class tasks one after the other, and a test set."""
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(X))
+    X, y = X[order], y[order]
+    train, test = slice(0, 1300), slice(1300, None)
+    by_task = np.argsort(y[train] // 2, kind="stable")
+    return X[train][by_task], y[train][by_task], X[test], y[test]
+
+
+def stream(X, y, size=10):
+    return [(X[i : i + size], y[i : i + size]) for i in range(0, len(X), size)]
+
+
+def test_a_stream_of_tasks_is_learned_without_being_told_where_they_end(digits):
+    X, y, X_test, y_test = digits
+    model = CNDPMClassifier(memory_size=100, random_state=0)
+    for batch in stream(X, y):
+        model.partial_fit(*batch)
+    assert 5 <= model.n_experts_ <= 6
+    assert model.score(X_test, y_test) > 0.95
+    assert model.classes_.tolist() == list(range(10))
+    np.testing.assert_allclose(model.predict_proba(X_test).sum(axis=1), 1)
+
+
+def test_images_may_come_flat_or_in_their_shape(digits):
+    X, y, X_test, _ = digits
+    models = [CNDPMClassifier(memory_size=100, input_shape=(1, 8, 8), random_state=0) for _ in range(3)]
+    models[0].fit(X, y)
+    models[1].fit(X.reshape(-1, 1, 8, 8), y)
+    models[2].fit(torch.tensor(X).reshape(-1, 1, 8, 8), torch.tensor(y))
+    expected = models[0].predict_proba(X_test)
+    assert np.array_equal(expected, models[1].predict_proba(X_test.reshape(-1, 1, 8, 8)))
+    assert np.array_equal(expected, models[2].predict_proba(torch.tensor(X_test)))
+    assert models[0].score(X_test, digits[3]) > 0.97
+
+
+def test_a_class_is_known_from_its_first_batch_on(digits):
+    X, y, _, _ = digits
+    model = CNDPMClassifier(memory_size=200, random_state=0)
+    model.partial_fit(X[:20], y[:20])
+    assert model.n_experts_ == 0
+    assert (model.predict(X[:20]) == y[:20]).mean() > 0.9
+    names = np.array(["cat", "dog"])[(y[-40:] % 2)]
+    other = CNDPMClassifier(memory_size=20, random_state=0).partial_fit(X[:40], y[:40].astype(str))
+    other.partial_fit(X[-10:], names[-10:])
+    assert {"cat", "dog"} <= set(other.classes_)
+    assert set(other.predict(X[-10:])) <= {"cat", "dog"}
+
+
+def test_labels_of_any_hashable_type(digits):
+    X, y, _, _ = digits
+    labels = [("even", int(v)) if v % 2 == 0 else str(v) for v in y]
+    model = CNDPMClassifier(memory_size=100, random_state=0)
+    for start in range(0, len(X), 50):
+        model.partial_fit(X[start : start + 50], labels[start : start + 50])
+    predicted = model.predict(X[:50])
+    assert np.mean([p == t for p, t in zip(predicted, labels[:50], strict=True)]) > 0.9
+
+
+@pytest.mark.parametrize("settings", [None, NEURAL], ids=["gaussian", "neural"])
+@pytest.mark.parametrize("stop", [45, 300, 655])
+def test_saving_in_the_middle_of_a_stream_changes_no_bit(digits, tmp_path, settings, stop):
+    X, y, X_test, _ = digits
+    X, y = X[:900], [("digit", int(v)) for v in y[:900]]
+    straight = CNDPMClassifier(memory_size=80, settings=settings, random_state=3)
+    stopped = clone(straight)
+    for start in range(0, 900, 15):
+        straight.partial_fit(X[start : start + 15], y[start : start + 15])
+        stopped.partial_fit(X[start : start + 15], y[start : start + 15])
+        if start == stop:
+            stopped.save(tmp_path / "model.cndpm")
+            stopped = CNDPMClassifier.load(tmp_path / "model.cndpm")
+    assert stopped.get_params() == straight.get_params()
+    assert stopped.classes_.tolist() == straight.classes_.tolist()
+    assert np.array_equal(straight.predict_proba(X_test), stopped.predict_proba(X_test))
+    assert np.array_equal(straight.counts_, stopped.counts_)
+
+
+@pytest.mark.parametrize("estimator", [CNDPMClassifier, CNDPMRegressor, CNDPMDensity])
+def test_pickles_and_clones_answer_alike(digits, estimator):
+    X, y, X_test, _ = digits
+    model = estimator(memory_size=100, random_state=0).fit(X[:300], y[:300])
+    copy = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(model.score_samples(X_test), copy.score_samples(X_test))
+    again = clone(model).fit(X[:300], y[:300])
+    assert np.array_equal(model.score_samples(X_test), again.score_samples(X_test))
+
+
+def test_damaged_foreign_and_other_files_are_refused(digits, tmp_path):
+    X, y, _, _ = digits
+    path = tmp_path / "m"
+    CNDPMClassifier(random_state=0).fit(X[:50], y[:50]).save(path)
+    with pytest.raises(StateError, match="holds the state of a CNDPMClassifier; a CNDPMDensity was asked for"):
+        CNDPMDensity.load(path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(StateError, match="damaged"):
+        CNDPMClassifier.load(path)
+
+
+def test_feature_names_are_kept_and_checked(digits):
+    X, y, _, _ = digits
+    frame = pd.DataFrame(X[:100], columns=[f"pixel{i}" for i in range(64)])
+    model = CNDPMClassifier(random_state=0).fit(frame, pd.Series(y[:100]))
+    assert model.feature_names_in_[3] == "pixel3"
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[frame.columns[::-1]])
+
+
+def test_classes_may_be_given_up_front(digits):
+    X, y, X_test, _ = digits
+    model = CNDPMClassifier(random_state=0).partial_fit(X[:50], y[:50], classes=range(10))
+    assert model.predict_proba(X_test).shape == (len(X_test), 10)
+    with pytest.raises(ValueError, match=r"not among the known classes: \[99\]"):
+        model.partial_fit(X[:2], [0, 99])
+    with pytest.raises(ValueError, match="differs from the first call"):
+        model.partial_fit(X[:2], y[:2], classes=[1, 2])
+
+
+BAD = {
+    "nan": ({"X": np.full((3, 64), np.nan), "y": [0, 1, 0]}, ValueError, "NaN"),
+    "width": ({"X": np.zeros((3, 5)), "y": [0, 1, 0]}, ValueError, "5 features.*expecting 64"),
+    "empty": ({"X": np.zeros((0, 64)), "y": []}, ValueError, "0 sample"),
+    "lengths": ({"X": np.zeros((3, 64)), "y": [0, 1]}, ValueError, r"\[3, 2\]"),
+    "unhashable": ({"X": np.zeros((2, 64)), "y": [{}, {}]}, TypeError, "hashable"),
+    "text": ({"X": np.full((2, 64), "a"), "y": [0, 1]}, ValueError, "could not convert string"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_and_nothing_learned_is_lost(digits, case):
+    X, y, X_test, _ = digits
+    arguments, error, message = BAD[case]
+    model = CNDPMClassifier(memory_size=100, random_state=0).partial_fit(X[:350], y[:350])
+    before = model.predict_proba(X_test)
+    classes = model.classes_.tolist()
+    with pytest.raises(error, match=message):
+        model.partial_fit(**arguments)
+    assert np.array_equal(before, model.predict_proba(X_test))
+    assert model.classes_.tolist() == classes
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"memory_size": 0}, "memory_size.*got 0"),
+        ({"log_alpha": float("nan")}, "log_alpha"),
+        ({"batch_size": 0}, "batch_size must be at least 1; got 0"),
+        ({"device": "gpu"}, "device must be 'auto' or a torch device.*'gpu'"),
+        ({"settings": {"memroy_size": 5}}, "memroy_size"),
+        ({"input_shape": (3, 3)}, r"input_shape=\(3, 3\) has 9 values a sample; X has 64 features"),
+        ({"density": object}, "for experts='neural'"),
+    ],
+)
+def test_parameters_out_of_range_are_named_before_anything_is_learned(digits, parameters, message):
+    X, y, _, _ = digits
+    with pytest.raises(ValueError, match=message):
+        CNDPMClassifier(**parameters).fit(X[:20], y[:20])
+
+
+def test_edge_streams_work():
+    rng = np.random.default_rng(0)
+    one_class = CNDPMClassifier(memory_size=5, random_state=0)
+    for _ in range(30):
+        one_class.partial_fit(rng.normal(size=(1, 3)), ["only"])
+    assert set(one_class.predict(rng.normal(size=(4, 3)))) == {"only"}
+    constant = np.hstack([rng.normal(size=(60, 2)), np.ones((60, 1))])
+    model = CNDPMClassifier(memory_size=20, random_state=0).fit(constant, constant[:, 0] > 0)
+    assert model.score(constant, constant[:, 0] > 0) > 0.8
+
+
+def test_what_is_not_linear_is_learned_too():
+    X, y = make_moons(600, noise=0.1, random_state=0)
+    assert CNDPMClassifier(memory_size=300, random_state=0).fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.97
+
+
+def test_sampled_pairs_look_like_the_data(digits):
+    X, y, _, _ = digits
+    model = CNDPMClassifier(memory_size=100, random_state=0).fit(X, y)
+    X_new, y_new = model.sample(200, random_state=1)
+    assert X_new.shape == (200, 64)
+    assert set(y_new.tolist()) <= set(range(10))
+    assert (model.predict(X_new) == y_new).mean() > 0.8
+
+
+def test_regression_on_two_regimes_with_uncertainty():
+    rng = np.random.default_rng(0)
+    model = CNDPMRegressor(memory_size=60, random_state=0)
+    for regime in range(2):
+        for _ in range(20):
+            X = rng.normal(size=(10, 2)) + 8 * regime
+            model.partial_fit(X, (1 - 2 * regime) * X.sum(axis=1) + 0.05 * rng.normal(size=10))
+    X = rng.normal(size=(50, 2))
+    mean, std = model.predict(X, return_std=True)
+    assert np.abs(mean - X.sum(axis=1)).mean() < 0.3
+    assert model.score(X + 8, -(X + 8).sum(axis=1)) > 0.9
+    far = model.predict(np.full((1, 2), 4.0), return_std=True)[1]
+    assert far[0] > std.mean()
+    both = CNDPMRegressor(memory_size=60, random_state=0).fit(X, np.stack([X[:, 0], X[:, 1]], axis=1))
+    assert both.predict(X).shape == (50, 2)
+
+
+def test_the_density_finds_clusters_and_rates_strangers_low():
+    rng = np.random.default_rng(0)
+    model = CNDPMDensity(memory_size=60, random_state=0)
+    centres = np.array([[0, 0], [9, 0], [0, 9]])
+    for centre in centres:
+        for _ in range(20):
+            model.partial_fit(rng.normal(size=(10, 2)) + centre)
+    assert model.n_experts_ == 3
+    clusters = [model.predict(rng.normal(size=(50, 2)) + centre) for centre in centres]
+    assert [np.bincount(c).argmax() for c in clusters] == [0, 1, 2]
+    assert model.score(rng.normal(size=(50, 2))) > model.score(rng.normal(size=(50, 2)) + 20) + 5
+    X, experts = model.sample(300)
+    assert (model.predict(X) == experts).mean() > 0.95
+    exact = np.log(1 / 3) - np.log(2 * np.pi) - 1
+    assert model.score(rng.normal(size=(2000, 2))) == pytest.approx(exact, abs=0.1)
+    assert model.bits_per_dim(X) == pytest.approx(-model.score(X) / (2 * np.log(2)))
+
+
+def test_pruning_merges_duplicates(digits):
+    X, y, X_test, y_test = digits
+    model = CNDPMClassifier(memory_size=100, log_alpha=1e7, random_state=0).fit(X, y)
+    before, n = model.score(X_test, y_test), model.n_experts_
+    assert n > 8
+    merges = model.prune(X, y, threshold=0.9)
+    assert model.n_experts_ == n - len(merges)
+    assert merges
+    assert model.score(X_test, y_test) > before - 0.02
+
+
+def test_a_custom_feature_map_serves(digits):
+    X, y, X_test, y_test = digits
+    backbone = torch.nn.Sequential(torch.nn.Linear(64, 100), torch.nn.ReLU())
+    model = CNDPMClassifier(memory_size=100, features=backbone, random_state=0).fit(X, y)
+    assert model.score(X_test, y_test) > 0.85

@@ -1,0 +1,45 @@
+"""scikit-learn's own checks of the estimator contract, and of nothing less."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+
+# Checks that cannot apply, by estimator, with the reason. check_array_api_input skips itself: it needs an environment
+# variable that must be set before scipy is imported.
+NOT_APPLICABLE: dict[type, dict[str, str]] = {}
+
+NEURAL = {
+    "experts": "neural",
+    "likelihood": "gaussian",
+    "standardise": True,
+    "log_alpha": -400.0,
+    "sleep_until": "converged",
+    "density_lr": 5e-3,
+    "predictor_lr": 5e-3,
+    "density_sleep_steps": 400,
+    "predictor_sleep_steps": 400,
+    "n_latent_samples": 2,
+}
+
+
+def expected_failures(estimator):
+    return NOT_APPLICABLE.get(type(estimator), {})
+
+
+@parametrize_with_checks(
+    [CNDPMClassifier(), CNDPMRegressor(), CNDPMDensity()], expected_failed_checks=expected_failures
+)
+def test_the_estimators_pass_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [CNDPMClassifier(settings=NEURAL), CNDPMRegressor(settings={**NEURAL, "temperature": 1.0})],
+    expected_failed_checks=lambda _: {
+        "check_methods_subset_invariance": "networks in float32 round differently for batches of different sizes"
+    },
+)
+def test_neural_experts_pass_scikit_learns_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,99 @@
+"""Configuration: what is resolved, saved and refused."""
+
+import json
+
+import pytest
+
+from cndpm.experiments.config import RunConfig, configure
+from cndpm.experiments.overrides import ConfigError
+from cndpm.experiments.presets import PRESETS, preset_settings
+from cndpm.learners.learner import MixtureLearner, TaskBasedLearner
+from cndpm.learners.registry import LEARNERS
+from cndpm.streams import UnknownNameError, scenario_names
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_the_configuration_of_every_learner_survives_json(learner):
+    config = configure("split-digits", learner=learner, device="cpu", seed=4, epochs=2)
+    again = RunConfig.from_json(json.loads(json.dumps(config.to_json())))
+    assert again == config
+    assert type(again.settings) is LEARNERS[learner].Settings
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_what_a_run_does_follows_from_the_learners_type(learner):
+    config = configure("split-digits", learner=learner, device="cpu")
+    assert config.is_task_based == issubclass(LEARNERS[learner], TaskBasedLearner)
+    assert config.is_mixture == issubclass(LEARNERS[learner], MixtureLearner)
+
+
+def test_overrides_win_over_the_preset():
+    config = configure("split-mnist", preset="paper", device="cpu", overrides=["learner.log_alpha=-600"])
+    assert config.settings.log_alpha == -600
+    assert config.settings.memory_size == 500
+
+
+def test_scenario_fields_can_be_overridden_at_any_depth():
+    overrides = ["scenario.transform.size=16", "scenario.label_noise=0.1"]
+    config = configure("split-digits", learner="finetune", device="cpu", overrides=overrides)
+    assert (config.scenario.transform.size, config.scenario.label_noise) == (16, 0.1)
+
+
+def test_unlabelled_scenarios_tell_the_mixture_so():
+    for preset in PRESETS:
+        assert configure("split-mnist-gen", preset=preset, device="cpu").settings.target == "none"
+
+
+def test_every_preset_is_valid_for_its_learner_and_scenario():
+    for preset, learners in PRESETS.items():
+        for learner, scenarios in learners.items():
+            for scenario in set(scenarios) - {"*"}:
+                assert scenario in scenario_names()
+                config = configure(scenario, learner=learner, preset=preset, device="cpu")
+                dumped = config.settings.model_dump()
+                assert {key: dumped[key] for key in scenarios[scenario]} == scenarios[scenario]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "log_alpha", "memory_size", "density_steps"),
+    [
+        ("split-mnist", -400, 500, 8000),
+        ("split-mnist-gen", 410, 1000, 12000),
+        ("mnist-svhn", 0, 500, 8000),
+        ("split-cifar10", -450, 1000, 4000),
+        ("split-cifar100", -300, 1000, 4000),
+    ],
+)
+def test_the_papers_settings_are_the_published_ones(scenario, log_alpha, memory_size, density_steps):
+    settings = preset_settings("paper", "cndpm", scenario)
+    found = (settings["log_alpha"], settings["memory_size"], settings["density_sleep_steps"])
+    assert found == (log_alpha, memory_size, density_steps)
+
+
+def test_a_variation_takes_the_settings_of_what_it_varies():
+    assert preset_settings("paper", "cndpm", "gradual-split-mnist") == preset_settings("paper", "cndpm", "split-mnist")
+
+
+def test_a_preset_without_this_scenario_says_which_it_has():
+    with pytest.raises(ConfigError, match="split-cifar100"):
+        preset_settings("paper", "cndpm", "split-digits")
+
+
+def test_the_default_preset_has_settings_for_every_scenario():
+    assert preset_settings("default", "cndpm", "split-digits")["memory_size"] == 100
+    assert preset_settings("default", "cndpm", "split-fashion") == {}
+
+
+def test_a_preset_leaves_learners_it_does_not_list_as_they_are():
+    assert preset_settings("paper", "finetune", "split-digits") == {}
+
+
+def test_unknown_presets_are_answered_with_the_nearest():
+    with pytest.raises(UnknownNameError, match="default"):
+        preset_settings("defalt", "finetune", "split-mnist")
+
+
+@pytest.mark.parametrize("options", [{"epochs": 0}, {"fraction": 2.0}, {"batch_size": 0}, {"seed": -1}])
+def test_values_out_of_range_are_refused(options):
+    with pytest.raises(ValueError, match=r"got|greater|less"):
+        configure("split-digits", learner="finetune", device="cpu", **options)

@@ -1,0 +1,132 @@
+"""One writer per folder, and trouble reported at once."""
+
+import json
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+from cndpm.experiments.record import LOG, RecordError, read_record
+from cndpm.experiments.recorder import Recorder, differing_keys
+
+resource = pytest.importorskip("resource")
+
+CONFIG = {"seed": 0, "learner": "x", "settings": {"a": 1, "b": 2}}
+
+
+def open_recorder(folder, config=CONFIG, **options):
+    return Recorder(folder, config=config, environment={"torch": "x"}, **options)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    with open_recorder(tmp_path / "run") as recorder:
+        recorder.append("evaluation", 3, accuracy=12.5)
+        recorder.save_checkpoint({"weight": torch.arange(3), "step": 3})
+        assert read_record(tmp_path / "run").status == "running"
+        recorder.conclude({"accuracy": 12.5})
+    record = read_record(tmp_path / "run")
+    assert (record.config, record.environment, record.status) == (CONFIG, {"torch": "x"}, "complete")
+    assert record.column("accuracy") == [12.5]
+
+
+def test_a_checkpoint_comes_back_to_the_bit(tmp_path):
+    weight = torch.randn(100, generator=torch.Generator().manual_seed(0))
+    with open_recorder(tmp_path) as recorder:
+        assert recorder.load_checkpoint() is None
+        recorder.save_checkpoint({"weight": weight, "step": 7})
+        loaded = recorder.load_checkpoint()
+    assert torch.equal(loaded["weight"], weight)
+    assert loaded["step"] == 7
+
+
+def test_two_runs_never_write_the_same_folder(tmp_path):
+    with open_recorder(tmp_path), pytest.raises(RecordError, match="another run is writing"):
+        open_recorder(tmp_path, resume=True)
+
+
+def test_a_folder_that_holds_a_run_is_refused_without_resume(tmp_path):
+    open_recorder(tmp_path).close()
+    with pytest.raises(RecordError, match="--resume"):
+        open_recorder(tmp_path)
+
+
+def test_a_refused_writer_leaves_the_folder_free(tmp_path):
+    open_recorder(tmp_path).close()
+    with pytest.raises(RecordError):
+        open_recorder(tmp_path)
+    open_recorder(tmp_path, resume=True).close()
+
+
+def test_resuming_with_another_configuration_names_what_differs(tmp_path):
+    open_recorder(tmp_path).close()
+    changed = {**CONFIG, "settings": {"a": 1, "b": 3}}
+    with pytest.raises(RecordError, match=r"differs in settings\.b\."):
+        open_recorder(tmp_path, changed, resume=True)
+
+
+def test_a_complete_run_is_read_whatever_the_device(tmp_path):
+    with open_recorder(tmp_path, {**CONFIG, "device": "cuda"}) as recorder:
+        recorder.conclude({"accuracy": 1.0})
+    with open_recorder(tmp_path, {**CONFIG, "device": "cpu"}, resume=True) as recorder:
+        assert recorder.summary == {"accuracy": 1.0}
+
+
+def test_a_line_cut_off_by_a_crash_does_not_swallow_the_next(tmp_path):
+    open_recorder(tmp_path).close()
+    (tmp_path / LOG).write_text('{"event": "evaluation", "st')
+    with open_recorder(tmp_path, resume=True) as recorder:
+        recorder.append("evaluation", 4, accuracy=1.0)
+    assert read_record(tmp_path).column("step") == [4]
+
+
+def test_what_a_crash_left_half_written_is_cleared(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        recorder.save_checkpoint({"step": 1})
+    (tmp_path / ".checkpoint.cndpm.x1y2").write_bytes(b"half")
+    with open_recorder(tmp_path, resume=True) as recorder:
+        assert recorder.load_checkpoint() == {"step": 1}
+    assert not list(tmp_path.glob(".checkpoint*"))
+
+
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecordError, match=r"cannot create the record in .*file"):
+        open_recorder(tmp_path / "file" / "run")
+
+
+@contextmanager
+def file_size_limit(n_bytes):
+    """Every write beyond `n_bytes` of a file fails, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_takes_nothing_is_reported_when_the_run_begins(tmp_path):
+    with file_size_limit(0), pytest.raises(RecordError, match=f"cannot write {tmp_path}"):
+        open_recorder(tmp_path)
+
+
+def test_a_checkpoint_that_does_not_fit_is_reported_and_leaves_the_last_one(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        recorder.save_checkpoint({"step": 1})
+        with file_size_limit(10_000), pytest.raises(RecordError, match="cannot write"):
+            recorder.save_checkpoint({"weight": torch.zeros(100_000), "step": 2})
+        assert recorder.load_checkpoint() == {"step": 1}
+        assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_log_line_that_does_not_fit_is_reported(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        recorder.append("progress", 1)
+        with file_size_limit(20), pytest.raises(RecordError, match="cannot write"):
+            recorder.append("progress", 2)
+
+
+def test_differing_keys_are_dotted_names():
+    a = {"x": 1, "y": {"z": 2, "w": [1]}, "only": None}
+    assert differing_keys(a, json.loads(json.dumps(a))) == []
+    assert differing_keys(a, {"x": 2, "y": {"z": 2, "w": [2]}}) == ["x", "y.w"]

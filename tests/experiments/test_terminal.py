@@ -1,0 +1,50 @@
+"""What a person sees of a run."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from cndpm.experiments.terminal import TerminalMonitor, format_count
+
+ROW = {
+    "step": 50,
+    "accuracy": 40.0,
+    "learned_accuracy": 80.0,
+    "n_experts": 3,
+    "n_parameters": 478410,
+    "memory_samples": 120,
+}
+
+
+def watched(*, terminal):
+    text = io.StringIO()
+    monitor = TerminalMonitor(Console(file=text, force_terminal=terminal, width=200))
+    monitor.started("split-digits · cndpm", step=0, n_batches=100)
+    monitor.evaluated(ROW)
+    monitor.learned(51)
+    monitor.close()
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_experts_memory_accuracy_and_progress_are_shown(terminal):
+    shown = watched(terminal=terminal)
+    for words in ("split-digits · cndpm", "3 experts", "478K parameters", "memory 120", "accuracy 40.00 %", "80.00 %"):
+        assert words in shown
+    assert "51/100" in shown if terminal else "batch 50 of 100" in shown
+
+
+def test_a_mixture_without_experts_has_no_score():
+    text = io.StringIO()
+    monitor = TerminalMonitor(Console(file=text, width=200))
+    monitor.started("gen", step=0, n_batches=100)
+    monitor.evaluated(ROW | {"accuracy": None, "n_experts": 0})
+    assert "no expert yet" in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("n", "text"), [(0, "0"), (999, "999"), (478410, "478K"), (11173962, "11.2M"), (1.44e6, "1.44M"), (2e9, "2G")]
+)
+def test_counts_are_printed_as_the_paper_prints_them(n, text):
+    assert format_count(n) == text

@@ -1,0 +1,68 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cndpm.experts.features.views import admissible_views, apply_view, density_change
+
+
+def handed_images(n: int) -> torch.Tensor:
+    """Ramps that are bright on the right and a vertical stroke at a random place on the left."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.linspace(0, 1, 12).expand(n, 1, 12, 12).clone()
+    column = torch.randint(0, 4, (n,), generator=generator)
+    x[torch.arange(n), 0, :, column] = 1
+    return x + 0.1 * torch.randn(n, 1, 12, 12, generator=generator)
+
+
+def symmetric_images(n: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(1)
+    smooth = torch.nn.functional.interpolate(torch.randn(n, 1, 4, 4, generator=generator), 12, mode="bilinear")
+    return smooth + 0.1 * torch.randn(n, 1, 12, 12, generator=generator)
+
+
+def test_handed_images_refuse_the_mirror():
+    assert "mirror" not in admissible_views(handed_images(400), ("mirror",))
+
+
+def test_images_without_handedness_admit_the_mirror_and_combine_it():
+    assert admissible_views(symmetric_images(400), ("mirror",)) == ["", "mirror"]
+    views = admissible_views(symmetric_images(400), tolerance=100.0)
+    assert views == ["", "turn+8", "turn-8", "mirror", "turn+8,mirror", "turn-8,mirror"]
+
+
+def test_doing_nothing_changes_no_density():
+    change, spread = density_change(handed_images(100), "")
+    assert change == 0
+    assert spread > 0
+
+
+def test_a_memory_too_small_to_judge_admits_nothing():
+    assert admissible_views(symmetric_images(20)) == [""]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 3), st.integers(6, 15), st.integers(6, 15))
+def test_mirroring_twice_and_opposite_shifts_give_the_image_back(channels, height, width):
+    x = torch.rand(2, channels, height, width, generator=torch.Generator().manual_seed(height * width))
+    assert torch.equal(apply_view(x, "mirror,mirror"), x)
+    assert torch.equal(apply_view(x, "shift-left,shift-right,shift-up,shift-down"), x)
+
+
+def test_turning_there_and_back_nearly_gives_a_smooth_image_back():
+    ramp = torch.linspace(0, 1, 16)
+    x = (ramp[:, None] * ramp)[None, None]
+    back = apply_view(x, "turn+8,turn-8")
+    assert float((apply_view(x, "turn+8") - x).abs().max()) > 0.05
+    assert float((back - x)[..., 4:12, 4:12].abs().max()) < 0.02
+
+
+@pytest.mark.parametrize("view", ["upside-down", "mirror,spin"])
+def test_unknown_views_are_named(view):
+    with pytest.raises(ValueError, match="a view is one of"):
+        apply_view(torch.zeros(1, 1, 8, 8), view)
+
+
+def test_unknown_groups_are_named():
+    with pytest.raises(ValueError, match="spin"):
+        admissible_views(torch.zeros(1, 1, 8, 8), ("spin",))
