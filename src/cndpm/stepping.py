@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 
 from cndpm.state import State
 
-__all__ = ["Optimiser", "Recorder", "Routine", "side_by_side", "together"]
+__all__ = ["Optimiser", "Recorder", "Routine", "together"]
 
 _WARM_UP = 3
 """Calls before a step is recorded: libraries make their choices and allocate what they need."""
@@ -32,9 +31,6 @@ _UNROLLED = 10
 
 _MAX_RECORDED = 4
 """Graphs kept per routine, one for each shape of its inputs; beyond, other shapes are not recorded."""
-
-_N_BRANCHES = 4
-"""Streams beside the main one while a graph is recorded; a few suffice to fill the gaps between small kernels."""
 
 _PIECE = 8192
 """Elements of a parameter that a GPU updates as one piece: few large ones would leave most of it idle."""
@@ -167,28 +163,6 @@ class Routine:
         outputs: list[Tensor] = []
         if graph := self._recorder.record(lambda: outputs.extend(self._function(*kept) or ()), draws=self._draws):
             self._recordings[shapes] = _Recording(graph, kept, tuple(outputs))
-
-
-def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """Carries out tasks that do not depend on each other; where they are being recorded, as branches of the graph."""
-    if len(tasks) < 2 or not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()):
-        return [task() for task in tasks]
-    trunk = torch.cuda.current_stream()
-    branches = _branches(trunk.cuda_stream)[: len(tasks)]
-    for branch in branches:
-        branch.wait_stream(trunk)
-    results = []
-    for i, task in enumerate(tasks):
-        with torch.cuda.stream(branches[i % len(branches)]):
-            results.append(task())
-    for branch in branches:
-        trunk.wait_stream(branch)
-    return results
-
-
-@lru_cache(maxsize=64)
-def _branches(trunk: int) -> list[torch.cuda.Stream]:  # noqa: ARG001 - a branch that branches again has its own
-    return [_recording_stream(torch.device("cuda", torch.cuda.current_device())) for _ in range(_N_BRANCHES)]
 
 
 def _recording_stream(device: torch.device) -> torch.cuda.Stream:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from cndpm.experts.fused import linear_bernoulli_log_prob, linear_sigmoid_squared_error, reparametrise
-from cndpm.experts.linear import branching_linear
 
 
 def plain_squared_error(hidden, weight, bias, x):
@@ -85,14 +84,3 @@ def test_reparametrisation_and_divergence_equal_those_of_automatic_differentiati
     torch.testing.assert_close(
         torch.autograd.grad(drawn, code, arriving), torch.autograd.grad(expected, code, arriving)
     )
-
-
-@pytest.mark.parametrize("shape", [(5, 3), (2, 5, 3)])
-def test_a_branching_layer_has_the_gradients_of_a_plain_one(shape):
-    generator = torch.Generator().manual_seed(6)
-    inputs = [torch.randn(s, generator=generator, dtype=torch.float64) for s in (shape, (4, 3), (4,))]
-    for tensor in inputs:
-        tensor.requires_grad_()
-    ends = [layer(*inputs) for layer in (branching_linear, functional.linear)]
-    arriving = torch.randn(ends[0].shape, generator=generator, dtype=torch.float64)
-    torch.testing.assert_close(*(torch.autograd.grad(end, inputs, arriving) for end in ends))

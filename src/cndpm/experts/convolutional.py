@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cndpm.experts.lateral import Column, Features
-from cndpm.experts.linear import Linear
 
 __all__ = ["LateralCNN", "LateralResNet", "mirrored_decoder"]
 
@@ -39,7 +38,7 @@ class LateralCNN(Column):
         self.out_features = earlier[2] + self.widths[2]
         self.first = nn.Conv2d(input_shape[0], self.widths[0], 3, padding=1)
         self.second = nn.Conv2d(earlier[0] + self.widths[0], self.widths[1], 3, padding=1)
-        self.third = Linear((earlier[1] + self.widths[1]) * n_pixels, self.widths[2])
+        self.third = nn.Linear((earlier[1] + self.widths[1]) * n_pixels, self.widths[2])
 
     def forward(self, x: Tensor, lateral: Features) -> Features:
         """Features (batch, c, h/2, w/2), (batch, 2c, h/4, w/4) and (batch, 4c) of x (batch, channels, h, w)."""
@@ -114,9 +113,9 @@ def mirrored_decoder(input_shape: tuple[int, ...], channels: int, latent_dim: in
     """The encoder backwards, with 4 x 4 transposed convolutions of stride 2: codes (n, latent_dim) to (n, d)."""
     size = _quarter(input_shape)
     return nn.Sequential(
-        Linear(latent_dim, 4 * channels),
+        nn.Linear(latent_dim, 4 * channels),
         nn.ReLU(inplace=True),
-        Linear(4 * channels, 2 * channels * size[0] * size[1]),
+        nn.Linear(4 * channels, 2 * channels * size[0] * size[1]),
         nn.ReLU(inplace=True),
         nn.Unflatten(1, (2 * channels, *size)),
         nn.ConvTranspose2d(2 * channels, channels, 4, stride=2, padding=1),

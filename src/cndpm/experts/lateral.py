@@ -14,8 +14,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from cndpm.experts.linear import Linear
-
 __all__ = ["Column", "Features", "LateralMLP", "join"]
 
 Features = tuple[Tensor, ...]
@@ -82,7 +80,7 @@ class LateralMLP(Column):
         self.widths = tuple(widths)
         self.out_features = earlier[-1] + widths[-1]
         inputs = [in_features, *(before + own for before, own in zip(earlier, widths, strict=True))][:-1]
-        self.layers = nn.ModuleList(Linear(i, o) for i, o in zip(inputs, widths, strict=True))
+        self.layers = nn.ModuleList(nn.Linear(i, o) for i, o in zip(inputs, widths, strict=True))
 
     def forward(self, x: Tensor, lateral: Features) -> Features:
         """Features (batch, width) of x (batch, ...), which is flattened."""

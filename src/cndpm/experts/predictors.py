@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from cndpm.experts.lateral import Column, Features, LateralMLP
-from cndpm.experts.linear import Linear
 from cndpm.experts.parts import Predictor
 
 __all__ = ["Classifier", "Regressor", "gaussian_moments", "open_log_softmax", "temper"]
@@ -29,7 +28,7 @@ class _LateralPredictor(Predictor):
     ) -> None:
         super().__init__()
         self.trunk = LateralMLP(math.prod(input_shape), hidden, lateral_widths) if trunk is None else trunk
-        self.head = Linear(self.trunk.out_features, n_outputs)
+        self.head = nn.Linear(self.trunk.out_features, n_outputs)
 
     @property
     def feature_widths(self) -> tuple[int, ...]:
@@ -119,7 +118,7 @@ class Classifier(_LateralPredictor):
         if missing <= 0:
             return []
         old = list(self.head.parameters())
-        self.head = Linear(self.head.in_features, n_classes, device=self.seen.device)
+        self.head = nn.Linear(self.head.in_features, n_classes, device=self.seen.device)
         enlarged = list(zip(old, self.head.parameters(), strict=True))
         with torch.no_grad():
             for before, new in enlarged:

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from cndpm.experts.fused import reparametrise
 from cndpm.experts.lateral import Column, Features, LateralMLP
 from cndpm.experts.likelihoods import LikelihoodName, make_likelihood
-from cndpm.experts.linear import Linear
 from cndpm.experts.parts import Density
 
 __all__ = ["VAE", "Bound", "evaluation_noise", "lower_bound"]
@@ -73,7 +72,7 @@ class VAE(Density):
         self.bound = bound
         n_features = math.prod(input_shape)
         self.encoder = LateralMLP(n_features, hidden, lateral_widths) if encoder is None else encoder
-        self.code = Linear(self.encoder.out_features, 2 * latent_dim)
+        self.code = nn.Linear(self.encoder.out_features, 2 * latent_dim)
         self.decoder = _mlp([latent_dim, *decoder_hidden, n_features]) if decoder is None else decoder
         self.likelihood = make_likelihood(likelihood, n_features)
         self.register_buffer("noise", evaluation_noise(n_samples, latent_dim), persistent=False)
@@ -160,5 +159,5 @@ def _mlp(widths: Sequence[int]) -> nn.Sequential:
     """Linear layers with ReLU between them."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        layers += [Linear(inputs, outputs), nn.ReLU(inplace=True)]
+        layers += [nn.Linear(inputs, outputs), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers[:-1])
