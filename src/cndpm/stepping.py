@@ -54,6 +54,7 @@ class Recorder:
         self.generator = generator
         self._pool: Any = None
         self._anchor: torch.cuda.CUDAGraph | None = None
+        self._stream: torch.cuda.Stream | None = None
 
     def routine(self, function: Callable[..., tuple[Tensor, ...] | None], *, draws: bool = True) -> Routine:
         """Something that is called often, with tensors of few different shapes; `draws` if it uses the generator."""
@@ -81,7 +82,8 @@ class Recorder:
         graph = torch.cuda.CUDAGraph()
         if draws:
             graph.register_generator_state(self.generator)
-        stream = _recording_stream(self.generator.device)
+        # Always the same one, since memory that was used on one stream is not used again on another.
+        stream = self._stream = self._stream or _recording_stream(self.generator.device)
         stream.wait_stream(torch.cuda.current_stream(self.generator.device))
         with torch.cuda.stream(stream), _without_garbage_collection():
             # Other threads may go on allocating meanwhile: only this thread's mistakes are errors.
