@@ -235,7 +235,7 @@ def run(name: str, options: argparse.Namespace, n_patches: int) -> dict[str, obj
     begun = time.perf_counter()
     for start in range(0, len(stream_x), CHUNK_SIZE):
         chunk = stream_x[start : start + CHUNK_SIZE].float() / 255
-        bank.announce(chunk)
+        bank.announce(chunk[:BATCH_SIZE])
         for at in range(0, len(chunk), BATCH_SIZE):
             y = None if stream_y is None else stream_y[start + at : start + at + BATCH_SIZE]
             mixture.learn(chunk[at : at + BATCH_SIZE], y)

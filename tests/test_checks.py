@@ -27,7 +27,19 @@ from cndpm.learners.learner import Footprint
 from cndpm.learners.registry import LEARNERS
 from cndpm.learners.reservoir import Reservoir
 
+CNDPM = {
+    "memory_size": 12,
+    "log_alpha": -60.0,
+    "hidden_growth": 4,
+    "latent_dim": 2,
+    "n_latent_samples": 2,
+    "density_sleep_steps": 20,
+    "predictor_sleep_steps": 20,
+    "sleep_batch_size": 8,
+}
 SMALL = {
+    "cndpm": CNDPM,
+    "cndpm-tasks": CNDPM,
     "gdumb": {"epochs": 2, "batch_size": 4},
     "gss": {"references": 3},
     "iid-offline": {"epochs": 2, "batch_size": 8},

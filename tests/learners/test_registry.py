@@ -32,5 +32,5 @@ def test_a_misspelt_name_is_answered_with_the_nearest():
 
 
 def test_a_name_like_no_other_lists_all():
-    with pytest.raises(ValueError, match=r"Known learners: finetune, reservoir"):
+    with pytest.raises(ValueError, match=r"Known learners: cndpm, cndpm-tasks, finetune, reservoir"):
         learner_class("zzz")

@@ -34,7 +34,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
 
     _kind = "CNDPMDensity"
     _target = "none"
-    _defaults: ClassVar[dict[str, Any]] = {**DEFAULTS, "covariance": "own"}
+    _defaults: ClassVar[dict[str, Any]] = DEFAULTS
 
     def partial_fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
         """Learns the next samples of the stream; y is ignored."""

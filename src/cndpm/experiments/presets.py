@@ -20,6 +20,7 @@ Settings = dict[str, Any]
 _CNDPM_ALWAYS: Settings = {"sleep_batch_size": 50, "weight_decay": 1e-5, "clip": 0.5, "sharing": True}
 
 _CNDPM_SPLIT_MNIST: Settings = _CNDPM_ALWAYS | {
+    "architecture": "mlp",
     "log_alpha": -400,
     "memory_size": 500,
     "likelihood": "unit-gaussian",
@@ -54,6 +55,7 @@ _CNDPM_SPLIT_MNIST_GEN: Settings = _CNDPM_ALWAYS | {
 }
 
 _CNDPM_SPLIT_CIFAR10: Settings = _CNDPM_ALWAYS | {
+    "architecture": "resnet",
     "log_alpha": -450,
     "memory_size": 1000,
     "likelihood": "unit-gaussian",
@@ -78,6 +80,9 @@ _CNDPM_SPLIT_CIFAR100: Settings = _CNDPM_SPLIT_CIFAR10 | {
 }
 
 _CNDPM_MNIST_SVHN: Settings = _CNDPM_ALWAYS | {
+    "architecture": "resnet18",
+    "channels": 32,
+    "channel_growth": 32,
     "log_alpha": 0,
     "memory_size": 500,
     "likelihood": "unit-gaussian",
@@ -112,23 +117,21 @@ _REPLAY_MEMORY: Mapping[str, Settings] = {
     "split-cifar100": {"memory_size": 1000},
 }
 
-# A task of the digits has 290 samples: a memory of 500 would mix two, and 64 dimensions need no 8000 steps.
-_CNDPM_SPLIT_DIGITS: Settings = {
-    "log_alpha": -100,
-    "memory_size": 100,
-    "n_train_latent_samples": 1,
-    "density_lr": 3e-3,
-    "predictor_lr": 3e-3,
-    "density_sleep_steps": 1000,
-    "predictor_sleep_steps": 500,
-}
+_CNDPM_OURS: Settings = {"experts": "gaussian", "log_alpha": "auto", "anytime": True}
+
+# A task of the digits has 290 samples: a memory of 500 would mix two.
+_CNDPM_SPLIT_DIGITS: Settings = _CNDPM_OURS | {"memory_size": 100}
 
 _OTHERS = "*"  # every scenario that is not listed
 
 PRESETS: Mapping[str, Mapping[str, Mapping[str, Settings]]] = {
     "default": {
-        "cndpm": {"split-digits": _CNDPM_SPLIT_DIGITS, _OTHERS: {}},
-        "cndpm-tasks": {"split-digits": _CNDPM_SPLIT_DIGITS, _OTHERS: {}},
+        "cndpm": {
+            "split-digits": _CNDPM_SPLIT_DIGITS,
+            "split-mnist-gen": _CNDPM_SPLIT_MNIST_GEN,  # Gaussians have no density of pixels
+            _OTHERS: _CNDPM_OURS,
+        },
+        "cndpm-tasks": {"split-digits": _CNDPM_SPLIT_DIGITS, _OTHERS: _CNDPM_OURS},
     },
     "paper": {
         "cndpm": _CNDPM,

@@ -69,7 +69,9 @@ class Bank(ABC):
         """Makes room for class indices that were not met before; called with every batch before it is learned."""
 
     def announce(self, x: Tensor) -> None:
-        """Samples that will come, for banks that can prepare their features together; changes no result."""
+        """What is learned next. Where x is a slice of a larger tensor, as streams cut batches, frozen features of the
+        samples behind it may be prepared as well; no result depends on it.
+        """
 
     def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor | None:
         """log p(x_i, y_i) under an expert made of the other samples given, (M,), where that has a closed form."""

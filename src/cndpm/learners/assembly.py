@@ -10,7 +10,7 @@ from torch import nn
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.convolutional import LateralCNN, LateralResNet, mirrored_decoder
-from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, PatchFeatures
+from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, PatchFeatures, PrincipalFeatures
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
 from cndpm.experts.lateral import Column
 from cndpm.experts.neural_bank import DensityMaker, NeuralBank, PredictorMaker
@@ -20,6 +20,9 @@ from cndpm.experts.vae import VAE
 from cndpm.learners.settings import CNDPMSettings
 
 __all__ = ["CustomDensity", "CustomPredictor", "make_bank"]
+
+
+_N_PRINCIPAL = 128
 
 
 class CustomDensity(Protocol):
@@ -54,7 +57,10 @@ def make_bank(
         features = feature_map or _feature_map(settings, input_shape)
         if settings.target == "values":
             return GaussianRegressionBank(features, seed=seed, device=device)
-        return GaussianBank(features, n_classes=n_classes, covariance=settings.covariance, seed=seed, device=device)
+        covariance = settings.covariance
+        if covariance == "auto":
+            covariance = "own" if settings.target == "none" else "shared"
+        return GaussianBank(features, n_classes=n_classes, covariance=covariance, seed=seed, device=device)
     if feature_map is not None:
         raise ValueError("a feature map is for experts='gaussian'; got experts='neural'")
     return NeuralBank(
@@ -71,19 +77,20 @@ def make_bank(
 
 
 def _feature_map(settings: CNDPMSettings, input_shape: tuple[int, ...]) -> FeatureMap:
+    labelled, is_image = settings.target != "none", len(input_shape) == 3
     name = settings.features
     if name == "auto":
-        name = "patches" if len(input_shape) == 3 else "identity" if settings.target == "none" else "fourier"
-    match name:
-        case "identity":
-            return IdentityFeatures()
-        case "fourier":
-            return FourierFeatures(settings.n_fourier, include_input=True)
-        case "patches":
-            if len(input_shape) != 3:
-                raise ValueError(f"features='patches' needs images (channels, height, width); got {input_shape}")
-            # Small images have little to tell apart: no more filters of a size than a sixth of the values.
-            return PatchFeatures(min(settings.n_patches, max(4, math.prod(input_shape) // 6)))
+        name = "patches" if is_image else "fourier" if labelled else "identity"
+    if name == "identity":
+        return IdentityFeatures()
+    if name == "fourier":
+        return FourierFeatures(settings.n_fourier, include_input=True)
+    if not is_image:
+        raise ValueError(f"features='patches' needs images (channels, height, width); got {input_shape}")
+    # Small images have little to tell apart: no more filters of a size than a sixth of the values.
+    patches = PatchFeatures(min(settings.n_patches, max(4, math.prod(input_shape) // 6)))
+    # Without labels every expert keeps a covariance of its own, which only few features allow.
+    return patches if labelled else PrincipalFeatures(patches, _N_PRINCIPAL)
 
 
 def _density_maker(settings: CNDPMSettings, input_shape: tuple[int, ...], custom: CustomDensity | None) -> DensityMaker:

@@ -97,6 +97,7 @@ class ExpertMixture(MixtureLearner):
         if y is not None:
             y = y.to(self.device)
             self._meet(y)
+        self.bank.announce(x)
         self._backlog = (x, y)
         self.settle()
 

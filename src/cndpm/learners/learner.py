@@ -94,9 +94,6 @@ class Learner(ABC):
             y: Class indices (batch,), int64; targets (batch, n_outputs), float32; or None for an unlabelled stream.
         """
 
-    def announce(self, x: Tensor) -> None:
-        """Inputs of batches that will come, for learners that can prepare them together; changes no result."""
-
     def finish(self) -> None:
         """Called once when a finite stream has ended; learners that work then (e.g. offline ones) do it here."""
 

@@ -44,10 +44,12 @@ class CNDPMSettings(LearnerSettings):
         "neural", description="networks trained by gradient, or conjugate Gaussians over fixed features"
     )
     features: Literal["auto", "identity", "fourier", "patches"] = Field(
-        "auto", description="of Gaussian experts; 'auto': patches for images, Fourier for rows, identity without y"
+        "auto",
+        description="of Gaussian experts; 'auto': patches for images, Fourier features for rows; without labels the "
+        "principal directions of patches, and rows as they are",
     )
-    covariance: Literal["shared", "own"] = Field(
-        "shared", description="of Gaussian experts: one for all, or one each (for few features)"
+    covariance: Literal["auto", "shared", "own"] = Field(
+        "auto", description="of Gaussian experts: one for all, or one each; 'auto': shared with labels, own without"
     )
     n_patches: int = Field(128, ge=1, description="filters of each of three patch sizes, for features='patches'")
     n_fourier: int = Field(256, ge=1, description="random features, for features='fourier'")

@@ -48,3 +48,34 @@ def test_what_is_derived_is_derived_once_per_key():
             part = cache.rows(chunk[start : start + 3])
             assert torch.equal(part.derive(key, derive), -chunk[start : start + 3])
     assert calls == [6, 6]
+
+
+def test_looking_ahead_gives_a_slice_the_same_bits_wherever_reading_starts():
+    whole = torch.rand(57, 3, generator=torch.Generator().manual_seed(0))
+    calls = []
+
+    def double(x):
+        calls.append(len(x))
+        return 2 * x
+
+    def read(start):
+        cache = RowCache(double)
+        rows = []
+        for at in range(start, 50, 10):
+            x = whole[at : at + 10]
+            cache.look_ahead(x, 20)
+            rows.append(cache.rows(x).z)
+        return rows
+
+    assert [len(rows) for rows in read(0)] == [10] * 5
+    assert calls == [20, 20, 17]
+    calls.clear()
+    read(30)
+    assert calls == [20, 17]
+
+
+def test_a_tensor_that_is_no_slice_is_computed_alone():
+    cache = RowCache(lambda x: 2 * x)
+    x = torch.rand(4, 3)
+    cache.look_ahead(x, 20)
+    assert torch.equal(cache.rows(x).z, 2 * x)

@@ -26,6 +26,9 @@ __all__ = ["GaussianBank"]
 
 _LOG_FLOOR = -50.0
 
+_LOOK_AHEAD = 500
+"""Samples whose features are computed together: a triangular solve for ten rows reads the whole factor."""
+
 
 class GaussianBank(Bank):
     """Gaussian experts for labelled streams (class indices) and unlabelled ones.
@@ -85,13 +88,10 @@ class GaussianBank(Bank):
         """Whether a memory waits to become an expert."""
         return self._memory is not None
 
-    def announce(self, chunk: Tensor) -> None:
-        """Computes the features of a chunk at once; its views may then be learned batch by batch at little cost.
-
-        Optional, and without any effect but speed: features are frozen. Ignored before the first expert.
-        """
-        if self._gaussians is not None:
-            self._cache.announce(chunk)
+    def announce(self, x: Tensor) -> None:
+        """Prepares the features of a slice with its neighbours'; they are frozen, so no result depends on it."""
+        if self._gaussians is not None and x.device == self.device:
+            self._cache.look_ahead(x, _LOOK_AHEAD)
 
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x, y | k), (B, K), float64, with the covariance as routing knows it."""

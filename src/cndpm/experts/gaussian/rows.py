@@ -58,6 +58,19 @@ class RowCache:
         self._chunk, self._chunk_version = chunk, chunk._version
         self._chunk_rows = FeatureRows(self._function(chunk))
 
+    def look_ahead(self, x: Tensor, n: int) -> None:
+        """Computes x's rows with those of the samples around it, where x is a slice of a larger tensor of samples.
+
+        What is computed together is cut at multiples of `n` from the larger tensor's beginning, wherever one starts to
+        read it: the same slice gives the same bits.
+        """
+        whole = x._base
+        if whole is None or whole.shape[1:] != x.shape[1:] or not whole.is_contiguous() or self._from_chunk(x):
+            return
+        first = (int(x.storage_offset()) - int(whole.storage_offset())) // max(1, x[0].numel())
+        begin = first - first % n
+        self.announce(whole[begin : max(begin + n, first + len(x))])
+
     def rows(self, x: Tensor) -> FeatureRows:
         """Rows of x, from the chunk if x is a view of it, from the last call if x is the same tensor."""
         if self._rows is None or x is not self._source or x._version != self._version:
