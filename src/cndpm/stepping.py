@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 
 from cndpm.state import State
 
-__all__ = ["Optimiser", "Recorder", "Routine", "side_by_side", "together"]
+__all__ = ["Optimiser", "Recorder", "Routine", "together"]
 
 _WARM_UP = 3
 """Calls before a step is recorded: libraries make their choices and allocate what they need."""
@@ -32,9 +31,6 @@ _UNROLLED = 10
 
 _MAX_RECORDED = 4
 """Graphs kept per routine, one for each shape of its inputs; beyond, other shapes are not recorded."""
-
-_N_BRANCHES = 4
-"""Streams beside the main one while a graph is recorded; a few suffice to fill the gaps between small kernels."""
 
 _PIECE = 8192
 """Elements of a parameter that a GPU updates as one piece: few large ones would leave most of it idle."""
@@ -58,6 +54,7 @@ class Recorder:
         self.generator = generator
         self._pool: Any = None
         self._anchor: torch.cuda.CUDAGraph | None = None
+        self._stream: torch.cuda.Stream | None = None
 
     def routine(self, function: Callable[..., tuple[Tensor, ...] | None], *, draws: bool = True) -> Routine:
         """Something that is called often, with tensors of few different shapes; `draws` if it uses the generator."""
@@ -85,7 +82,8 @@ class Recorder:
         graph = torch.cuda.CUDAGraph()
         if draws:
             graph.register_generator_state(self.generator)
-        stream = _recording_stream(self.generator.device)
+        # Always the same one, since memory that was used on one stream is not used again on another.
+        stream = self._stream = self._stream or _recording_stream(self.generator.device)
         stream.wait_stream(torch.cuda.current_stream(self.generator.device))
         with torch.cuda.stream(stream), _without_garbage_collection():
             # Other threads may go on allocating meanwhile: only this thread's mistakes are errors.
@@ -140,8 +138,7 @@ class Routine:
         if shapes not in self._recordings:
             return self._function(*inputs) or ()
         recording = self._recordings[shapes]
-        for kept, given in zip(recording.inputs, inputs, strict=True):
-            kept.copy_(given)
+        torch._foreach_copy_(recording.inputs, inputs)
         recording.graph.replay()
         # They lie in the shared memory, where other routines will overwrite them.
         return tuple(output.clone() for output in recording.outputs)
@@ -168,28 +165,6 @@ class Routine:
         outputs: list[Tensor] = []
         if graph := self._recorder.record(lambda: outputs.extend(self._function(*kept) or ()), draws=self._draws):
             self._recordings[shapes] = _Recording(graph, kept, tuple(outputs))
-
-
-def side_by_side(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """Carries out tasks that do not depend on each other; where they are being recorded, as branches of the graph."""
-    if len(tasks) < 2 or not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()):
-        return [task() for task in tasks]
-    trunk = torch.cuda.current_stream()
-    branches = _branches(trunk.cuda_stream)[: len(tasks)]
-    for branch in branches:
-        branch.wait_stream(trunk)
-    results = []
-    for i, task in enumerate(tasks):
-        with torch.cuda.stream(branches[i % len(branches)]):
-            results.append(task())
-    for branch in branches:
-        trunk.wait_stream(branch)
-    return results
-
-
-@lru_cache(maxsize=64)
-def _branches(trunk: int) -> list[torch.cuda.Stream]:  # noqa: ARG001 - a branch that branches again has its own
-    return [_recording_stream(torch.device("cuda", torch.cuda.current_device())) for _ in range(_N_BRANCHES)]
 
 
 def _recording_stream(device: torch.device) -> torch.cuda.Stream:
@@ -240,27 +215,31 @@ class Optimiser:
     def step(self, loss: Tensor, *, penalise: bool) -> None:
         """One step down the gradient of a scalar loss; parameters that it does not depend on stay as they are."""
         found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
-        trained = [i for i, gradient in enumerate(found) if gradient is not None]
-        parameters: list[Tensor] = [self.parameters[i] for i in trained]
-        gradients: Sequence[Tensor] = [found[i] for i in trained]
+        trained = zip(self.parameters, found, self._moments, strict=True)
+        rows: list[tuple[Tensor, ...]] = [
+            (p.detach(), g, m.first, m.second, m.step) for p, g, m in trained if g is not None
+        ]
+        if not rows:
+            return
         with torch.no_grad():
-            if penalise and self.weight_decay:
-                gradients = torch._foreach_add(list(gradients), parameters, alpha=2 * self.weight_decay)
-            # Not in place at first: the gradients of two parameters may be one tensor, or one number seen many times.
-            clipped = [g.contiguous() for g in torch._foreach_clamp_min(list(gradients), -self.clip)]
-            torch._foreach_clamp_max_(clipped, self.clip)
-            self._descend(parameters, clipped, [self._moments[i] for i in trained])
+            torch._foreach_add_([row[4] for row in rows], 1.0)
+            self._descend(_in_pieces(rows) if loss.is_cuda else rows, penalise=penalise)
 
-    def _descend(self, parameters: list[Tensor], gradients: list[Tensor], moments: list[_Moments]) -> None:
-        torch._foreach_add_([m.step for m in moments], 1.0)
-        whole = zip(parameters, gradients, moments, strict=True)
-        columns = list(zip(*((p, g, m.first, m.second, m.step) for p, g, m in whole), strict=True))
-        if parameters[0].is_cuda:
-            columns = _in_pieces(columns)
-        torch._fused_adam_(  # type: ignore[call-overload]
-            *map(list, columns[:4]),
+    def _descend(self, rows: list[tuple[Tensor, ...]], *, penalise: bool) -> None:
+        """Clips and steps; a row has a parameter, its gradient, both moments and the number of steps."""
+        parameters, gradients, first, second, steps = ([row[i] for row in rows] for i in range(5))
+        if penalise and self.weight_decay:
+            gradients = list(torch._foreach_add(gradients, parameters, alpha=2 * self.weight_decay))
+        # Not in place at first: the gradients of two parameters may be one tensor, or one number seen many times.
+        gradients = [g.contiguous() for g in torch._foreach_clamp_min(gradients, -self.clip)]
+        torch._foreach_clamp_max_(gradients, self.clip)
+        torch._fused_adam_(
+            parameters,
+            gradients,
+            first,
+            second,
             [],
-            list(columns[4]),
+            steps,
             lr=self.lr,
             beta1=0.9,
             beta2=0.999,
@@ -308,13 +287,13 @@ class _Moments(NamedTuple):
         )
 
 
-def _in_pieces(columns: list[tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
+def _in_pieces(rows: list[tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
     """Parameters, gradients and moments cut alike; every piece keeps the step count of its parameter."""
     pieces: list[tuple[Tensor, ...]] = []
-    for *tensors, step in zip(*columns, strict=True):
-        cut = (tensor.view(-1).split(_PIECE) for tensor in tensors)
+    for *tensors, step in rows:
+        cut = (torch.split(tensor.reshape(-1), _PIECE) for tensor in tensors)
         pieces += [(*piece, step) for piece in zip(*cut, strict=True)]
-    return list(zip(*pieces, strict=True))
+    return pieces
 
 
 def _enlarge(moment: Tensor, parameter: nn.Parameter) -> Tensor:

@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cndpm.experts.workspace import borrow, give_back
-from cndpm.stepping import side_by_side
 
 __all__ = ["linear_bernoulli_log_prob", "linear_sigmoid_squared_error", "reparametrise", "sigmoid_squared_error"]
 
@@ -74,13 +73,9 @@ class _LinearThen(torch.autograd.Function):
             raise RuntimeError("this expression can be differentiated once only; evaluate it again")
         slope, ctx.slope = ctx.slope.flatten(0, -2), None
         rows = (gradient * ctx.factor).flatten().unsqueeze(1)
-        d_hidden, d_weight, d_bias = side_by_side(
-            [
-                lambda: torch.mm(slope, weight).mul_(rows).view(hidden.shape),
-                lambda: torch.mm(slope.t(), hidden.flatten(0, -2) * rows),
-                lambda: torch.mv(slope.t(), rows.squeeze(1)),
-            ]
-        )
+        d_hidden = torch.mm(slope, weight).mul_(rows).view(hidden.shape)
+        d_weight = torch.mm(slope.t(), hidden.flatten(0, -2) * rows)
+        d_bias = torch.mv(slope.t(), rows.squeeze(1))
         give_back(slope)
         return d_hidden, d_weight, d_bias, None, None, None
 

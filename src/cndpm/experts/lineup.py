@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import partial
 from itertools import accumulate
 from typing import cast
 
@@ -20,7 +19,6 @@ from torch import Tensor
 
 from cndpm.experts.lateral import Features
 from cndpm.experts.parts import Part, Predictor
-from cndpm.stepping import side_by_side
 
 __all__ = ["Lineup", "LoopedLineup"]
 
@@ -90,12 +88,12 @@ class LoopedLineup(Lineup):
         return tuple(feature[:, : ends[k - 1]] for feature, ends in zip(survey, self.ends, strict=True))
 
     def answers(self, x: Tensor, survey: Features) -> Tensor:
-        questions = [
-            partial(part.answer, x, self._own(k, survey) if survey else None, self.lateral(k, survey))
+        answers = [
+            part.answer(x, self._own(k, survey) if survey else None, self.lateral(k, survey))
             for k, (part, gone) in enumerate(zip(self.parts, self.retired, strict=True))
             if not gone
         ]
-        return torch.stack(side_by_side(questions), dim=1)
+        return torch.stack(answers, dim=1)
 
     def scores(self, y: Tensor, answers: Tensor) -> Tensor:
         predictors = [cast(Predictor, part) for part, gone in zip(self.parts, self.retired, strict=True) if not gone]

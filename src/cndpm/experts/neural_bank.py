@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -18,7 +17,7 @@ from cndpm.experts.packed import line_up_densities, line_up_predictors
 from cndpm.experts.parts import Density, Predictor
 from cndpm.experts.provisional import KernelModel
 from cndpm.state import State
-from cndpm.stepping import Recorder, Routine, side_by_side
+from cndpm.stepping import Recorder, Routine
 
 __all__ = ["DensityMaker", "NeuralBank", "PredictorMaker"]
 
@@ -360,22 +359,14 @@ class NeuralBank(Bank):
     def _evaluate(self, x: Tensor, y: Tensor | None = None) -> tuple[Tensor, ...]:
         """log p(x, y | k), (batch, K), and behind it what is asked next: all columns' features of x.
 
-        Where steps are recorded, log p(x, y | new) comes between them: beside the experts it takes no extra time.
+        Where steps are recorded, log p(x, y | new) comes between them, so that one recording holds both.
         """
-
-        def ask(part: int) -> tuple[Tensor, Features]:
-            lineup = self._lineups[part]
-            survey = lineup.survey(x)
-            answers = lineup.answers(x, survey)
-            return (lineup.scores(y, answers) if part and y is not None else answers), survey
-
-        asked: list[Callable[[], tuple[Tensor, Features]]] = [partial(ask, part) for part in range(len(self._lineups))]
-        if self._recorder.enabled:
-            asked.append(lambda: (self._placeholder.log_joint(x, y, ((), ())), ()))
-        results = side_by_side(asked)
-        new = [results.pop()[0]] if self._recorder.enabled else []
-        log_joint = results[0][0] if y is None or len(results) == 1 else results[0][0] + results[1][0]
-        return log_joint, *new, *(feature for _, survey in results for feature in survey)
+        surveys = [lineup.survey(x) for lineup in self._lineups]
+        log_joint = self._lineups[0].answers(x, surveys[0])
+        if y is not None and len(surveys) > 1:
+            log_joint = log_joint + self._lineups[1].scores(y, self._lineups[1].answers(x, surveys[1]))
+        new = [self._placeholder.log_joint(x, y, ((), ()))] if self._recorder.enabled else []
+        return log_joint, *new, *(feature for survey in surveys for feature in survey)
 
     def _show(self, position: int, y: Tensor | None, convinced: Tensor) -> None:
         """Lets an expert see the labels of the rows it is convinced of, (batch,) bool on the host."""

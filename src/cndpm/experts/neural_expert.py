@@ -10,7 +10,7 @@ from cndpm.experts.lateral import Features
 from cndpm.experts.lesson import Lesson, Schedule
 from cndpm.experts.parts import Density, Part, Predictor
 from cndpm.state import State
-from cndpm.stepping import Optimiser, Recorder, side_by_side
+from cndpm.stepping import Optimiser, Recorder
 
 __all__ = ["NeuralExpert", "PartTraining"]
 
@@ -92,17 +92,11 @@ class NeuralExpert:
 
         Nothing here waits for the device, so that the step can be recorded.
         """
-
-        def learn_x() -> None:
-            loss = (weight * self.density.loss(x, lateral[0], generator)).sum()
-            self.density_optimiser.step(loss, penalise=False)
-
-        def learn_y() -> None:
-            if self.predictor is not None and self.predictor_optimiser is not None and y is not None:
-                loss = (weight * self.predictor.loss(x, y, lateral[1])).sum()
-                self.predictor_optimiser.step(loss, penalise=False)
-
-        side_by_side([learn_x, learn_y])
+        loss = (weight * self.density.loss(x, lateral[0], generator)).sum()
+        self.density_optimiser.step(loss, penalise=False)
+        if self.predictor is not None and self.predictor_optimiser is not None and y is not None:
+            loss = (weight * self.predictor.loss(x, y, lateral[1])).sum()
+            self.predictor_optimiser.step(loss, penalise=False)
 
     def lessons(
         self,
