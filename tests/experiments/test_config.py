@@ -81,7 +81,7 @@ def test_a_preset_without_this_scenario_says_which_it_has():
 
 def test_the_default_preset_has_settings_for_every_scenario():
     assert preset_settings("default", "cndpm", "split-digits")["memory_size"] == 100
-    assert preset_settings("default", "cndpm", "split-fashion") == {}
+    assert preset_settings("default", "cndpm", "split-fashion")["log_alpha"] == "auto"
 
 
 def test_a_preset_leaves_learners_it_does_not_list_as_they_are():

@@ -23,7 +23,8 @@ def test_every_json_value_is_read_as_that_value(value):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("none", None), ("True", True), ("bernoulli", "bernoulli"), ("-6e2", -600.0), ("", "")]
+    ("text", "value"),
+    [("null", None), ("none", "none"), ("True", True), ("bernoulli", "bernoulli"), ("-6e2", -600.0), ("", "")],
 )
 def test_words_that_are_not_json_are_read_as_a_person_means_them(text, value):
     assert parse_value(text) == value

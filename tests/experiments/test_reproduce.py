@@ -10,6 +10,8 @@ from cndpm.experiments.experiment import Cell, Experiment, Published
 from cndpm.experiments.reproduce import format_value, run_experiment
 
 SMALL = (
+    "learner.experts=neural",
+    "learner.log_alpha=-100",
     "learner.memory_size=100",
     "learner.density_sleep_steps=60",
     "learner.predictor_sleep_steps=60",

@@ -71,7 +71,7 @@ def test_the_gaussian_of_rows_takes_any_value():
     make_likelihood("gaussian", 2).check(torch.tensor([[-1e6, 1e6]]))
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "pixel-gaussian", "gaussian", "logistic"])
+@pytest.mark.parametrize("name", ["bernoulli", "unit-gaussian", "pixel-gaussian", "gaussian", "logistic"])
 def test_draws_have_the_mean_that_the_likelihood_states(name):
     likelihood = make_likelihood(name, 2)
     if name == "logistic":

@@ -55,14 +55,13 @@ def parse_value(text: str) -> Any:
     """A JSON value where it is one (numbers, true, null, lists), otherwise the text itself.
 
     Example:
-        >>> parse_value("1e-3"), parse_value("[0, 1]"), parse_value("none"), parse_value("bernoulli")
-        (0.001, [0, 1], None, 'bernoulli')
+        >>> parse_value("1e-3"), parse_value("[0, 1]"), parse_value("null"), parse_value("none")
+        (0.001, [0, 1], None, 'none')
     """
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        words = {"none": None, "true": True, "false": False}
-        return words.get(text.lower(), text)
+        return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def validate(model: type[Model], values: Mapping[str, Any], section: str) -> Model:

@@ -138,6 +138,9 @@ class Gaussian(Likelihood):
         return torch.sigmoid(output) if self.squash else output
 
     def sample(self, output: Tensor, generator: torch.Generator) -> Tensor:
+        if not self.learned:
+            # A variance that nobody fitted says how errors are weighed, not how the data scatters.
+            return self.mean(output)
         noise = torch.randn(output.shape, generator=generator, device=output.device)
         drawn = self.mean(output) + self.variance.sqrt() * noise
         return drawn.clamp(0, 1) if self.squash else drawn
