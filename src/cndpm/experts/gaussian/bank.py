@@ -206,7 +206,7 @@ class GaussianBank(Bank):
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """n draws of (x, label) from expert k, through the inverse of the feature map where it has one."""
         components = self._labels.table[k][self._labels.table[k] >= 0]
-        shares = self._log_label_share()[components].exp().cpu()
+        shares = self._log_label_share()[components].exp().to(generator.device)
         chosen = components[torch.multinomial(shares, n, replacement=True, generator=generator).to(self.device)]
         rows = torch.empty(n, self.feature_map.n_features, dtype=torch.float64, device=self.device)
         for component in torch.unique(chosen).tolist():

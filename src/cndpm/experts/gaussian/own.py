@@ -135,8 +135,8 @@ class OwnGaussians:
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows from the predictive density of a component, (n, d), float64."""
         degrees, location, cholesky = (value[component] for value in self.predictive())
-        noise = torch.randn(n, len(location), generator=generator, dtype=torch.float64).to(location.device)
-        draws = torch.randn(n, max(1, round(float(degrees))), generator=generator, dtype=torch.float64)
+        noise = torch.randn(n, len(location), generator=generator, dtype=torch.float64, device=generator.device).to(location.device)
+        draws = torch.randn(n, max(1, round(float(degrees))), generator=generator, dtype=torch.float64, device=generator.device)
         chi_squared = draws.square().mean(dim=1).to(location.device)
         return location + (noise @ cholesky.T) / chi_squared.sqrt()[:, None]
 
