@@ -30,8 +30,10 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup  ## Ratios measured in one run; see benchmarks/.
-	$(BIN)/python -m benchmarks
+bench: setup  ## Ratios measured in one run; CNDPM_DATA=... names the datasets of the streams.
+	$(BIN)/cndpm bench
+	$(BIN)/python -m benchmarks.streams
+	$(BIN)/python -m benchmarks.replay
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,1 +1,1 @@
-"""What this package costs: `python -m benchmarks` on a CPU, `python -m benchmarks.gpu` on a GPU."""
+"""What this package costs, as ratios measured in one run: `cndpm bench` and the modules here."""

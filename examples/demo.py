@@ -2,8 +2,8 @@
 
     python examples/demo.py [FOLDER]
 
-Nobody tells the learners where a task ends. The demo shows the experts appearing, prints a table, and writes a picture
-(accuracy per task over time, experts over time, generated samples) and a page to look at into FOLDER, `demo` by default.
+Nobody tells the learners where a task ends. The demo shows the experts appearing, prints a table and writes into FOLDER
+(`demo` by default) a picture, accuracy per task and experts over time with generated samples, and a page to look at.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def main(folder: Path) -> None:
 def draw(runs: list[Run], path: Path) -> Path:
     """Accuracy per task over time, experts over time, and samples of the neural mixture, in one picture."""
     figure, axes = plt.subplots(1, 4, figsize=(19, 4.2), layout="constrained", width_ratios=[1, 1, 0.8, 1])
-    draw_tasks(axes[0], runs[1], "CN-DPM (neural experts): accuracy per task")
-    draw_tasks(axes[1], runs[2], "fine-tuned network: accuracy per task")
-    for one, name in zip(runs[:2], ("Gaussian experts", "neural experts"), strict=True):
+    draw_tasks(axes[0], runs[1], "CN-DPM, the paper's experts: accuracy per task")
+    draw_tasks(axes[1], runs[2], "its network, fine-tuned: accuracy per task")
+    for one, name, style in zip(runs[:2], ("default", "the paper's"), ("-", "--"), strict=True):
         steps, experts = one.record.column("step", "progress"), one.record.column("n_experts", "progress")
-        axes[2].step([10 * step for step in steps], experts, where="post", label=name)
+        axes[2].step([10 * step for step in steps], experts, where="post", label=name, linestyle=style, linewidth=2)
     axes[2].set(title="experts over time", xlabel="samples seen", ylabel="experts")
     axes[2].legend()
     runs[1].plot_samples(axes[3])

@@ -256,3 +256,22 @@ def test_a_custom_feature_map_serves(digits):
     backbone = torch.nn.Sequential(torch.nn.Linear(64, 100), torch.nn.ReLU())
     model = CNDPMClassifier(memory_size=100, features=backbone, random_state=0).fit(X, y)
     assert model.score(X_test, y_test) > 0.85
+
+
+def test_the_papers_configuration_is_one_word_away(digits):
+    X, y, X_test, _ = digits
+    quick = {"density_sleep_steps": 20, "predictor_sleep_steps": 20, "n_latent_samples": 2}
+    model = CNDPMClassifier.paper(memory_size=60, settings=quick, random_state=0).fit(X[:200], y[:200])
+    settings = model.learner_.settings
+    assert (settings.experts, settings.log_alpha, settings.anytime) == ("neural", -400.0, False)
+    assert (settings.likelihood, settings.temperature, settings.hidden) == ("unit-gaussian", 0.01, 64)
+    assert model.predict(X_test).shape == (len(X_test),)
+
+
+def test_a_notebook_shows_the_experts(digits):
+    X, y, _, _ = digits
+    model = CNDPMClassifier(memory_size=100, random_state=0)
+    assert "in the memory" not in model._repr_html_()
+    html = model.fit(X[:300], y[:300])._repr_html_()
+    assert f"{model.n_experts_} expert" in html
+    assert "0 of 100 samples in the memory" in html

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cndpm.cli import options
+from cndpm.cli.bench import add_bench_command
 from cndpm.cli.data import data_app
 from cndpm.cli.reports import add_report_commands, leave_report
 
@@ -185,3 +186,4 @@ def reproduce(
 
 
 add_report_commands(app)
+add_bench_command(app)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.estimators.summary import mixture_html
 from cndpm.experts.features import ModuleFeatures
 from cndpm.learners.assembly import CustomDensity, CustomPredictor
 from cndpm.learners.cndpm import CNDPM
@@ -89,6 +90,29 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "learner_")
         self.learner_.consolidate()
         return self
+
+    @classmethod
+    def paper(cls, *, log_alpha: float = -400.0, settings: dict[str, Any] | None = None, **parameters: Any) -> Self:
+        """The paper's configuration: neural experts, a concentration set by hand, only experts answer.
+
+        Args:
+            log_alpha: Log concentration; the paper's values reach from -450 to 410, one for each dataset.
+            settings: Further settings; the defaults are those of Split-MNIST.
+            parameters: As for the class.
+
+        Example:
+            >>> CNDPMClassifier.paper(input_shape=(1, 28, 28), random_state=0)
+        """
+        papers = {"experts": "neural", "anytime": False}
+        return cls(log_alpha=log_alpha, settings={**papers, **(settings or {})}, **parameters)
+
+    def _html_repr(self) -> str:
+        """How a notebook shows it: the parameters, and what was learned."""
+        shown: str = super()._html_repr()
+        if not hasattr(self, "learner_"):
+            return shown
+        memory = (len(self.learner_.memory), self.learner_.memory.capacity)
+        return shown + mixture_html(type(self).__name__, self.counts_.tolist(), memory=memory)
 
     # Saving
 

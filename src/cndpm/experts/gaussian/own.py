@@ -15,6 +15,7 @@ from cndpm.experts.gaussian.conjugate import (
     normal_inverse_wishart_from_sums,
 )
 from cndpm.experts.gaussian.rows import FeatureRows
+from cndpm.experts.gaussian.transfer import normal_draws
 from cndpm.state import State
 
 __all__ = ["OwnGaussians"]
@@ -135,9 +136,9 @@ class OwnGaussians:
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows from the predictive density of a component, (n, d), float64."""
         degrees, location, cholesky = (value[component] for value in self.predictive())
-        noise = torch.randn(n, len(location), generator=generator, dtype=torch.float64, device=generator.device).to(location.device)
-        draws = torch.randn(n, max(1, round(float(degrees))), generator=generator, dtype=torch.float64, device=generator.device)
-        chi_squared = draws.square().mean(dim=1).to(location.device)
+        noise = normal_draws((n, len(location)), generator, location.device)
+        draws = normal_draws((n, max(1, round(float(degrees)))), generator, location.device)
+        chi_squared = draws.square().mean(dim=1)
         return location + (noise @ cholesky.T) / chi_squared.sqrt()[:, None]
 
     def predictive(self) -> tuple[Tensor, Tensor, Tensor]:

@@ -30,6 +30,7 @@ from cndpm.experts.gaussian.shrinkage import (
     shrunk_covariance,
 )
 from cndpm.experts.gaussian.statistics import SharedStatistics, pack_symmetric, unpack_triangle
+from cndpm.experts.gaussian.transfer import normal_draws
 from cndpm.state import State
 
 __all__ = ["Factor", "SharedGaussians"]
@@ -198,7 +199,7 @@ class SharedGaussians:
         """n feature rows drawn from the predictive density of a component, (n, d), float64."""
         factor, counts = self.exact(), self.statistics.counts
         kappa = counts[component] + factor.kappa
-        noise = torch.randn(n, len(factor.mean), generator=generator, dtype=torch.float64, device=generator.device).to(counts.device)
+        noise = normal_draws((n, len(factor.mean)), generator, counts.device)
         # Tails are left out of samples: a draw of the normal density with the same mean and covariance.
         whitened = (factor.sums[component] + factor.kappa * factor.mean) / kappa + noise * (1 + 1 / kappa).sqrt()
         return whitened @ factor.cholesky.T + self.statistics.origin

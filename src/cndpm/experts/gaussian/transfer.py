@@ -1,4 +1,4 @@
-"""States arrive on the CPU; a bank's statistics live on its device."""
+"""Between devices: states arrive on the CPU, random numbers come from where their generator is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from torch import Tensor
 
 from cndpm.state import State
 
-__all__ = ["to_device"]
+__all__ = ["normal_draws", "to_device"]
+
+
+def normal_draws(shape: tuple[int, ...], generator: torch.Generator, device: torch.device) -> Tensor:
+    """Standard normal draws of a generator of any device, brought to `device`; float64."""
+    return torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device).to(device)
 
 
 def to_device(state: State, device: torch.device) -> State:
