@@ -89,5 +89,5 @@ def draw_tasks(ax: Axes, one: Run, title: str) -> None:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # the steps are small: more threads would mostly wait for each other
     main(Path(sys.argv[1] if len(sys.argv) > 1 else "demo"))
