@@ -14,46 +14,11 @@ from typing import Any
 
 import torch
 
+from cndpm.experiments.presets import preset_settings
 from cndpm.learners.cndpm import CNDPM
 from cndpm.learners.settings import CNDPMSettings
 from cndpm.stepping import together
 from cndpm.streams import load_scenario
-
-_CIFAR10 = {
-    "log_alpha": -450.0,
-    "memory_size": 1000,
-    "latent_dim": 64,
-    "predictor_lr": 5e-3,
-    "density_lr": 2e-4,
-    "predictor_wake_lr_factor": 0.1,
-    "density_wake_lr_factor": 0.1,
-    "density_sleep_steps": 4000,
-    "predictor_sleep_steps": 1000,
-    "min_share": 0.0,
-}
-PAPER: dict[str, dict[str, Any]] = {
-    "split-mnist": {},
-    "split-cifar10": _CIFAR10,
-    "split-cifar100": _CIFAR10
-    | {
-        "log_alpha": -300.0,
-        "predictor_lr": 2e-4,
-        "density_lr": 1e-4,
-        "predictor_wake_lr_factor": 0.2,
-        "density_wake_lr_factor": 0.2,
-    },
-    "mnist-svhn": {
-        "architecture": "resnet18",
-        "channels": 32,
-        "channel_growth": 32,
-        "log_alpha": 0.0,
-        "latent_dim": 32,
-        "temperature": 1.0,
-        "density_lr": 3e-4,
-        "predictor_wake_lr_factor": 0.5,
-        "density_wake_lr_factor": 0.1,
-    },
-}
 
 
 class Clocked(CNDPM):
@@ -74,7 +39,7 @@ def run(
 ) -> dict[str, Any]:
     """One pass over the stream and the accuracy at its end."""
     stream = load_scenario(name).build(data_dir=data, seed=seed)
-    settings = CNDPMSettings(**PAPER[name] | overrides)
+    settings = CNDPMSettings(**preset_settings("paper", "cndpm", name) | overrides)
     learner = Clocked(settings, input_shape=stream.input_shape, n_classes=stream.n_classes, seed=seed, device=device)
     started = time.perf_counter()
     for i, (x, y) in enumerate(stream.batches()):

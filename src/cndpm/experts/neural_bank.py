@@ -10,9 +10,9 @@ from torch import Tensor
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.lateral import Features
-from cndpm.experts.lesson import Lesson
 from cndpm.experts.lineup import Lineup
 from cndpm.experts.neural_expert import NeuralExpert, PartTraining
+from cndpm.experts.nursery import Nursery
 from cndpm.experts.packed import line_up_densities, line_up_predictors
 from cndpm.experts.parts import Density, Predictor
 from cndpm.experts.provisional import KernelModel
@@ -46,23 +46,6 @@ class PredictorMaker(Protocol):
 class _Column(NamedTuple):
     expert: NeuralExpert
     retired: bool
-
-
-class _Nursery:
-    """The expert in training with what it is trained on."""
-
-    def __init__(self, expert: NeuralExpert, x: Tensor, y: Tensor | None, lessons: list[Lesson]) -> None:
-        self.expert, self.x, self.y, self.lessons = expert, x, y, lessons
-
-    def advance(self, max_steps: int) -> bool:
-        for lesson in self.lessons:
-            max_steps -= lesson.advance(max_steps)
-        return all(lesson.is_over for lesson in self.lessons)
-
-    def progress(self) -> float:
-        total = sum(lesson.schedule.max_steps for lesson in self.lessons)
-        done = sum(lesson.schedule.max_steps if lesson.is_over else lesson.step for lesson in self.lessons)
-        return done / total if total else 1.0
 
 
 class NeuralBank(Bank):
@@ -116,7 +99,7 @@ class NeuralBank(Bank):
         self._born = 0
         self._columns: list[_Column] = []
         self._surveys: dict[int, tuple[Tensor, int, Features]] = {}
-        self._nursery: _Nursery | None = None
+        self._nursery: Nursery | None = None
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
         self._line_up()
 
@@ -255,7 +238,6 @@ class NeuralBank(Bank):
     # State
 
     def state_dict(self) -> State:
-        nursery = self._nursery
         return {
             "seed": self._seed,
             "n_classes": self._n_classes,
@@ -263,13 +245,7 @@ class NeuralBank(Bank):
             "generator": self._generator.get_state(),
             "placeholder": self._placeholder.state_dict(),
             "columns": [{"retired": c.retired, "expert": c.expert.state_dict()} for c in self._columns],
-            "nursery": nursery
-            and {
-                "expert": nursery.expert.state_dict(),
-                "lessons": [lesson.state_dict() for lesson in nursery.lessons],
-                "x": nursery.x.clone(),
-                "y": nursery.y.clone() if nursery.y is not None else None,
-            },
+            "nursery": self._nursery and self._nursery.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -285,8 +261,7 @@ class NeuralBank(Bank):
             y = saved["y"].to(self._device) if saved["y"] is not None else None
             expert = self._restored_expert(saved["expert"], retired=False)
             self._nursery = self._enrol(expert, saved["x"].to(self._device), y)
-            for lesson, progress in zip(self._nursery.lessons, saved["lessons"], strict=True):
-                lesson.load_state_dict(progress)
+            self._nursery.load_progress(saved)
         self._generator.set_state(state["generator"].cpu())
 
     # Inside
@@ -311,11 +286,11 @@ class NeuralBank(Bank):
         expert.load_state_dict(state)
         return expert
 
-    def _enrol(self, expert: NeuralExpert, x: Tensor, y: Tensor | None) -> _Nursery:
+    def _enrol(self, expert: NeuralExpert, x: Tensor, y: Tensor | None) -> Nursery:
         """The features of earlier experts are computed once for the whole sleep: nothing changes them."""
         offered = [self._offered(lineup, x) for lineup in self._lineups]
         lateral = (offered[0] if offered else (), offered[1] if len(offered) > 1 else ())
-        return _Nursery(expert, x, y, expert.lessons(x, y, lateral, self._generator, self._recorder))
+        return Nursery(expert, x, y, expert.lessons(x, y, lateral, self._generator, self._recorder))
 
     def _offered(self, lineup: Lineup, x: Tensor) -> Features:
         """What all columns offer to a new one, a part of the memory at a time."""
