@@ -97,7 +97,10 @@ def seeds(*, data: str, device: str, n: int = 10, **overrides: Any) -> dict[str,
 def agreement(*, device: str, **_: Any) -> dict[str, Any]:
     """Relative difference of all parameters after the same work, steps recorded or not; the second is run twice."""
     found: dict[str, Any] = {}
-    for name, shape, options in (("mlp", (1, 28, 28), {}), ("resnet", (3, 32, 32), _CIFAR10)):
+    for name, shape, options in (
+        ("mlp", (1, 28, 28), {}),
+        ("resnet", (3, 32, 32), preset_settings("paper", "cndpm", "split-cifar10")),
+    ):
         ends = [_work(shape, options, device, recorded=recorded) for recorded in (True, False, False)]
         found[name] = {
             "recorded_against_not": ((ends[0] - ends[1]).norm() / ends[1].norm()).item(),
