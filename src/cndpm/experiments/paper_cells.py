@@ -268,8 +268,8 @@ SHARING = (
     ),
 )
 
-# The paper says "an α higher than the optimal value" that gave seven experts, but not which. At log α = -200 we find five;
-# 80 is the next of its values, and the run is shared with the experiment on the concentration.
+# The paper says "an α higher than the optimal value" that gave seven experts, but not which. At log α = -200 we find
+# five; 80 is the next of its values, and the run is shared with the experiment on the concentration.
 PRUNING = Cell(
     "CN-DPM",
     "Split-MNIST",
