@@ -61,12 +61,21 @@ def test_mistakes_are_explained(cndpm, arguments, code, words):
     assert outcome.code == code and words in outcome.err
 
 
+def _hear_interrupts():
+    """A process started in the background inherits a deaf ear for SIGINT."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_watch_serves_until_it_is_stopped(made):
     command = [sys.executable, "-m", "cndpm.cli", "watch", str(made), "--port", "0"]
     environment = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, preexec_fn=_hear_interrupts)
+    try:
         address = server.stdout.readline().split()[2]
         page = urllib.request.urlopen(address, timeout=60).read().decode()
         server.send_signal(signal.SIGINT)
         assert server.wait(timeout=60) == 0
+    finally:
+        server.kill()
+        server.stdout.close()
     assert address.startswith("http://127.0.0.1:") and "split-digits" in page
