@@ -185,7 +185,7 @@ class AutoConcentration:
         self._n_unmeasured = 0
         median, scale = _centre_and_scale(self.record)
         self._levels = torch.stack([novelty_level(self.record, self.novelty_rate), median, scale])
-        known = ((median[:, None] - self.record) / scale[:, None]).clamp(-_CLIP, _CLIP)
+        known = surprise(self.record, self.record).clamp(-_CLIP, _CLIP)
         known = known[~known.isnan()]
         self._window_level = torch.inf
         if len(known) >= _MIN_RECORD:
