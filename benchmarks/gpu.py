@@ -1,12 +1,15 @@
 """What the paper's experiments cost on a GPU, with accuracy beside time.
 
 python -m benchmarks.gpu --data DIR --out FILE split-mnist split-cifar10 seeds agreement experts ceilings
+python -m benchmarks.gpu --data DIR --set n_train_latent_samples=1 --no-graphs split-cifar10
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
+import pstats
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -35,12 +38,13 @@ class Clocked(CNDPM):
 
 
 def run(
-    name: str, *, data: str, device: str, seed: int = 0, limit: int | None = None, **overrides: Any
+    name: str, *, data: str, device: str, seed: int = 0, graphs: bool = True, limit: int | None = None, **overrides: Any
 ) -> dict[str, Any]:
-    """One pass over the stream and the accuracy at its end."""
+    """One pass over the stream and the accuracy at its end; without `graphs` every step is taken as it comes."""
     stream = load_scenario(name).build(data_dir=data, seed=seed)
     settings = CNDPMSettings(**preset_settings("paper", "cndpm", name) | overrides)
     learner = Clocked(settings, input_shape=stream.input_shape, n_classes=stream.n_classes, seed=seed, device=device)
+    learner.bank._recorder.enabled &= graphs
     started = time.perf_counter()
     for i, (x, y) in enumerate(stream.batches()):
         if i == limit:
@@ -177,13 +181,31 @@ def ceilings(**_: Any) -> dict[str, float]:
     return {name: round(value, 2) for name, value in found.items()}
 
 
+def profiled(wanted: bool, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The run, with the functions that took the host longest printed behind it where that is wanted."""
+    if not wanted:
+        return run(name, **options)
+    profile = cProfile.Profile()
+    found: dict[str, Any] = profile.runcall(run, name, **options)
+    pstats.Stats(profile).sort_stats("tottime").print_stats(30)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="+")
     parser.add_argument("--data", default="data")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="a setting of the learner")
+    parser.add_argument("--no-graphs", action="store_true", help="record no steps as CUDA graphs")
+    parser.add_argument("--limit", type=int, help="batches to learn; all by default")
+    parser.add_argument("--profile", action="store_true", help="show where the host spends its time")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     arguments = parser.parse_args()
+    given = dict(item.split("=", 1) for item in arguments.set)
+    options = {"data": arguments.data, "device": arguments.device, "seed": arguments.seed}
+    options |= {"graphs": not arguments.no_graphs, "limit": arguments.limit, **given}
     makers = {"seeds": seeds, "agreement": agreement, "experts": experts, "ceilings": ceilings}
     found: dict[str, Any] = {"torch": torch.__version__}
     if arguments.device == "cuda":
@@ -198,7 +220,7 @@ def main() -> None:
             found[what] = (
                 maker(data=arguments.data, device=arguments.device)
                 if maker
-                else run(what, data=arguments.data, device=arguments.device)
+                else profiled(arguments.profile, what, options)
             )
         except Exception as error:
             import traceback

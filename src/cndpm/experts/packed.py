@@ -1,82 +1,21 @@
-"""All experts' networks as one: many small products become few large ones.
-
-Columns with lateral connections are one network whose weights are block-triangular (without sharing block-diagonal):
-
-    column          0   1   2
-             0   [  W           ]
-    W_l  =   1   [  W   W       ]        h_l = ReLU(W_l h_{l-1} + b_l),  all columns at once
-             2   [  W   W   W   ]
-
-The experts' own modules stay the only truth. A packed copy is refreshed, expert by expert, after an expert has learned,
-and is thrown away when an expert comes, goes or changes its shape.
-"""
+"""All experts' networks as one, answers included: packed columns, packed heads, batched decoders."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from cndpm.experts.lateral import Features, LateralMLP
+from cndpm.experts.lateral import Features
 from cndpm.experts.lineup import Lineup, LoopedLineup
+from cndpm.experts.packed_columns import PackedColumns, pack_columns
 from cndpm.experts.parts import Density, Predictor
 from cndpm.experts.predictors import Classifier, Regressor, gaussian_moments, open_log_softmax
 from cndpm.experts.vae import VAE, lower_bound
 
 __all__ = ["PackedPredictors", "PackedVAEs", "line_up_densities", "line_up_predictors"]
-
-
-class PackedColumns:
-    """The columns of all experts as one network.
-
-    Args:
-        columns: In the order of birth, those of retired experts included.
-        sharing: Whether later columns look at earlier ones.
-    """
-
-    def __init__(self, columns: Sequence[LateralMLP], *, sharing: bool) -> None:
-        self.layers = [[cast(nn.Linear, layer) for layer in column.layers] for column in columns]
-        self.sharing = sharing
-        self.ends = [list(accumulate(layer.out_features for layer in row)) for row in zip(*self.layers, strict=True)]
-        like = self.layers[0][0].weight
-        inputs = [self.layers[0][0].in_features, *(ends[-1] for ends in self.ends)]
-        self.weights = [like.new_zeros(ends[-1], n) for ends, n in zip(self.ends, inputs, strict=False)]
-        self.biases = [like.new_zeros(ends[-1]) for ends in self.ends]
-        for k in range(len(columns)):
-            self.refresh(k)
-
-    def start(self, k: int, depth: int) -> int:
-        """Where the features of column k begin."""
-        return self.ends[depth][k - 1] if k else 0
-
-    def seen(self, k: int, depth: int) -> slice:
-        """The features of this layer that column k looks at, its own included."""
-        return slice(0 if self.sharing else self.start(k, depth), self.ends[depth][k])
-
-    @torch.no_grad()
-    def refresh(self, k: int) -> None:
-        """Copies what column k has learned."""
-        for depth, layer in enumerate(self.layers[k]):
-            rows = slice(self.start(k, depth), self.ends[depth][k])
-            inputs = self.seen(k, depth - 1) if depth else slice(None)
-            self.weights[depth][rows, inputs] = layer.weight
-            self.biases[depth][rows] = layer.bias
-
-    def features(self, x: Tensor) -> Features:
-        """All columns' features, (batch, total width) for every layer."""
-        features: list[Tensor] = []
-        for weight, bias in zip(self.weights, self.biases, strict=True):
-            features.append(torch.relu_(torch.addmm(bias, features[-1] if features else x, weight.t())))
-        return tuple(features)
-
-    def lateral(self, k: int, features: Features) -> Features:
-        """What column k is offered by the earlier ones."""
-        if not self.sharing or k == 0:
-            return ()
-        return tuple(feature[:, : self.start(k, depth)] for depth, feature in enumerate(features))
 
 
 class PackedHeads:
@@ -92,7 +31,7 @@ class PackedHeads:
         self.heads = heads
         answering = [k for k, head in enumerate(heads) if head is not None]
         self.position = {k: i for i, k in enumerate(answering)}
-        like = columns.weights[0]
+        like = columns.like
         n_outputs = next(head.out_features for head in heads if head is not None)
         self.weight = like.new_zeros(len(answering), n_outputs, columns.ends[-1][-1])
         self.bias = like.new_zeros(len(answering), n_outputs)
@@ -121,11 +60,11 @@ class _Packed(Lineup):
 
     @property
     def n_shared(self) -> int:
-        return len(self.columns.weights)
+        return len(self.columns.ends)
 
     @torch.no_grad()
     def survey(self, x: Tensor) -> Features:
-        return self.columns.features(x.flatten(1))
+        return self.columns.features(x)
 
     def lateral(self, k: int, survey: Features) -> Features:
         return self.columns.lateral(k, survey)
@@ -141,33 +80,36 @@ class PackedVAEs(_Packed):
     Args:
         vaes: In the order of birth; retired ones have kept their encoder only.
         retired: Which ones are.
-        sharing: Whether later encoders look at earlier ones.
+        columns: Their encoders.
     """
 
-    def __init__(self, vaes: Sequence[VAE], retired: Sequence[bool], *, sharing: bool) -> None:
-        self.columns = PackedColumns([cast(LateralMLP, vae.encoder) for vae in vaes], sharing=sharing)
+    def __init__(self, vaes: Sequence[VAE], retired: Sequence[bool], columns: PackedColumns) -> None:
+        self.columns = columns
         self.heads = PackedHeads(
             self.columns, [None if gone else vae.code for vae, gone in zip(vaes, retired, strict=True)]
         )
         self.vaes = [vae for vae, gone in zip(vaes, retired, strict=True) if not gone]
+        self.is_linear = isinstance(self.vaes[0].decoder[-1], nn.Linear)
         # On a CPU the last layer is used where it is, expert by expert: it is as fast, and needs no second copy.
         self.batched = self.vaes[0].noise.is_cuda
         self.own = [torch.stack(tensors) for tensors in zip(*map(self._own, self.vaes), strict=True)]
 
     def _own(self, vae: VAE) -> list[Tensor]:
         """What an expert shares with nobody, as far as it is packed: its decoder, then its likelihood."""
+        if not self.is_linear:
+            return []
         parts = [vae.decoder, vae.likelihood] if self.batched else [vae.decoder[:-1]]
         return [tensor.detach() for part in parts for tensor in part.parameters()]
 
     @torch.no_grad()
     def refresh(self, k: int) -> None:
         super().refresh(k)
-        if k in self.heads.position:
+        if self.own and k in self.heads.position:
             at = self.heads.position[k]
             torch._foreach_copy_([stacked[at] for stacked in self.own], self._own(self.vaes[at]))
 
     def answers(self, x: Tensor, survey: Features) -> Tensor:
-        mean, log_variance = self.heads(survey[-1]).transpose(0, 1).chunk(2, dim=2)
+        mean, log_variance = self.heads(self.columns.top(survey)).transpose(0, 1).chunk(2, dim=2)
         noise = self.vaes[0].noise[:, None, None]
         z = mean + (0.5 * log_variance).exp() * noise
         log_x = self._log_x(x.flatten(1), z.transpose(0, 1)).transpose(0, 1)
@@ -178,6 +120,8 @@ class PackedVAEs(_Packed):
 
     def _log_x(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x | z) for z (K, S, B, latent): (K, S, B)."""
+        if not self.is_linear:
+            return torch.stack([vae.log_x(x, own) for vae, own in zip(self.vaes, z, strict=True)])
         hidden = z.flatten(1, 2)
         n_hidden = len(self.vaes[0].decoder) // 2
         for i in range(n_hidden):
@@ -213,17 +157,19 @@ class PackedPredictors(_Packed):
     Args:
         predictors: In the order of birth; retired ones have kept their trunk only.
         retired: Which ones are.
-        sharing: Whether later trunks look at earlier ones.
+        columns: Their trunks.
     """
 
-    def __init__(self, predictors: Sequence[Classifier | Regressor], retired: Sequence[bool], *, sharing: bool) -> None:
-        self.columns = PackedColumns([cast(LateralMLP, predictor.trunk) for predictor in predictors], sharing=sharing)
+    def __init__(
+        self, predictors: Sequence[Classifier | Regressor], retired: Sequence[bool], columns: PackedColumns
+    ) -> None:
+        self.columns = columns
         heads = [None if gone else predictor.head for predictor, gone in zip(predictors, retired, strict=True)]
         self.heads = PackedHeads(self.columns, heads)
         self.predictors = [predictor for predictor, gone in zip(predictors, retired, strict=True) if not gone]
 
     def answers(self, x: Tensor, survey: Features) -> Tensor:
-        output = self.heads(survey[-1])
+        output = self.heads(self.columns.top(survey))
         classifiers = [predictor for predictor in self.predictors if isinstance(predictor, Classifier)]
         if not classifiers:
             return gaussian_moments(output)
@@ -235,17 +181,17 @@ class PackedPredictors(_Packed):
 
 
 def line_up_densities(parts: Sequence[Density], retired: Sequence[bool], *, sharing: bool) -> Lineup:
-    """Packed where all are plain :class:`VAE` of linear layers; a subclass may do anything, so it is not."""
-    vaes = [part for part in parts if type(part) is VAE and type(part.encoder) is LateralMLP]
-    if len(vaes) == len(parts):
-        return PackedVAEs(vaes, retired, sharing=sharing)
+    """Packed where all are plain :class:`VAE` with columns that can be; a subclass may do anything, so it is not."""
+    vaes = [part for part in parts if type(part) is VAE]
+    if len(vaes) == len(parts) and (columns := pack_columns([vae.encoder for vae in vaes], sharing=sharing)):
+        return PackedVAEs(vaes, retired, columns)
     return LoopedLineup(parts, retired, sharing=sharing)
 
 
 def line_up_predictors(parts: Sequence[Predictor], retired: Sequence[bool], *, sharing: bool) -> Lineup:
-    """Packed where all are plain classifiers, or all plain regressors, of linear layers."""
+    """Packed where all are plain classifiers, or all plain regressors, with columns that can be."""
     for kind in (Classifier, Regressor):
-        alike = [part for part in parts if type(part) is kind and type(part.trunk) is LateralMLP]
-        if len(alike) == len(parts):
-            return PackedPredictors(alike, retired, sharing=sharing)
+        alike = [part for part in parts if type(part) is kind]
+        if len(alike) == len(parts) and (columns := pack_columns([part.trunk for part in alike], sharing=sharing)):
+            return PackedPredictors(alike, retired, columns)
     return LoopedLineup(parts, retired, sharing=sharing)

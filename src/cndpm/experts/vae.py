@@ -114,12 +114,12 @@ class VAE(Density):
         code = self.code(self.encoder.top(own, lateral))
         if self.bound == "elbo":
             z, kl = reparametrise(code, noise)
-            return self._log_x(x.flatten(1), z).mean(dim=0) - kl
+            return self.log_x(x.flatten(1), z).mean(dim=0) - kl
         mean, log_variance = code.chunk(2, dim=1)
         z = mean + (0.5 * log_variance).exp() * noise
-        return lower_bound(self.bound, self._log_x(x.flatten(1), z), mean, log_variance, noise)
+        return lower_bound(self.bound, self.log_x(x.flatten(1), z), mean, log_variance, noise)
 
-    def _log_x(self, x: Tensor, z: Tensor) -> Tensor:
+    def log_x(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x | z) for x (batch, d) and z (S, batch, latent): (S, batch)."""
         last = self.decoder[-1]
         if isinstance(last, nn.Linear):
