@@ -44,7 +44,8 @@ def run(
     stream = load_scenario(name).build(data_dir=data, seed=seed)
     settings = CNDPMSettings(**preset_settings("paper", "cndpm", name) | overrides)
     learner = Clocked(settings, input_shape=stream.input_shape, n_classes=stream.n_classes, seed=seed, device=device)
-    learner.bank._recorder.enabled &= graphs
+    for recorder in (learner.bank._recorder, learner.bank._beside):
+        recorder.enabled &= graphs
     started = time.perf_counter()
     for i, (x, y) in enumerate(stream.batches()):
         if i == limit:
@@ -101,6 +102,7 @@ def seeds(*, data: str, device: str, n: int = 10, **overrides: Any) -> dict[str,
 def agreement(*, device: str, **_: Any) -> dict[str, Any]:
     """Relative difference of all parameters after the same work, steps recorded or not; the second is run twice."""
     found: dict[str, Any] = {}
+    torch.backends.cudnn.deterministic = True  # otherwise two runs of the very same steps differ
     for name, shape, options in (
         ("mlp", (1, 28, 28), {}),
         ("resnet", (3, 32, 32), preset_settings("paper", "cndpm", "split-cifar10")),
@@ -110,6 +112,7 @@ def agreement(*, device: str, **_: Any) -> dict[str, Any]:
             "recorded_against_not": ((ends[0] - ends[1]).norm() / ends[1].norm()).item(),
             "not_recorded_twice": ((ends[2] - ends[1]).norm() / ends[1].norm()).item(),
         }
+    torch.backends.cudnn.deterministic = False
     return found
 
 
@@ -117,7 +120,8 @@ def _work(shape: tuple[int, ...], options: dict[str, Any], device: str, *, recor
     """All parameters after two short sleeps and 20 wake steps."""
     settings = CNDPMSettings(**options | {"density_sleep_steps": 60, "predictor_sleep_steps": 40})
     bank = CNDPM(settings, input_shape=shape, n_classes=4, seed=3, device=device).bank
-    bank._recorder.enabled = recorded and device == "cuda"
+    for recorder in (bank._recorder, bank._beside):
+        recorder.enabled = recorded and device == "cuda"
     generator = torch.Generator().manual_seed(1)
     x = torch.rand(60, *shape, generator=generator).to(device)
     y = torch.randint(0, 4, (60,), generator=generator).to(device)

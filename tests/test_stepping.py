@@ -70,6 +70,9 @@ def test_an_enlarged_parameter_keeps_the_moments_of_its_rows():
     assert after[2:].eq(0).all()
 
 
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
 def recorder(device="cpu", **options):
     return Recorder(torch.device(device), torch.Generator(device).manual_seed(0), **options)
 
@@ -86,7 +89,7 @@ def test_together_returns_results_in_order():
     assert together([lambda i=i: i * i for i in range(5)], "cpu") == [0, 1, 4, 9, 16]
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@needs_gpu
 @pytest.mark.parametrize("n", [7, 100])
 def test_recorded_steps_equal_those_that_are_not(n):
     ends = []
@@ -105,7 +108,45 @@ def test_recorded_steps_equal_those_that_are_not(n):
     assert torch.equal(*ends)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def a_turn_aside(device, n):
+    """Draws of both recorders, the one aside first, and what came of them."""
+    made = recorder(device)
+    aside = made.aside()
+    totals = torch.zeros(2, 3, device=device)
+
+    def step(total, source):
+        total.mul_(0.9).add_(torch.randn(3, generator=source.generator, device=device))
+
+    routines = [aside.routine(lambda: step(totals[0], aside)), made.routine(lambda: step(totals[1], made))]
+    with aside.turn():
+        routines[0].repeat(n)
+    routines[1].repeat(n)
+    aside.join()
+    return totals
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_a_recorder_aside_draws_what_would_be_drawn_in_turn(device):
+    totals = a_turn_aside(device, 57)
+    plain, expected = torch.Generator(device).manual_seed(0), torch.zeros(2, 3, device=device)
+    for row in expected:
+        for _ in range(57):
+            row.mul_(0.9).add_(torch.randn(3, generator=plain, device=device))
+    assert torch.equal(totals, expected)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_what_is_done_side_by_side_is_what_would_be_done_in_turn(device):
+    made = recorder(device)
+    x = torch.rand(64, 64, generator=torch.Generator().manual_seed(0)).to(device)
+    routine = made.routine(lambda x: made.side_by_side(lambda: x @ x @ x, lambda: (x + 1) @ x @ x))
+    for _ in range(20):
+        one, other = routine(x)
+        assert torch.equal(one, x @ x @ x)
+        assert torch.equal(other, (x + 1) @ x @ x)
+
+
+@needs_gpu
 def test_what_cannot_be_recorded_is_run_as_it_comes():
     made = recorder("cuda")
     total = torch.zeros((), device="cuda")

@@ -37,11 +37,14 @@ _PIECE = 8192
 
 _recording = threading.Lock()
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
 class Recorder:
     """Makes routines that share one stretch of device memory, so they must not run at the same time.
+
+    Routines of a recorder and of the one :meth:`aside` of it may.
 
     Args:
         device: Where the routines run; nothing is recorded on a CPU.
@@ -52,6 +55,9 @@ class Recorder:
     def __init__(self, device: torch.device, generator: torch.Generator, *, enabled: bool = True) -> None:
         self.enabled = enabled and device.type == "cuda"
         self.generator = generator
+        self._lender: torch.Generator | None = None
+        self._work: torch.cuda.Stream | None = None
+        self._branch: torch.cuda.Stream | None = None
         self._pool: Any = None
         self._anchor: torch.cuda.CUDAGraph | None = None
         self._stream: torch.cuda.Stream | None = None
@@ -59,6 +65,53 @@ class Recorder:
     def routine(self, function: Callable[..., tuple[Tensor, ...] | None], *, draws: bool = True) -> Routine:
         """Something that is called often, with tensors of few different shapes; `draws` if it uses the generator."""
         return Routine(function, self, draws=draws)
+
+    def aside(self) -> Recorder:
+        """A recorder whose routines run beside this one's, on a stream of their own; on a CPU this one itself."""
+        if not self.enabled:
+            return self
+        other = Recorder(self.generator.device, torch.Generator(self.generator.device))
+        other._lender = self.generator
+        other._work = torch.cuda.Stream(self.generator.device)  # type: ignore[no-untyped-call]
+        return other
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Where a recorder's routines must be called: it waits for all that was asked for before, not for what follows.
+
+        Random numbers go on where the other recorder's stood, and it goes on where these end: they are the same as if
+        everything were done in turn. A generator of its own is needed because a graph reads its state while it runs.
+        """
+        if self._lender is None or self._work is None:
+            yield
+            return
+        self.generator.set_state(self._lender.get_state())
+        self._work.wait_stream(torch.cuda.current_stream(self.generator.device))
+        with torch.cuda.stream(self._work):
+            yield
+        self._lender.set_state(self.generator.get_state())
+
+    def join(self) -> None:
+        """What is asked for from now on waits for this recorder's routines."""
+        if self._work is not None:
+            torch.cuda.current_stream(self.generator.device).wait_stream(self._work)
+
+    def side_by_side(self, first: Callable[[], S], second: Callable[[], T]) -> tuple[S, T]:
+        """What both return: one after the other, or at the same time within a step that is being recorded.
+
+        Neither may use what the other makes, what both use must outlive the call, and neither may call this again:
+        branches within branches share memory without waiting for each other.
+        """
+        if not (self.enabled and torch.cuda.is_current_stream_capturing()):
+            return first(), second()
+        here = torch.cuda.current_stream(self.generator.device)
+        branch = self._branch = self._branch or _recording_stream(self.generator.device)
+        branch.wait_stream(here)
+        with torch.cuda.stream(branch):
+            one = first()
+        other = second()
+        here.wait_stream(branch)
+        return one, other
 
     def record(self, function: Callable[[], None], *, draws: bool = True) -> torch.cuda.CUDAGraph | None:
         """The graph of what `function` does; None where it cannot be recorded, e.g. because it waits for the device."""

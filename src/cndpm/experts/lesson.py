@@ -40,8 +40,7 @@ class Lesson:
         optimiser: What takes the steps.
         schedule: How long.
         n_rows: Size of the memory.
-        generator: Source of the batches.
-        recorder: Takes the steps.
+        recorder: Takes the steps; its generator is the source of the batches.
     """
 
     def __init__(
@@ -51,23 +50,23 @@ class Lesson:
         optimiser: Optimiser,
         schedule: Schedule,
         n_rows: int,
-        generator: torch.Generator,
         recorder: Recorder,
     ) -> None:
         self.loss = loss
         self.held_out_loss = held_out_loss
         self.optimiser = optimiser
         self.schedule = schedule
-        self.generator = generator
+        self.recorder = recorder
         self._routine = recorder.routine(self._step)
         self.step = 0
         self.best = float("inf")
         self.bad_looks = 0
         self.best_parameters: list[Tensor] = []
         n_held_out = int(n_rows * schedule.holdout) if schedule.until == "converged" else 0
-        rows = torch.arange(n_rows, device=generator.device)
+        rows = torch.arange(n_rows, device=recorder.generator.device)
         if n_held_out:
-            rows = torch.randperm(n_rows, generator=generator, device=generator.device)
+            with recorder.turn():
+                rows = torch.randperm(n_rows, generator=recorder.generator, device=rows.device)
         self.held_out, self.rows = rows[:n_held_out], rows[n_held_out:]
 
     @property
@@ -77,6 +76,10 @@ class Lesson:
 
     def advance(self, max_steps: int) -> int:
         """Takes up to `max_steps` steps; returns how many were taken. Interruptions change nothing in the result."""
+        with self.recorder.turn():
+            return self._advance(max_steps)
+
+    def _advance(self, max_steps: int) -> int:
         taken = 0
         while taken < max_steps and not self.is_over:
             to_look = self.schedule.check_every - self.step % self.schedule.check_every
@@ -92,7 +95,7 @@ class Lesson:
 
     def _step(self) -> None:
         draw = torch.randint(
-            len(self.rows), (self.schedule.batch_size,), generator=self.generator, device=self.rows.device
+            len(self.rows), (self.schedule.batch_size,), generator=self.recorder.generator, device=self.rows.device
         )
         # Without a held-out part the rows are all rows, in order.
         rows = self.rows[draw] if len(self.held_out) else draw

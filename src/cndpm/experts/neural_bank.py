@@ -94,6 +94,7 @@ class NeuralBank(Bank):
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._recorder = Recorder(self._device, self._generator)
+        self._beside = self._recorder.aside()
         self._closed = n_classes > 0
         self._n_classes = max(1, n_classes)
         self._born = 0
@@ -290,7 +291,7 @@ class NeuralBank(Bank):
         """The features of earlier experts are computed once for the whole sleep: nothing changes them."""
         offered = [self._offered(lineup, x) for lineup in self._lineups]
         lateral = (offered[0] if offered else (), offered[1] if len(offered) > 1 else ())
-        return Nursery(expert, x, y, expert.lessons(x, y, lateral, self._generator, self._recorder))
+        return Nursery(expert, x, y, expert.lessons(x, y, lateral, self._recorder, self._beside))
 
     def _offered(self, lineup: Lineup, x: Tensor) -> Features:
         """What all columns offer to a new one, a part of the memory at a time."""
@@ -336,12 +337,31 @@ class NeuralBank(Bank):
 
         Where steps are recorded, log p(x, y | new) comes between them, so that one recording holds both.
         """
-        surveys = [lineup.survey(x) for lineup in self._lineups]
-        log_joint = self._lineups[0].answers(x, surveys[0])
-        if y is not None and len(surveys) > 1:
-            log_joint = log_joint + self._lineups[1].scores(y, self._lineups[1].answers(x, surveys[1]))
-        new = [self._placeholder.log_joint(x, y, ((), ()))] if self._recorder.enabled else []
-        return log_joint, *new, *(feature for survey in surveys for feature in survey)
+        hypothesis = self._placeholder if self._recorder.enabled else None
+        of_x, of_y = self._recorder.side_by_side(
+            lambda: self._evaluate_densities(x, hypothesis), lambda: self._evaluate_predictors(x, y, hypothesis)
+        )
+        values = [px + py for px, py in zip(of_x[0], of_y[0], strict=True)] if of_y[0] else of_x[0]
+        return *values, *of_x[1], *of_y[1]
+
+    def _evaluate_densities(self, x: Tensor, hypothesis: NeuralExpert | None) -> tuple[list[Tensor], Features]:
+        survey = self._lineups[0].survey(x)
+        known = self._lineups[0].answers(x, survey)
+        return [known, hypothesis.density.log_prob(x)] if hypothesis else [known], survey
+
+    def _evaluate_predictors(
+        self, x: Tensor, y: Tensor | None, hypothesis: NeuralExpert | None
+    ) -> tuple[list[Tensor], Features]:
+        if len(self._lineups) < 2:
+            return [], ()
+        lineup = self._lineups[1]
+        survey = lineup.survey(x)
+        if y is None:
+            return [], survey
+        values = [lineup.scores(y, lineup.answers(x, survey))]
+        if hypothesis is not None and hypothesis.predictor is not None:
+            values.append(hypothesis.predictor.log_prob(y, hypothesis.predictor.predictive(x)))
+        return values, survey
 
     def _show(self, position: int, y: Tensor | None, convinced: Tensor) -> None:
         """Lets an expert see the labels of the rows it is convinced of, (batch,) bool on the host."""
@@ -367,9 +387,17 @@ class NeuralBank(Bank):
         def update(x: Tensor, weight: Tensor, *others: Tensor) -> None:
             y, features = (others[0], others[1:]) if labelled else (None, others)
             lateral = (features[:n_of_density], features[n_of_density:])
-            expert.learn(x, y, weight, lateral, self._generator)
-            for lineup in self._lineups:
-                lineup.refresh(position)
+
+            def learn_density() -> None:
+                expert.learn_density(x, weight, lateral[0], self._generator)
+                self._lineups[0].refresh(position)
+
+            def learn_predictor() -> None:
+                expert.learn_predictor(x, y, weight, lateral[1])
+                for lineup in self._lineups[1:]:
+                    lineup.refresh(position)
+
+            self._recorder.side_by_side(learn_density, learn_predictor)
 
         return update
 

@@ -80,57 +80,50 @@ class NeuralExpert:
             for old, new in self.predictor.admit(n_classes):
                 self.predictor_optimiser.replace(old, new)
 
-    def learn(
-        self,
-        x: Tensor,
-        y: Tensor | None,
-        weight: Tensor,
-        lateral: tuple[Features, Features],
-        generator: torch.Generator,
-    ) -> None:
-        """One optimiser step on the weighted sum of the losses (line 19 of Algorithm 1); weight is (batch,).
+    # One optimiser step on the weighted sum of the losses (line 19 of Algorithm 1); weight is (batch,). Nothing in it
+    # waits for the device, so that it can be recorded.
 
-        Nothing here waits for the device, so that the step can be recorded.
-        """
-        loss = (weight * self.density.loss(x, lateral[0], generator)).sum()
+    def learn_density(self, x: Tensor, weight: Tensor, lateral: Features, generator: torch.Generator) -> None:
+        """One step of the density."""
+        loss = (weight * self.density.loss(x, lateral, generator)).sum()
         self.density_optimiser.step(loss, penalise=False)
+
+    def learn_predictor(self, x: Tensor, y: Tensor | None, weight: Tensor, lateral: Features) -> None:
+        """One step of the predictor, where there is one and something to predict."""
         if self.predictor is not None and self.predictor_optimiser is not None and y is not None:
-            loss = (weight * self.predictor.loss(x, y, lateral[1])).sum()
+            loss = (weight * self.predictor.loss(x, y, lateral)).sum()
             self.predictor_optimiser.step(loss, penalise=False)
 
     def lessons(
-        self,
-        x: Tensor,
-        y: Tensor | None,
-        lateral: tuple[Features, Features],
-        generator: torch.Generator,
-        recorder: Recorder,
+        self, x: Tensor, y: Tensor | None, lateral: tuple[Features, Features], recorder: Recorder, beside: Recorder
     ) -> list[Lesson]:
-        """What this expert has to learn from the memory: its density, then its predictor."""
+        """What this expert has to learn from the memory: its predictor, by `beside`, and its density, by `recorder`.
+
+        The predictor's comes first, because it is the shorter one: beside it the other is soon under way.
+        """
 
         def rows_of(features: Features, rows: Tensor) -> Features:
             return tuple(feature[rows] for feature in features)
 
         density, predictor = self.density, self.predictor
-        lessons = [
-            Lesson(
-                lambda rows: density.loss(x[rows], rows_of(lateral[0], rows), generator),
-                lambda rows: -density.log_prob(x[rows], rows_of(lateral[0], rows)),
-                self.density_optimiser,
-                self.training[0].sleep,
-                len(x),
-                generator,
-                recorder,
-            )
-        ]
+        lessons = []
         if predictor is not None and self.predictor_optimiser is not None and y is not None:
             predictor.see(y)
 
             def loss(rows: Tensor) -> Tensor:
                 return predictor.loss(x[rows], y[rows], rows_of(lateral[1], rows))
 
-            schedule = self.training[1].sleep
-            lessons.append(Lesson(loss, loss, self.predictor_optimiser, schedule, len(x), generator, recorder))
+            lessons.append(Lesson(loss, loss, self.predictor_optimiser, self.training[1].sleep, len(x), beside))
+        lessons.append(
+            Lesson(
+                lambda rows: density.loss(x[rows], rows_of(lateral[0], rows), recorder.generator),
+                lambda rows: -density.log_prob(x[rows], rows_of(lateral[0], rows)),
+                self.density_optimiser,
+                self.training[0].sleep,
+                len(x),
+                recorder,
+            )
+        )
         return lessons
 
     def wake(self) -> None:

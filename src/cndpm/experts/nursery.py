@@ -28,7 +28,10 @@ class Nursery:
         """Takes up to `max_steps` steps; True when all lessons are over."""
         for lesson in self.lessons:
             max_steps -= lesson.advance(max_steps)
-        return all(lesson.is_over for lesson in self.lessons)
+        if not all(lesson.is_over for lesson in self.lessons):
+            return False
+        self._join()
+        return True
 
     def progress(self) -> float:
         """The part done, 0 to 1, of the steps there may be at most."""
@@ -38,12 +41,18 @@ class Nursery:
 
     def state_dict(self) -> State:
         """The expert, the memory it learns and how far it is."""
+        self._join()
         return {
             "expert": self.expert.state_dict(),
             "lessons": [lesson.state_dict() for lesson in self.lessons],
             "x": self.x.clone(),
             "y": self.y.clone() if self.y is not None else None,
         }
+
+    def _join(self) -> None:
+        """What follows waits for lessons that run beside others."""
+        for lesson in self.lessons:
+            lesson.recorder.join()
 
     def load_progress(self, state: State) -> None:
         """Goes on where the saved lessons were; expert and memory have been restored before."""

@@ -131,14 +131,14 @@ class Oracle:
         y = torch.stack([y for _, y in self.memory])
         k = len(self.experts)
         self.experts.append(self._make_expert(k + 1))
-        for _ in range(self.settings.density_sleep_steps):
-            rows = self._draw(len(x))
-            loss = self._density_loss(k, x[rows], self._fresh_noise(len(rows))).mean()
-            self.experts[k].density_adam.step(loss, penalise=True)
         for _ in range(self.settings.predictor_sleep_steps):
             rows = self._draw(len(x))
             loss = self._cross_entropy(k, x[rows], y[rows]).mean()
             self.experts[k].predictor_adam.step(loss, penalise=True)
+        for _ in range(self.settings.density_sleep_steps):
+            rows = self._draw(len(x))
+            loss = self._density_loss(k, x[rows], self._fresh_noise(len(rows))).mean()
+            self.experts[k].density_adam.step(loss, penalise=True)
         self.experts[k].density_adam.lr *= self.settings.density_wake_lr_factor
         self.experts[k].predictor_adam.lr *= self.settings.predictor_wake_lr_factor
         self.counts.append(float(len(self.memory)))
