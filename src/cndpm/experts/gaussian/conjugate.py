@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-def log_elliptical(squared_distance: Tensor, log_det: Tensor, n_dims: int, scale: Tensor, tail: float) -> Tensor:
+def log_elliptical(squared_distance: Tensor, log_det: float, n_dims: int, scale: Tensor, tail: float) -> Tensor:
     """log density with mean mu and covariance scale * Sigma, from the squared Mahalanobis distance under Sigma.
 
     Normal for tail = inf. Otherwise Student's t with `tail` > 2 degrees of freedom: a normal whose covariance every

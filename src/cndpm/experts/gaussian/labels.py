@@ -11,12 +11,14 @@ __all__ = ["LabelTable"]
 class LabelTable:
     """A growing table of component indices, (K, C), -1 where an expert has never seen a label.
 
-    Labels are class indices from 0 on; unlabelled experts use label 0 throughout.
+    Labels are class indices from 0 on; unlabelled experts use label 0 throughout. The table and all that is asked of it
+    live on the host.
     """
 
-    def __init__(self, n_classes: int, device: torch.device) -> None:
-        self.table = torch.full((0, max(1, n_classes)), -1, dtype=torch.long, device=device)
+    def __init__(self, n_classes: int) -> None:
+        self.table = torch.full((0, max(1, n_classes)), -1, dtype=torch.long)
         self._index: tuple[Tensor, Tensor] | None = None
+        self._compact: Tensor | None = None
 
     @property
     def n_experts(self) -> int:
@@ -35,7 +37,7 @@ class LabelTable:
 
     def add_expert(self) -> None:
         """Appends an expert that has seen nothing."""
-        self._index = None
+        self._forget()
         self.table = torch.cat([self.table, self.table.new_full((1, self.n_classes), -1)])
 
     def reserve(self, y: Tensor) -> None:
@@ -60,8 +62,8 @@ class LabelTable:
         sample, expert = torch.nonzero(missing, as_tuple=True)
         pairs = torch.unique(torch.stack([expert, y[sample]], dim=1), dim=0)
         first = self.n_components
-        self._index = None
-        self.table[pairs[:, 0], pairs[:, 1]] = torch.arange(first, first + len(pairs), device=self.table.device)
+        self._forget()
+        self.table[pairs[:, 0], pairs[:, 1]] = torch.arange(first, first + len(pairs))
         return len(pairs)
 
     def owners(self) -> Tensor:
@@ -72,12 +74,28 @@ class LabelTable:
         """The label of each component, (J,)."""
         return self._owners_and_labels()[1]
 
+    def by_expert(self) -> Tensor:
+        """The components of each expert without the gaps, (K, most labels of one expert), -1 behind them."""
+        if self._compact is None:
+            width = max(1, int((self.table >= 0).sum(dim=1).max())) if self.n_experts else 1
+            self._compact = self.table.sort(dim=1, descending=True).values[:, :width]
+        return self._compact
+
+    @property
+    def n_labels(self) -> int:
+        """Labels that some expert has seen."""
+        return len(set(self.labels().tolist()))
+
     def replace(self, table: Tensor) -> None:
         """Takes another table, (K, C)."""
-        self.table, self._index = table, None
+        self._forget()
+        self.table = table
+
+    def _forget(self) -> None:
+        self._index = self._compact = None
 
     def _owners_and_labels(self) -> tuple[Tensor, Tensor]:
-        """Both, found once per change of the table: finding them makes a GPU wait."""
+        """Both, found once per change of the table."""
         if self._index is None:
             expert, label = torch.nonzero(self.table >= 0, as_tuple=True)
             order = torch.argsort(self.table[expert, label])
@@ -101,6 +119,6 @@ class LabelTable:
         self.table = torch.cat([self.table[:k], self.table[k + 1 :]])
         keep = torch.sort(self.table[self.table >= 0]).values
         renumber = self.table.new_full((int(keep.max()) + 2,), -1)
-        renumber[keep] = torch.arange(len(keep), device=keep.device)
+        renumber[keep] = torch.arange(len(keep))
         self.replace(renumber[self.table])
         return pairs, [int(j) for j in keep.tolist()]
