@@ -170,8 +170,7 @@ class _Run:
             if step in self.schedule.evaluations:
                 with self.clock.pause():
                     self.evaluate(self.interim_test)
-                    self.save()
-            elif time.monotonic() - self.saved_at > self.config.run.checkpoint_seconds:
+            if time.monotonic() - self.saved_at > self.config.run.checkpoint_seconds:
                 with self.clock.pause():
                     self.save()
             if step == self.schedule.n_batches:

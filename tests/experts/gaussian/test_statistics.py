@@ -95,3 +95,9 @@ def test_packing_keeps_a_symmetric_matrix():
     packed = pack_symmetric(matrix)
     assert len(packed) == 21
     assert torch.equal(unpack_symmetric(packed, 6), matrix)
+
+
+def test_strips_of_a_wide_matrix_fill_its_lower_triangle():
+    z, weights = random_data(40, 1500, 2, 4)
+    statistics = statistics_of(z, weights, [21, 19])
+    torch.testing.assert_close(statistics.within_scatter().tril(), batch_scatter(z, weights).tril())

@@ -13,15 +13,17 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, Provisional
 from cndpm.experts.features import FeatureMap
-from cndpm.experts.gaussian.labels import LabelTable
+from cndpm.experts.gaussian.labels import LabelTable, one_hot_weights
 from cndpm.experts.gaussian.own import OwnGaussians
 from cndpm.experts.gaussian.provisional import ProvisionalGaussians, kernel_model
-from cndpm.experts.gaussian.rows import FeatureRows, RowCache, one_hot_weights
+from cndpm.experts.gaussian.rows import FeatureRows, RowCache
 from cndpm.experts.gaussian.shared import SharedGaussians
 from cndpm.experts.gaussian.transfer import to_device
 from cndpm.state import State
@@ -112,15 +114,16 @@ class GaussianBank(Bank):
         if not self.n_experts:
             return torch.zeros(len(x), 0, dtype=torch.float64)
         scores, _ = self._ready().routing_log_prob(self._rows(x))
-        weighted = scores - self.feature_map.log_volume + self._log_label_share()
+        weighted = scores.numpy() - self.feature_map.log_volume + self._log_label_share()
         if y is None:
-            return self._mix_labels(weighted)
-        components = self._labels.components(y.cpu())
+            return self._mix_labels(torch.from_numpy(weighted))
+        components = self._labels.components(y.cpu().numpy())
         is_known = components >= 0
-        known = weighted.gather(1, components.clamp_min(0))
-        if bool(is_known.all()):
-            return known
-        return torch.where(is_known, known, self._mix_labels(weighted) + self.log_unseen_label)
+        known = np.take_along_axis(weighted, components.clip(min=0), axis=1)
+        if not is_known.all():
+            mixed = self._mix_labels(torch.from_numpy(weighted)).numpy()
+            known = np.where(is_known, known, mixed + self.log_unseen_label)
+        return torch.from_numpy(known)
 
     def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x, y) under the prior predictive density and equally probable labels, one of them unseen, (B,)."""
@@ -144,19 +147,19 @@ class GaussianBank(Bank):
     def log_density(self, x: Tensor) -> Tensor:
         """log p(x | k), (B, K), float64, exact; of x itself where the map only changes its units."""
         scores, _ = self._ready().log_prob(self._rows(x))
-        return self._mix_labels(scores - self.feature_map.log_volume + self._log_label_share().to(scores.device))
+        return self._mix_labels(scores - self.feature_map.log_volume + self._log_label_share_of(scores))
 
     def predictive(self, x: Tensor) -> Tensor:
         """Class log-probabilities of every expert, (B, K, C), float64, exact; unseen labels get e^-50."""
         scores, _ = self._ready().log_prob(self._rows(x))
-        weighted = scores + self._log_label_share().to(scores.device)
+        weighted = scores + self._log_label_share_of(scores)
         table = self._labels.table.to(scores.device)
         joint = torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf)
         return joint.log_softmax(dim=-1).clamp_min(_LOG_FLOOR).log_softmax(dim=-1)
 
     def admit(self, y: Tensor) -> None:
         """Makes room for labels in the tables."""
-        self._labels.reserve(y.cpu())
+        self._labels.reserve(y.cpu().numpy())
 
     def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
         """Gaussians over a memory where a covariance is known already, kernels before."""
@@ -179,13 +182,7 @@ class GaussianBank(Bank):
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
         """Adds the weighted samples to the statistics."""
-        labels = self._as_labels(x, y)
-        self._labels.reserve(labels)
-        responsibilities = responsibilities.to("cpu", torch.float64)
-        self._create_components(labels, responsibilities > 0)
-        components = self._labels.components(labels)
-        weights = one_hot_weights(components, responsibilities, self._labels.n_components)
-        self._ready().add(self._rows(x), weights)
+        self._ready().add(self._rows(x), self._component_weights(self._as_labels(x, y), responsibilities))
 
     def start_expert(self, x: Tensor, y: Tensor | None) -> None:
         """Takes the memory; :meth:`train_expert` turns it into an expert in one step."""
@@ -207,13 +204,10 @@ class GaussianBank(Bank):
         rows = self.feature_map(x)
         if self._gaussians is None:
             self._gaussians = self._new_gaussians(rows)
-        self._labels.reserve(y)
         self._labels.add_expert()
-        wanted = torch.zeros(len(x), self.n_experts, dtype=torch.bool)
-        wanted[:, -1] = True
-        self._create_components(y, wanted)
-        weights = one_hot_weights(self._labels.components(y), wanted.double(), self._labels.n_components)
-        self._gaussians.found(rows, weights)
+        all_its = torch.zeros(len(x), self.n_experts, dtype=torch.float64)
+        all_its[:, -1] = 1
+        self._gaussians.found(rows, self._component_weights(y, all_its))
         self._memory = None
         return True
 
@@ -231,7 +225,7 @@ class GaussianBank(Bank):
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """n draws of (x, label) from expert k, through the inverse of the feature map where it has one."""
         components = self._labels.table[k][self._labels.table[k] >= 0]
-        shares = self._log_label_share()[components].exp().to(generator.device)
+        shares = torch.from_numpy(self._log_label_share())[components].exp().to(generator.device)
         chosen = components[torch.multinomial(shares, n, replacement=True, generator=generator).cpu()]
         rows = torch.empty(n, self.feature_map.n_features, dtype=torch.float64, device=self.device)
         for component in torch.unique(chosen).tolist():
@@ -294,16 +288,25 @@ class GaussianBank(Bank):
             raise ValueError(f"labels are integers (batch,) = ({len(x)},); got {y.dtype} {tuple(y.shape)}")
         return y.to("cpu", torch.long)
 
-    def _create_components(self, labels: Tensor, wanted: Tensor) -> None:
-        n_new = self._labels.create(labels, wanted)
+    def _component_weights(self, labels: Tensor, responsibilities: Tensor) -> Tensor:
+        """Weights (B, J) of samples for components, which are made where there are none yet."""
+        y, shares = labels.numpy(), responsibilities.to("cpu", torch.float64).numpy()
+        self._labels.reserve(y)
+        n_new = self._labels.create(y, shares > 0)
         if n_new:
             self._ready().add_components(n_new)
+        return torch.from_numpy(one_hot_weights(self._labels.components(y), shares, self._labels.n_components))
 
-    def _log_label_share(self) -> Tensor:
-        """log p(label | expert) of every component, (J,), on the host."""
-        counts, owners = self._ready().counts.cpu(), self._labels.owners()
-        totals = counts.new_zeros(self.n_experts).index_add_(0, owners, counts)
-        return (counts / totals[owners]).clamp_min(1e-300).log()
+    def _log_label_share(self) -> NDArray[np.float64]:
+        """log p(label | expert) of every component, (J,)."""
+        counts, owners = self._ready().counts.cpu().numpy(), self._labels.owners().numpy()
+        totals = np.bincount(owners, weights=counts, minlength=self.n_experts)
+        log_shares: NDArray[np.float64] = np.log((counts / totals[owners]).clip(min=1e-300))
+        return log_shares
+
+    def _log_label_share_of(self, scores: Tensor) -> Tensor:
+        """The same beside scores."""
+        return torch.from_numpy(self._log_label_share()).to(scores.device)
 
     def _mix_labels(self, weighted: Tensor) -> Tensor:
         """log sum over an expert's labels of p(label | k) p(x | label, k), given its terms: (B, J) to (B, K)."""

@@ -12,10 +12,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-import torch
 from torch import Tensor
 
-__all__ = ["FeatureRows", "RowCache", "one_hot_weights"]
+__all__ = ["FeatureRows", "RowCache"]
 
 _N_LATEST = 2
 """Tensors remembered without being announced or kept: the samples asked about and the memory."""
@@ -148,10 +147,3 @@ class RowCache:
 
 def _storage(x: Tensor) -> int:
     return x.untyped_storage().data_ptr()
-
-
-def one_hot_weights(components: Tensor, weights: Tensor, n_components: int) -> Tensor:
-    """Weights (B, J) from component indices (B, K), -1 for none, and weights (B, K)."""
-    result = weights.new_zeros(len(weights), n_components + 1)
-    result.scatter_add_(1, torch.where(components < 0, n_components, components), weights)
-    return result[:, :-1]

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.experts.gaussian.conjugate import log_elliptical
+from cndpm.experts.gaussian.conjugate import Values, log_elliptical
 from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, finite, maybe_infinite, prior_strength
 from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.shrinkage import (
@@ -132,20 +133,24 @@ class SharedGaussians:
         All that crosses over from the device is B + 2 rows of inner products, once.
         """
         if self._latest is None or self._latest[0] is not rows:
-            factor = self.routing()
-            whitened = self._whitened(rows)
+            factor, whitened = self.routing(), self._whitened(rows)
             inner = torch.cat([whitened.rows, factor.anchors[-1:]]) @ factor.anchors.T
             lengths = torch.linalg.vector_norm(factor.anchors, dim=1, keepdim=True).T
-            known = torch.cat([inner, lengths]).cpu()
-            self._latest = (rows, self._scores(factor, whitened.squares, known[:-2], known[-2], known[-1].square()))
+            known = torch.cat([inner, lengths]).cpu().numpy()
+            kappas = np.append(self.statistics.counts.numpy(), 0.0) + factor.kappa
+            squares = whitened.squares.numpy()
+            scores = torch.from_numpy(_scores(factor, kappas, squares, known[:-2], known[-2], known[-1] ** 2))
+            self._latest = (rows, (scores[:, :-1], scores[:, -1]))
         return self._latest[1]
 
     def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
         """Predictive log densities of every component (B, J) and of "new" (B,), exactly, on the device."""
         factor = self.exact()
         products = self._exact_products(rows)
-        to_mean, squares = factor.anchors @ factor.mean, factor.anchors.square().sum(dim=1)
-        return self._scores(factor, products[:, 0], products[:, 1:], to_mean, squares)
+        to_mean, lengths = factor.anchors @ factor.mean, factor.anchors.square().sum(dim=1)
+        kappas = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(to_mean.device) + factor.kappa
+        scores = _scores(factor, kappas, products[:, 0], products[:, 1:], to_mean, lengths)
+        return scores[:, :-1], scores[:, -1]
 
     def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
         """log density of each of M rows under a component made of the other rows of its group, (M,), on the host.
@@ -213,26 +218,6 @@ class SharedGaussians:
 
         return rows.derive(factor, multiply)
 
-    def _scores(
-        self, factor: Factor, squares: Tensor, inner: Tensor, to_mean: Tensor, lengths: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Log densities of every component (B, J) and of "new" (B,), from inner products of whitened vectors.
-
-        Args:
-            factor: Which one.
-            squares: Squared lengths of the rows, (B,).
-            inner: Of rows and anchors, (B, J + 2).
-            to_mean: Of anchors and the prior mean, (J + 2,).
-            lengths: Squared, of the anchors, (J + 2,).
-        """
-        kappa = factor.kappa
-        kappas = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(squares.device) + kappa
-        cross = (inner[:, :-1] + kappa * inner[:, -1:]) / kappas
-        of_means = (lengths[:-1] + 2 * kappa * to_mean[:-1] + kappa**2 * lengths[-1]) / kappas.square()
-        distance = squares[:, None] - 2 * cross + of_means
-        scores = log_elliptical(distance.clamp_min(0), factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail)
-        return scores[:, :-1], scores[:, -1]
-
     def _add(self, rows: FeatureRows, weights: Tensor) -> None:
         self._exact = self._latest = None
         if self._routing is None:
@@ -245,7 +230,7 @@ class SharedGaussians:
 
     def _renew_if_due(self, *, n_samples: int, share: float) -> None:
         """Renews the routing factor once `n_samples` and a `share` more have arrived since."""
-        count = float(self.statistics.counts.sum())
+        count = float(self.statistics.counts.numpy().sum())
         stale = 0.0 if self._routing is None else self._routing.count
         if self._routing is None or count - stale >= max(n_samples, share * stale):
             self._choose_shrinkage(count)
@@ -297,7 +282,8 @@ class SharedGaussians:
         anchors = torch.cat([sums, torch.zeros_like(mean)[None], mean[None]])
         log_det = 2 * float(cholesky.diagonal().log().sum())
         kappa = prior_strength(sums, statistics.counts.to(sums.device), mean)
-        return Factor(cholesky.to(dtype), log_det, anchors, kappa, self.tail, total)
+        # Row by row, as a state restores it: another layout would round otherwise.
+        return Factor(cholesky.to(dtype).contiguous(), log_det, anchors, kappa, self.tail, total)
 
     def state_dict(self) -> State:
         """Statistics, shrinkage and the routing factor, which is older than the statistics."""
@@ -317,3 +303,21 @@ class SharedGaussians:
         self.tail = maybe_infinite(state["tail"])
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._exact = self._latest = None
+
+
+def _scores(factor: Factor, kappas: Values, squares: Values, inner: Values, to_mean: Values, lengths: Values) -> Values:
+    """Log densities of every component and, last, of "new", (B, J + 1), from inner products of whitened vectors.
+
+    Args:
+        factor: Which one.
+        kappas: kappa0 + n_j, and kappa0, (J + 1,).
+        squares: Squared lengths of the rows, (B,).
+        inner: Of rows and anchors, (B, J + 2).
+        to_mean: Of anchors and the prior mean, (J + 2,).
+        lengths: Squared, of the anchors, (J + 2,).
+    """
+    kappa = factor.kappa
+    cross = (inner[:, :-1] + kappa * inner[:, -1:]) / kappas
+    of_means = (lengths[:-1] + 2 * kappa * to_mean[:-1] + kappa**2 * lengths[-1]) / kappas**2
+    distance = (squares[:, None] - 2 * cross + of_means).clip(min=0)
+    return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail)

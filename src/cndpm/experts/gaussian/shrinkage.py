@@ -1,7 +1,8 @@
 """How far a covariance is shrunk towards a multiple of the identity: chosen by held-out likelihood, never by hand.
 
 Sigma(lambda) = (1 - lambda) W / nu + lambda t I, with t the mean variance. Lambda lives on a grid of half decades; the
-search walks from where it last stood, because the best value moves slowly as data arrives.
+search walks from where it last stood, because the best value moves slowly as data arrives. Of a scatter only the lower
+triangle is read.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def shrunk_covariance(scatter: Tensor, degrees: float, shrinkage: float) -> Tens
 def oracle_shrinkage(scatter: Tensor, degrees: float) -> float:
     """The oracle approximating shrinkage of Chen et al. (2010), in closed form: for samples too few to hold any out."""
     d = len(scatter)
-    covariance = scatter / degrees
-    trace_squared, square = float(covariance.diagonal().sum()) ** 2, float(covariance.square().sum())
+    diagonal, below = scatter.diagonal() / degrees, torch.tril(scatter, -1) / degrees
+    trace_squared, square = float(diagonal.sum()) ** 2, float(diagonal.square().sum() + 2 * below.square().sum())
     denominator = (degrees + 1 - 2 / d) * (square - trace_squared / d)
     if denominator <= 0:
         return 1.0

@@ -18,6 +18,9 @@ from cndpm.state import State
 
 __all__ = ["SharedStatistics", "pack_symmetric", "unpack_symmetric", "unpack_triangle"]
 
+_STRIP = 1024
+"""Rows of a symmetric matrix updated together; with several strips nearly half of the products are never made."""
+
 
 class SharedStatistics:
     """Sums of J components over d features.
@@ -68,20 +71,20 @@ class SharedStatistics:
         self.sums = torch.cat([self.sums, self.sums.new_zeros(n, self.n_features)])
 
     def add(self, rows: Tensor, weights: Tensor) -> None:
-        """Adds shifted feature rows (B, d) with weights (B, J) on the host; the rows are kept until the next flush."""
-        weights = weights.double()
-        self.counts = self.counts + weights.sum(dim=0)
+        """Adds shifted feature rows (B, d), kept until the next flush, with weights (B, J), float64, on the host."""
+        values = weights.numpy()
+        self.counts = torch.from_numpy(self.counts.numpy() + values.sum(axis=0))
         self.sums.addmm_(self._here(weights).T, rows)
         self._pending.append(rows)
-        self._pending_weights.append(weights.sum(dim=1))
-        self._pending_owners.append(weights.argmax(dim=1))
+        self._pending_weights.append(torch.from_numpy(values.sum(axis=1)))
+        self._pending_owners.append(torch.from_numpy(values.argmax(axis=1)))
         self.n_pending += len(rows)
 
     def flush(self) -> None:
         """Applies the waiting block to the second moment."""
         if self._pending:
             rows, weights, _ = self.pending()
-            self._second_moment.addmm_((rows * self._here(weights)[:, None]).T, rows)
+            _add_products(self._second_moment, rows * self._here(weights)[:, None], rows)
             self._pending, self._pending_weights, self._pending_owners, self.n_pending = [], [], [], 0
 
     def pending(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -95,11 +98,14 @@ class SharedStatistics:
         return z.double() - self.origin
 
     def within_scatter(self) -> Tensor:
-        """W, the scatter about the components' means, (d, d), a fresh tensor; the waiting block counts and waits on."""
+        """W, the scatter about the components' means, (d, d), a fresh tensor; the waiting block counts and waits on.
+
+        Only the lower triangle is right, here and everywhere: nothing reads the other.
+        """
         scatter = self._scatter(self.counts, self.sums)
         if self._pending:
             rows, weights, _ = self.pending()
-            scatter.addmm_((rows * self._here(weights)[:, None]).T, rows)
+            _add_products(scatter, rows * self._here(weights)[:, None], rows)
         return scatter
 
     def held_out(self) -> tuple[Tensor, float, Tensor]:
@@ -124,10 +130,12 @@ class SharedStatistics:
         return _degrees_of_freedom(self.counts)
 
     def _scatter(self, counts: Tensor, sums: Tensor) -> Tensor:
-        """W without the waiting block. Only lower triangles are ever read: rounding may differ across the diagonal."""
+        """W without the waiting block."""
         present = counts > 0
         scaled = sums[self._here(present)] / self._here(counts[present]).sqrt()[:, None]
-        return torch.addmm(self._second_moment, scaled.T, scaled, alpha=-1)
+        scatter = self._second_moment.clone()
+        _add_products(scatter, -scaled, scaled)
+        return scatter
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
         """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
@@ -165,6 +173,13 @@ class SharedStatistics:
             statistics._pending_owners = [pending["owners"].cpu().clone()]
             statistics.n_pending = len(pending["rows"])
         return statistics
+
+
+def _add_products(matrix: Tensor, left: Tensor, right: Tensor) -> None:
+    """Adds leftᵀ right, (N, d) each, to the lower triangle of a matrix (d, d), strip by strip; little above it."""
+    for start in range(0, len(matrix), _STRIP):
+        stop = min(start + _STRIP, len(matrix))
+        matrix[start:stop, :stop].addmm_(left[:, start:stop].T, right[:, :stop])
 
 
 def _degrees_of_freedom(counts: Tensor) -> float:
