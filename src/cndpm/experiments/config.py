@@ -36,7 +36,7 @@ class RunSettings(BaseModel):
         evaluation_samples: Evaluate on a fixed subsample of this size, except at the end; None: on all test data.
         evaluation_batch_size: Samples evaluated at once.
         log_points: Lines of progress (experts, parameters, memory, time) spread evenly over the stream.
-        checkpoint_seconds: A checkpoint at least this often, between batches, beside one at every evaluation.
+        checkpoint_seconds: A checkpoint at least this often, between batches, beside one when all is learned.
         max_batches: Ends the stream early; endless streams need it.
     """
 

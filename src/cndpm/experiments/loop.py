@@ -129,6 +129,8 @@ class _Run:
         self.test = TestSet(stream.tasks, stream.labelled, config.run.evaluation_batch_size)
         samples = config.run.evaluation_samples
         self.interim_test = self.test if samples is None else self.test.subsample(samples, seed=config.seed)
+        for task in (*self.test.tasks, *self.interim_test.tasks):
+            self.learner.prepare(task.x)
         self.schedule = Schedule.of(
             stream,
             n_batches=config.n_batches(stream),
@@ -168,8 +170,7 @@ class _Run:
             if step in self.schedule.evaluations:
                 with self.clock.pause():
                     self.evaluate(self.interim_test)
-                    self.save()
-            elif time.monotonic() - self.saved_at > self.config.run.checkpoint_seconds:
+            if time.monotonic() - self.saved_at > self.config.run.checkpoint_seconds:
                 with self.clock.pause():
                     self.save()
             if step == self.schedule.n_batches:

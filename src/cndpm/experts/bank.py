@@ -46,6 +46,13 @@ class Bank(ABC):
     def in_training(self) -> bool:
         """Whether an expert has been started and is not ready yet."""
 
+    @property
+    @abstractmethod
+    def evidence_device(self) -> torch.device:
+        """Where :meth:`log_joint`, :meth:`log_joint_new` and :meth:`log_leave_one_out` arrive, and labels and
+        responsibilities are best taken from; the mixture decides there. Answers arrive on the device of x.
+        """
+
     @abstractmethod
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x, y | k) as routing sees it, temperature included, (B, K); log p(x | k) where y is None."""
@@ -72,6 +79,9 @@ class Bank(ABC):
         """What is learned next. Where x is a slice of a larger tensor, as streams cut batches, frozen features of the
         samples behind it may be prepared as well; no result depends on it.
         """
+
+    def prepare(self, x: Tensor) -> None:
+        """What will be asked about again and again, unchanged; what is frozen of it may be computed once and kept."""
 
     def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor | None:
         """log p(x_i, y_i) under an expert made of the other samples given, (M,), where that has a closed form."""

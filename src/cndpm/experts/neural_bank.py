@@ -116,6 +116,10 @@ class NeuralBank(Bank):
         return len(self.experts)
 
     @property
+    def evidence_device(self) -> torch.device:
+        return self._device
+
+    @property
     def in_training(self) -> bool:
         return self._nursery is not None
 

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-__all__ = ["admit_targets", "admit_x"]
+__all__ = ["FiniteCheck", "admit_targets", "admit_x"]
 
 
 _ALIGNMENT = 64
 """Bytes. Matrix products may round differently for other alignments; the same batch must give the same bits."""
 
 
-def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
-    """Inputs (batch, *input_shape) as float32, or a ValueError that says what came and what is allowed."""
+_MOST_NEIGHBOURS = 100
+"""Batches in a larger tensor that is still looked through as a whole."""
+
+
+class FiniteCheck:
+    """Says whether a batch is finite; a block that batches are cut from is looked through once, at its first batch.
+
+    On a GPU every look is a wait.
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[Tensor, int, bool] | None = None
+
+    def __call__(self, x: Tensor) -> bool:
+        """Whether all values of x are finite."""
+        whole = x._base
+        if whole is not None and whole.numel() <= _MOST_NEIGHBOURS * x.numel():
+            if self._known is None or self._known[0] is not whole or self._known[1] != whole._version:
+                self._known = (whole, whole._version, bool(torch.isfinite(whole).all()))
+            if self._known[2]:
+                return True
+        return bool(torch.isfinite(x).all())
+
+
+def admit_x(x: Tensor, input_shape: tuple[int, ...], is_finite: Callable[[Tensor], bool] | None = None) -> Tensor:
+    """Inputs (batch, *input_shape) as float32, or a ValueError that says what came and what is allowed.
+
+    Args:
+        x: What came.
+        input_shape: Shape of one sample.
+        is_finite: A :class:`FiniteCheck` that remembers, for many batches.
+    """
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch tensor; got {type(x).__name__}. Use torch.as_tensor(x).")
     if x.dim() == 0 or tuple(x.shape[1:]) != input_shape:
@@ -28,7 +59,7 @@ def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
     x = x.float().contiguous()
     if x.data_ptr() % _ALIGNMENT:
         x = x.clone()
-    if not torch.isfinite(x).all():
+    if not (is_finite or FiniteCheck())(x):
         raise ValueError("x contains NaN or infinity; only finite values can be learned. Impute or drop such rows.")
     return x
 

@@ -22,6 +22,7 @@ from cndpm.learners.settings import CNDPMSettings
 __all__ = ["CustomDensity", "CustomPredictor", "make_bank"]
 
 
+_N_PATCHES = 128
 _N_PRINCIPAL = 128
 
 
@@ -87,8 +88,9 @@ def _feature_map(settings: CNDPMSettings, input_shape: tuple[int, ...]) -> Featu
         return FourierFeatures(settings.n_fourier, include_input=True)
     if not is_image:
         raise ValueError(f"features='patches' needs images (channels, height, width); got {input_shape}")
-    # Small images have little to tell apart: no more filters of a size than a sixth of the values.
-    patches = PatchFeatures(min(settings.n_patches, max(4, math.prod(input_shape) // 6)))
+    # Small images have little to tell apart: by default no more filters of a size than a sixth of the values.
+    default = min(_N_PATCHES, max(4, math.prod(input_shape) // 6))
+    patches = PatchFeatures(default if settings.n_patches == "auto" else settings.n_patches)
     # Without labels every expert keeps a covariance of its own, which only few features allow.
     return patches if labelled else PrincipalFeatures(patches, _N_PRINCIPAL)
 

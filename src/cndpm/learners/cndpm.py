@@ -48,7 +48,7 @@ class CNDPM(ExpertMixture):
     def _founders(self, n: int) -> Tensor:
         if self.settings.log_alpha != "auto" or n < 2 * _HELD_OUT:
             return super()._founders(n)
-        return torch.arange(n, device=self.device) % _HELD_OUT != _HELD_OUT - 1
+        return torch.arange(n, device=self._here) % _HELD_OUT != _HELD_OUT - 1
 
     def _is_worth_founding(self) -> bool:
         """Returns to the experts what they explain; what is left must still be half a memory."""
@@ -89,7 +89,7 @@ class CNDPM(ExpertMixture):
         log_known = self._log_known(*held_out)[:, :-1]
         into = int(log_known.sum(dim=0).argmax())
         self._merge(self.n_experts - 1, into)
-        self._teach(*held_out, route(log_known, torch.zeros(len(log_known), dtype=torch.bool, device=self.device)))
+        self._teach(*held_out, route(log_known, torch.zeros(len(log_known), dtype=torch.bool, device=self._here)))
 
     def prune(self, x: Tensor, y: Tensor | None = None, *, threshold: float = 0.9) -> list[Merge]:
         merges = super().prune(x, y, threshold=threshold)
@@ -123,10 +123,10 @@ class TaskLabelledCNDPM(ExpertMixture, TaskBasedLearner):
 
     def _assign(self, x: Tensor, y: Tensor | None) -> Routing:
         is_known = self._task in self._tasks
-        responsibilities = torch.zeros(len(x), self.n_experts, dtype=torch.float64, device=self.device)
+        responsibilities = torch.zeros(len(x), self.n_experts, dtype=torch.float64, device=self._here)
         if is_known:
             responsibilities[:, self._tasks.index(self._task)] = 1.0
-        return Routing(torch.full((len(x),), not is_known, device=self.device), responsibilities)
+        return Routing(torch.full((len(x),), not is_known, device=self._here), responsibilities)
 
     def _welcome(self, held_out: tuple[Tensor, Tensor | None]) -> None:
         self._tasks.append(self._task)

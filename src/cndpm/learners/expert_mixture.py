@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.features import FeatureMap
-from cndpm.learners.admission import admit_targets, admit_x
+from cndpm.learners.admission import FiniteCheck, admit_targets, admit_x
 from cndpm.learners.assembly import CustomDensity, CustomPredictor, make_bank
 from cndpm.learners.learner import Footprint, MixtureLearner
 from cndpm.learners.memory import ShortTermMemory
@@ -81,8 +81,11 @@ class ExpertMixture(MixtureLearner):
             predictor=predictor,
             feature_map=feature_map,
         )
-        self.memory = ShortTermMemory(settings.memory_size, self.device)
-        self.counts = torch.zeros(0, dtype=torch.float64, device=self.device)
+        # Samples live on the device; what decisions are made of lives where the bank's evidence arrives.
+        self._here = self.bank.evidence_device
+        self.memory = ShortTermMemory(settings.memory_size, self.device, self._here)
+        self.counts = torch.zeros(0, dtype=torch.float64, device=self._here)
+        self._is_finite = FiniteCheck()
         self._n_known_classes = n_classes or 0
         self._backlog: tuple[Tensor, Tensor | None] | None = None
         self._scaling: tuple[Scaling, Scaling] | None = None
@@ -90,12 +93,11 @@ class ExpertMixture(MixtureLearner):
     # Learning
 
     def learn(self, x: Tensor, y: Tensor | None = None) -> None:
-        x = admit_x(x, self.input_shape).to(self.device)
-        y = admit_targets(y, len(x), self.settings.target, self.settings.n_outputs, self.n_classes)
+        x = admit_x(x, self.input_shape, self._is_finite).to(self.device)
+        y = self._admit_targets(y, len(x))
         self.bank.check(x)
         self.settle()
         if y is not None:
-            y = y.to(self.device)
             self._meet(y)
         self.bank.announce(x)
         self._backlog = (x, y)
@@ -142,7 +144,7 @@ class ExpertMixture(MixtureLearner):
 
     def _founders(self, n: int) -> Tensor:
         """Which of n samples of the memory the new expert is made of, (n,) bool; the others are held out."""
-        return torch.ones(n, dtype=torch.bool, device=self.device)
+        return torch.ones(n, dtype=torch.bool, device=self._here)
 
     @abstractmethod
     def _welcome(self, held_out: tuple[Tensor, Tensor | None]) -> None:
@@ -158,7 +160,11 @@ class ExpertMixture(MixtureLearner):
         scaled = self._scaled(x, y)
         routing = self._assign(*scaled)
         self._teach(*scaled, routing)
-        self._store(x[routing.is_new], y[routing.is_new] if y is not None else None)
+        new = torch.nonzero(routing.is_new)[:, 0]
+        if len(new):
+            self._store(x[new], y[new] if y is not None else None)
+        else:
+            self._backlog = None
 
     def _teach(self, x: Tensor, y: Tensor | None, routing: Routing) -> None:
         """Known samples are learned by their experts and counted (lines 18 to 20 of Algorithm 1)."""
@@ -176,6 +182,10 @@ class ExpertMixture(MixtureLearner):
         waiting = (x[room:], y[room:] if y is not None else None)
         self._backlog = waiting if len(waiting[0]) else None
 
+    def _admit_targets(self, y: Tensor | None, n: int) -> Tensor | None:
+        y = y if y is None else y.to(self._here)
+        return admit_targets(y, n, self.settings.target, self.settings.n_outputs, self.n_classes)
+
     def _meet(self, y: Tensor) -> None:
         if self.settings.target == "classes":
             self._n_known_classes = max(self._n_known_classes, int(y.max()) + 1)
@@ -192,6 +202,11 @@ class ExpertMixture(MixtureLearner):
         """Number of experts that are ready."""
         return self.bank.n_experts
 
+    def prepare(self, x: Tensor) -> None:
+        x = admit_x(x, self.input_shape).to(self.device)
+        if not self.settings.standardise:
+            self.bank.prepare(x)
+
     def predict_log_proba(self, x: Tensor) -> Tensor:
         return self._in_chunks(x, self._predict_log_proba)
 
@@ -203,7 +218,8 @@ class ExpertMixture(MixtureLearner):
         return self._in_chunks(x, self._log_prob)
 
     def expert_log_proba(self, x: Tensor) -> Tensor:
-        return self._in_chunks(x, lambda part: log_gate(self.bank.log_density(part), self.counts))
+        counts = self.counts.to(self.device)
+        return self._in_chunks(x, lambda part: log_gate(self.bank.log_density(part), counts))
 
     def expert_predict_log_proba(self, x: Tensor) -> Tensor:
         return self._in_chunks(x, self.bank.predictive)
@@ -211,8 +227,7 @@ class ExpertMixture(MixtureLearner):
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x, y | k) as routing sees it, (batch, n_experts)."""
         x = admit_x(x, self.input_shape).to(self.device)
-        y = admit_targets(y, len(x), self.settings.target, self.settings.n_outputs, self.n_classes)
-        x, y = self._scaled(x, y.to(self.device) if y is not None else None)
+        x, y = self._scaled(x, self._admit_targets(y, len(x)))
         rows = range(0, len(x), _ANSWER_CHUNK)
         cut = [(x[i : i + _ANSWER_CHUNK], None if y is None else y[i : i + _ANSWER_CHUNK]) for i in rows]
         return torch.cat([self.bank.log_joint(*part) for part in cut])
@@ -231,7 +246,9 @@ class ExpertMixture(MixtureLearner):
         if self.n_experts == 0:
             raise ValueError("there is no expert to sample from yet; learn more or call consolidate()")
         generator = torch.Generator(self.device).manual_seed(seed)
-        weights = self.counts if expert is None else torch.eye(self.n_experts, device=self.device)[expert]
+        weights = (
+            self.counts.to(self.device) if expert is None else torch.eye(self.n_experts, device=self.device)[expert]
+        )
         chosen = torch.multinomial(weights, n, replacement=True, generator=generator).sort().values
         draws = [self.bank.sample(k, int((chosen == k).sum()), generator) for k in sorted(set(chosen.tolist()))]
         scaling = self._current_scaling()
@@ -289,12 +306,12 @@ class ExpertMixture(MixtureLearner):
     def load_state_dict(self, state: State) -> None:
         self.bank.load_state_dict(state["bank"])
         self.memory.load_state_dict(state["memory"])
-        self.counts = state["counts"].to(self.device, copy=True)
+        self.counts = state["counts"].to(self._here, copy=True)
         self._n_known_classes = state["n_known_classes"]
         self._backlog = self._scaling = None
         if state["backlog"]:
             x, y = state["backlog"]
-            self._backlog = (x.to(self.device), None if y is None else y.to(self.device))
+            self._backlog = (x.to(self.device), None if y is None else y.to(self._here))
         if state["scaling"]:
             of_x, of_y = (Scaling(shift.to(self.device), scale.to(self.device)) for shift, scale in state["scaling"])
             self._scaling = (of_x, of_y)
@@ -327,7 +344,7 @@ class ExpertMixture(MixtureLearner):
 
     def _components(self, x: Tensor) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
         """Log densities (batch, n), counts (n,), and predictives when asked for, the provisional model included."""
-        counts = self.counts
+        counts = self.counts.to(self.device)
         log_density = self.bank.log_density(x) if len(counts) else counts.new_zeros(len(x), 0)
         if not (self.settings.anytime and len(self.memory)):
             return log_density, counts, lambda: self.bank.predictive(x)

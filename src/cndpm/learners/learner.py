@@ -97,6 +97,12 @@ class Learner(ABC):
     def finish(self) -> None:
         """Called once when a finite stream has ended; learners that work then (e.g. offline ones) do it here."""
 
+    def prepare(self, x: Tensor) -> None:
+        """Announces inputs, such as a test set, that answers will be asked for again and again, whole or in slices.
+
+        A learner may keep what it computes of them and never learns, for as long as it lives; no answer depends on it.
+        """
+
     @abstractmethod
     def predict_log_proba(self, x: Tensor) -> Tensor:
         """Log-probabilities of the classes, (batch, n_classes). Has no effect on the learner."""

@@ -16,11 +16,12 @@ class ShortTermMemory:
     Args:
         capacity: M in the paper.
         device: Where the samples are kept.
+        target_device: Where their targets are kept; by default in the same place.
     """
 
-    def __init__(self, capacity: int, device: torch.device) -> None:
+    def __init__(self, capacity: int, device: torch.device, target_device: torch.device | None = None) -> None:
         self.capacity = capacity
-        self._device = device
+        self._device, self._target_device = device, target_device or device
         self._x: list[Tensor] = []
         self._y: list[Tensor] = []
         self._size = 0
@@ -75,5 +76,5 @@ class ShortTermMemory:
         """Restores the samples."""
         self.clear()
         if state["x"] is not None:
-            y = state["y"].to(self._device) if state["y"] is not None else None
+            y = state["y"].to(self._target_device) if state["y"] is not None else None
             self.add(state["x"].to(self._device), y)

@@ -51,7 +51,10 @@ class CNDPMSettings(LearnerSettings):
     covariance: Literal["auto", "shared", "own"] = Field(
         "auto", description="of Gaussian experts: one for all, or one each; 'auto': shared with labels, own without"
     )
-    n_patches: int = Field(128, ge=1, description="filters of each of three patch sizes, for features='patches'")
+    n_patches: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        "auto",
+        description="filters of each of three patch sizes, for features='patches'; 'auto': 128, fewer for small images",
+    )
     n_fourier: int = Field(256, ge=1, description="random features, for features='fourier'")
     architecture: Literal["auto", "mlp", "resnet", "resnet18"] = Field(
         "auto",

@@ -51,9 +51,9 @@ def novelty_level(record: Tensor, rate: float) -> Tensor:
     Above one in twenty this is the quantile; below, where few samples lie, the lower tail is taken as exponential
     beyond its quantiles at 5 and 25 %. With fewer than 20 margins nothing is new: -inf.
     """
-    quarter, twentieth = _nanquantile(record, 0.25), _nanquantile(record, 0.05)
-    tail = twentieth - (quarter - twentieth) / math.log(5) * math.log(0.05 / rate)
-    level = tail if rate < 0.05 else _nanquantile(record, rate)
+    quarter, twentieth, level = _nanquantiles(record, 0.25, 0.05, rate)
+    if rate < 0.05:
+        level = twentieth - (quarter - twentieth) / math.log(5) * math.log(0.05 / rate)
     enough = (~record.isnan()).sum(dim=-1) >= _MIN_RECORD
     return torch.where(enough, level, -torch.inf)
 
@@ -65,7 +65,7 @@ def surprise(margin: Tensor, record: Tensor) -> Tensor:
 
 
 def window_means(values: Tensor, history: Tensor, window: int) -> Tensor:
-    """Mean over the window of every one of B values, given the H values before them: (B,).
+    """Mean over the window of every one of B values, given the H values before them: (B, ...) and (H, ...) to (B, ...).
 
     Windows lie inside the batch where it is long enough, centred on the sample as far as possible; a shorter batch is
     pooled with the history just before it.
@@ -76,7 +76,7 @@ def window_means(values: Tensor, history: Tensor, window: int) -> Tensor:
     first = n - b if b >= width else n - width
     position = torch.arange(n - b, n, device=values.device)
     start = (position - width // 2).clamp(min=first, max=n - width)
-    sums = torch.cat([joined.new_zeros(1), joined.cumsum(dim=0)])
+    sums = torch.cat([torch.zeros_like(joined[:1]), joined.cumsum(dim=0)])
     return (sums[start + width] - sums[start]) / width
 
 
@@ -158,13 +158,13 @@ class AutoConcentration:
     def _window_verdicts(self, surprises: Tensor) -> tuple[Tensor, Tensor]:
         """Whether the windows' pooled evidence is surprising, and whether it is without any one sample's weight."""
         capped = torch.stack([surprises.clamp(-_CAP, _CAP), surprises.clamp(-_CLIP, _CLIP)], dim=1)
-        means = [window_means(capped[:, i], self._history[:, i], self.window) for i in range(2)]
+        pooled, plain = window_means(capped, self._history, self.window).unbind(dim=1)
         joined = torch.cat([self._history, capped])
         self._history = joined[max(0, len(joined) - self.window + 1) :]
-        majority = means[1] > self._window_level
+        majority = plain > self._window_level
         # Windows overlap; one for each stretch of their length says enough about what known windows are like.
-        self._windows = torch.cat([self._windows, -means[1][~majority][:: self.window]])[-self.capacity :]
-        return means[0] > self._window_level, majority
+        self._windows = torch.cat([self._windows, -plain[~majority][:: self.window]])[-self.capacity :]
+        return pooled > self._window_level, majority
 
     def _observe(self, margin: Tensor, expert: Tensor) -> None:
         for k in set(expert.tolist()):
@@ -185,7 +185,7 @@ class AutoConcentration:
         self._n_unmeasured = 0
         median, scale = _centre_and_scale(self.record)
         self._levels = torch.stack([novelty_level(self.record, self.novelty_rate), median, scale])
-        known = surprise(self.record, self.record).clamp(-_CLIP, _CLIP)
+        known = ((median[:, None] - self.record) / scale[:, None]).clamp(-_CLIP, _CLIP)
         known = known[~known.isnan()]
         self._window_level = torch.inf
         if len(known) >= _MIN_RECORD:
@@ -215,10 +215,10 @@ class AutoConcentration:
 
 def _centre_and_scale(record: Tensor) -> tuple[Tensor, Tensor]:
     """Median and lower-side deviation of records (..., R), both (...,)."""
-    median, low = _nanquantile(record, 0.5), _nanquantile(record, 0.16)
+    median, low = _nanquantiles(record, 0.5, 0.16)
     return median, (median - low).clamp_min(1e-6 * (1 + median.abs()))
 
 
-def _nanquantile(record: Tensor, q: float) -> Tensor:
-    """Quantile over the last dimension without NaN; NaN for empty rows."""
-    return torch.nanquantile(record, q, dim=-1)
+def _nanquantiles(record: Tensor, *shares: float) -> Tensor:
+    """Quantiles over the last dimension without NaN, stacked in front, (n, ...); NaN for empty rows."""
+    return torch.nanquantile(record, record.new_tensor(shares), dim=-1)

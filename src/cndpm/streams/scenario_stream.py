@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ScenarioStream"]
 
 _BLOCK_BYTES = 1 << 20  # of floats: fits a cache, and is many batches
+_BLOCK_BATCHES = 32  # of large samples too, up to four times the bytes: what learners compute ahead pays off with many
 
 
 class ScenarioStream(Stream):
@@ -121,7 +122,7 @@ class ScenarioStream(Stream):
     def _block_batches(self) -> int:
         """Batches in a block; depends on nothing but the recipe, since binarising draws block by block."""
         batch_bytes = 4 * int(np.prod(self.input_shape)) * self.scenario.batch_size
-        return max(1, _BLOCK_BYTES // batch_bytes)
+        return max(1, _BLOCK_BYTES // batch_bytes, min(_BLOCK_BATCHES, 4 * _BLOCK_BYTES // batch_bytes))
 
     def _generate(self, start: int) -> Iterator[Batch]:
         if start == self.n_batches:

@@ -201,7 +201,7 @@ def test_leaving_one_out_equals_learning_the_others(digits, covariance):
     if covariance == "shared":
         factor = gaussians.routing()
         rows = factor.whiten(gaussians.statistics.shift(bank.feature_map(x)))
-        kappa = factor.kappa + same.sum()
+        kappa = factor.kappa + same.sum().double()
         mean = (factor.kappa * factor.mean + rows[same].sum(dim=0)) / kappa
         distance = (rows[0] - mean).square().sum()
         density = log_elliptical(distance, factor.log_det, len(mean), 1 + 1 / kappa, factor.tail)

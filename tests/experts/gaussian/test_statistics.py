@@ -20,7 +20,7 @@ def statistics_of(z: torch.Tensor, weights: torch.Tensor, sizes: list[int]) -> S
     statistics = SharedStatistics(torch.full((z.shape[1],), 49.0))
     statistics.add_components(weights.shape[1])
     for rows, part in zip(z.split(sizes), weights.split(sizes), strict=True):
-        statistics.add(rows, part)
+        statistics.add(statistics.shift(rows), part)
         if len(rows) % 2:
             statistics.flush()
     return statistics
@@ -72,7 +72,7 @@ def test_held_out_rows_are_judged_by_the_others_alone():
     z, _ = random_data(50, 3, 1, 2)
     weights = torch.ones(50, 1, dtype=torch.float64)
     statistics = statistics_of(z[:41], weights[:41], [41])
-    statistics.add(z[41:], weights[41:])
+    statistics.add(statistics.shift(z[41:]), weights[41:])
     scatter, degrees, deviations = statistics.held_out()
     assert relative(scatter, batch_scatter(z[:41], weights[:41])) < 1e-9
     assert float(degrees) == 40
@@ -84,7 +84,7 @@ def test_state_restores_the_same_bits():
     statistics = statistics_of(z[:30], weights[:30], [11, 19])
     restored = SharedStatistics.from_state(statistics.state_dict())
     for each in (statistics, restored):
-        each.add(z[30:], weights[30:])
+        each.add(each.shift(z[30:]), weights[30:])
         each.flush()
     assert torch.equal(statistics.within_scatter().tril(), restored.within_scatter().tril())
 
@@ -95,3 +95,9 @@ def test_packing_keeps_a_symmetric_matrix():
     packed = pack_symmetric(matrix)
     assert len(packed) == 21
     assert torch.equal(unpack_symmetric(packed, 6), matrix)
+
+
+def test_strips_of_a_wide_matrix_fill_its_lower_triangle():
+    z, weights = random_data(40, 1500, 2, 4)
+    statistics = statistics_of(z, weights, [21, 19])
+    torch.testing.assert_close(statistics.within_scatter().tril(), batch_scatter(z, weights).tril())

@@ -3,21 +3,27 @@
 Expert k holds one Gaussian per label it has seen (one in all where there are no labels). Founding it, teaching it and
 merging it are additions; its evidence and the evidence of "new" are closed forms. The feature map is fitted on the
 first memory and frozen.
+
+Features and sums live on the device; labels, evidence and responsibilities are a handful of numbers and live on the
+host, where the mixture decides. A batch then costs a GPU few operations and one wait.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, Provisional
 from cndpm.experts.features import FeatureMap
-from cndpm.experts.gaussian.labels import LabelTable
+from cndpm.experts.gaussian.labels import LabelTable, one_hot_weights
 from cndpm.experts.gaussian.own import OwnGaussians
 from cndpm.experts.gaussian.provisional import ProvisionalGaussians, kernel_model
-from cndpm.experts.gaussian.rows import FeatureRows, RowCache, one_hot_weights
+from cndpm.experts.gaussian.rows import FeatureRows, RowCache
 from cndpm.experts.gaussian.shared import SharedGaussians
 from cndpm.experts.gaussian.transfer import to_device
 from cndpm.state import State
@@ -73,15 +79,21 @@ class GaussianBank(Bank):
         self.log_unseen_label = log_unseen_label
         self.device = torch.device(device)
         self._generator = torch.Generator().manual_seed(seed)
-        self._labels = LabelTable(n_classes or 1, self.device)
+        self._labels = LabelTable(n_classes or 1)
         self._gaussians: SharedGaussians | OwnGaussians | None = None
         self._memory: tuple[Tensor, Tensor] | None = None
         self._cache = RowCache(feature_map)
+        self._provisional: tuple[Tensor, int, object, ProvisionalGaussians] | None = None
 
     @property
     def n_experts(self) -> int:
         """K."""
         return self._labels.n_experts
+
+    @property
+    def evidence_device(self) -> torch.device:
+        """The host."""
+        return torch.device("cpu")
 
     @property
     def in_training(self) -> bool:
@@ -93,29 +105,33 @@ class GaussianBank(Bank):
         if self._gaussians is not None and x.device.type == self.device.type:
             self._cache.look_ahead(x, _LOOK_AHEAD)
 
+    def prepare(self, x: Tensor) -> None:
+        """Keeps the features of x from the first answer on: they are frozen."""
+        self._cache.keep(x)
+
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x, y | k), (B, K), float64, with the covariance as routing knows it."""
         if not self.n_experts:
-            return torch.zeros(len(x), 0, dtype=torch.float64, device=self.device)
+            return torch.zeros(len(x), 0, dtype=torch.float64)
         scores, _ = self._ready().routing_log_prob(self._rows(x))
-        scores = scores - self.feature_map.log_volume
-        mixed = self._mix_labels(scores)
+        weighted = scores.numpy() - self.feature_map.log_volume + self._log_label_share()
         if y is None:
-            return mixed
-        components = self._labels.components(y.to(self.device))
-        known = (scores + self._log_label_share()).gather(1, components.clamp_min(0))
-        return torch.where(components >= 0, known, mixed + self.log_unseen_label)
+            return self._mix_labels(torch.from_numpy(weighted))
+        components = self._labels.components(y.cpu().numpy())
+        is_known = components >= 0
+        known = np.take_along_axis(weighted, components.clip(min=0), axis=1)
+        if not is_known.all():
+            mixed = self._mix_labels(torch.from_numpy(weighted)).numpy()
+            known = np.where(is_known, known, mixed + self.log_unseen_label)
+        return torch.from_numpy(known)
 
     def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x, y) under the prior predictive density and equally probable labels, one of them unseen, (B,)."""
         if not self.n_experts:
-            return torch.zeros(len(x), dtype=torch.float64, device=self.device)
+            return torch.zeros(len(x), dtype=torch.float64)
         _, new = self._ready().routing_log_prob(self._rows(x))
-        new = new - self.feature_map.log_volume
-        if y is None:
-            return new
-        n_labels = (self._labels.table >= 0).any(dim=0).sum() + 1
-        return new - n_labels.log()
+        log_label = 0.0 if y is None else math.log(self._labels.n_labels + 1)
+        return new - (self.feature_map.log_volume + log_label)
 
     def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x_i, y_i) under an expert made of the other samples of a memory, (M,); exact, and makes no expert.
@@ -131,36 +147,42 @@ class GaussianBank(Bank):
     def log_density(self, x: Tensor) -> Tensor:
         """log p(x | k), (B, K), float64, exact; of x itself where the map only changes its units."""
         scores, _ = self._ready().log_prob(self._rows(x))
-        return self._mix_labels(scores - self.feature_map.log_volume)
+        return self._mix_labels(scores - self.feature_map.log_volume + self._log_label_share_of(scores))
 
     def predictive(self, x: Tensor) -> Tensor:
         """Class log-probabilities of every expert, (B, K, C), float64, exact; unseen labels get e^-50."""
         scores, _ = self._ready().log_prob(self._rows(x))
-        weighted = scores + self._log_label_share()
-        table = self._labels.table
+        weighted = scores + self._log_label_share_of(scores)
+        table = self._labels.table.to(scores.device)
         joint = torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf)
         return joint.log_softmax(dim=-1).clamp_min(_LOG_FLOOR).log_softmax(dim=-1)
 
     def admit(self, y: Tensor) -> None:
         """Makes room for labels in the tables."""
-        self._labels.reserve(y.to(self.device))
+        self._labels.reserve(y.cpu().numpy())
 
     def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
         """Gaussians over a memory where a covariance is known already, kernels before."""
         labels = self._as_labels(x, y)
-        if isinstance(self._gaussians, SharedGaussians):
-            return ProvisionalGaussians(self._gaussians, self.feature_map, x, labels, self._labels.table.shape[1])
-        return kernel_model(self.feature_map, x, labels, self._labels.table.shape[1])
+        if not isinstance(self._gaussians, SharedGaussians):
+            return kernel_model(self.feature_map, x, labels.to(x.device), self._labels.n_classes)
+        factor, known = self._gaussians.exact(), self._provisional
+        if known is not None and known[0] is x and known[1] == x._version and known[2] is factor:
+            return known[3]
+        model = ProvisionalGaussians(
+            self._gaussians,
+            self._rows,
+            x,
+            labels,
+            n_classes=self._labels.n_classes,
+            log_volume=self.feature_map.log_volume,
+        )
+        self._provisional = (x, x._version, factor, model)
+        return model
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
         """Adds the weighted samples to the statistics."""
-        labels = self._as_labels(x, y)
-        self._labels.reserve(labels)
-        responsibilities = responsibilities.to(self.device, torch.float64)
-        self._create_components(labels, responsibilities > 0)
-        components = self._labels.components(labels)
-        weights = one_hot_weights(components, responsibilities, self._labels.n_components)
-        self._ready().add(self._rows(x), weights)
+        self._ready().add(self._rows(x), self._component_weights(self._as_labels(x, y), responsibilities))
 
     def start_expert(self, x: Tensor, y: Tensor | None) -> None:
         """Takes the memory; :meth:`train_expert` turns it into an expert in one step."""
@@ -182,13 +204,10 @@ class GaussianBank(Bank):
         rows = self.feature_map(x)
         if self._gaussians is None:
             self._gaussians = self._new_gaussians(rows)
-        self._labels.reserve(y)
         self._labels.add_expert()
-        wanted = torch.zeros(len(x), self.n_experts, dtype=torch.bool, device=self.device)
-        wanted[:, -1] = True
-        self._create_components(y, wanted)
-        weights = one_hot_weights(self._labels.components(y), wanted.double(), self._labels.n_components)
-        self._gaussians.found(rows, weights)
+        all_its = torch.zeros(len(x), self.n_experts, dtype=torch.float64)
+        all_its[:, -1] = 1
+        self._gaussians.found(rows, self._component_weights(y, all_its))
         self._memory = None
         return True
 
@@ -206,13 +225,13 @@ class GaussianBank(Bank):
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """n draws of (x, label) from expert k, through the inverse of the feature map where it has one."""
         components = self._labels.table[k][self._labels.table[k] >= 0]
-        shares = self._log_label_share()[components].exp().to(generator.device)
-        chosen = components[torch.multinomial(shares, n, replacement=True, generator=generator).to(self.device)]
+        shares = torch.from_numpy(self._log_label_share())[components].exp().to(generator.device)
+        chosen = components[torch.multinomial(shares, n, replacement=True, generator=generator).cpu()]
         rows = torch.empty(n, self.feature_map.n_features, dtype=torch.float64, device=self.device)
         for component in torch.unique(chosen).tolist():
             mask = chosen == component
-            rows[mask] = self._ready().sample(component, int(mask.sum()), generator)
-        return self.feature_map.inverse(rows), self._labels.labels()[chosen]
+            rows[mask.to(self.device)] = self._ready().sample(component, int(mask.sum()), generator)
+        return self.feature_map.inverse(rows), self._labels.labels()[chosen].to(self.device)
 
     @property
     def n_parameters(self) -> int:
@@ -239,14 +258,15 @@ class GaussianBank(Bank):
         """Restores the above; tensors go to this bank's device."""
         state = to_device(state, self.device)
         self.feature_map.load_state_dict(state["feature_map"])
-        self._labels.replace(state["labels"])
+        self._labels.replace(state["labels"].cpu())
         self._gaussians = None
         if state["gaussians"] is not None:
             self._gaussians = self._new_gaussians(torch.zeros(1, self.feature_map.n_features, device=self.device))
             self._gaussians.load_state_dict(state["gaussians"])
-        self._memory = None if state["memory"] is None else (state["memory"]["x"], state["memory"]["y"])
+        self._memory = None if state["memory"] is None else (state["memory"]["x"], state["memory"]["y"].cpu())
         self._generator.set_state(state["generator"].cpu())
         self._cache.clear()
+        self._provisional = None
 
     def _ready(self) -> SharedGaussians | OwnGaussians:
         if self._gaussians is None:
@@ -263,24 +283,32 @@ class GaussianBank(Bank):
 
     def _as_labels(self, x: Tensor, y: Tensor | None) -> Tensor:
         if y is None:
-            return torch.zeros(len(x), dtype=torch.long, device=self.device)
+            return torch.zeros(len(x), dtype=torch.long)
         if y.dtype.is_floating_point or y.shape != x.shape[:1]:
             raise ValueError(f"labels are integers (batch,) = ({len(x)},); got {y.dtype} {tuple(y.shape)}")
-        return y.to(self.device, torch.long)
+        return y.to("cpu", torch.long)
 
-    def _create_components(self, labels: Tensor, wanted: Tensor) -> None:
-        n_new = self._labels.create(labels, wanted)
+    def _component_weights(self, labels: Tensor, responsibilities: Tensor) -> Tensor:
+        """Weights (B, J) of samples for components, which are made where there are none yet."""
+        y, shares = labels.numpy(), responsibilities.to("cpu", torch.float64).numpy()
+        self._labels.reserve(y)
+        n_new = self._labels.create(y, shares > 0)
         if n_new:
             self._ready().add_components(n_new)
+        return torch.from_numpy(one_hot_weights(self._labels.components(y), shares, self._labels.n_components))
 
-    def _log_label_share(self) -> Tensor:
+    def _log_label_share(self) -> NDArray[np.float64]:
         """log p(label | expert) of every component, (J,)."""
-        counts, owners = self._ready().counts, self._labels.owners()
-        totals = counts.new_zeros(self.n_experts).index_add_(0, owners, counts)
-        return (counts / totals[owners]).clamp_min(1e-300).log()
+        counts, owners = self._ready().counts.cpu().numpy(), self._labels.owners().numpy()
+        totals = np.bincount(owners, weights=counts, minlength=self.n_experts)
+        log_shares: NDArray[np.float64] = np.log((counts / totals[owners]).clip(min=1e-300))
+        return log_shares
 
-    def _mix_labels(self, scores: Tensor) -> Tensor:
-        """log sum over an expert's labels of p(label | k) p(x | label, k): (B, J) to (B, K)."""
-        weighted = scores + self._log_label_share()
-        table = self._labels.table
+    def _log_label_share_of(self, scores: Tensor) -> Tensor:
+        """The same beside scores."""
+        return torch.from_numpy(self._log_label_share()).to(scores.device)
+
+    def _mix_labels(self, weighted: Tensor) -> Tensor:
+        """log sum over an expert's labels of p(label | k) p(x | label, k), given its terms: (B, J) to (B, K)."""
+        table = self._labels.by_expert().to(weighted.device)
         return torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf).logsumexp(dim=-1)

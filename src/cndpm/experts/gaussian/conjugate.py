@@ -13,12 +13,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 __all__ = [
     "NormalInverseWishart",
+    "Values",
     "log_elliptical",
     "log_evidence_known_covariance",
     "log_student_t",
@@ -26,20 +30,29 @@ __all__ = [
 ]
 
 
-def log_elliptical(squared_distance: Tensor, log_det: Tensor, n_dims: int, scale: Tensor, tail: float) -> Tensor:
+Values = TypeVar("Values", Tensor, NDArray[np.float64])
+"""Tensors, or arrays: a batch is so small that on the host starting a tensor's operation costs more than doing it."""
+
+
+def log_elliptical(squared_distance: Values, log_det: float, n_dims: int, scale: Values, tail: float) -> Values:
     """log density with mean mu and covariance scale * Sigma, from the squared Mahalanobis distance under Sigma.
 
     Normal for tail = inf. Otherwise Student's t with `tail` > 2 degrees of freedom: a normal whose covariance every
     sample multiplies by a factor of its own. In many dimensions real samples have such a factor, and without it the
     widest component, not the nearest, explains those with a large one.
     """
+    module: Any = torch if isinstance(squared_distance, Tensor) else np
+    log_density: Values
     if math.isinf(tail):
-        spread = n_dims * (math.log(2 * math.pi) + scale.log()) + log_det
-        return -0.5 * (spread + squared_distance / scale)
-    shape = scale * (tail - 2) / tail
+        spread = n_dims * (math.log(2 * math.pi) + module.log(scale)) + log_det
+        log_density = -0.5 * (spread + squared_distance / scale)
+        return log_density
+    shape = scale * ((tail - 2) / tail)
     constant = math.lgamma((tail + n_dims) / 2) - math.lgamma(tail / 2) - 0.5 * n_dims * math.log(tail * math.pi)
-    spread = 0.5 * (log_det + n_dims * shape.log())
-    return constant - spread - 0.5 * (tail + n_dims) * torch.log1p(squared_distance / (shape * tail))
+    spread = 0.5 * (log_det + n_dims * module.log(shape))
+    far = module.log1p(squared_distance / (shape * tail))
+    log_density = constant - spread - 0.5 * (tail + n_dims) * far
+    return log_density
 
 
 def log_evidence_known_covariance(z: Tensor, cholesky: Tensor, prior_mean: Tensor, kappa: float) -> Tensor:

@@ -77,7 +77,7 @@ class OwnGaussians:
 
     def add(self, rows: FeatureRows, weights: Tensor) -> None:
         """Learns B rows with weights (B, J)."""
-        z = rows.z.double() - self._origin
+        z, weights = rows.z.double() - self._origin, weights.to(self._origin.device)
         # Responsibilities that round to nothing would only cost a factorisation.
         weights = torch.where(weights > 1e-9, weights, 0.0).double()
         self.counts = self.counts + weights.sum(dim=0)
@@ -111,16 +111,19 @@ class OwnGaussians:
         scores = log_student_t(rows.z.double(), degrees, location, cholesky)
         return scores[:, :-1], scores[:, -1]
 
-    routing_log_prob = log_prob
+    def routing_log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
+        """The same on the host, for routing."""
+        scores, new = self.log_prob(rows)
+        return scores.cpu(), new.cpu()
 
     def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
-        """log density of each of M rows under a component made of the other rows of its group, (M,).
+        """log density of each of M rows under a component made of the other rows of its group, (M,), on the host.
 
         Args:
             rows: The rows.
             groups: Group indices (M,), from 0 on.
         """
-        z = rows.z.double() - self._origin
+        z, groups = rows.z.double() - self._origin, groups.to(self._origin.device)
         members = torch.nn.functional.one_hot(groups).double()
         counts, sums = members.sum(dim=0) - 1, members.T @ z
         squares = torch.einsum("mg,md,me->gde", members, z, z)
@@ -131,7 +134,7 @@ class OwnGaussians:
             posterior = normal_inverse_wishart_from_sums(self.prior, counts[group], sums[group] - own, others)
             degrees, location, scale = posterior.predictive()
             scores.append(log_student_t(own, degrees, location, torch.linalg.cholesky(scale)).diagonal())
-        return torch.cat(scores)
+        return torch.cat(scores).cpu()
 
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows from the predictive density of a component, (n, d), float64."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -22,24 +24,34 @@ class ProvisionalGaussians:
 
     Args:
         gaussians: The experts' components; they are not changed.
-        feature_map: Fitted.
+        rows: Finds the feature rows of samples.
         x: The stored samples, (M, ...).
         y: Class indices (M,); zeros where there are no labels.
         n_classes: Width of :meth:`predictive`.
+        log_volume: Of the feature map.
     """
 
     def __init__(
-        self, gaussians: SharedGaussians, feature_map: FeatureMap, x: Tensor, y: Tensor, n_classes: int
+        self,
+        gaussians: SharedGaussians,
+        rows: Callable[[Tensor], FeatureRows],
+        x: Tensor,
+        y: Tensor,
+        *,
+        n_classes: int,
+        log_volume: float,
     ) -> None:
-        self._gaussians, self._feature_map, self._n_classes = gaussians, feature_map, n_classes
-        self._labels, groups = torch.unique(y, return_inverse=True)
+        self._gaussians, self._rows, self._n_classes, self._log_volume = gaussians, rows, n_classes, log_volume
+        memory = rows(x)
+        self._labels, groups = (part.to(memory.z.device) for part in torch.unique(y, return_inverse=True))
         members = functional.one_hot(groups, len(self._labels)).double()
-        self._rows, self._members = FeatureRows(feature_map(x)), members
+        self._groups = gaussians.groups(memory, members)
         self._log_share = (members.sum(dim=0) / len(x)).log()
+        self._latest: tuple[FeatureRows, Tensor] | None = None
 
     def log_density(self, x: Tensor) -> Tensor:
         """log p(x), (B,)."""
-        return self._weighted(x).logsumexp(dim=1) - self._feature_map.log_volume
+        return self._weighted(x).logsumexp(dim=1) - self._log_volume
 
     def predictive(self, x: Tensor) -> Tensor:
         """Class log-probabilities (B, C)."""
@@ -49,8 +61,10 @@ class ProvisionalGaussians:
 
     def _weighted(self, x: Tensor) -> Tensor:
         """log p(label) p(x | label), (B, number of labels)."""
-        rows = FeatureRows(self._feature_map(x))
-        return self._gaussians.log_prob_of_groups(rows, self._rows, self._members) + self._log_share
+        rows = self._rows(x)
+        if self._latest is None or self._latest[0] is not rows:
+            self._latest = (rows, self._gaussians.log_prob_of_groups(rows, self._groups) + self._log_share)
+        return self._latest[1]
 
 
 def kernel_model(feature_map: FeatureMap, x: Tensor, y: Tensor | None, n_classes: int) -> KernelModel:

@@ -54,6 +54,11 @@ class GaussianRegressionBank(Bank):
         return 0 if self._gaussians is None else self._gaussians.n_components
 
     @property
+    def evidence_device(self) -> torch.device:
+        """The bank's own device."""
+        return self.device
+
+    @property
     def in_training(self) -> bool:
         """Whether a memory waits to become an expert."""
         return self._memory is not None

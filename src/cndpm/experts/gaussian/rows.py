@@ -1,18 +1,30 @@
 """Feature rows that remember what was computed of them.
 
-Routing a batch, learning it and predicting it all need the same features and the same whitened features. They are
-computed once; and where a whole chunk of a stream is announced in advance (its features are fixed, so nothing leaks),
-once for the chunk, which is where the speed is: a triangular solve for ten rows reads the whole factor.
+Routing a batch, learning it and predicting it all need the same features and what follows from them. They are computed
+once; where a whole chunk of a stream is announced in advance (its features are fixed, so nothing leaks), once for the
+chunk, which is where the speed is: a triangular solve for ten rows reads the whole factor; and where inputs are asked
+about again and again, as test sets are, once for all.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
-import torch
 from torch import Tensor
 
 __all__ = ["FeatureRows", "RowCache"]
+
+_N_LATEST = 2
+"""Tensors remembered without being announced or kept: the samples asked about and the memory."""
+
+
+class _Sliceable(Protocol):
+    def __getitem__(self, rows: slice, /) -> Any: ...
+
+
+Derived = TypeVar("Derived", bound=_Sliceable)
 
 
 class FeatureRows:
@@ -22,23 +34,47 @@ class FeatureRows:
         self.z = z
         self._parent, self._rows = parent, rows
         self._key: object = None
-        self._derived: Tensor | None = None
+        self._derived: Any = None
 
     def part(self, rows: slice) -> FeatureRows:
         """Some of the rows; what is derived for them is derived for all at once."""
         return FeatureRows(self.z[rows], parent=self, rows=rows)
 
-    def derive(self, key: object, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """function(z), computed once as long as the same `key` asks."""
+    def derive(self, key: object, function: Callable[[Tensor], Derived]) -> Derived:
+        """function(z), computed once as long as the same `key` asks; one entry a row, cut by slices."""
         if self._parent is not None and self._rows is not None:
-            return self._parent.derive(key, function)[self._rows]
+            cut: Derived = self._parent.derive(key, function)[self._rows]
+            return cut
         if self._derived is None or self._key is not key:
             self._derived, self._key = function(self.z), key
-        return self._derived
+        derived: Derived = self._derived
+        return derived
+
+
+class _Chunk:
+    """A tensor of samples and its rows, computed when they are first asked for."""
+
+    def __init__(self, source: Tensor) -> None:
+        self.source, self.version = source, source._version
+        self.rows: FeatureRows | None = None
+
+    def place(self, x: Tensor) -> slice | None:
+        """Where x lies in the chunk; None where it is no slice of it or the chunk has changed since.
+
+        The chunk is alive, so no other tensor can have taken its storage; views share its version counter.
+        """
+        chunk = self.source
+        if x._version != self.version or x.dtype != chunk.dtype or _storage(x) != _storage(chunk):
+            return None
+        if x.shape[1:] != chunk.shape[1:] or x.stride() != chunk.stride() or not chunk.is_contiguous():
+            return None
+        offset, remainder = divmod(int(x.storage_offset()) - int(chunk.storage_offset()), max(1, chunk[0].numel()))
+        inside = remainder == 0 and 0 <= offset <= len(chunk) - len(x)
+        return slice(offset, offset + len(x)) if inside else None
 
 
 class RowCache:
-    """The rows of the tensors asked for last, recognised by identity and version, never by content.
+    """The rows of tensors asked for before, recognised by identity and version, never by content.
 
     Args:
         function: Computes features (B, d) of samples (B, ...).
@@ -46,59 +82,68 @@ class RowCache:
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         self._function = function
-        self._source: Tensor | None = None
-        self._version = -1
-        self._rows: FeatureRows | None = None
-        self._chunk: Tensor | None = None
-        self._chunk_version = -1
-        self._chunk_rows: FeatureRows | None = None
+        self._announced: _Chunk | None = None
+        self._kept: dict[int, list[_Chunk]] = {}
+        self._latest: OrderedDict[int, tuple[Tensor, int, FeatureRows]] = OrderedDict()
 
     def announce(self, chunk: Tensor) -> None:
-        """Computes the rows of a chunk whose views, such as chunk[10:20], will be asked for."""
-        self._chunk, self._chunk_version = chunk, chunk._version
-        self._chunk_rows = FeatureRows(self._function(chunk))
+        """A chunk whose views, such as chunk[10:20], will be asked for; it takes the place of the one before."""
+        self._announced = _Chunk(chunk)
+
+    def keep(self, x: Tensor) -> None:
+        """Samples that will be asked about again: their rows are kept from the first time on."""
+        known = self._kept.setdefault(_storage(x), [])
+        if all(chunk.place(x) is None for chunk in known):
+            known.append(_Chunk(x))
 
     def look_ahead(self, x: Tensor, n: int) -> None:
-        """Computes x's rows with those of the samples around it, where x is a slice of a larger tensor of samples.
+        """Announces x with the samples around it, where x is a slice of a larger tensor of samples.
 
         What is computed together is cut at multiples of `n` from the larger tensor's beginning, wherever one starts to
         read it: the same slice gives the same bits.
         """
         whole = x._base
-        if whole is None or whole.shape[1:] != x.shape[1:] or not whole.is_contiguous() or self._from_chunk(x):
+        if whole is None or whole.shape[1:] != x.shape[1:] or not whole.is_contiguous() or self._place(x):
             return
         first = (int(x.storage_offset()) - int(whole.storage_offset())) // max(1, x[0].numel())
         begin = first - first % n
         self.announce(whole[begin : max(begin + n, first + len(x))])
 
     def rows(self, x: Tensor) -> FeatureRows:
-        """Rows of x, from the chunk if x is a view of it, from the last call if x is the same tensor."""
-        if self._rows is None or x is not self._source or x._version != self._version:
-            self._source, self._version = x, x._version
-            self._rows = self._from_chunk(x) or FeatureRows(self._function(x))
-        return self._rows
+        """Rows of x: of the same tensor if it was asked for lately, of the chunk it is a view of, or computed."""
+        known = self._latest.get(id(x))
+        if known is not None and known[0] is x and known[1] == x._version:
+            self._latest.move_to_end(id(x))
+            return known[2]
+        rows = self._from_chunk(x) or FeatureRows(self._function(x))
+        self._latest[id(x)] = (x, x._version, rows)
+        if len(self._latest) > _N_LATEST:
+            self._latest.popitem(last=False)
+        return rows
 
     def clear(self) -> None:
-        """Forgets everything."""
-        self._source = self._rows = self._chunk = self._chunk_rows = None
+        """Forgets all rows; what is to be kept is computed again."""
+        self._announced = None
+        self._latest.clear()
+        self._kept = {key: [_Chunk(chunk.source) for chunk in chunks] for key, chunks in self._kept.items()}
+
+    def _place(self, x: Tensor) -> tuple[_Chunk, slice] | None:
+        announced = [] if self._announced is None else [self._announced]
+        for chunk in (*announced, *self._kept.get(_storage(x), ())):
+            rows = chunk.place(x)
+            if rows is not None:
+                return chunk, rows
+        return None
 
     def _from_chunk(self, x: Tensor) -> FeatureRows | None:
-        chunk = self._chunk
-        if chunk is None or self._chunk_rows is None or x._version != self._chunk_version:
+        place = self._place(x)
+        if place is None:
             return None
-        # The chunk is alive, so no other tensor can have taken its storage; views share its version counter.
-        if x.untyped_storage().data_ptr() != chunk.untyped_storage().data_ptr() or x.dtype != chunk.dtype:
-            return None
-        size = chunk[0].numel()
-        if x.shape[1:] != chunk.shape[1:] or x.stride() != chunk.stride() or not chunk.is_contiguous():
-            return None
-        offset, remainder = divmod(int(x.storage_offset()) - int(chunk.storage_offset()), size)
-        inside = remainder == 0 and 0 <= offset <= len(chunk) - len(x)
-        return None if not inside else self._chunk_rows.part(slice(offset, offset + len(x)))
+        chunk, rows = place
+        if chunk.rows is None:
+            chunk.rows = FeatureRows(self._function(chunk.source))
+        return chunk.rows.part(rows)
 
 
-def one_hot_weights(components: Tensor, weights: Tensor, n_components: int) -> Tensor:
-    """Weights (B, J) from component indices (B, K), -1 for none, and weights (B, K)."""
-    result = weights.new_zeros(len(weights), n_components + 1)
-    result.scatter_add_(1, torch.where(components < 0, n_components, components), weights)
-    return result[:, :-1]
+def _storage(x: Tensor) -> int:
+    return x.untyped_storage().data_ptr()

@@ -15,12 +15,13 @@ change; it never influences learning.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.experts.gaussian.conjugate import log_elliptical
+from cndpm.experts.gaussian.conjugate import Values, log_elliptical
+from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, finite, maybe_infinite, prior_strength
 from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.shrinkage import (
     TAILS,
@@ -29,43 +30,14 @@ from cndpm.experts.gaussian.shrinkage import (
     oracle_shrinkage,
     shrunk_covariance,
 )
-from cndpm.experts.gaussian.statistics import SharedStatistics, pack_symmetric, unpack_triangle
+from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.experts.gaussian.transfer import normal_draws
 from cndpm.state import State
 
-__all__ = ["Factor", "SharedGaussians"]
+__all__ = ["SharedGaussians"]
 
 _BLOCK_SIZE = 512
 _MIN_HELD_OUT = 8
-
-
-@dataclass(eq=False)
-class Factor:
-    """One factorisation of the shared covariance and what follows from it.
-
-    Attributes:
-        cholesky: L, lower triangular, (d, d).
-        log_det: log det Sigma, a scalar.
-        sums: L^-1 s_j, (J, d), float64; kept in step with the statistics.
-        mean: L^-1 (m0 - origin), (d,), float64.
-        kappa: Prior pseudo-samples, a scalar.
-        tail: Degrees of freedom of the components' tails; inf for normal ones.
-        count: Weight of the samples behind the covariance.
-    """
-
-    cholesky: Tensor
-    log_det: Tensor
-    sums: Tensor
-    mean: Tensor
-    kappa: Tensor
-    tail: float
-    count: float
-
-    def whiten(self, shifted: Tensor) -> Tensor:
-        """L^-1 z for rows z (B, d), float64."""
-        rows = shifted.to(self.cholesky.dtype)
-        whitened: Tensor = torch.linalg.solve_triangular(self.cholesky, rows.T, upper=False)
-        return whitened.T.double()
 
 
 class SharedGaussians:
@@ -96,7 +68,7 @@ class SharedGaussians:
         self._chosen_at = 0.0
         self._routing: Factor | None = None
         self._exact: Factor | None = None
-        self._latest: tuple[FeatureRows, Factor, tuple[Tensor, Tensor]] | None = None
+        self._latest: tuple[FeatureRows, tuple[Tensor, Tensor]] | None = None
 
     @property
     def n_components(self) -> int:
@@ -105,7 +77,7 @@ class SharedGaussians:
 
     @property
     def counts(self) -> Tensor:
-        """Weight of the samples of each component, (J,), float64."""
+        """Weight of the samples of each component, (J,), float64, on the host."""
         return self.statistics.counts
 
     @property
@@ -116,10 +88,10 @@ class SharedGaussians:
     def found(self, z: Tensor, weights: Tensor) -> None:
         """Adds a founding memory z (M, d) with weights (M, J); a fifth is held out while the shrinkage is chosen."""
         self.statistics.flush()
-        held_out = torch.arange(len(z), device=z.device) % 5 == 4
-        self._add(FeatureRows(z[~held_out]), weights[~held_out])
-        self.statistics.flush()
-        self._add(FeatureRows(z[held_out]), weights[held_out])
+        held_out = torch.arange(len(z)) % 5 == 4
+        for part in (~held_out, held_out):
+            self.statistics.flush()
+            self._add(FeatureRows(z[part.to(z.device)]), weights[part])
         self._renew_if_due(n_samples=0, share=0.1)
 
     def add(self, rows: FeatureRows, weights: Tensor) -> None:
@@ -134,9 +106,7 @@ class SharedGaussians:
         self._exact = self._latest = None
         self.statistics.add_components(n)
         if self._routing is not None:
-            self._routing.sums = torch.cat(
-                [self._routing.sums, self._routing.sums.new_zeros(n, len(self._routing.mean))]
-            )
+            self._routing.add_components(n)
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
         """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
@@ -158,80 +128,109 @@ class SharedGaussians:
         return self._exact
 
     def routing_log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
-        """Predictive log densities of every component (B, J) and of "new" (B,), by the routing factor."""
-        return self._log_prob(self.routing(), rows)
+        """Predictive log densities of every component (B, J) and of "new" (B,), by the routing factor, on the host.
+
+        All that crosses over from the device is B + 2 rows of inner products, once.
+        """
+        if self._latest is None or self._latest[0] is not rows:
+            factor, whitened = self.routing(), self._whitened(rows)
+            inner = torch.cat([whitened.rows, factor.anchors[-1:]]) @ factor.anchors.T
+            lengths = torch.linalg.vector_norm(factor.anchors, dim=1, keepdim=True).T
+            known = torch.cat([inner, lengths]).cpu().numpy()
+            kappas = np.append(self.statistics.counts.numpy(), 0.0) + factor.kappa
+            squares = whitened.squares.numpy()
+            scores = torch.from_numpy(_scores(factor, kappas, squares, known[:-2], known[-2], known[-1] ** 2))
+            self._latest = (rows, (scores[:, :-1], scores[:, -1]))
+        return self._latest[1]
 
     def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
-        """Predictive log densities of every component (B, J) and of "new" (B,), exactly."""
-        return self._log_prob(self.exact(), rows)
+        """Predictive log densities of every component (B, J) and of "new" (B,), exactly, on the device."""
+        factor = self.exact()
+        products = self._exact_products(rows)
+        to_mean, lengths = factor.anchors @ factor.mean, factor.anchors.square().sum(dim=1)
+        kappas = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(to_mean.device) + factor.kappa
+        scores = _scores(factor, kappas, products[:, 0], products[:, 1:], to_mean, lengths)
+        return scores[:, :-1], scores[:, -1]
 
     def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
-        """log density of each of M rows under a component made of the other rows of its group, (M,).
+        """log density of each of M rows under a component made of the other rows of its group, (M,), on the host.
 
         Args:
             rows: The rows.
             groups: Group indices (M,), from 0 on.
         """
-        factor = self.routing()
-        whitened = rows.derive(factor, lambda z: factor.whiten(self.statistics.shift(z)))
-        members = torch.nn.functional.one_hot(groups).double()
-        kappas = (members.sum(dim=0) - 1)[groups] + factor.kappa
-        means = (factor.kappa * factor.mean + (members.T @ whitened)[groups] - whitened) / kappas[:, None]
+        factor, whitened = self.routing(), self._whitened(rows).rows
+        members = torch.nn.functional.one_hot(groups.to(whitened.device)).double()
+        own = members.argmax(dim=1)
+        kappas = (members.sum(dim=0) - 1)[own] + factor.kappa
+        means = (factor.kappa * factor.mean + (members.T @ whitened)[own] - whitened) / kappas[:, None]
         distance = (whitened - means).square().sum(dim=1)
-        return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail)
+        return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail).cpu()
 
-    def log_prob_of_groups(self, rows: FeatureRows, memory: FeatureRows, members: Tensor) -> Tensor:
-        """log density of B rows under components made of groups of a memory, (B, G); they are not added.
-
-        Args:
-            rows: What to rate.
-            memory: M rows.
-            members: One-hot groups, (M, G), float64.
-        """
+    def groups(self, memory: FeatureRows, members: Tensor) -> Groups:
+        """Components made of groups of a memory of M rows, given one-hot (M, G), float64; they are not added."""
         factor = self.exact()
-        whitened, of_memory = (factor.whiten(self.statistics.shift(part.z)) for part in (rows, memory))
         kappas = members.sum(dim=0) + factor.kappa
-        means = (members.T @ of_memory + factor.kappa * factor.mean) / kappas[:, None]
-        distance = torch.cdist(whitened, means).square()
-        return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail)
+        prior = factor.kappa * (factor.cholesky @ factor.mean)
+        means = (members.T @ self.statistics.shift(memory.z) + prior) / kappas[:, None]
+        duals = factor.precision_times(means)
+        return Groups(duals, (means * duals).sum(dim=1), kappas)
+
+    def log_prob_of_groups(self, rows: FeatureRows, groups: Groups) -> Tensor:
+        """log density of B rows under components of :meth:`groups`, (B, G), while the statistics are the same."""
+        factor = self.exact()
+        cross = self.statistics.shift(rows.z) @ groups.duals.T
+        distance = (self._exact_products(rows)[:, :1] - 2 * cross + groups.squares).clamp_min(0)
+        return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / groups.kappas, factor.tail)
 
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows drawn from the predictive density of a component, (n, d), float64."""
-        factor, counts = self.exact(), self.statistics.counts
-        kappa = counts[component] + factor.kappa
-        noise = normal_draws((n, len(factor.mean)), generator, counts.device)
+        factor = self.exact()
+        kappa = float(self.statistics.counts[component]) + factor.kappa
+        noise = normal_draws((n, len(factor.mean)), generator, factor.mean.device)
         # Tails are left out of samples: a draw of the normal density with the same mean and covariance.
-        whitened = (factor.sums[component] + factor.kappa * factor.mean) / kappa + noise * (1 + 1 / kappa).sqrt()
+        whitened = (factor.sums[component] + factor.kappa * factor.mean) / kappa + noise * math.sqrt(1 + 1 / kappa)
         return whitened @ factor.cholesky.T + self.statistics.origin
 
-    def _log_prob(self, factor: Factor, rows: FeatureRows) -> tuple[Tensor, Tensor]:
-        if self._latest is not None and self._latest[0] is rows and self._latest[1] is factor:
-            return self._latest[2]
-        scores = self._scores(factor, rows.derive(factor, lambda z: factor.whiten(self.statistics.shift(z))))
-        self._latest = (rows, factor, scores)
-        return scores
+    def _whitened(self, rows: FeatureRows) -> Whitened:
+        """Rows whitened by the routing factor."""
+        factor = self.routing()
 
-    def _scores(self, factor: Factor, whitened: Tensor) -> tuple[Tensor, Tensor]:
-        counts = self.statistics.counts
-        kappas = torch.cat([counts + factor.kappa, factor.kappa[None]])
-        sums = torch.cat([factor.sums, torch.zeros_like(factor.mean)[None]])
-        means = (sums + factor.kappa * factor.mean) / kappas[:, None]
-        cross = whitened @ means.T
-        distance = whitened.square().sum(dim=1, keepdim=True) - 2 * cross + means.square().sum(dim=1)
-        scores = log_elliptical(distance.clamp_min(0), factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail)
-        return scores[:, :-1], scores[:, -1]
+        def whiten(z: Tensor) -> Whitened:
+            shifted = self.statistics.shift(z)
+            whitened = factor.whiten(shifted)
+            return Whitened(shifted, whitened, whitened.square().sum(dim=1).cpu())
+
+        return rows.derive(factor, whiten)
+
+    def _exact_products(self, rows: FeatureRows) -> Tensor:
+        """Squared lengths of whitened rows and their products with the exact factor's anchors, (B, 1 + J + 2)."""
+        factor = self.exact()
+
+        def multiply(z: Tensor) -> Tensor:
+            parts = []
+            for part in torch.split(z, _BLOCK_SIZE):
+                whitened = factor.whiten(self.statistics.shift(part))
+                parts.append(
+                    torch.cat([whitened.square().sum(dim=1, keepdim=True), whitened @ factor.anchors.T], dim=1)
+                )
+            return torch.cat(parts)
+
+        return rows.derive(factor, multiply)
 
     def _add(self, rows: FeatureRows, weights: Tensor) -> None:
         self._exact = self._latest = None
-        self.statistics.add(rows.z, weights)
-        factor = self._routing
-        if factor is not None:
-            whitened = rows.derive(factor, lambda z: factor.whiten(self.statistics.shift(z)))
-            factor.sums.addmm_(weights.double().T, whitened)
+        if self._routing is None:
+            self.statistics.add(self.statistics.shift(rows.z), weights)
+            return
+        whitened = self._whitened(rows)
+        self.statistics.add(whitened.shifted, weights)
+        here = weights.double().to(whitened.rows.device, non_blocking=True)
+        self._routing.sums.addmm_(here.T, whitened.rows)
 
     def _renew_if_due(self, *, n_samples: int, share: float) -> None:
         """Renews the routing factor once `n_samples` and a `share` more have arrived since."""
-        count = float(self.statistics.counts.sum())
+        count = float(self.statistics.counts.numpy().sum())
         stale = 0.0 if self._routing is None else self._routing.count
         if self._routing is None or count - stale >= max(n_samples, share * stale):
             self._choose_shrinkage(count)
@@ -277,12 +276,14 @@ class SharedGaussians:
         covariance = shrunk_covariance(statistics.within_scatter(), statistics.degrees_of_freedom, self.shrinkage)
         cholesky = torch.linalg.cholesky(covariance)
         del covariance
-        sums = torch.linalg.solve_triangular(cholesky, statistics.sums.T, upper=False).T.contiguous()
-        total = statistics.counts.sum()
-        mean = sums.sum(dim=0) / total.clamp_min(1e-9)
-        log_det = 2 * cholesky.diagonal().log().sum()
-        kappa = _prior_strength(sums, statistics.counts, mean)
-        return Factor(cholesky.to(dtype), log_det, sums, mean, kappa, self.tail, float(total))
+        sums = torch.linalg.solve_triangular(cholesky, statistics.sums.T, upper=False).T
+        total = float(statistics.counts.sum())
+        mean = sums.sum(dim=0) / max(total, 1e-9)
+        anchors = torch.cat([sums, torch.zeros_like(mean)[None], mean[None]])
+        log_det = 2 * float(cholesky.diagonal().log().sum())
+        kappa = prior_strength(sums, statistics.counts.to(sums.device), mean)
+        # Row by row, as a state restores it: another layout would round otherwise.
+        return Factor(cholesky.to(dtype).contiguous(), log_det, anchors, kappa, self.tail, total)
 
     def state_dict(self) -> State:
         """Statistics, shrinkage and the routing factor, which is older than the statistics."""
@@ -290,55 +291,33 @@ class SharedGaussians:
         return {
             "statistics": self.statistics.state_dict(),
             "shrinkage": self.shrinkage,
-            "tail": _finite(self.tail),
+            "tail": finite(self.tail),
             "chosen_at": self._chosen_at,
-            "routing": None if routing is None else _factor_state(routing),
+            "routing": None if routing is None else routing.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
         """Restores the above to the bit."""
         self.statistics = SharedStatistics.from_state(state["statistics"])
         self.shrinkage, self._chosen_at = state["shrinkage"], state["chosen_at"]
-        self.tail = _maybe_infinite(state["tail"])
-        self._routing = None if state["routing"] is None else _factor_from_state(state["routing"])
+        self.tail = maybe_infinite(state["tail"])
+        self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._exact = self._latest = None
 
 
-def _prior_strength(sums: Tensor, counts: Tensor, mean: Tensor) -> Tensor:
-    """kappa0 by moments: 1 / kappa0 is the variance of the whitened means about m0, less what their estimation adds.
+def _scores(factor: Factor, kappas: Values, squares: Values, inner: Values, to_mean: Values, lengths: Values) -> Values:
+    """Log densities of every component and, last, of "new", (B, J + 1), from inner products of whitened vectors.
 
-    At most a tenth of a component's samples, so that few of them, whose means lie within their error, are not all
-    taken for one.
+    Args:
+        factor: Which one.
+        kappas: kappa0 + n_j, and kappa0, (J + 1,).
+        squares: Squared lengths of the rows, (B,).
+        inner: Of rows and anchors, (B, J + 2).
+        to_mean: Of anchors and the prior mean, (J + 2,).
+        lengths: Squared, of the anchors, (J + 2,).
     """
-    present = counts > 0
-    if int(present.sum()) < 2:
-        return counts.new_tensor(1.0)
-    spread = (sums[present] / counts[present, None] - mean).square().mean(dim=1) - 1 / counts[present]
-    n = present.sum()
-    kappa = 1 / (spread.mean() * n / (n - 1)).clamp(1e-6, 1e6)
-    return torch.minimum(kappa, 0.1 * counts[present].mean())
-
-
-def _factor_state(factor: Factor) -> State:
-    state = {name: getattr(factor, name).clone() for name in ("log_det", "sums", "mean", "kappa")}
-    return {
-        **state,
-        "cholesky": pack_symmetric(factor.cholesky),
-        "tail": _finite(factor.tail),
-        "count": factor.count,
-    }
-
-
-def _factor_from_state(state: State) -> Factor:
-    cholesky = unpack_triangle(state["cholesky"], len(state["mean"]))
-    rest = {name: state[name].clone() for name in ("log_det", "sums", "mean", "kappa")}
-    return Factor(cholesky=cholesky, tail=_maybe_infinite(state["tail"]), count=state["count"], **rest)
-
-
-def _finite(tail: float) -> float | None:
-    """A tail as JSON can hold it: None for inf."""
-    return None if math.isinf(tail) else tail
-
-
-def _maybe_infinite(tail: float | None) -> float:
-    return math.inf if tail is None else tail
+    kappa = factor.kappa
+    cross = (inner[:, :-1] + kappa * inner[:, -1:]) / kappas
+    of_means = (lengths[:-1] + 2 * kappa * to_mean[:-1] + kappa**2 * lengths[-1]) / kappas**2
+    distance = (squares[:, None] - 2 * cross + of_means).clip(min=0)
+    return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail)

@@ -1,7 +1,8 @@
 """How far a covariance is shrunk towards a multiple of the identity: chosen by held-out likelihood, never by hand.
 
 Sigma(lambda) = (1 - lambda) W / nu + lambda t I, with t the mean variance. Lambda lives on a grid of half decades; the
-search walks from where it last stood, because the best value moves slowly as data arrives.
+search walks from where it last stood, because the best value moves slowly as data arrives. Of a scatter only the lower
+triangle is read.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ TAILS = (math.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0, 4.0)
 _GRID = [10 ** (-exponent / 2) for exponent in range(12, -1, -1)]
 
 
-def shrunk_covariance(scatter: Tensor, degrees: Tensor, shrinkage: float) -> Tensor:
+def shrunk_covariance(scatter: Tensor, degrees: float, shrinkage: float) -> Tensor:
     """Sigma(lambda), (d, d), written over `scatter`; positive definite for lambda > 0 even for constant data."""
     diagonal = scatter.diagonal()
     mean_variance = (diagonal.mean() / degrees).clamp_min(1e-12)
@@ -30,20 +31,19 @@ def shrunk_covariance(scatter: Tensor, degrees: Tensor, shrinkage: float) -> Ten
     return scatter
 
 
-def oracle_shrinkage(scatter: Tensor, degrees: Tensor) -> float:
+def oracle_shrinkage(scatter: Tensor, degrees: float) -> float:
     """The oracle approximating shrinkage of Chen et al. (2010), in closed form: for samples too few to hold any out."""
     d = len(scatter)
-    covariance = scatter / degrees
-    trace_squared, square = float(covariance.diagonal().sum()) ** 2, float(covariance.square().sum())
-    n = float(degrees)
-    denominator = (n + 1 - 2 / d) * (square - trace_squared / d)
+    diagonal, below = scatter.diagonal() / degrees, torch.tril(scatter, -1) / degrees
+    trace_squared, square = float(diagonal.sum()) ** 2, float(diagonal.square().sum() + 2 * below.square().sum())
+    denominator = (degrees + 1 - 2 / d) * (square - trace_squared / d)
     if denominator <= 0:
         return 1.0
     return min(1.0, max(_GRID[0], ((1 - 2 / d) * square + trace_squared) / denominator))
 
 
 def held_out_log_likelihood(
-    scatter: Tensor, degrees: Tensor, deviations: Tensor, shrinkage: float, tails: tuple[float, ...] = TAILS
+    scatter: Tensor, degrees: float, deviations: Tensor, shrinkage: float, tails: tuple[float, ...] = TAILS
 ) -> tuple[float, float]:
     """Mean log density of deviations r (N, d) under Sigma(lambda) with the best of `tails`, and that tail.
 
@@ -53,7 +53,7 @@ def held_out_log_likelihood(
     if int(info) != 0:
         return -math.inf, tails[0]
     distance = torch.linalg.solve_triangular(cholesky, deviations.T, upper=False).square().sum(dim=0)
-    log_det, one = 2 * cholesky.diagonal().log().sum(), torch.ones_like(degrees)
+    log_det, one = 2 * float(cholesky.diagonal().log().sum()), distance.new_ones(())
     n_dims = deviations.shape[1]
     return max((float(log_elliptical(distance, log_det, n_dims, one, tail).mean()), tail) for tail in tails)
 

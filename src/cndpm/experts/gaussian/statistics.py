@@ -4,6 +4,9 @@ Everything is a weighted sum, so the order of the samples does not matter, two m
 and merging two components is adding two rows. The within-component scatter is never stored; it follows from
 W = sum_i w_i z_i z_iᵀ - sum_j s_j s_jᵀ / n_j. All sums are float64, of features shifted once by a fixed origin, so that
 the difference loses no digits that matter.
+
+Rows and sums live on the device of the origin. Counts and weights are a handful of numbers that decisions are made of:
+they live on the host, so that learning a batch never waits for a GPU.
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ from torch import Tensor
 from cndpm.state import State
 
 __all__ = ["SharedStatistics", "pack_symmetric", "unpack_symmetric", "unpack_triangle"]
+
+_STRIP = 1024
+"""Rows of a symmetric matrix updated together; with several strips nearly half of the products are never made."""
 
 
 class SharedStatistics:
@@ -27,19 +33,21 @@ class SharedStatistics:
         origin: Subtracted from every feature row, (d,); the mean of the first memory is a good one.
 
     Attributes:
-        counts: Weight of each component, (J,), float64.
+        counts: Weight of each component, (J,), float64, on the host.
         sums: Weighted sums of shifted features, (J, d), float64.
+        n_pending: Rows that wait to enter the second moment.
     """
 
     def __init__(self, origin: Tensor) -> None:
         self.origin = origin.double()
         d = len(origin)
-        self.counts = self.origin.new_zeros(0)
+        self.counts = torch.zeros(0, dtype=torch.float64)
         self.sums = self.origin.new_zeros(0, d)
         self._second_moment = self.origin.new_zeros(d, d)
         self._pending: list[Tensor] = []
         self._pending_weights: list[Tensor] = []
         self._pending_owners: list[Tensor] = []
+        self.n_pending = 0
 
     @property
     def n_components(self) -> int:
@@ -62,32 +70,27 @@ class SharedStatistics:
         self.counts = torch.cat([self.counts, self.counts.new_zeros(n)])
         self.sums = torch.cat([self.sums, self.sums.new_zeros(n, self.n_features)])
 
-    def add(self, z: Tensor, weights: Tensor) -> None:
-        """Adds feature rows z (B, d) with weights (B, J)."""
-        rows, weights = self.shift(z), weights.double()
-        self.counts = self.counts + weights.sum(dim=0)
-        self.sums.addmm_(weights.T, rows)
+    def add(self, rows: Tensor, weights: Tensor) -> None:
+        """Adds shifted feature rows (B, d), kept until the next flush, with weights (B, J), float64, on the host."""
+        values = weights.numpy()
+        self.counts = torch.from_numpy(self.counts.numpy() + values.sum(axis=0))
+        self.sums.addmm_(self._here(weights).T, rows)
         self._pending.append(rows)
-        self._pending_weights.append(weights.sum(dim=1))
-        self._pending_owners.append(weights.argmax(dim=1))
-
-    @property
-    def n_pending(self) -> int:
-        """Rows that wait to enter the second moment."""
-        return sum(map(len, self._pending))
+        self._pending_weights.append(torch.from_numpy(values.sum(axis=1)))
+        self._pending_owners.append(torch.from_numpy(values.argmax(axis=1)))
+        self.n_pending += len(rows)
 
     def flush(self) -> None:
         """Applies the waiting block to the second moment."""
         if self._pending:
             rows, weights, _ = self.pending()
-            self._second_moment.addmm_((rows * weights[:, None]).T, rows)
-            self._pending, self._pending_weights, self._pending_owners = [], [], []
+            _add_products(self._second_moment, rows * self._here(weights)[:, None], rows)
+            self._pending, self._pending_weights, self._pending_owners, self.n_pending = [], [], [], 0
 
     def pending(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The waiting rows (N, d), their weights (N,) and the component that took most of each (N,)."""
+        """The waiting rows (N, d); on the host their weights (N,) and the component that took most of each (N,)."""
         if not self._pending:
-            none = torch.zeros(0, dtype=torch.long, device=self.sums.device)
-            return self.sums.new_zeros(0, self.n_features), self.sums.new_zeros(0), none
+            return self.sums.new_zeros(0, self.n_features), self.counts[:0], torch.zeros(0, dtype=torch.long)
         return torch.cat(self._pending), torch.cat(self._pending_weights), torch.cat(self._pending_owners)
 
     def shift(self, z: Tensor) -> Tensor:
@@ -95,38 +98,44 @@ class SharedStatistics:
         return z.double() - self.origin
 
     def within_scatter(self) -> Tensor:
-        """W, the scatter about the components' means, (d, d), a fresh tensor; the waiting block counts and waits on."""
+        """W, the scatter about the components' means, (d, d), a fresh tensor; the waiting block counts and waits on.
+
+        Only the lower triangle is right, here and everywhere: nothing reads the other.
+        """
         scatter = self._scatter(self.counts, self.sums)
         if self._pending:
             rows, weights, _ = self.pending()
-            scatter.addmm_((rows * weights[:, None]).T, rows)
+            _add_products(scatter, rows * self._here(weights)[:, None], rows)
         return scatter
 
-    def held_out(self) -> tuple[Tensor, Tensor, Tensor]:
+    def held_out(self) -> tuple[Tensor, float, Tensor]:
         """What the waiting block offers to judge a covariance by.
 
         Returns:
-            The scatter without the block (d, d), the number of degrees of freedom behind it (a scalar), and the
-            deviations (N, d) of the block's rows from the means of their components without the block.
+            The scatter without the block (d, d), the number of degrees of freedom behind it, and the deviations (N, d)
+            of the block's rows from the means of their components without the block.
         """
         rows, weights, owners = self.pending()
         counts = self.counts.index_add(0, owners, weights, alpha=-1)
-        sums = self.sums.index_add(0, owners, rows * weights[:, None], alpha=-1)
+        sums = self.sums.index_add(0, self._here(owners), rows * self._here(weights)[:, None], alpha=-1)
         known = counts[owners] > 0.5
-        deviations = rows[known] - sums[owners[known]] / counts[owners[known], None]
+        owners = owners[known]
+        deviations = rows[self._here(known)] - sums[self._here(owners)] / self._here(counts[owners])[:, None]
         counts = torch.where(counts > 1e-9, counts, 0.0)
         return self._scatter(counts, sums), _degrees_of_freedom(counts), deviations
 
     @property
-    def degrees_of_freedom(self) -> Tensor:
+    def degrees_of_freedom(self) -> float:
         """Weight of all samples less one for every mean, at least one."""
         return _degrees_of_freedom(self.counts)
 
     def _scatter(self, counts: Tensor, sums: Tensor) -> Tensor:
-        """W without the waiting block. Only lower triangles are ever read: rounding may differ across the diagonal."""
+        """W without the waiting block."""
         present = counts > 0
-        scaled = sums[present] / counts[present].sqrt()[:, None]
-        return torch.addmm(self._second_moment, scaled.T, scaled, alpha=-1)
+        scaled = sums[self._here(present)] / self._here(counts[present]).sqrt()[:, None]
+        scatter = self._second_moment.clone()
+        _add_products(scatter, -scaled, scaled)
+        return scatter
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
         """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
@@ -134,8 +143,11 @@ class SharedStatistics:
         for source, target in pairs:
             self.counts[target] += self.counts[source]
             self.sums[target] += self.sums[source]
-        order = torch.tensor(keep, dtype=torch.long, device=self.counts.device)
-        self.counts, self.sums = self.counts[order], self.sums[order]
+        self.counts, self.sums = self.counts[keep], self.sums[keep]
+
+    def _here(self, values: Tensor) -> Tensor:
+        """A copy of a few numbers of the host beside the sums; the host does not wait for it."""
+        return values.to(self.sums.device, non_blocking=True)
 
     def state_dict(self) -> State:
         """All sums, the waiting block included."""
@@ -152,18 +164,26 @@ class SharedStatistics:
     def from_state(cls, state: State) -> SharedStatistics:
         """Statistics with the sums of :meth:`state_dict`, to the bit."""
         statistics = cls(state["origin"])
-        statistics.counts, statistics.sums = state["counts"].clone(), state["sums"].clone()
+        statistics.counts, statistics.sums = state["counts"].cpu().clone(), state["sums"].clone()
         statistics._second_moment = unpack_symmetric(state["second_moment"], statistics.n_features)
         pending = state["pending"]
         if len(pending["rows"]):
             statistics._pending = [pending["rows"].clone()]
-            statistics._pending_weights = [pending["weights"].clone()]
-            statistics._pending_owners = [pending["owners"].clone()]
+            statistics._pending_weights = [pending["weights"].cpu().clone()]
+            statistics._pending_owners = [pending["owners"].cpu().clone()]
+            statistics.n_pending = len(pending["rows"])
         return statistics
 
 
-def _degrees_of_freedom(counts: Tensor) -> Tensor:
-    return (counts.sum() - (counts > 0).sum()).clamp_min(1.0)
+def _add_products(matrix: Tensor, left: Tensor, right: Tensor) -> None:
+    """Adds leftᵀ right, (N, d) each, to the lower triangle of a matrix (d, d), strip by strip; little above it."""
+    for start in range(0, len(matrix), _STRIP):
+        stop = min(start + _STRIP, len(matrix))
+        matrix[start:stop, :stop].addmm_(left[:, start:stop].T, right[:, :stop])
+
+
+def _degrees_of_freedom(counts: Tensor) -> float:
+    return max(1.0, float(counts.sum() - (counts > 0).sum()))
 
 
 def pack_symmetric(matrix: Tensor) -> Tensor:
