@@ -70,6 +70,7 @@ class NeuralBank(Bank):
     _evaluation: Routine
     _surveying: list[Routine]
     _updates: dict[tuple[int, bool], Routine]
+    _labels: tuple[Tensor, int, Tensor] | None = None
     _known_new: tuple[Tensor, Tensor | None, int, Tensor] | None
 
     def __init__(
@@ -117,7 +118,8 @@ class NeuralBank(Bank):
 
     @property
     def evidence_device(self) -> torch.device:
-        return self._device
+        """The host: to decide about ten samples takes a dozen launches on a GPU, and a wait for each answer."""
+        return torch.device("cpu")
 
     @property
     def in_training(self) -> bool:
@@ -136,10 +138,12 @@ class NeuralBank(Bank):
     @torch.no_grad()
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         if not self.n_experts:
-            return x.new_zeros(len(x), 0)
-        log_joint, *features = self._evaluation(*_given(x, y))
+            return torch.zeros(len(x), 0)
+        values, *features = self._evaluation(*_given(x, self._on_device(y)))
+        log_joint = values.to(self.evidence_device)
         if self._recorder.enabled:
-            self._known_new = (x, y, x._version, features.pop(0))
+            log_joint, new = log_joint[:, :-1], log_joint[:, -1]
+            self._known_new = (x, y, x._version, new)
         for part, lineup in enumerate(self._lineups):
             survey, features = features[: lineup.n_shared], features[lineup.n_shared :]
             self._surveys[part] = (x, x._version, tuple(survey))
@@ -150,7 +154,7 @@ class NeuralBank(Bank):
         known, self._known_new = self._known_new, None
         if known is not None and known[0] is x and known[1] is y and known[2] == x._version:
             return known[3]
-        return self._placeholder.log_joint(x, y, ((), ()))
+        return self._placeholder.log_joint(x, self._on_device(y), ((), ())).to(self.evidence_device)
 
     @torch.no_grad()
     def log_density(self, x: Tensor) -> Tensor:
@@ -168,7 +172,7 @@ class NeuralBank(Bank):
         self._placeholder.density.check(x)
 
     def provisional(self, x: Tensor, y: Tensor | None) -> KernelModel:
-        return KernelModel(self._placeholder.density.kernel_log_prob, x, y, self._n_classes)
+        return KernelModel(self._placeholder.density.kernel_log_prob, x, self._on_device(y), self._n_classes)
 
     # Learning
 
@@ -185,18 +189,18 @@ class NeuralBank(Bank):
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
         # In the precision of the networks: a weight that vanishes in it teaches nothing.
-        on_host = responsibilities.cpu().to(x.dtype)
-        share = (on_host.sum(dim=0) / len(x)).tolist()
-        learned = on_host.sum(dim=1) > 0
+        responsibilities = responsibilities.to(self.evidence_device, x.dtype)
+        share = (responsibilities.sum(dim=0) / len(x)).tolist()
+        learned = responsibilities.sum(dim=1) > 0
         if not learned.all():
-            rows = learned.nonzero().squeeze(1).to(x.device)
+            rows = learned.nonzero().squeeze(1)
             x, y, responsibilities = x[rows], y[rows] if y is not None else None, responsibilities[rows]
-        weights = responsibilities.to(x.dtype)
+        weights = responsibilities.t().to(self._device).contiguous()
         for k, position in enumerate(self._answering()):
             if share[k] > self._min_share:
                 # A label belongs to an expert's repertoire once it takes at least half of a sample that bears it.
-                self._show(position, y, on_host[learned, k] >= 0.5)
-                self._teach(position, x, y, weights[:, k])
+                self._show(position, y, responsibilities[:, k] >= 0.5)
+                self._teach(position, x, self._on_device(y), weights[k])
         self._surveys.clear()
 
     def start_expert(self, x: Tensor, y: Tensor | None) -> None:
@@ -204,7 +208,7 @@ class NeuralBank(Bank):
             raise RuntimeError("an expert is in training already; finish it with train_expert first")
         self._born += 1
         expert = self._make_expert(serial=self._born, standing_alone=not self._sharing)
-        self._nursery = self._enrol(expert, x, y)
+        self._nursery = self._enrol(expert, x, self._on_device(y))
 
     def train_expert(self, max_steps: int) -> bool:
         if self._nursery is None:
@@ -326,6 +330,15 @@ class NeuralBank(Bank):
         self._surveying = [self._recorder.routine(lineup.survey, draws=False) for lineup in self._lineups]
         self._updates = {}
 
+    def _on_device(self, y: Tensor | None) -> Tensor | None:
+        """The labels where the networks are; those of the last batch are asked for more than once."""
+        if y is None or y.device == self._device:
+            return y
+        known = self._labels
+        if known is None or known[0] is not y or known[1] != y._version:
+            known = self._labels = (y, y._version, y.to(self._device))
+        return known[2]
+
     def _order(self) -> dict[str, Any]:
         return {"retired": [column.retired for column in self._columns], "sharing": self._sharing}
 
@@ -339,14 +352,14 @@ class NeuralBank(Bank):
     def _evaluate(self, x: Tensor, y: Tensor | None = None) -> tuple[Tensor, ...]:
         """log p(x, y | k), (batch, K), and behind it what is asked next: all columns' features of x.
 
-        Where steps are recorded, log p(x, y | new) comes between them, so that one recording holds both.
+        Where steps are recorded, log p(x, y | new) is one column more, so that one recording holds both.
         """
         hypothesis = self._placeholder if self._recorder.enabled else None
         of_x, of_y = self._recorder.side_by_side(
             lambda: self._evaluate_densities(x, hypothesis), lambda: self._evaluate_predictors(x, y, hypothesis)
         )
         values = [px + py for px, py in zip(of_x[0], of_y[0], strict=True)] if of_y[0] else of_x[0]
-        return *values, *of_x[1], *of_y[1]
+        return torch.cat([values[0], *(new.unsqueeze(1) for new in values[1:])], dim=1), *of_x[1], *of_y[1]
 
     def _evaluate_densities(self, x: Tensor, hypothesis: NeuralExpert | None) -> tuple[list[Tensor], Features]:
         survey = self._lineups[0].survey(x)
@@ -371,7 +384,7 @@ class NeuralBank(Bank):
         """Lets an expert see the labels of the rows it is convinced of, (batch,) bool on the host."""
         expert = self._columns[position].expert
         if y is not None and expert.predictor is not None and expert.predictor.is_open:
-            expert.predictor.see(y[convinced.nonzero().squeeze(1).to(y.device)])
+            expert.predictor.see(y.to(self.evidence_device)[convinced].to(self._device))
 
     def _teach(self, position: int, x: Tensor, y: Tensor | None, weight: Tensor) -> None:
         """One step of one expert; later ones look at what it has become."""

@@ -93,9 +93,10 @@ class ExpertMixture(MixtureLearner):
     # Learning
 
     def learn(self, x: Tensor, y: Tensor | None = None) -> None:
-        x = admit_x(x, self.input_shape, self._is_finite).to(self.device)
+        x = admit_x(x, self.input_shape, self._is_finite)
         y = self._admit_targets(y, len(x))
         self.bank.check(x)
+        x = x.to(self.device)
         self.settle()
         if y is not None:
             self._meet(y)
