@@ -194,11 +194,11 @@ def test_a_run_stopped_by_ctrl_c_says_how_to_go_on(cndpm, monkeypatch):
     assert read_record("mine/seed-0").status == "interrupted"
 
 
-def start(folder, *options):
+def start(folder, *options, **settings):
     command = [sys.executable, "-m", "cndpm.cli", *RUN[:-1], "--repeats", "3", "--out", str(folder), *options]
     command += ["--set", "run.checkpoint_seconds=0.2"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, **settings)
 
 
 def wait_for(condition, process, seconds=120):
@@ -230,3 +230,23 @@ def test_a_run_killed_in_the_middle_resumes_to_the_same_summary(cndpm, tmp_path)
     }
     rows = [read_record(folder).column("task_accuracy") for folder in ("whole/seed-0", "killed/seed-0")]
     assert rows[0] == rows[1]
+
+
+def test_seeds_at_the_same_time_stop_together_and_resume_to_the_same_results(cndpm, tmp_path):
+    options = ("--repeats", "3", "--set", "run.checkpoint_seconds=0.2", "--seeds", "2", "--quiet")
+    whole = cndpm(*RUN, *options, "--out", "whole").json["runs"]
+    logs = [tmp_path / "stopped" / f"seed-{seed}" / "log.jsonl" for seed in range(2)]
+    process = start(tmp_path / "stopped", "--seeds", "2", "--jobs", "2", start_new_session=True)
+    wait_for(lambda: all(log.exists() and log.read_text().count("\n") > 20 for log in logs), process)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"--resume" in err
+    assert b"Traceback" not in err
+    assert [read_record(log.parent).status for log in logs] == ["interrupted"] * 2
+    resumed = cndpm(*RUN, *options, "--out", "stopped", "--resume").json["runs"]
+    ignored = {"seconds", "overhead_seconds", "folder"}
+    for run, other in zip(whole, resumed, strict=True):
+        assert {key: run[key] for key in run if key not in ignored} == {
+            key: other[key] for key in other if key not in ignored
+        }

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from cndpm.experiments.terminal import TerminalMonitor, format_count
+from cndpm.experiments.terminal import Bars, TerminalMonitor, format_count
 
 ROW = {
     "step": 50,
@@ -19,7 +19,7 @@ ROW = {
 
 def watched(*, terminal):
     text = io.StringIO()
-    monitor = TerminalMonitor(Console(file=text, force_terminal=terminal, width=200))
+    monitor = TerminalMonitor(Bars(Console(file=text, force_terminal=terminal, width=200)))
     monitor.started("split-digits · cndpm", step=0, n_batches=100)
     monitor.evaluated(ROW)
     monitor.learned(51)
@@ -35,9 +35,27 @@ def test_experts_memory_accuracy_and_progress_are_shown(terminal):
     assert "51/100" in shown if terminal else "batch 50 of 100" in shown
 
 
+def test_runs_at_the_same_time_have_bars_side_by_side():
+    text = io.StringIO()
+    bars = Bars(Console(file=text, force_terminal=True, width=200))
+    monitors = [TerminalMonitor(bars) for _ in range(2)]
+    for seed, monitor in enumerate(monitors):
+        monitor.started(f"seed {seed}", step=0, n_batches=100)
+    text.truncate(0)
+    monitors[0].learned(51)
+    assert "seed 0" in text.getvalue()
+    assert "seed 1" in text.getvalue()
+    monitors[0].close()
+    text.truncate(0)
+    monitors[1].learned(77)
+    assert "77/100" in text.getvalue()
+    assert "seed 0" not in text.getvalue()
+    monitors[1].close()
+
+
 def test_a_mixture_without_experts_has_no_score():
     text = io.StringIO()
-    monitor = TerminalMonitor(Console(file=text, width=200))
+    monitor = TerminalMonitor(Bars(Console(file=text, width=200)))
     monitor.started("gen", step=0, n_batches=100)
     monitor.evaluated(ROW | {"accuracy": None, "n_experts": 0})
     assert "no expert yet" in text.getvalue()

@@ -24,18 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _say("stopped; the same command with --resume goes on from the last checkpoint")
         raise
     except Exception as error:
-        code = _exit_code(error)
+        from cndpm.cli.errors import exit_code
+
+        code = exit_code(error)
         if code is None:
             raise
         _say(f"error: {error}")
         sys.exit(code)
-
-
-def _exit_code(error: Exception) -> int | None:
-    """2 for what the user can mend in the command, 1 for what went wrong, None for what nobody foresaw."""
-    from cndpm.cli.errors import FAILED, MISUSED
-
-    return 2 if isinstance(error, MISUSED) else 1 if isinstance(error, FAILED) else None
 
 
 def _say(text: str) -> None:

@@ -64,6 +64,7 @@ def run(
         str | None, typer.Option(metavar="DIR", help="Folder of the record.", show_default="runs/SCENARIO-LEARNER")
     ] = None,
     resume: options.Resume = False,
+    jobs: options.Jobs = 1,
     tensorboard: options.TensorBoard = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -89,7 +90,9 @@ def run(
     name = f"{config.scenario.name}-{learner}"
     folder = out or (latest_folder(config, name) if resume else None) or claim_folder(name)
     watch = Watch(quiet=quiet, tensorboard=tensorboard)
-    result = run_seeds(config, range(seed, seed + seeds), folder, data_dir=data_dir, resume=resume, watch=watch)
+    result = run_seeds(
+        config, range(seed, seed + seeds), folder, data_dir=data_dir, resume=resume, watch=watch, jobs=jobs
+    )
     show_results([result], f"{config.scenario.name}: records in {folder}", result, as_json=json)
     leave_report([result], f"{folder}/report", as_json=json)
 
@@ -111,6 +114,7 @@ def compare(
         str | None, typer.Option(metavar="DIR", help="Folder of the records.", show_default="runs/compare-SCENARIO")
     ] = None,
     resume: options.Resume = False,
+    jobs: options.Jobs = 1,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -132,6 +136,7 @@ def compare(
         data_dir=data_dir,
         resume=resume,
         watch=Watch(quiet=quiet),
+        jobs=jobs,
         epochs=epochs,
         repeats=repeats,
         fraction=fraction,
@@ -156,6 +161,7 @@ def reproduce(
     device: options.Device = "auto",
     data_dir: options.DataDir = None,
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder of all reproductions.")] = "runs/paper",
+    jobs: options.Jobs = 1,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -179,6 +185,7 @@ def reproduce(
         overrides=set_ or (),
         only=[name.strip() for name in (only or "").split(",") if name.strip()],
         watch=Watch(quiet=quiet),
+        jobs=jobs,
     )
     show_reproduction(summary, as_json=json)
     expected = {"preset": preset, "n_seeds": seeds, "overrides": set_ or ()}

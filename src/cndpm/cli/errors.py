@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import RecordError
+from cndpm.experiments.workers import LostWorkerError, RunsFailedError
 from cndpm.state import StateError
 from cndpm.streams import (
     DamagedFileError,
@@ -14,7 +15,22 @@ from cndpm.streams import (
     UnknownNameError,
 )
 
-__all__ = ["FAILED", "MISUSED"]
+__all__ = ["exit_code"]
 
-MISUSED = (ConfigError, UnknownNameError, ScenarioFileError)
-FAILED = (RecordError, StateError, MissingDataError, DamagedFileError, RefusedPickleError, FetchError)
+_MISUSED = (ConfigError, UnknownNameError, ScenarioFileError)
+_FAILED = (
+    RecordError,
+    StateError,
+    MissingDataError,
+    DamagedFileError,
+    RefusedPickleError,
+    FetchError,
+    LostWorkerError,
+)
+
+
+def exit_code(error: Exception) -> int | None:
+    """2 for what the user can mend in the command, 1 for what went wrong, None for what nobody foresaw."""
+    if isinstance(error, RunsFailedError):
+        return None if any(exit_code(one) is None for one in error.failures.values()) else 1
+    return 2 if isinstance(error, _MISUSED) else 1 if isinstance(error, _FAILED) else None

@@ -11,6 +11,7 @@ __all__ = [
     "Device",
     "Epochs",
     "Fraction",
+    "Jobs",
     "Json",
     "Preset",
     "Quiet",
@@ -25,6 +26,7 @@ __all__ = [
 Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start from: default (ours) or paper.")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")]
 Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds, from --seed on.")]
+Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Runs at the same time, each in a process of its own.")]
 Epochs = Annotated[
     float | None, typer.Option(metavar="E", help="Epochs of every stage.", show_default="the scenario's")
 ]

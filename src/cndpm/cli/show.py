@@ -13,7 +13,7 @@ from rich.table import Table
 
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
 from cndpm.experiments.reproduce import format_value, table_rows
-from cndpm.experiments.terminal import TerminalMonitor
+from cndpm.experiments.terminal import Bars, TerminalMonitor
 
 __all__ = ["Watch", "show", "show_reproduction", "show_results", "table"]
 
@@ -32,12 +32,12 @@ class Watch:
     """Gives every run its monitors: the terminal unless quiet, TensorBoard when asked."""
 
     def __init__(self, *, quiet: bool, tensorboard: bool = False) -> None:
-        self.quiet = quiet
+        self._bars = None if quiet else Bars()
         self.tensorboard = tensorboard
 
     def __call__(self, folder: Path) -> Monitor:
         """The monitor of the run in `folder`."""
-        monitors: list[Monitor] = [] if self.quiet else [TerminalMonitor()]
+        monitors: list[Monitor] = [] if self._bars is None else [TerminalMonitor(self._bars)]
         if self.tensorboard:
             monitors.append(TensorBoardMonitor(folder / "tensorboard"))
         return Monitors(monitors)

@@ -16,6 +16,7 @@ from cndpm.experiments.record import Record, RecordError, find_records, read_rec
 from cndpm.experiments.reproduce import reproduce
 from cndpm.experiments.sweep import claim_folder, compare_learners, latest_folder, run_seeds
 from cndpm.experiments.terminal import TerminalMonitor
+from cndpm.experiments.workers import RunsFailedError
 
 __all__ = [
     "EXPERIMENTS",
@@ -26,6 +27,7 @@ __all__ = [
     "RecordError",
     "RunConfig",
     "RunSettings",
+    "RunsFailedError",
     "TensorBoardMonitor",
     "TerminalMonitor",
     "claim_folder",

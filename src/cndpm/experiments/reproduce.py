@@ -19,7 +19,7 @@ from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.paper import find_experiment
 from cndpm.experiments.record import RecordError, write_json
 from cndpm.experiments.summary import over_seeds
-from cndpm.experiments.sweep import run_seeds
+from cndpm.experiments.sweep import run_sweeps
 from cndpm.experiments.terminal import format_count
 
 __all__ = ["cell_config", "cell_folder", "format_value", "reproduce", "run_experiment", "select_cells", "table_rows"]
@@ -42,6 +42,7 @@ def run_experiment(
     overrides: Sequence[str] = (),
     only: Sequence[str] = (),
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
+    jobs: int = 1,
 ) -> dict[str, Any]:
     """Runs what an experiment lacks and compares it with what was published.
 
@@ -56,6 +57,7 @@ def run_experiment(
         overrides: For all cells, as for ``--set``.
         only: Keeps the cells whose learner or scenario is named here.
         watch: Gives the monitor of the run in a folder.
+        jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
 
     Returns:
         ``experiment``, ``title``, ``metrics`` and ``cells``: for each its result over seeds and what was published.
@@ -64,24 +66,27 @@ def run_experiment(
     configs = [cell_config(cell, preset, device, overrides) for cell in cells]  # all, before the first run
     seeds = range(seed, seed + (n_seeds or experiment.n_seeds))
     out = Path(out)
-    results, folders = [], []
-    for cell, config in zip(cells, configs, strict=True):
-        folder = out / "runs" / cell_folder(cell, preset, overrides)
-        result = run_seeds(config, seeds, folder, data_dir=data_dir, resume=True, watch=watch)
-        published = {metric: asdict(value) for metric, value in cell.published.items()}
-        results.append({"label": cell.label, "column": cell.column, **result, "published": published})
-        folders.append([folder / f"seed-{i}" for i in seeds])
+    folders = [out / "runs" / cell_folder(cell, preset, overrides) for cell in cells]
+    by_folder = dict(zip(folders, configs, strict=True))  # cells that are the same runs share a folder
+    results = run_sweeps(by_folder, seeds, data_dir=data_dir, resume=True, watch=watch, jobs=jobs)
+    result_of = dict(zip(by_folder, results, strict=True))
     summary: dict[str, Any] = {
         "experiment": experiment.name,
         "title": experiment.title,
         "metrics": experiment.metrics,
-        "cells": results,
+        "cells": [_beside_published(cell, result_of[folder]) for cell, folder in zip(cells, folders, strict=True)],
     }
     _write(out / experiment.name, summary)
     if experiment.analysis is not None:
-        summary["analysis"] = ANALYSES[experiment.analysis](folders, out / experiment.name, data_dir)
+        runs = [[folder / f"seed-{i}" for i in seeds] for folder in folders]
+        summary["analysis"] = ANALYSES[experiment.analysis](runs, out / experiment.name, data_dir)
         _write(out / experiment.name, summary)
     return summary
+
+
+def _beside_published(cell: Cell, result: dict[str, Any]) -> dict[str, Any]:
+    published = {metric: asdict(value) for metric, value in cell.published.items()}
+    return {"label": cell.label, "column": cell.column, **result, "published": published}
 
 
 def select_cells(experiment: Experiment, only: Sequence[str]) -> tuple[Cell, ...]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from cndpm.experiments.config import RunConfig, configure
-from cndpm.experiments.loop import run
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import RecordError, find_records, read_record, write_json
 from cndpm.experiments.recorder import differing_keys
 from cndpm.experiments.summary import combine_seeds
+from cndpm.experiments.workers import Job, run_jobs
 
-__all__ = ["claim_folder", "compare_learners", "latest_folder", "run_seeds"]
+__all__ = ["claim_folder", "compare_learners", "latest_folder", "run_seeds", "run_sweeps"]
 
 
 def run_seeds(
@@ -26,6 +26,7 @@ def run_seeds(
     data_dir: str | Path | None = None,
     resume: bool = False,
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
+    jobs: int = 1,
 ) -> dict[str, Any]:
     """Runs one configuration with several seeds, each in its own folder ``out/seed-N``.
 
@@ -36,20 +37,37 @@ def run_seeds(
         data_dir: Where datasets lie.
         resume: Skips seeds that are complete and goes on with those that were interrupted.
         watch: Gives the monitor of the run in a folder.
+        jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
 
     Returns:
         Means, standard errors and every seed's values; see :func:`~cndpm.experiments.summary.combine_seeds`.
     """
-    out = Path(out)
-    runs = []
-    for seed in seeds:
-        folder = out / f"seed-{seed}"
-        one = config.model_copy(update={"seed": seed})
-        summary = run(one, folder, data_dir=data_dir, resume=resume, monitor=watch(folder))
-        runs.append({"seed": seed, "folder": str(folder), **summary})
-    result = combine_seeds(config.scenario.name, config.learner, config.preset, runs)
-    write_json(out / "result.json", result)
-    return result
+    return run_sweeps({Path(out): config}, seeds, data_dir=data_dir, resume=resume, watch=watch, jobs=jobs)[0]
+
+
+def run_sweeps(
+    configs: Mapping[Path, RunConfig], seeds: Sequence[int], *, jobs: int = 1, **options: Any
+) -> list[dict[str, Any]]:
+    """Runs several configurations, by their folders, with the same seeds; as :func:`run_seeds` does one.
+
+    Args:
+        configs: What to run, by the folder of the configuration.
+        seeds: The seeds, the same for all.
+        jobs: Runs at the same time, whatever their configuration.
+        **options: data_dir, resume and watch.
+    """
+    planned = [
+        Job(config.model_copy(update={"seed": seed}), folder / f"seed-{seed}")
+        for folder, config in configs.items()
+        for seed in seeds
+    ]
+    summaries = iter(run_jobs(planned, jobs, **options))
+    results = []
+    for folder, config in configs.items():
+        runs = [{"seed": seed, "folder": str(folder / f"seed-{seed}"), **next(summaries)} for seed in seeds]
+        results.append(combine_seeds(config.scenario.name, config.learner, config.preset, runs))
+        write_json(folder / "result.json", results[-1])
+    return results
 
 
 def claim_folder(name: str, parent: str | Path = "runs") -> Path:
@@ -97,6 +115,7 @@ def compare_learners(
     data_dir: str | Path | None = None,
     resume: bool = False,
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
+    jobs: int = 1,
     **options: Any,
 ) -> dict[str, Any]:
     """Runs several learners on one scenario, each in ``out/LEARNER/seed-N``.
@@ -109,6 +128,7 @@ def compare_learners(
         data_dir: Where datasets lie.
         resume: Skips what is complete and goes on with what was interrupted.
         watch: Gives the monitor of the run in a folder.
+        jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
         **options: As for :func:`~cndpm.experiments.config.configure`. Overrides of ``learner`` go to all learners.
 
     Returns:
@@ -119,8 +139,6 @@ def compare_learners(
     configs = [configure(scenario, learner=learner, **options) for learner in learners]  # all, before the first run
     name = f"compare-{configs[0].scenario.name}"
     folder = Path(out or (latest_folder(configs[0], name) if resume else None) or claim_folder(name))
-    results = [
-        run_seeds(config, seeds, folder / config.learner, data_dir=data_dir, resume=resume, watch=watch)
-        for config in configs
-    ]
+    by_folder = {folder / config.learner: config for config in configs}
+    results = run_sweeps(by_folder, seeds, data_dir=data_dir, resume=resume, watch=watch, jobs=jobs)
     return {"scenario": configs[0].scenario.name, "folder": str(folder), "learners": results}

@@ -9,17 +9,25 @@ import time
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from cndpm.experiments.monitor import Monitor
 
-__all__ = ["TerminalMonitor", "format_count"]
+__all__ = ["Bars", "TerminalMonitor", "format_count"]
 
 _REFRESH_SECONDS = 0.1
 
 
-class TerminalMonitor(Monitor):
-    """A progress bar where there is a terminal, one line per evaluation where there is none (a file, a pipe).
+class Bars:
+    """The progress bars of all runs that go on at the same time: there is only one terminal.
 
     Args:
         console: Where to write; standard error by default.
@@ -27,7 +35,6 @@ class TerminalMonitor(Monitor):
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
-        self._facts: dict[str, str] = {}
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
@@ -40,16 +47,43 @@ class TerminalMonitor(Monitor):
             transient=True,
             disable=not self.console.is_terminal,
         )
-        self._task = self._progress.add_task("", facts="")
+
+    def add(self, title: str, *, completed: int, total: int) -> TaskID:
+        """One bar more."""
+        self._progress.start()
+        return self._progress.add_task(title, completed=completed, total=total, facts="")
+
+    def update(self, bar: TaskID, **changes: Any) -> None:
+        """Changes a bar and shows all."""
+        self._progress.update(bar, **changes)
+        self._progress.refresh()
+
+    def remove(self, bar: TaskID) -> None:
+        """Takes a bar away; with the last one, the terminal is free again."""
+        self._progress.remove_task(bar)
+        if not self._progress.tasks:
+            self._progress.stop()
+
+
+class TerminalMonitor(Monitor):
+    """A progress bar where there is a terminal, one line per evaluation where there is none (a file, a pipe).
+
+    Args:
+        bars: Where its bar is shown; those of runs at the same time stand together.
+    """
+
+    def __init__(self, bars: Bars | None = None) -> None:
+        self._bars = bars or Bars()
+        self.console = self._bars.console
+        self._bar: TaskID | None = None
+        self._facts: dict[str, str] = {}
         self._shown_at = 0.0
 
     def started(self, title: str, *, step: int, n_batches: int) -> None:
         """Shows the bar."""
         self._title = title
         self._n_batches = n_batches
-        self._facts = {}
-        self._progress.reset(self._task, total=n_batches, completed=step, description=title)
-        self._progress.start()
+        self._bar = self._bars.add(title, completed=step, total=n_batches)
         if step:
             self.console.print(f"{title}: goes on after batch {step} of {n_batches}", highlight=False, soft_wrap=True)
 
@@ -84,14 +118,15 @@ class TerminalMonitor(Monitor):
 
     def close(self) -> None:
         """Takes the bar away."""
-        self._progress.stop()
+        if self._bar is not None:
+            self._bars.remove(self._bar)
 
     def _due(self) -> bool:
         return self.console.is_terminal and time.monotonic() - self._shown_at > _REFRESH_SECONDS
 
     def _show(self, **changes: Any) -> None:
-        self._progress.update(self._task, facts=" · ".join(self._facts.values()), **changes)
-        self._progress.refresh()
+        if self._bar is not None:
+            self._bars.update(self._bar, facts=" · ".join(self._facts.values()), **changes)
         self._shown_at = time.monotonic()
 
 
