@@ -1,6 +1,6 @@
 """What the paper's experiments cost on a GPU, with accuracy beside time.
 
-python -m benchmarks.gpu --data DIR --out FILE split-mnist split-cifar10 seeds agreement experts ceilings
+python -m benchmarks.gpu --data DIR --out FILE split-mnist split-cifar10 agreement experts ceilings
 python -m benchmarks.gpu --data DIR --set n_train_latent_samples=1 --no-graphs split-cifar10
 """
 
@@ -20,7 +20,6 @@ import torch
 from cndpm.experiments.presets import preset_settings
 from cndpm.learners.cndpm import CNDPM
 from cndpm.learners.settings import CNDPMSettings
-from cndpm.stepping import together
 from cndpm.streams import load_scenario
 
 
@@ -77,25 +76,6 @@ def memory(device: str) -> dict[str, float]:
     return {
         "peak_allocated_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2),
         "peak_reserved_gib": round(torch.cuda.max_memory_reserved() / 2**30, 2),
-    }
-
-
-def seeds(*, data: str, device: str, n: int = 10, **overrides: Any) -> dict[str, Any]:
-    """Several seeds of Split-MNIST at the same time."""
-    started = time.perf_counter()
-    tasks = [
-        lambda seed=seed: run("split-mnist", data=data, device=device, seed=seed, **overrides) for seed in range(n)
-    ]
-    runs = together(tasks, device)
-    accuracy = torch.tensor([one["accuracy"] for one in runs])
-    return {
-        "seconds": round(time.perf_counter() - started, 2),
-        "accuracy": [one["accuracy"] for one in runs],
-        "mean": round(accuracy.mean().item(), 2),
-        "n_experts": [one["n_experts"] for one in runs],
-        "recorded": [one["recorded"] for one in runs],
-        "seconds_each": [one["seconds"] for one in runs],
-        **memory(device),
     }
 
 
@@ -210,7 +190,7 @@ def main() -> None:
     given = dict(item.split("=", 1) for item in arguments.set)
     options = {"data": arguments.data, "device": arguments.device, "seed": arguments.seed}
     options |= {"graphs": not arguments.no_graphs, "limit": arguments.limit, **given}
-    makers = {"seeds": seeds, "agreement": agreement, "experts": experts, "ceilings": ceilings}
+    makers = {"agreement": agreement, "experts": experts, "ceilings": ceilings}
     found: dict[str, Any] = {"torch": torch.__version__}
     if arguments.device == "cuda":
         found["device"] = torch.cuda.get_device_name()

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from cndpm.stepping import Optimiser, Recorder, together
+from cndpm.stepping import Optimiser, Recorder
 
 
 def problem(seed=0):
@@ -83,10 +83,6 @@ def test_a_routine_on_a_cpu_calls_its_function_every_time():
     routine.repeat(25)
     routine()
     assert len(calls) == 26
-
-
-def test_together_returns_results_in_order():
-    assert together([lambda i=i: i * i for i in range(5)], "cpu") == [0, 1, 4, 9, 16]
 
 
 @needs_gpu

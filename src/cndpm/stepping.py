@@ -11,8 +11,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 
 from cndpm.state import State
 
-__all__ = ["Optimiser", "Recorder", "Routine", "together"]
+__all__ = ["Optimiser", "Recorder", "Routine"]
 
 _WARM_UP = 3
 """Calls before a step is recorded: libraries make their choices and allocate what they need."""
@@ -223,26 +222,6 @@ class Routine:
 def _recording_stream(device: torch.device) -> torch.cuda.Stream:
     """A stream on which nothing runs: torch hands out the same few again and again, so work has another priority."""
     return torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
-
-
-def together(tasks: Sequence[Callable[[], T]], device: torch.device | str) -> list[T]:
-    """Carries out independent tasks at the same time, each on a stream of its own on a GPU; their results in order.
-
-    Small steps of one learner leave most of a GPU idle; several learners share it. On a CPU, one after the other.
-    """
-    if torch.device(device).type != "cuda":
-        return [task() for task in tasks]
-
-    def on_own_stream(task: Callable[[], T]) -> T:
-        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.default_stream(device))
-        with torch.cuda.stream(stream):
-            result = task()
-        stream.synchronize()
-        return result
-
-    with ThreadPoolExecutor(max_workers=len(tasks)) as pool:
-        return list(pool.map(on_own_stream, tasks))
 
 
 class Optimiser:
