@@ -34,6 +34,7 @@ bench: setup  ## Ratios measured in one run; CNDPM_DATA=... names the datasets o
 	$(BIN)/cndpm bench
 	$(BIN)/python -m benchmarks.streams
 	$(BIN)/python -m benchmarks.replay
+	$(BIN)/python -m benchmarks.reports
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -6,13 +6,16 @@ Nothing here touches pyplot's current figure or a display, except where a notebo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
@@ -22,6 +25,10 @@ from cndpm.reports.palette import RAMP, colour, dashes
 __all__ = ["draw", "save_figure"]
 
 _SHADE = "#8894a6"
+_DPI = 160
+_BACKENDS: Mapping[str, Any] = {"png": FigureCanvasAgg, "pdf": FigureCanvasPdf, "svg": FigureCanvasSVG}
+_UNDATED: Mapping[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+"""Without a date in the file, equal records give equal bytes."""
 
 
 def draw(figure: Figure, ax: Axes | None = None) -> Any:
@@ -40,17 +47,24 @@ def draw(figure: Figure, ax: Axes | None = None) -> Any:
 
 def save_figure(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
     """Writes a figure as ``stem.png``, ``stem.pdf`` and so on; returns the files."""
-    canvas = Canvas(layout="constrained")
+    canvas = Canvas(layout="constrained", dpi=_DPI)
     _draw(figure, _layout(canvas, figure))
-    canvas.draw_without_rendering()
-    canvas.set_layout_engine("none")  # found once, for all formats
-    files = []
-    for kind in formats:
-        files.append(stem.with_name(f"{stem.name}.{kind}"))
-        # Without a date in the file, equal records give equal bytes.
-        dated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
-        canvas.savefig(files[-1], dpi=160, metadata=dated | ({} if kind == "png" else {"Title": figure.title}))
+    _settle(canvas)
+    files = [stem.with_name(f"{stem.name}.{kind}") for kind in formats]
+    for kind, file in zip(formats, files, strict=True):
+        canvas.set_dpi(_DPI)  # vector formats leave their own behind
+        # Canvas.savefig would draw everything twice, first to find the layout that is known here.
+        write = getattr(_BACKENDS[kind](canvas), f"print_{kind}")
+        write(file, metadata=_UNDATED[kind] | ({} if kind == "png" else {"Title": figure.title}))
     return files
+
+
+def _settle(canvas: Canvas) -> None:
+    """Finds the places of everything once, for all formats."""
+    engine = canvas.get_layout_engine()
+    assert engine is not None  # it was made with one
+    engine.execute(canvas)
+    canvas.set_layout_engine("none")
 
 
 def _layout(canvas: Canvas, figure: Figure) -> Any:

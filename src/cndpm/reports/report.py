@@ -7,15 +7,18 @@ report.page  # report/index.html
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cndpm.experiments.experiment import Experiment
 from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import RecordError
-from cndpm.reports.content import Content, gather, run_figures
+from cndpm.reports.anatomy import anatomy
+from cndpm.reports.composition import composition_chart
+from cndpm.reports.content import Content, Part, gather
 from cndpm.reports.drawing import save_figure
+from cndpm.reports.figures import Figure
 from cndpm.reports.formats import TEXT_FORMATS
 from cndpm.reports.html import render_page
 
@@ -95,18 +98,21 @@ def _write(content: Content, out: Path, formats: Sequence[str]) -> list[Path]:
 
 
 def _write_figures(content: Content, folder: Path, kinds: Sequence[str]) -> list[Path]:
-    """Figures that compare, and of every group the anatomy of its first run that has one."""
     folder.mkdir(exist_ok=True)
-    files: list[Path] = []
-    for part in content.parts:
-        for figure in part.figures:
-            files += save_figure(figure, folder / file_name(part.comparison.scenario, figure.key), kinds)
-        for group in part.comparison.groups:
-            run = next((run for run in group.complete if "expert_counts" in run.last), None)
-            for figure in run_figures(run) if run is not None else []:
-                stem = file_name(part.comparison.scenario, group.label, figure.key)
-                files += save_figure(figure, folder / stem, kinds)
-    return files
+    files = [save_figure(figure, folder / stem, kinds) for part in content.parts for stem, figure in _named(part)]
+    return [file for made in files for file in made]
+
+
+def _named(part: Part) -> Iterator[tuple[str, Figure]]:
+    """By their names the figures that compare, the stream, and of every group the anatomy of its first mixture."""
+    scenario, groups = part.comparison.scenario, part.comparison.groups
+    stream = composition_chart(groups[0].runs[0])
+    for figure in [*part.figures, *([] if stream is None else [stream])]:
+        yield file_name(scenario, figure.key), figure
+    for group in groups:
+        run = next((run for run in group.complete if "expert_counts" in run.last), None)
+        for figure in [] if run is None else anatomy(run):
+            yield file_name(scenario, group.label, figure.key), figure
 
 
 def file_name(*words: str) -> str:
