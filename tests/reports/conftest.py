@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cndpm.experiments import configure, run_seeds
+from cndpm.experiments.experiment import Cell
 from cndpm.reports.screenshot import find_browser
 
 FAST_MIXTURE = [
@@ -35,6 +36,12 @@ def records(tmp_path_factory):
     run_seeds(mixture, (0, 1), folder / "cndpm")
     run_seeds(network, (0, 1), folder / "finetune")
     return folder
+
+
+@pytest.fixture
+def mixture_cell():
+    """The mixture of `records` as the cell of an experiment with the default preset."""
+    return Cell("CN-DPM", "digits", "split-digits", "cndpm", {"fraction": 0.4}, tuple(FAST_MIXTURE))
 
 
 @pytest.fixture

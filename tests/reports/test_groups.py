@@ -32,3 +32,14 @@ def test_means_and_errors_are_over_complete_runs(records):
     values = [run.record.summary["accuracy"] for run in group.runs]
     assert group.mean("accuracy") == pytest.approx(sum(values) / 2)
     assert group.error("accuracy") == pytest.approx(abs(values[0] - values[1]) / 2)
+
+
+def test_streams_of_one_name_and_length_are_told_apart_by_their_stages(records):
+    run = collect([records / "finetune"]).runs[0]
+    start = run.record.rows[0]
+    halved = {**start, "stage_starts": start["stage_starts"][:1], "stage_tasks": start["stage_tasks"][:1]}
+    scenario = {**run.config["scenario"], "stages": run.config["scenario"]["stages"][:1]}
+    other = Run(replace(run.record, config={**run.config, "scenario": scenario}, rows=[halved, *run.record.rows[1:]]))
+    titles = [comparison.scenario for comparison in compare([run, other])]
+    n = f"{run.n_batches} batches"
+    assert titles == [f"split-digits ({n}, 5 stages)", f"split-digits ({n}, 1 stage)"]

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from cndpm.experiments import ConfigError, RecordError
+from cndpm.experiments.experiment import Experiment
 from cndpm.reports import write_report
 from cndpm.reports.content import gather
 from cndpm.reports.html import encode, page_values, render_page
@@ -101,6 +102,15 @@ def test_a_report_of_nothing_but_missing_runs_gives_the_commands(tmp_path):
     report = write_report([tmp_path / "runs"], tmp_path / "out", experiments=[find_experiment("sharing")])
     assert "cndpm reproduce sharing" in (tmp_path / "out" / "tables.md").read_text()
     assert data_of(report.page.read_text())["parts"][0]["missing"]
+
+
+def test_an_experiment_about_samples_shows_those_of_its_first_run_beside_its_table(records, mixture_cell):
+    drawn = gather([records / "cndpm"]).collection.runs
+    experiment = Experiment("drawn", "Drawn", (mixture_cell,), ("accuracy",), 1, "samples")
+    content = gather([records], experiments=[experiment], preset="default")
+    (grid,) = content.exhibits[0].figures
+    assert sum(len(tiles) for _, tiles in grid.rows) == len(drawn[0].portrait.x)
+    assert page_values(content)["parts"][0]["figures"][0]["key"] == "samples"
 
 
 def test_names_become_names_of_files():

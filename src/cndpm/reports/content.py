@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cndpm.experiments.experiment import Experiment
-from cndpm.reports.anatomy import anatomy
+from cndpm.reports.anatomy import anatomy, sample_grid
 from cndpm.reports.collection import Collection, collect
 from cndpm.reports.composition import composition_chart
 from cndpm.reports.curves import growth_chart, metric_chart, task_chart
 from cndpm.reports.figures import Figure
-from cndpm.reports.groups import Comparison, compare
+from cndpm.reports.groups import Comparison, Group, compare
 from cndpm.reports.pruning import find_prunings, pruning_table
 from cndpm.reports.run import Run
-from cndpm.reports.tables import Table, comparison_table, experiment_table
+from cndpm.reports.tables import Table, cell_group, comparison_table, experiment_table
 
-__all__ = ["Content", "Part", "gather", "run_figures"]
+__all__ = ["Content", "Exhibit", "Part", "gather", "run_figures"]
 
 
 @dataclass(frozen=True)
@@ -31,23 +31,31 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Exhibit:
+    """What the paper shows of one experiment: a table, and figures where it has them."""
+
+    table: Table
+    figures: list[Figure] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Content:
     """Everything a report shows.
 
     Attributes:
         collection: The runs, and what could not be read.
         parts: One per stream.
-        experiment_tables: Tables of the paper's experiments where asked for, and of what pruning did.
+        exhibits: The paper's experiments where asked for, and what pruning did.
     """
 
     collection: Collection
     parts: list[Part]
-    experiment_tables: list[Table]
+    exhibits: list[Exhibit]
 
     @property
     def tables(self) -> list[Table]:
         """The paper's experiments where asked for, then one table per stream."""
-        return [*self.experiment_tables, *(part.table for part in self.parts)]
+        return [*(exhibit.table for exhibit in self.exhibits), *(part.table for part in self.parts)]
 
 
 def gather(
@@ -81,9 +89,19 @@ def gather(
         parts.append(Part(comparison, table, [chart for chart in charts if chart is not None]))
     found = [group for part in parts for group in part.comparison.groups]
     expected: dict[str, Any] = {"preset": preset, "n_seeds": n_seeds, "overrides": overrides}
-    tables = [experiment_table(one, found, **expected) for one in experiments]
-    tables += [pruning_table(file) for file in find_prunings(paths)]
-    return Content(collection, parts, tables)
+    exhibits = [_exhibit(one, found, **expected) for one in experiments]
+    exhibits += [Exhibit(pruning_table(file)) for file in find_prunings(paths)]
+    return Content(collection, parts, exhibits)
+
+
+def _exhibit(experiment: Experiment, groups: Sequence[Group], **expected: Any) -> Exhibit:
+    """An experiment's table; where it is about samples, also those of its first run."""
+    table = experiment_table(experiment, groups, **expected)
+    if experiment.analysis != "samples":
+        return Exhibit(table)
+    group = cell_group(experiment.cells[0], groups, expected["preset"], expected["overrides"])
+    grids = [sample_grid(run) for run in group.complete] if group is not None else []
+    return Exhibit(table, [grid for grid in grids[:1] if grid is not None])
 
 
 def run_figures(run: Run) -> list[Figure]:

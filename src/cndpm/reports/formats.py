@@ -5,49 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from rich.box import SIMPLE
 from rich.console import Console, Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cndpm.experiments.reproduce import format_value
-from cndpm.reports.tables import METRICS, Entry, Table
+from cndpm.reports.layout import lay_out
+from cndpm.reports.tables import Table
 
-__all__ = ["TEXT_FORMATS", "Layout", "lay_out", "to_csv", "to_latex", "to_markdown", "to_terminal"]
-
-_PARAMETERS = ("n_parameters", "n_numbers_kept")
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What is written into the cells of a table, and which of them are marked as best."""
-
-    header: list[str]
-    rows: list[list[str]]
-    best: list[list[bool]]
-
-
-def lay_out(table: Table) -> Layout:
-    """Every metric as a column, followed by the paper's value and the difference where the table has any."""
-    several = len({row.column for row in table.rows}) > 1
-    with_paper = [m for m in table.metrics if any(row.entries[m].published is not None for row in table.rows)]
-    header = ["learner", *(["scenario"] if several else []), "seeds"]
-    for metric in table.metrics:
-        header += [METRICS[metric], *(["paper", "difference"] if metric in with_paper else [])]
-    rows, best = [], []
-    for row in table.rows:
-        texts = [row.label, *([row.column] if several else []), str(row.n_seeds)]
-        marks = [False] * len(texts)
-        for metric in table.metrics:
-            written = _written(metric, row.entries[metric])
-            written = written if metric in with_paper else written[:1]
-            texts += written
-            marks += [row.entries[metric].best, False, False][: len(written)]
-        rows.append(texts)
-        best.append(marks)
-    return Layout(header, rows, best)
+__all__ = ["TEXT_FORMATS", "to_csv", "to_latex", "to_markdown", "to_terminal"]
 
 
 def to_terminal(table: Table) -> Group:
@@ -111,17 +78,6 @@ def render_terminal(table: Table, width: int = 200) -> str:
     console.print(to_terminal(table))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
-
-
-def _written(metric: str, entry: Entry) -> list[str]:
-    """Ours, the paper's, and the difference with its sign."""
-    paper = entry.published
-    texts = [format_value(metric, entry.value, entry.error)]
-    texts.append(format_value(metric, paper.value, paper.error) if paper else "–")
-    difference = entry.difference
-    if difference is None:
-        return [*texts, "–"]
-    return [*texts, ("+" if difference >= 0 else "−") + format_value(metric, abs(difference))]
 
 
 def _line(cells: object) -> str:

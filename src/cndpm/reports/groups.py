@@ -85,21 +85,27 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
         stream = json.dumps(run.config["scenario"], sort_keys=True)
         settings = json.dumps({k: v for k, v in run.config.items() if k not in _NOT_COMPARED}, sort_keys=True)
         by_stream.setdefault(stream, {}).setdefault(settings, []).append(run)
-    names = [members[0][0].scenario for members in (list(groups.values()) for groups in by_stream.values())]
+    titles = _titles([next(iter(groups.values()))[0] for groups in by_stream.values()])
     comparisons = []
-    for groups in by_stream.values():
+    for title, groups in zip(titles, by_stream.values(), strict=True):
         members = [tuple(sorted(group, key=lambda run: run.seed)) for group in groups.values()]
         first = members[0][0]
         labels = _labels([group[0].config for group in members])
         made = tuple(Group(label, group) for label, group in zip(labels, members, strict=True))
-        title = first.scenario if names.count(first.scenario) == 1 else _with_length(first)
         comparisons.append(Comparison(title, str(first.config["scenario"].get("summary", "")), made))
     return comparisons
 
 
+def _titles(runs: Sequence[Run]) -> list[str]:
+    """Of one run per stream the scenario's name, with the length where several have the same name."""
+    names = [run.scenario for run in runs]
+    return _distinct([run.scenario if names.count(run.scenario) == 1 else _with_length(run) for run in runs])
+
+
 def _with_length(run: Run) -> str:
-    n = run.n_batches
-    return run.scenario if n is None else f"{run.scenario} ({n:,} batches)"
+    if run.n_batches is None:
+        return run.scenario
+    return f"{run.scenario} ({run.n_batches:,} batches, {len(run.stages)} stage{'s' if len(run.stages) != 1 else ''})"
 
 
 def _labels(configs: Sequence[dict[str, Any]]) -> list[str]:

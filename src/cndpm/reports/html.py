@@ -11,7 +11,7 @@ from typing import Any
 
 import cndpm
 from cndpm.reports.commands import repeat_command
-from cndpm.reports.content import Content, Part, run_figures
+from cndpm.reports.content import Content, Exhibit, Part, run_figures
 from cndpm.reports.curves import metric_chart, task_chart
 from cndpm.reports.figures import Figure
 from cndpm.reports.groups import Comparison
@@ -50,7 +50,7 @@ def page_values(content: Content, *, refresh_seconds: float | None = None) -> di
     """Everything on the page, as plain values."""
     comparisons = [part.comparison for part in content.parts]
     several = len(content.collection.runs) > 1
-    parts = [_table_part(table) for table in content.experiment_tables]
+    parts = [_exhibit_values(exhibit) for exhibit in content.exhibits]
     alone = len(content.parts) == 1  # then the page's summary has said what was streamed
     parts += [_part_values(part, alone=alone) for part in content.parts] if several else []
     values = {
@@ -75,9 +75,14 @@ def _summary(content: Content, comparisons: Sequence[Comparison]) -> list[str]:
     return [text for comparison in comparisons[:3] for text in comparison_story(comparison)]
 
 
-def _table_part(table: Table) -> dict[str, Any]:
-    note = "The paper's values beside ours; a difference is ours minus theirs."
-    return {"title": table.title, "note": note, "table": table_values(table), "missing": _missing(table)}
+def _exhibit_values(exhibit: Exhibit) -> dict[str, Any]:
+    return {
+        "title": exhibit.table.title,
+        "note": "The paper's values beside ours; a difference is ours minus theirs.",
+        "table": table_values(exhibit.table),
+        "missing": _missing(exhibit.table),
+        "figures": [figure_values(figure) for figure in exhibit.figures],
+    }
 
 
 def _part_values(part: Part, *, alone: bool) -> dict[str, Any]:

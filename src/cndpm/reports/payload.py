@@ -16,7 +16,7 @@ from matplotlib.colors import to_hex
 from PIL import Image
 
 from cndpm.reports.figures import AreaChart, Figure, HeatMap, ImageGrid, LineChart
-from cndpm.reports.formats import lay_out
+from cndpm.reports.layout import lay_out
 from cndpm.reports.palette import RAMP
 from cndpm.reports.tables import Table
 

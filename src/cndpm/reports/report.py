@@ -75,7 +75,7 @@ def write_report(
     if unknown:
         raise ConfigError(f"formats are {', '.join(FORMATS)}; got {', '.join(unknown)}")
     content = gather(paths, experiments=experiments, preset=preset, n_seeds=n_seeds, overrides=overrides)
-    if not content.collection.runs and not content.experiment_tables:
+    if not content.collection.runs and not content.exhibits:
         reasons = "; ".join(f"{one.folder}: {one.reason}" for one in content.collection.problems)
         raise RecordError(f"there is no run to report. {reasons}")
     try:

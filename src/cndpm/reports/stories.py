@@ -94,7 +94,9 @@ def describe_stream(run: Run) -> str:
     """What was streamed, in one or two sentences."""
     summary = str(run.config["scenario"].get("summary") or "").rstrip(".")
     n = run.n_batches
-    arrival = f" They arrive in {n or 0:,} batches of {run.batch_size}; nobody tells the learner when the task changes."
+    stages = f" in {_count(len(run.stages), 'stage')}" if len(run.stages) > 1 else ""
+    told = "; nobody tells the learner when the task changes."
+    arrival = f" They arrive in {n or 0:,} batches of {run.batch_size}{stages}{told}"
     return f"{summary or run.scenario}." + (arrival if n else "")
 
 

@@ -10,13 +10,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cndpm.experiments.experiment import Experiment, Published
+from cndpm.experiments.experiment import Cell, Experiment, Published
 from cndpm.experiments.reproduce import cell_config
 from cndpm.reports.commands import resume_command, run_command
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.paper_values import matches, published_values
 
-__all__ = ["METRICS", "Entry", "Missing", "Row", "Table", "comparison_table", "experiment_table"]
+__all__ = ["METRICS", "Entry", "Missing", "Row", "Table", "cell_group", "comparison_table", "experiment_table"]
 
 METRICS = {
     "accuracy": "accuracy (%)",
@@ -122,8 +122,7 @@ def experiment_table(
     rows, missing = [], []
     seeds = list(range(n_seeds or experiment.n_seeds))
     for cell in experiment.cells:
-        wanted = cell_config(cell, preset, "cpu", overrides).to_json()
-        group = next((group for group in groups if matches(group.config, wanted)), None)
+        group = cell_group(cell, groups, preset, overrides)
         label = f"{cell.label}, {cell.column}"
         if group is None:
             entries = {m: Entry(published=cell.published.get(m)) for m in experiment.metrics}
@@ -134,6 +133,12 @@ def experiment_table(
             rows.append(_row(group, cell.label, cell.column, dict(cell.published), tuple(experiment.metrics)))
             missing += _gaps(group, label, seeds)
     return Table(experiment.title, tuple(experiment.metrics), _marked(rows, experiment.metrics), tuple(missing))
+
+
+def cell_group(cell: Cell, groups: Sequence[Group], preset: str, overrides: Sequence[str]) -> Group | None:
+    """The runs that belong to a cell, found by their configuration; None where there are none."""
+    wanted = cell_config(cell, preset, "cpu", overrides).to_json()
+    return next((group for group in groups if matches(group.config, wanted)), None)
 
 
 def _same_size(row: Row) -> bool:
