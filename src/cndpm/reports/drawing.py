@@ -80,7 +80,9 @@ def _layout(canvas: Canvas, figure: Figure) -> Any:
 
 def _size(figure: Figure) -> tuple[float, float]:
     if isinstance(figure, ImageGrid):
-        return 6.4, 0.6 + 0.62 * len(figure.rows)
+        height, width, _ = figure.rows[0][1][0].image.shape
+        n_columns = max(len(tiles) for _, tiles in figure.rows)
+        return 1.1 + 0.5 * n_columns * width / height, 0.6 + 0.62 * len(figure.rows)
     if isinstance(figure, HeatMap):
         return (6.4, 1.4 + 0.3 * len(figure.rows)) if figure.ticks is not None else (5.2, 4.2)
     return 6.4, 3.6
