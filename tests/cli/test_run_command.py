@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -232,17 +233,31 @@ def test_a_run_killed_in_the_middle_resumes_to_the_same_summary(cndpm, tmp_path)
     assert rows[0] == rows[1]
 
 
-def test_seeds_at_the_same_time_stop_together_and_resume_to_the_same_results(cndpm, tmp_path):
-    options = ("--repeats", "3", "--set", "run.checkpoint_seconds=0.2", "--seeds", "2", "--quiet")
-    whole = cndpm(*RUN, *options, "--out", "whole").json["runs"]
-    logs = [tmp_path / "stopped" / f"seed-{seed}" / "log.jsonl" for seed in range(2)]
-    process = start(tmp_path / "stopped", "--seeds", "2", "--jobs", "2", start_new_session=True)
-    wait_for(lambda: all(log.exists() and log.read_text().count("\n") > 20 for log in logs), process)
+def stop_all(process):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"--resume" in err
     assert b"Traceback" not in err
+
+
+def kill_parent(process):
+    process.kill()
+    process.communicate(timeout=60)
+
+
+def test_seeds_at_the_same_time_stop_with_their_parent_and_resume_to_the_same_results(cndpm, tmp_path):
+    options = ("--repeats", "3", "--set", "run.checkpoint_seconds=0.2", "--seeds", "2", "--quiet")
+    whole = cndpm(*RUN, *options, "--out", "whole").json["runs"]
+    logs = [tmp_path / "stopped" / f"seed-{seed}" / "log.jsonl" for seed in range(2)]
+    for n_lines, stop in ((20, kill_parent), (60, stop_all)):
+        process = start(tmp_path / "stopped", "--seeds", "2", "--jobs", "2", "--resume", start_new_session=True)
+        wait_for(partial(_all_longer, logs, n_lines), process)
+        stop(process)
+        end = time.monotonic() + 60
+        while any(read_record(log.parent).status == "running" for log in logs):
+            assert time.monotonic() < end
+            time.sleep(0.05)
     assert [read_record(log.parent).status for log in logs] == ["interrupted"] * 2
     resumed = cndpm(*RUN, *options, "--out", "stopped", "--resume").json["runs"]
     ignored = {"seconds", "overhead_seconds", "folder"}
@@ -250,3 +265,7 @@ def test_seeds_at_the_same_time_stop_together_and_resume_to_the_same_results(cnd
         assert {key: run[key] for key in run if key not in ignored} == {
             key: other[key] for key in other if key not in ignored
         }
+
+
+def _all_longer(logs, n_lines):
+    return all(log.exists() and log.read_text().count("\n") > n_lines for log in logs)

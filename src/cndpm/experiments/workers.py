@@ -16,8 +16,9 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -144,7 +145,7 @@ class _Worker:
         """Takes the next message: something for the monitor, or the outcome."""
         try:
             name, arguments, options = self.connection.recv()
-        except EOFError:
+        except (EOFError, OSError):  # it ended between messages, or within one
             self.process.join()
             self._end(LostWorkerError(f"its process ended with exit code {self.process.exitcode}"))
             return
@@ -168,6 +169,7 @@ class _Worker:
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
     """A process started here never sees Ctrl-C, which a terminal sends to all: its parent stops it."""
+    resource_tracker.ensure_running()  # started with the first process, it would let interrupts through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -184,7 +186,8 @@ def _work(job: Job, options: dict[str, Any], connection: Connection) -> None:
         outcome = run(job.config, job.folder, monitor=_Messenger(connection), **options)
     except Exception as error:
         outcome = _portable(error)
-    connection.send(("outcome", (outcome,), {}))
+    with suppress(BrokenPipeError):  # the parent is gone, and that is why the run has ended
+        connection.send(("outcome", (outcome,), {}))
 
 
 def _portable(error: Exception) -> Exception:
