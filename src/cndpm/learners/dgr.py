@@ -61,7 +61,9 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         x, y = self.labelled(x, y)
         self.progress.see(y)
         for _ in range(self.settings.n_steps):
-            self._step(x, y)
+            inputs, labels, weights = self._with_dreams(x, y)
+            noise = self.random.normal(1, len(inputs), self.vae.latent).to(self.device)
+            self.trainer.recorded(self._step, inputs, labels, weights, noise)
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
@@ -75,11 +77,9 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         self.past_vae.take()
         self.progress.end()
 
-    def _step(self, x: Tensor, y: Tensor) -> None:
-        inputs, labels, weights = self._with_dreams(x, y)
+    def _step(self, inputs: Tensor, labels: Tensor, weights: Tensor, noise: Tensor) -> None:
         losses = F.cross_entropy(only(self.network.train()(inputs), self.progress.seen), labels, reduction="none")
         self.trainer.step(weights @ losses)
-        noise = self.random.normal(1, len(inputs), self.vae.latent).to(self.device)
         self.vae_trainer.step(-(weights @ self.vae.elbo(inputs, noise)))
 
     @torch.no_grad()

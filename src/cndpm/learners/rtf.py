@@ -66,9 +66,10 @@ class RtF(ComposedLearner, TaskBasedLearner):
         """A few steps on the batch and on dreams of the past."""
         x, y = self.labelled(x, y)
         self.progress.see(y)
-        self.network.train()
         for _ in range(self.settings.n_steps):
-            self.trainer.step(self._loss(x, y))
+            past = self._dreams(len(x))
+            noise = self.random.normal(1, len(x) * (2 if past else 1), self.network.latent).to(self.device)
+            self.trainer.recorded(self._step, x, y, noise, *past)
 
     def end_task(self) -> None:
         """The network of this moment dreams for the next task."""
@@ -81,19 +82,27 @@ class RtF(ComposedLearner, TaskBasedLearner):
         self.network.eval()
         return log_proba_of_seen(self.network.classify(x.to(self.device)), self.progress)
 
-    def _loss(self, x: Tensor, y: Tensor) -> Tensor:
-        present = F.cross_entropy(only(self.network.classify(x), self.progress.seen), y) - self._bound(x)
+    @torch.no_grad()
+    def _dreams(self, n: int) -> tuple[Tensor, ...]:
+        """Dreams, the dreamer's answers and the weight of both in the loss; nothing in the first task."""
         if self.past.network is None:
-            return present
-        with torch.no_grad():
-            dreams = self.past.network.sample(len(x), self.random.generator)
-            answers = only(self.past.network.classify(dreams), self.progress.known)
-        logits = only(self.network.classify(dreams), self.progress.seen)
-        replayed = distillation(logits, answers, temperature=self.settings.temperature) - self._bound(dreams)
-        share = self.progress.share_of_present
-        return share * present + (1 - share) * replayed
+            return ()
+        dreams = self.past.network.sample(n, self.random.generator)
+        answers = only(self.past.network.classify(dreams), self.progress.known)
+        return dreams, answers, dreams.new_tensor(1 - self.progress.share_of_present)
 
-    def _bound(self, x: Tensor) -> Tensor:
+    def _step(self, x: Tensor, y: Tensor, noise: Tensor, *past: Tensor) -> None:
+        self.network.train()
+        loss = F.cross_entropy(only(self.network.classify(x), self.progress.seen), y) - self._bound(
+            x, noise[:, : len(x)]
+        )
+        if past:
+            dreams, answers, weight = past
+            logits = only(self.network.classify(dreams), self.progress.seen)
+            replayed = distillation(logits, answers, temperature=self.settings.temperature)
+            loss = (1 - weight) * loss + weight * (replayed - self._bound(dreams, noise[:, len(x) :]))
+        self.trainer.step(loss)
+
+    def _bound(self, x: Tensor, noise: Tensor) -> Tensor:
         """The mean ELBO per input, a scalar."""
-        noise = self.random.normal(1, len(x), self.network.latent).to(self.device)
         return self.network.elbo(x, noise).mean() / math.prod(self.input_shape)
