@@ -1,4 +1,4 @@
-"""Steps that a GPU records."""
+"""The step that all single-network learners take, and its recording on a GPU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from cndpm.learners.learner import TaskBasedLearner
+from cndpm.learners.networks import mlp
 from cndpm.learners.registry import learner_class
+from cndpm.learners.training import NetworkSettings, Trainer
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="only a GPU records steps")
 
@@ -33,6 +35,26 @@ def weights_after(name: str, *, recorded: bool, device: str, optimizer: str) -> 
         if isinstance(learner, TaskBasedLearner):
             learner.end_task()
     return learner.trainer.weights().cpu()
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+def test_a_step_is_the_optimisers_own_on_the_clipped_gradient(name: str):
+    torch.manual_seed(0)
+    network, twin = mlp([5, 7, 3]), mlp([5, 7, 3])
+    twin.load_state_dict(network.state_dict())
+    settings = NetworkSettings(optimizer=name, learning_rate=0.1, clip_value=0.02)
+    trainer = Trainer(network, settings)
+    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[name]
+    reference = kind(twin.parameters(), lr=0.1, weight_decay=settings.weight_decay, foreach=False)
+    for _ in range(3):
+        x = torch.randn(8, 5)
+        trainer.step(network(x).square().mean())
+        reference.zero_grad()
+        twin(x).square().mean().backward()
+        torch.nn.utils.clip_grad_value_(twin.parameters(), 0.02)
+        reference.step()
+    for ours, theirs in zip(network.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 @GPU

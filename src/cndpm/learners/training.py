@@ -67,7 +67,8 @@ class Trainer:
         """One step down the gradient of a scalar loss."""
         found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
         for parameter, gradient in zip(self.parameters, found, strict=True):
-            parameter.grad = gradient
+            # Fused optimisers walk through memory: a gradient must lie there as its parameter does.
+            parameter.grad = None if gradient is None else gradient.contiguous()
         self._update()
 
     def recorded(self, function: Callable[..., tuple[Tensor, ...] | None], *inputs: Tensor) -> tuple[Tensor, ...]:
