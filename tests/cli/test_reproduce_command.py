@@ -38,3 +38,11 @@ def test_missing_data_is_reported_with_the_command_that_fetches_it(cndpm, tmp_pa
     outcome = cndpm("reproduce", "fuzzy", "--only", "finetune", "--data-dir", str(tmp_path), *SHORT)
     assert outcome.code == 1
     assert "cndpm data fetch mnist" in outcome.err
+
+
+def test_an_override_that_fits_only_the_chosen_learner_leaves_its_report(cndpm, mnist_dir):
+    override = ("--set", "learner.n_steps=1")  # CN-DPM, in the same table, has no such setting
+    chosen = ("--only", "dgr", "--seeds", "1", "--data-dir", str(mnist_dir), "--device", "cpu", "--quiet")
+    outcome = cndpm("reproduce", "task-based", *chosen, *override)
+    assert outcome.code == 0, outcome.err
+    assert "DGR" in (mnist_dir.parent / "runs/paper/task-based/report/tables.md").read_text()

@@ -35,3 +35,16 @@ def test_answers_follow_the_memory_as_it_grows():
     assert (learner.predict_log_proba(x).argmax(1) == 0).all()
     learner.learn(x[30:], y[30:])
     assert (learner.predict_log_proba(x).argmax(1) == y).float().mean() > 0.95
+
+
+def test_answers_are_the_same_to_who_asks_without_gradients():
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(20, 4, generator=generator), torch.arange(20) % 2
+    with_gradients, without = (
+        GDumb(GDumb.Settings(hidden=8, memory_size=20, epochs=3), input_shape=(4,), n_classes=2) for _ in range(2)
+    )
+    for learner in (with_gradients, without):
+        learner.learn(x, y)
+    with torch.no_grad():
+        answers = without.predict_log_proba(x)
+    assert torch.equal(answers, with_gradients.predict_log_proba(x))

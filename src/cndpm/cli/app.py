@@ -174,6 +174,7 @@ def reproduce(
     from cndpm.cli.show import Watch, show_reproduction
     from cndpm.experiments import reproduce as reproduce_experiment
 
+    cells = [name.strip() for name in (only or "").split(",") if name.strip()]
     summary = reproduce_experiment(
         experiment,
         out,
@@ -183,12 +184,12 @@ def reproduce(
         device=device,
         data_dir=data_dir,
         overrides=set_ or (),
-        only=[name.strip() for name in (only or "").split(",") if name.strip()],
+        only=cells,
         watch=Watch(quiet=quiet),
         jobs=jobs,
     )
     show_reproduction(summary, as_json=json)
-    expected = {"preset": preset, "n_seeds": seeds, "overrides": set_ or ()}
+    expected = {"preset": preset, "n_seeds": seeds, "overrides": set_ or (), "only": cells}
     leave_report(summary["cells"], f"{out}/{experiment}/report", experiment, as_json=json, **expected)
 
 

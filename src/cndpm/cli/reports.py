@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -88,20 +89,24 @@ def leave_report(
     out: str | Path,
     experiment: str | None = None,
     *,
+    only: Sequence[str] = (),
     as_json: bool,
     **expected: Any,
 ) -> None:
     """Writes the report of runs that have just ended and says where; what goes wrong with it does not undo them.
 
-    What an experiment's analysis left in the folder above `out` is reported with it.
+    Of an experiment the cells in `only` are reported, as they were run, since overrides may fit no others. What its
+    analysis left in the folder above `out` is reported with it.
     """
     from cndpm.experiments import RecordError, find_experiment
+    from cndpm.experiments.reproduce import select_cells
     from cndpm.reports import write_report
     from cndpm.reports.pruning import find_prunings
 
     folders = [run["folder"] for result in results for run in result["runs"]]
     folders += [file.parent for file in find_prunings([Path(out).parent])] if experiment is not None else []
-    experiments = [find_experiment(experiment)] if experiment is not None else []
+    found = [find_experiment(experiment)] if experiment is not None else []
+    experiments = [replace(each, cells=select_cells(each, only)) for each in found]
     try:
         made = write_report(folders, out, experiments=experiments, **expected)
     except RecordError as error:

@@ -18,12 +18,10 @@ __all__ = ["DER", "DERPlusPlus"]
 class DarkReplay(ReplayLearner):
     """What both share: the forward passes of batch and memory, all in one."""
 
-    def replay(self, x: Tensor, *, n_draws: int) -> tuple[Tensor, list[tuple[Tensor, dict[str, Tensor]]]]:
-        """The batch's logits, and for each independent draw from the memory its logits now and its stored rows."""
-        draws = [self.replayed(len(x)) for _ in range(n_draws)] if len(self.memory) else []
-        inputs = self.augmentation(torch.cat([x, *(rows["x"] for rows in draws)]))
-        logits, *replayed = torch.split(self.network.train()(inputs), [len(x), *(len(rows["x"]) for rows in draws)])
-        return logits, list(zip(replayed, draws, strict=True))
+    def draws(self, x: Tensor, n_draws: int) -> tuple[Tensor, list[dict[str, Tensor]]]:
+        """The batch followed by independent draws from the memory, changed at random, and the rows that were drawn."""
+        rows = [self.replayed(len(x)) for _ in range(n_draws)] if len(self.memory) else []
+        return self.augmentation(torch.cat([x, *(drawn["x"] for drawn in rows)])), rows
 
 
 class DER(DarkReplay):
@@ -48,12 +46,18 @@ class DER(DarkReplay):
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step on the batch and the stored logits; then the memory is offered the batch."""
         x, y = self.labelled(x, y)
-        logits, draws = self.replay(x, n_draws=1)
+        inputs, rows = self.draws(x, 1)
+        (logits,) = self.trainer.recorded(self._step, inputs, y, *(drawn["logits"] for drawn in rows))
+        self.memory.add(x=x, logits=logits)
+
+    def _step(self, inputs: Tensor, y: Tensor, *stored: Tensor) -> tuple[Tensor]:
+        """One step; the batch's logits before it. `stored`: the logits of the samples that follow the batch."""
+        logits, *now = self.network.train()(inputs).split([len(y), *map(len, stored)])
         loss = F.cross_entropy(logits, y)
-        for now, rows in draws:
-            loss = loss + self.settings.alpha * F.mse_loss(now, rows["logits"])
+        for student, teacher in zip(now, stored, strict=True):
+            loss = loss + self.settings.alpha * F.mse_loss(student, teacher)
         self.trainer.step(loss)
-        self.memory.add(x=x, logits=logits.detach())
+        return (logits.detach(),)
 
 
 class DERPlusPlus(DarkReplay):
@@ -79,11 +83,17 @@ class DERPlusPlus(DarkReplay):
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step on the batch, stored logits and stored labels; then the memory is offered the batch."""
         x, y = self.labelled(x, y)
-        logits, draws = self.replay(x, n_draws=2)
+        inputs, rows = self.draws(x, 2)
+        stored = [rows[0]["logits"], rows[1]["y"]] if rows else []
+        (logits,) = self.trainer.recorded(self._step, inputs, y, *stored)
+        self.memory.add(x=x, y=y, logits=logits)
+
+    def _step(self, inputs: Tensor, y: Tensor, *stored: Tensor) -> tuple[Tensor]:
+        """One step; the batch's logits before it. `stored`: logits of the first, labels of the second draw."""
+        logits, *now = self.network.train()(inputs).split([len(y), *map(len, stored)])
         loss = F.cross_entropy(logits, y)
-        if draws:
-            (now, rows), (now_too, rows_too) = draws
-            loss = loss + self.settings.alpha * F.mse_loss(now, rows["logits"])
-            loss = loss + self.settings.beta * F.cross_entropy(now_too, rows_too["y"])
+        if stored:
+            loss = loss + self.settings.alpha * F.mse_loss(now[0], stored[0])
+            loss = loss + self.settings.beta * F.cross_entropy(now[1], stored[1])
         self.trainer.step(loss)
-        self.memory.add(x=x, y=y, logits=logits.detach())
+        return (logits.detach(),)

@@ -17,8 +17,7 @@ __all__ = ["ERACE", "among_present"]
 def among_present(logits: Tensor, y: Tensor) -> Tensor:
     """Logits of the classes that occur in y; all others at minus infinity, (batch, n_classes)."""
     absent = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
-    absent[y] = False
-    return logits.masked_fill(absent, float("-inf"))
+    return logits.masked_fill(absent.index_fill_(0, y, False), float("-inf"))
 
 
 class ERACE(ReplayLearner):
@@ -41,14 +40,13 @@ class ERACE(ReplayLearner):
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         """One step on both terms; then the memory is offered the batch."""
         x, y = self.labelled(x, y)
-        self.trainer.step(self._loss(x, y))
+        past = self.replayed(len(x)) if len(self.memory) else {"x": x[:0], "y": y[:0]}
+        self.trainer.recorded(self._step, self.augmentation(torch.cat([x, past["x"]])), y, past["y"])
         self.memory.add(x=x, y=y)
 
-    def _loss(self, x: Tensor, y: Tensor) -> Tensor:
-        self.network.train()
-        if not len(self.memory):
-            return F.cross_entropy(among_present(self.network(self.augmentation(x)), y), y)
-        inputs, labels = self.joined(x, y, self.replayed(len(x)))
-        logits = self.network(inputs)
-        incoming = F.cross_entropy(among_present(logits[: len(x)], y), y)
-        return incoming + F.cross_entropy(logits[len(x) :], labels[len(x) :])
+    def _step(self, inputs: Tensor, y: Tensor, past_y: Tensor) -> None:
+        logits, past_logits = self.network.train()(inputs).split([len(y), len(past_y)])
+        loss = F.cross_entropy(among_present(logits, y), y)
+        if len(past_y):
+            loss = loss + F.cross_entropy(past_logits, past_y)
+        self.trainer.step(loss)

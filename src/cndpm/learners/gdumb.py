@@ -119,6 +119,7 @@ class GDumb(ComposedLearner):
         network = build_classifier(chosen.network, self.input_shape, n_classes, random.generator, hidden=chosen.hidden)
         return network.to(self.device)
 
+    @torch.enable_grad()
     def _trained_network(self) -> nn.Module:
         """A network drawn from the seed and trained on the memory as it is."""
         chosen, random = self.settings, self.random.restarted()

@@ -108,6 +108,12 @@ class ObjectiveLearner(ComposedLearner):
 
     def train_on(self, x: Tensor, y: Tensor | None) -> None:
         """One optimiser step on the mean loss of a batch that is on the device."""
+        if y is None:  # the bound of a VAE draws random numbers, which cannot be recorded
+            self._step(x)
+        else:
+            self.trainer.recorded(self._step, x, y)
+
+    def _step(self, x: Tensor, y: Tensor | None = None) -> None:
         self.objective.network.train()
         self.trainer.step(self.objective.losses(x, y).mean())
 

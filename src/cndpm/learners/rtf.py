@@ -11,7 +11,6 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.learners.composed import ComposedLearner, StreamFacts
-from cndpm.learners.dreams import dream
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
@@ -32,9 +31,8 @@ class RtF(ComposedLearner, TaskBasedLearner):
 
     with :math:`d` inputs.
 
-    Departures: always the MLP encoder, whatever the inputs; of `surplus` times as many dreams the clearest
-    of every class are replayed (:mod:`cndpm.learners.dreams`); 1 turns
-    this off.
+    Departures: always the MLP encoder, whatever the inputs; each batch is learned in `n_steps` steps with fresh
+    dreams, for the reason given at :class:`~cndpm.learners.dgr.DGR`.
     """
 
     class Settings(NetworkSettings):
@@ -42,7 +40,7 @@ class RtF(ComposedLearner, TaskBasedLearner):
 
         latent: int = Field(100, ge=1, description="latent dimension")
         temperature: float = Field(2.0, gt=0, description="T, which softens the previous answers")
-        surplus: int = Field(4, ge=1, description="dreams drawn for each one replayed; 1: replay all")
+        n_steps: int = Field(5, ge=1, description="steps on each batch, with fresh dreams at every one")
         learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
 
     summary: ClassVar[str] = "replay through feedback: generator and classifier in one network"
@@ -65,26 +63,13 @@ class RtF(ComposedLearner, TaskBasedLearner):
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on the batch and on dreams of the past."""
+        """A few steps on the batch and on dreams of the past."""
         x, y = self.labelled(x, y)
         self.progress.see(y)
-        self.network.train()
-        loss = F.cross_entropy(only(self.network.classify(x), self.progress.seen), y) - self._bound(x)
-        if self.past.network is not None:
-            with torch.no_grad():
-                dreams, answers = dream(
-                    self.past.network,
-                    None,
-                    len(x),
-                    self.random.generator,
-                    known=self.progress.known,
-                    surplus=self.settings.surplus,
-                )
-            logits = only(self.network.classify(dreams), self.progress.seen)
-            replayed = distillation(logits, answers, temperature=self.settings.temperature)
-            share = self.progress.share_of_present
-            loss = share * loss + (1 - share) * (replayed - self._bound(dreams))
-        self.trainer.step(loss)
+        for _ in range(self.settings.n_steps):
+            past = self._dreams(len(x))
+            noise = self.random.normal(1, len(x) * (2 if past else 1), self.network.latent).to(self.device)
+            self.trainer.recorded(self._step, x, y, noise, *past)
 
     def end_task(self) -> None:
         """The network of this moment dreams for the next task."""
@@ -97,7 +82,27 @@ class RtF(ComposedLearner, TaskBasedLearner):
         self.network.eval()
         return log_proba_of_seen(self.network.classify(x.to(self.device)), self.progress)
 
-    def _bound(self, x: Tensor) -> Tensor:
+    @torch.no_grad()
+    def _dreams(self, n: int) -> tuple[Tensor, ...]:
+        """Dreams, the dreamer's answers and the weight of both in the loss; nothing in the first task."""
+        if self.past.network is None:
+            return ()
+        dreams = self.past.network.sample(n, self.random.generator)
+        answers = only(self.past.network.classify(dreams), self.progress.known)
+        return dreams, answers, dreams.new_tensor(1 - self.progress.share_of_present)
+
+    def _step(self, x: Tensor, y: Tensor, noise: Tensor, *past: Tensor) -> None:
+        self.network.train()
+        loss = F.cross_entropy(only(self.network.classify(x), self.progress.seen), y) - self._bound(
+            x, noise[:, : len(x)]
+        )
+        if past:
+            dreams, answers, weight = past
+            logits = only(self.network.classify(dreams), self.progress.seen)
+            replayed = distillation(logits, answers, temperature=self.settings.temperature)
+            loss = (1 - weight) * loss + weight * (replayed - self._bound(dreams, noise[:, len(x) :]))
+        self.trainer.step(loss)
+
+    def _bound(self, x: Tensor, noise: Tensor) -> Tensor:
         """The mean ELBO per input, a scalar."""
-        noise = self.random.normal(1, len(x), self.network.latent).to(self.device)
         return self.network.elbo(x, noise).mean() / math.prod(self.input_shape)

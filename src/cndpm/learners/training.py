@@ -6,6 +6,7 @@ learning rate are the learners' own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -16,6 +17,7 @@ from cndpm.learners.learner import Footprint, LearnerSettings
 from cndpm.learners.networks import NetworkName
 from cndpm.learners.parts import load_module, module_state
 from cndpm.state import State
+from cndpm.stepping import Recorder, Routine
 
 __all__ = ["NetworkSettings", "Trainer"]
 
@@ -48,9 +50,14 @@ class Trainer:
         self.clip_value = settings.clip_value
         self.parameters = list(network.parameters())
         lr = settings.learning_rate if learning_rate is None else learning_rate
+        device = self.parameters[0].device
+        self.recorder = Recorder(device, torch.Generator(device))
+        self._routines: dict[Callable[..., tuple[Tensor, ...] | None], Routine] = {}
         self.optimizer: torch.optim.Optimizer
         if settings.optimizer == "adam":
-            self.optimizer = torch.optim.Adam(self.parameters, lr=lr, weight_decay=settings.weight_decay, fused=True)
+            self.optimizer = torch.optim.Adam(
+                self.parameters, lr=lr, weight_decay=settings.weight_decay, fused=True, capturable=device.type == "cuda"
+            )
         else:
             self.optimizer = torch.optim.SGD(
                 self.parameters, lr=lr, momentum=settings.momentum, weight_decay=settings.weight_decay, fused=True
@@ -58,9 +65,20 @@ class Trainer:
 
     def step(self, loss: Tensor) -> None:
         """One step down the gradient of a scalar loss."""
-        self.optimizer.zero_grad()
-        torch.autograd.backward(loss)
+        found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        for parameter, gradient in zip(self.parameters, found, strict=True):
+            # Fused optimisers walk through memory: a gradient must lie there as its parameter does.
+            parameter.grad = None if gradient is None else gradient.contiguous()
         self._update()
+
+    def recorded(self, function: Callable[..., tuple[Tensor, ...] | None], *inputs: Tensor) -> tuple[Tensor, ...]:
+        """What `function(*inputs)` does, steps of this trainer among it; a GPU records it once and replays it.
+
+        The function is a method of the learner, draws no random numbers, and depends on nothing but its inputs and
+        tensors that stay in their place.
+        """
+        routine = self._routines.setdefault(function, self.recorder.routine(function, draws=False))
+        return routine(*inputs)
 
     def gradient(self, loss: Tensor) -> Tensor:
         """The gradient of a scalar loss as one vector, (n_parameters,); changes nothing."""
@@ -79,7 +97,8 @@ class Trainer:
         self._update()
 
     def set_learning_rate(self, learning_rate: float) -> None:
-        """For learners with a schedule."""
+        """For learners with a schedule; what was recorded with the old rate is recorded anew."""
+        self._routines.clear()
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
 

@@ -1,0 +1,50 @@
+"""DGR and RtF: dreams stand for data that is gone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from cndpm.learners.learner import TaskBasedLearner
+from cndpm.learners.registry import learner_class
+
+PATTERNS = torch.eye(4).repeat_interleave(4, dim=1)  # four classes of sixteen pixels, each with four of them lit
+
+
+def samples(classes: list[int], n: int, seed: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.tensor(classes)[torch.randint(len(classes), (n,), generator=generator)]
+    return (0.8 * PATTERNS[y] + 0.2 * torch.rand(n, 16, generator=generator)), y
+
+
+def taught(name: str, *, dreaming: bool) -> TaskBasedLearner:
+    """A learner of classes 0 and 1, then of 2 and 3; one that is not told that the first task ended does not dream."""
+    cls = learner_class(name)
+    learner = cls(cls.Settings(hidden=32, latent=4, learning_rate=3e-3), input_shape=(16,), n_classes=4, seed=0)
+    assert isinstance(learner, TaskBasedLearner)
+    for task, classes in enumerate([[0, 1], [2, 3]]):
+        learner.begin_task(task)
+        for step in range(60):
+            learner.learn(*samples(classes, 32, seed=100 * task + step))
+        if dreaming:
+            learner.end_task()
+    return learner
+
+
+@pytest.mark.parametrize("name", ["dgr", "rtf"])
+def test_dreams_keep_the_first_task_which_is_forgotten_without_them(name: str):
+    x, y = samples([0, 1], 200, seed=999)
+    right = {d: taught(name, dreaming=d).predict_log_proba(x).argmax(1) == y for d in (True, False)}
+    assert right[True].double().mean() > 0.95
+    assert right[False].double().mean() < 0.5
+
+
+@pytest.mark.parametrize("name", ["dgr", "rtf"])
+def test_a_batch_is_learned_in_as_many_steps_as_asked_for(name: str):
+    cls = learner_class(name)
+    learner = cls(cls.Settings(hidden=5, latent=2, n_steps=3), input_shape=(16,), n_classes=4)
+    for seed in range(2):
+        learner.learn(*samples([0, 1], 8, seed=seed))
+    moments = learner.state_dict()["trainer"]["moments"]
+    assert {int(entry["step"]) for entry in moments.values()} == {6}
