@@ -54,7 +54,7 @@ class CNDPM(ExpertMixture):
         return torch.arange(n, device=self._here) % _HELD_OUT != _HELD_OUT - 1
 
     def _is_worth_founding(self) -> bool:
-        """Returns to the experts what they explain; what is left must still be half a memory."""
+        """Returns to the experts what they explain; what is left must be half a memory, or a whole one for networks."""
         if self.settings.log_alpha != "auto" or self.n_experts == 0:
             return True
         x, y = self.memory.data()
@@ -63,7 +63,6 @@ class CNDPM(ExpertMixture):
         self.memory.add(x[~is_tail], y[~is_tail] if y is not None else None)
         x, y = self._scaled(x[is_tail], y[is_tail] if y is not None else None)
         self._give_back((x, y))
-        # Networks learn from many samples, so they wait for as many as they may have.
         return self.memory.is_full or (self.bank.is_additive and len(self.memory) >= self.memory.capacity / 2)
 
     def _is_tail(self, x: Tensor, y: Tensor | None) -> Tensor:
