@@ -53,6 +53,11 @@ class Bank(ABC):
         responsibilities are best taken from; the mixture decides there. Answers arrive on the device of x.
         """
 
+    @property
+    def is_additive(self) -> bool:
+        """Whether an expert is the sum of what it learned, so that one removed into another loses nothing."""
+        return False
+
     @abstractmethod
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x, y | k) as routing sees it, temperature included, (B, K); log p(x | k) where y is None."""

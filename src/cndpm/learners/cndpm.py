@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cndpm.learners.concentration import make_concentration
-from cndpm.learners.expert_mixture import ExpertMixture
+from cndpm.learners.expert_mixture import ExpertMixture, Samples
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.mixture import Merge, Routing, accepts_expert, margins, route
 from cndpm.state import State
@@ -43,7 +43,10 @@ class CNDPM(ExpertMixture):
 
     def _assign(self, x: Tensor, y: Tensor | None) -> Routing:
         log_known = self._log_known(x, y)
-        return route(log_known, self.concentration.judge(log_known, self.bank.log_joint_new(x, y)))
+        return route(log_known, self.concentration.judge(log_known, self.bank.log_joint_new(x, y), self._labels(y)))
+
+    def _labels(self, y: Tensor | None) -> Tensor | None:
+        return y if self.settings.target == "classes" else None
 
     def _founders(self, n: int) -> Tensor:
         if self.settings.log_alpha != "auto" or n < 2 * _HELD_OUT:
@@ -51,45 +54,68 @@ class CNDPM(ExpertMixture):
         return torch.arange(n, device=self._here) % _HELD_OUT != _HELD_OUT - 1
 
     def _is_worth_founding(self) -> bool:
-        """Returns to the experts what they explain; what is left must still be half a memory."""
+        """Returns to the experts what they explain; what is left must be half a memory, or a whole one for networks."""
         if self.settings.log_alpha != "auto" or self.n_experts == 0:
             return True
         x, y = self.memory.data()
-        scaled = self._scaled(x, y)
-        log_alone = self.bank.log_leave_one_out(*scaled)
-        if log_alone is None:
-            return True
-        log_known = self._log_known(*scaled)
-        is_tail = log_known.amax(dim=1) > math.log(len(x)) + log_alone
-        self._teach(*scaled, route(log_known, ~is_tail))
+        is_tail = self._is_tail(x, y)
         self.memory.clear()
         self.memory.add(x[~is_tail], y[~is_tail] if y is not None else None)
-        return len(self.memory) >= self.memory.capacity / 2
+        x, y = self._scaled(x[is_tail], y[is_tail] if y is not None else None)
+        self._give_back((x, y))
+        return self.memory.is_full or (self.bank.is_additive and len(self.memory) >= self.memory.capacity / 2)
 
-    def _welcome(self, held_out: tuple[Tensor, Tensor | None]) -> None:
+    def _is_tail(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """Which samples of the memory belong to what is known, (M,) bool.
+
+        Where the evidence of a new expert has a closed form, those that an expert explains better than the rest of the
+        memory would. A network's has none, and what it got wrong would look new to it for ever: there, those whose
+        label is known by now.
+        """
+        scaled = self._scaled(x, y)
+        log_alone = self.bank.log_leave_one_out(*scaled)
+        if log_alone is not None:
+            return self._log_known(*scaled).amax(dim=1) > math.log(len(x)) + log_alone
+        labels = self._labels(y)
+        if labels is None:
+            return torch.zeros(len(x), dtype=torch.bool, device=self._here)
+        return ~self.concentration.is_still_new(labels)
+
+    def _welcome(self, founders: Samples, held_out: Samples) -> None:
         """The newest expert must earn its place on the held-out samples, which also tell its level of novelty."""
         if not len(held_out[0]):
             self.concentration.add_expert(self.counts.new_zeros(0))
             return
         log_known = self._log_known(*held_out)
         if self.n_experts > 1 and not self._is_earned(log_known):
-            self._dismiss(held_out)
+            self._dismiss(log_known, founders, held_out)
             return
         margin, expert = margins(log_known, self.bank.log_joint_new(*held_out))
-        self.concentration.add_expert(margin[expert == self.n_experts - 1])
-        self._teach(*held_out, route(log_known, torch.zeros_like(expert, dtype=torch.bool)))
+        own = expert == self.n_experts - 1
+        labels = self._labels(held_out[1])
+        self.concentration.add_expert(margin[own], labels[own] if labels is not None else None)
+        self._give_back(held_out)
 
     def _is_earned(self, log_known: Tensor) -> bool:
         """log_known is (H, K) with the candidate last."""
-        cost = float(self.counts[:-1].sum().clamp_min(1).log())
-        return accepts_expert(log_known.logsumexp(dim=1), log_known[:, :-1].logsumexp(dim=1), cost=cost)
+        log_n_known, log_n = self.counts[:-1].sum().clamp_min(1).log(), self.counts.sum().log()
+        with_it = log_known.logsumexp(dim=1) - log_n
+        without = log_known[:, :-1].logsumexp(dim=1) - log_n_known
+        return accepts_expert(with_it, without, cost=float(log_n_known))
 
-    def _dismiss(self, held_out: tuple[Tensor, Tensor | None]) -> None:
-        """The memory was a tail of what is known: the newest expert goes into the one that is nearest to it."""
-        log_known = self._log_known(*held_out)[:, :-1]
-        into = int(log_known.sum(dim=0).argmax())
-        self._merge(self.n_experts - 1, into)
-        self._teach(*held_out, route(log_known, torch.zeros(len(log_known), dtype=torch.bool, device=self._here)))
+    def _dismiss(self, log_known: Tensor, founders: Samples, held_out: Samples) -> None:
+        """The memory was a tail of what is known, and goes back to the experts.
+
+        An expert that is a sum goes into the one nearest to it; a network goes, and its samples are learned again.
+        """
+        newest, into = self.n_experts - 1, int(log_known[:, :-1].sum(dim=0).argmax())
+        if self.bank.is_additive:
+            self._merge(newest, into)
+        else:
+            self.bank.remove(newest, into=into)
+            self.counts = self.counts[:-1]
+            self._give_back(founders)
+        self._give_back(held_out)
 
     def prune(self, x: Tensor, y: Tensor | None = None, *, threshold: float = 0.9) -> list[Merge]:
         merges = super().prune(x, y, threshold=threshold)
@@ -128,7 +154,7 @@ class TaskLabelledCNDPM(ExpertMixture, TaskBasedLearner):
             responsibilities[:, self._tasks.index(self._task)] = 1.0
         return Routing(torch.full((len(x),), not is_known, device=self._here), responsibilities)
 
-    def _welcome(self, held_out: tuple[Tensor, Tensor | None]) -> None:
+    def _welcome(self, founders: Samples, held_out: Samples) -> None:
         self._tasks.append(self._task)
 
     def state_dict(self) -> State:

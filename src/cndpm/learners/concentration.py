@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from cndpm.learners.settings import CNDPMSettings
@@ -16,11 +17,17 @@ __all__ = ["Concentration", "FixedConcentration", "make_concentration"]
 class Concentration(Protocol):
     """The verdict on a batch, and what it needs to know of the experts."""
 
-    def judge(self, log_known: Tensor, log_new: Tensor) -> Tensor:
-        """Which samples are new, (B,), from log N_k + log p(x, y | k), (B, K), and log p(x, y | new), (B,)."""
+    def judge(self, log_known: Tensor, log_new: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Which samples are new, (B,), from log N_k + log p(x, y | k), (B, K), and log p(x, y | new), (B,).
 
-    def add_expert(self, held_out_margins: Tensor) -> None:
-        """Takes note of an expert and of how it rates samples that it has not learned, (H,)."""
+        `labels` are class indices (B,), where there are any.
+        """
+
+    def is_still_new(self, labels: Tensor) -> Tensor:
+        """Whether the latest samples of each label given, (B,), are new: (B,) bool."""
+
+    def add_expert(self, held_out_margins: Tensor, labels: Tensor | None = None) -> None:
+        """Takes note of an expert and of how it rates samples that it has not learned, (H,), with labels (H,)."""
 
     def remove_expert(self, k: int) -> None:
         """Forgets expert k."""
@@ -44,10 +51,13 @@ class FixedConcentration:
         self.log_alpha = log_alpha
         self.threshold = threshold
 
-    def judge(self, log_known: Tensor, log_new: Tensor) -> Tensor:
+    def judge(self, log_known: Tensor, log_new: Tensor, labels: Tensor | None = None) -> Tensor:
         return is_new(log_responsibilities(log_known, log_new, self.log_alpha), threshold=self.threshold)
 
-    def add_expert(self, held_out_margins: Tensor) -> None:
+    def is_still_new(self, labels: Tensor) -> Tensor:
+        return torch.ones_like(labels, dtype=torch.bool)
+
+    def add_expert(self, held_out_margins: Tensor, labels: Tensor | None = None) -> None:
         pass
 
     def remove_expert(self, k: int) -> None:

@@ -28,14 +28,21 @@ from cndpm.mixture import (
     mix_gaussians,
     mix_log_proba,
     plan_merges,
+    route,
     similarity,
 )
 from cndpm.state import State
 
-__all__ = ["ExpertMixture"]
+__all__ = ["ExpertMixture", "Samples"]
 
 _SLEEP_CHUNK = 100
 """Steps between two reports of progress; the result does not depend on it."""
+
+Samples = tuple[Tensor, Tensor | None]
+"""x (n, ...) and y (n, ...) or None."""
+
+_LESSON = 10
+"""Samples that an expert learns at once when they are given back to it."""
 
 _ANSWER_CHUNK = 250
 """Samples evaluated at once, which bounds the memory that an answer takes."""
@@ -128,12 +135,13 @@ class ExpertMixture(MixtureLearner):
         founders = self._founders(len(x))
         if not self.bank.in_training:
             self._scaling = self._current_scaling()
-            self.bank.start_expert(*self._scaled(x[founders], y[founders] if y is not None else None))
+            self.bank.start_expert(*_rows(self._scaled(x, y), founders))
         while not self.bank.train_expert(_SLEEP_CHUNK):
             self._report("sleep", self.bank.training_progress())
         self.counts = torch.cat([self.counts, founders.sum().to(self.counts).reshape(1)])
         self.memory.clear()
-        self._welcome(self._scaled(x[~founders], y[~founders] if y is not None else None))
+        scaled = self._scaled(x, y)
+        self._welcome(_rows(scaled, founders), _rows(scaled, ~founders))
 
     @abstractmethod
     def _assign(self, x: Tensor, y: Tensor | None) -> Routing:
@@ -148,8 +156,8 @@ class ExpertMixture(MixtureLearner):
         return torch.ones(n, dtype=torch.bool, device=self._here)
 
     @abstractmethod
-    def _welcome(self, held_out: tuple[Tensor, Tensor | None]) -> None:
-        """Called when the newest expert is ready, with the scaled samples of the memory it was not made of."""
+    def _welcome(self, founders: Samples, held_out: Samples) -> None:
+        """Called when the newest expert is ready, with the scaled samples it was made of and those it was not."""
 
     def _wake(self) -> None:
         """Routes the waiting samples: known ones are learned, new ones are stored while there is room."""
@@ -171,6 +179,12 @@ class ExpertMixture(MixtureLearner):
         """Known samples are learned by their experts and counted (lines 18 to 20 of Algorithm 1)."""
         self.bank.learn(x, y, routing.responsibilities)
         self.counts += routing.responsibilities.sum(dim=0)
+
+    def _give_back(self, samples: Samples) -> None:
+        """Experts learn what waited in the memory, a few samples a step as they would have when it came."""
+        for start in range(0, len(samples[0]), _LESSON):
+            x, y = _rows(samples, slice(start, start + _LESSON))
+            self._teach(x, y, route(self._log_known(x, y), torch.zeros(len(x), dtype=torch.bool, device=self._here)))
 
     def _log_known(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log N_k + log p(x, y | k) of scaled samples, (batch, n_experts)."""
@@ -379,3 +393,9 @@ class ExpertMixture(MixtureLearner):
         if not len(counts):
             raise ValueError("nothing has been learned yet, so x has no density; learn a batch or call consolidate()")
         return log_mixture_density(log_density, counts) - self._current_scaling()[0].log_volume
+
+
+def _rows(samples: Samples, rows: Tensor | slice) -> Samples:
+    """Some of the samples, by mask or slice."""
+    x, y = samples
+    return x[rows], y[rows] if y is not None else None

@@ -96,6 +96,11 @@ class GaussianBank(Bank):
         return torch.device("cpu")
 
     @property
+    def is_additive(self) -> bool:
+        """An expert is its statistics."""
+        return True
+
+    @property
     def in_training(self) -> bool:
         """Whether a memory waits to become an expert."""
         return self._memory is not None

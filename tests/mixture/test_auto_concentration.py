@@ -1,0 +1,152 @@
+"""What comes is judged in company: with its window, and with the latest samples of its label."""
+
+import pytest
+import torch
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from cndpm.mixture.auto_concentration import AutoConcentration, LabelWindows
+
+
+def normal(n: int, seed: int, shift: float = 0.0) -> torch.Tensor:
+    return torch.randn(n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 5 + 100 + shift
+
+
+def calibrated(**options) -> AutoConcentration:
+    novelty = AutoConcentration(**options)
+    novelty.add_expert(normal(200, 0))
+    return novelty
+
+
+def judge(novelty: AutoConcentration, margin: torch.Tensor) -> torch.Tensor:
+    return novelty.judge(margin[:, None], torch.zeros_like(margin))
+
+
+def share_new(novelty: AutoConcentration, values: torch.Tensor, batch: int = 10) -> float:
+    return float(torch.cat([judge(novelty, part) for part in values.split(batch)]).float().mean())
+
+
+@pytest.mark.parametrize("batch", [1, 10, 64])
+def test_known_samples_are_rarely_called_new(batch):
+    assert share_new(calibrated(), normal(5000, 5), batch) < 0.03
+
+
+@pytest.mark.parametrize("batch", [1, 10, 64])
+def test_a_slight_shift_of_everything_is_noticed_by_pooling(batch):
+    """A shift by 1.5 deviations: a single sample tells little, ten together tell."""
+    shifted = normal(1000, 6, shift=-7.5)
+    assert share_new(calibrated(), shifted, batch) > 0.5
+    assert share_new(calibrated(window=1), shifted[:20], batch) < 0.5
+
+
+def test_a_stray_moderate_outlier_stays_known_but_an_unseen_label_does_not():
+    batch = normal(10, 7)
+    batch[3] = 100 - 5 * 3.0
+    assert not judge(calibrated(), batch)[3]
+    batch[3] = -1e6
+    verdict = judge(calibrated(), batch)
+    assert verdict.nonzero().tolist() == [[3]]
+
+
+def test_each_expert_has_its_own_level():
+    novelty = calibrated()
+    novelty.add_expert(normal(200, 8, shift=-500))
+    log_known = torch.stack([torch.full((50,), -1e6, dtype=torch.float64), normal(50, 9, shift=-500)], dim=1)
+    assert not novelty.judge(log_known, torch.zeros(50, dtype=torch.float64)).any()
+    assert share_new(novelty, torch.stack([normal(50, 9, shift=-500)])[0]) > 0.9
+
+
+def test_a_restored_record_judges_alike():
+    novelty = calibrated()
+    share_new(novelty, normal(333, 10), 7)
+    restored = AutoConcentration()
+    restored.load_state_dict(novelty.state_dict())
+    for values in normal(300, 11, shift=-6).split(10):
+        assert torch.equal(judge(novelty, values), judge(restored, values))
+
+
+def test_removing_an_expert_forgets_its_level_only():
+    novelty = calibrated()
+    before = novelty.log_alpha()
+    novelty.add_expert(normal(200, 8, shift=-500))
+    novelty.remove_expert(1)
+    assert torch.equal(novelty.log_alpha(), before)
+
+
+def test_a_rate_that_is_no_rate_is_refused():
+    with pytest.raises(ValueError, match="between 0 and"):
+        AutoConcentration(novelty_rate=0.7)
+
+
+# Labels
+
+
+def erring(n: int, seed: int, error_rate: float) -> torch.Tensor:
+    """Margins of a label that its expert has learned, but for a share of errors as deep as a new label's."""
+    generator = torch.Generator().manual_seed(seed)
+    wrong = torch.rand(n, generator=generator) < error_rate
+    return torch.where(wrong, normal(n, seed, shift=-700), normal(n, seed + 1))
+
+
+def labelled_stream(new_share: float, error_rate: float, n: int = 1000) -> tuple[torch.Tensor, torch.Tensor]:
+    """Margins and labels: 0 and 1 are known, 2 is new."""
+    generator = torch.Generator().manual_seed(5)
+    labels = torch.randint(2, (n,), generator=generator)
+    labels[torch.rand(n, generator=generator) < new_share] = 2
+    return torch.where(labels == 2, normal(n, 6, shift=-700), erring(n, 8, error_rate)), labels
+
+
+def judged(novelty: AutoConcentration, margin: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    parts = zip(margin.split(10), labels.split(10), strict=True)
+    return torch.cat([novelty.judge(m[:, None], torch.zeros_like(m), y) for m, y in parts])
+
+
+def taught(error_rate: float) -> AutoConcentration:
+    novelty = AutoConcentration()
+    novelty.add_expert(erring(100, 0, error_rate), torch.arange(100) % 2)
+    return novelty
+
+
+@settings(max_examples=10, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # each takes a while to shrink
+@given(st.floats(0.02, 0.3), st.floats(0.0, 0.15))
+def test_errors_on_known_labels_stay_and_a_new_label_does_not_however_rare(new_share, error_rate):
+    margin, labels = labelled_stream(new_share, error_rate)
+    verdict = judged(taught(error_rate), margin, labels)
+    assert verdict[labels != 2].double().mean() < 0.04
+    assert verdict[labels == 2].double().mean() > 0.95
+
+
+def test_a_label_is_no_longer_new_when_an_expert_has_learned_it():
+    novelty = taught(0.05)
+    margin, labels = labelled_stream(0.1, 0.05)
+    judged(novelty, margin, labels)
+    assert novelty.is_still_new(torch.tensor([0, 1, 2])).tolist() == [False, False, True]
+    novelty.add_expert(normal(40, 3), torch.full((40,), 2))
+    assert novelty.is_still_new(torch.tensor([0, 1, 2])).tolist() == [False, False, False]
+
+
+def test_known_labels_in_a_new_domain_are_new():
+    novelty = taught(0.02)
+    labels = torch.arange(300) % 2
+    assert judged(novelty, normal(300, 11, shift=-300), labels).double().mean() > 0.95
+    assert novelty.is_still_new(torch.tensor([0, 1])).all()
+
+
+def test_a_restored_record_judges_labels_alike():
+    novelty, restored = taught(0.05), AutoConcentration()
+    margin, labels = labelled_stream(0.2, 0.05, n=600)
+    judged(novelty, margin[:300], labels[:300])
+    restored.load_state_dict(novelty.state_dict())
+    assert torch.equal(judged(novelty, margin[300:], labels[300:]), judged(restored, margin[300:], labels[300:]))
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=6), max_size=8), st.integers(1, 5))
+def test_the_share_of_a_label_is_that_of_its_latest_samples(batches, window):
+    windows, latest = LabelWindows(window), {0: [], 1: [], 2: []}
+    for batch in batches:
+        windows.push(torch.tensor([float(s) for _, s in batch]), torch.tensor([y for y, _ in batch], dtype=torch.long))
+        for label, strange in batch:
+            latest[label].append(float(strange))
+    for label, values in latest.items():
+        share = float(windows.shares(torch.tensor([label])))
+        assert share == pytest.approx(sum(values[-window:]) / len(values[-window:])) if values else share != share
