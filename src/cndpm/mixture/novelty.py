@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -65,19 +66,18 @@ def surprise(margin: Tensor, record: Tensor) -> Tensor:
 
 
 def window_means(values: Tensor, history: Tensor, window: int) -> Tensor:
-    """Mean over the window of every one of B values, given the H values before them: (B, ...) and (H, ...) to (B, ...).
+    """Mean over the window of every one of B values, given the H values before them: (B,).
 
     Windows lie inside the batch where it is long enough, centred on the sample as far as possible; a shorter batch is
     pooled with the history just before it.
     """
-    joined = torch.cat([history, values])
+    joined = np.concatenate([history.numpy(), values.numpy()])
     n, b = len(joined), len(values)
     width = min(window, n)
     first = n - b if b >= width else n - width
-    position = torch.arange(n - b, n, device=values.device)
-    start = (position - width // 2).clamp(min=first, max=n - width)
-    sums = torch.cat([torch.zeros_like(joined[:1]), joined.cumsum(dim=0)])
-    return (sums[start + width] - sums[start]) / width
+    start = (np.arange(n - b, n) - width // 2).clip(first, n - width)
+    sums = np.concatenate([[0.0], joined.cumsum()])
+    return torch.from_numpy((sums[start + width] - sums[start]) / width)
 
 
 def accepts_expert(log_candidate: Tensor, log_mixture: Tensor, *, cost: float) -> bool:
@@ -158,13 +158,13 @@ class AutoConcentration:
     def _window_verdicts(self, surprises: Tensor) -> tuple[Tensor, Tensor]:
         """Whether the windows' pooled evidence is surprising, and whether it is without any one sample's weight."""
         capped = torch.stack([surprises.clamp(-_CAP, _CAP), surprises.clamp(-_CLIP, _CLIP)], dim=1)
-        pooled, plain = window_means(capped, self._history, self.window).unbind(dim=1)
+        means = [window_means(capped[:, i], self._history[:, i], self.window) for i in range(2)]
         joined = torch.cat([self._history, capped])
         self._history = joined[max(0, len(joined) - self.window + 1) :]
-        majority = plain > self._window_level
+        majority = means[1] > self._window_level
         # Windows overlap; one for each stretch of their length says enough about what known windows are like.
-        self._windows = torch.cat([self._windows, -plain[~majority][:: self.window]])[-self.capacity :]
-        return pooled > self._window_level, majority
+        self._windows = torch.cat([self._windows, -means[1][~majority][:: self.window]])[-self.capacity :]
+        return means[0] > self._window_level, majority
 
     def _observe(self, margin: Tensor, expert: Tensor) -> None:
         for k in set(expert.tolist()):
@@ -185,7 +185,7 @@ class AutoConcentration:
         self._n_unmeasured = 0
         median, scale = _centre_and_scale(self.record)
         self._levels = torch.stack([novelty_level(self.record, self.novelty_rate), median, scale])
-        known = ((median[:, None] - self.record) / scale[:, None]).clamp(-_CLIP, _CLIP)
+        known = surprise(self.record, self.record).clamp(-_CLIP, _CLIP)
         known = known[~known.isnan()]
         self._window_level = torch.inf
         if len(known) >= _MIN_RECORD:
@@ -220,5 +220,13 @@ def _centre_and_scale(record: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _nanquantiles(record: Tensor, *shares: float) -> Tensor:
-    """Quantiles over the last dimension without NaN, stacked in front, (n, ...); NaN for empty rows."""
-    return torch.nanquantile(record, record.new_tensor(shares), dim=-1)
+    """Quantiles over the last dimension without NaN, stacked in front, (n, ...); NaN for empty rows.
+
+    With arrays and one sort for all: the record is measured again with every few batches.
+    """
+    values = np.sort(record.numpy().reshape(-1, record.shape[-1]), axis=1)  # NaN last
+    last = (np.count_nonzero(~np.isnan(values), axis=1) - 1).clip(min=0)
+    position = np.array(shares)[:, None] * last
+    below, row = position.astype(np.int64), np.arange(len(values))
+    low, high = values[row, below], values[row, np.minimum(below + 1, last)]
+    return torch.from_numpy(low + (high - low) * (position - below)).reshape(len(shares), *record.shape[:-1])
