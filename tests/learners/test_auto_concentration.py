@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cndpm.experts.features import IdentityFeatures
 from cndpm.learners.cndpm import CNDPM
 from cndpm.learners.settings import CNDPMSettings
 
@@ -89,3 +90,32 @@ def test_the_same_rule_serves_neural_experts(small_settings, two_task_stream):
     assert 2 <= learner.n_experts <= 3
     x, y = two_task_stream[-1]
     assert (learner.predict_log_proba(x).argmax(1) == y).float().mean() >= 0.9
+
+
+class Counting(IdentityFeatures):
+    """Says of how many samples it computed features."""
+
+    n_samples = 0
+
+    def __call__(self, x):
+        self.n_samples += len(x)
+        return super().__call__(x)
+
+
+def test_features_of_a_prepared_test_set_are_computed_once_and_answers_stay_the_same():
+    generator = torch.Generator().manual_seed(3)
+    y = torch.arange(400) % 2
+    x = torch.randn(400, 4, generator=generator) + 4 * y[:, None]
+    settings = CNDPMSettings(experts="gaussian", log_alpha="auto", memory_size=50, anytime=True)
+    plain, prepared = (CNDPM(settings, input_shape=(4,), n_classes=2, feature_map=Counting()) for _ in range(2))
+    test = torch.randn(300, 4, generator=generator)
+    prepared.prepare(test)
+    for learner in (plain, prepared):
+        for start in range(0, 400, 10):
+            learner.learn(x[start : start + 10], y[start : start + 10])
+    before = prepared.bank.feature_map.n_samples
+    for part in (test[:100], test[100:], test):
+        expected = plain.predict_log_proba(part), plain.expert_log_proba(part)
+        torch.testing.assert_close((prepared.predict_log_proba(part), prepared.expert_log_proba(part)), expected)
+    assert prepared.bank.feature_map.n_samples - before <= 300 + len(prepared.memory)
+    assert plain.bank.feature_map.n_samples - before > 600
