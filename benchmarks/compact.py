@@ -103,7 +103,7 @@ def main() -> None:
     asleep = settings.density_sleep_steps * paper["density"] + settings.predictor_sleep_steps * paper["predictor"]
     awake = n_batches * (paper["wake_1"] + paper[f"wake_{_N_EXPERTS}"]) / 2
     whole = _N_EXPERTS * asleep + awake + n_answers * paper["answer"]
-    # The first founding has factorisations in it, which are counted twice; later ones compute 500 samples' features again.
+    # The first founding's factorisations are counted twice; later foundings compute 500 samples' features again.
     foundings = ours["first_founding"] + (_N_EXPERTS - 1) * 50 * ours["batch"]
     factorisations = _N_FACTORISATIONS * ours["factorisation"]
     compact = n_batches * ours["batch"] + foundings + factorisations + n_answers * ours["answer"]
