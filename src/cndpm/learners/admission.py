@@ -86,9 +86,10 @@ def admit_targets(
 def _class_indices(y: Tensor, n_classes: int | None) -> Tensor:
     if y.dim() != 1 or y.is_floating_point() or y.is_complex():
         raise ValueError(f"y must hold one integer class index a sample; got {y.dtype} of shape {tuple(y.shape)}")
-    if y.min() < 0 or (n_classes is not None and y.max() >= n_classes):
+    lowest, highest = (int(bound) for bound in torch.aminmax(y))
+    if lowest < 0 or (n_classes is not None and highest >= n_classes):
         allowed = "0 or more" if n_classes is None else f"from 0 to {n_classes - 1}"
-        raise ValueError(f"class indices must be {allowed}; got {int(y.min())} to {int(y.max())}")
+        raise ValueError(f"class indices must be {allowed}; got {lowest} to {highest}")
     return y.long()
 
 

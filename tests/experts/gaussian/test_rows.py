@@ -79,3 +79,31 @@ def test_a_tensor_that_is_no_slice_is_computed_alone():
     x = torch.rand(4, 3)
     cache.look_ahead(x, 20)
     assert torch.equal(cache.rows(x).z, 2 * x)
+
+
+def test_kept_samples_are_computed_once_however_they_are_asked_about():
+    function = Counting()
+    cache, test, other = RowCache(function), torch.rand(9, 2), torch.rand(4, 2)
+    cache.keep(test)
+    cache.keep(test[2:5])
+    for x in (test[:4], test[4:], other, test, test[8:]):
+        assert torch.equal(cache.rows(x).z, 2 * x)
+    assert function.n_calls == 2
+
+
+def test_kept_samples_that_change_are_computed_again():
+    cache, test = RowCache(lambda x: 2 * x), torch.ones(4, 2)
+    cache.keep(test)
+    assert torch.equal(cache.rows(test[:2]).z, torch.full((2, 2), 2.0))
+    test += 1
+    assert torch.equal(cache.rows(test[:2]).z, torch.full((2, 2), 4.0))
+
+
+def test_clearing_computes_kept_samples_again():
+    function = Counting()
+    cache, test = RowCache(function), torch.rand(4, 2)
+    cache.keep(test)
+    cache.rows(test[:2])
+    cache.clear()
+    cache.rows(test[2:])
+    assert function.n_calls == 2

@@ -4,6 +4,7 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
+from cndpm.experts.gaussian.conjugate import log_elliptical
 from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.shared import SharedGaussians
 
@@ -116,3 +117,32 @@ def test_shrinkage_is_larger_where_data_is_scarce(n):
     gaussians.add_components(1)
     gaussians.found(z, torch.ones(n, 1, dtype=torch.float64))
     assert (gaussians.shrinkage >= 0.03) == (n == 60)
+
+
+@pytest.mark.parametrize("tail", [math.inf, 8.0])
+def test_routing_by_inner_products_is_the_density_of_every_component(tail):
+    gaussians, z, weights = fitted(d=16, tail=tail)
+    gaussians.add(FeatureRows(z[:3]), weights[:3])
+    factor, counts = gaussians.routing(), gaussians.counts
+    whitened = factor.whiten(gaussians.statistics.shift(z[:7]))
+    scores, new = gaussians.routing_log_prob(FeatureRows(z[:7]))
+    for j in range(4):
+        n, total = (counts[j], factor.sums[j]) if j < 3 else (torch.zeros(()), torch.zeros(16))
+        kappa = n.double() + factor.kappa
+        distance = (whitened - (total + factor.kappa * factor.mean) / kappa).square().sum(dim=1)
+        expected = log_elliptical(distance, factor.log_det, 16, 1 + 1 / kappa, tail)
+        torch.testing.assert_close(scores[:, j] if j < 3 else new, expected)
+
+
+def test_a_group_of_a_memory_is_as_dense_as_a_component_made_of_it():
+    gaussians, z, _ = fitted(shrinkage=0.1, tail=math.inf)
+    memory, members = z[:30] + 5, torch.nn.functional.one_hot(torch.arange(30) % 2).double()
+    groups = gaussians.groups(FeatureRows(memory), members)
+    factor = gaussians.exact()
+    covariance = factor.cholesky @ factor.cholesky.T
+    prior_mean = gaussians.statistics.origin + factor.cholesky @ factor.mean
+    for g in range(2):
+        mean = (memory[g::2].double().sum(dim=0) + factor.kappa * prior_mean) / (15 + factor.kappa)
+        density = multivariate_normal(mean.numpy(), ((1 + 1 / (15 + factor.kappa)) * covariance).numpy())
+        found = gaussians.log_prob_of_groups(FeatureRows(z[:6]), groups)[:, g]
+        torch.testing.assert_close(found, torch.tensor(density.logpdf(z[:6].double().numpy())))

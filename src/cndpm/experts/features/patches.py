@@ -39,9 +39,11 @@ class PatchFilters:
     bias: Tensor
 
     def responses(self, x: Tensor) -> Tensor:
-        """Responses to the contrast-normalised patches of x (B, C, H, W): (B, P, H', W')."""
+        """Responses to the contrast-normalised patches of x (B, C, H, W): (B, P, H', W'), filters last in memory."""
         deviation = _local_deviation(x, self.weight.shape[-1])
-        return functional.conv2d(x, self.weight).div_(deviation).sub_(self.bias[:, None, None])
+        # Filters last is the layout that convolutions use inside; any other is a copy more.
+        x, weight = (part.contiguous(memory_format=torch.channels_last) for part in (x, self.weight))
+        return functional.conv2d(x, weight).div_(deviation).sub_(self.bias[:, None, None])
 
 
 class PatchFeatures(FeatureMap):
@@ -162,11 +164,17 @@ def _random_patches(x: Tensor, size: int, n: int, generator: torch.Generator) ->
 
 def _local_deviation(x: Tensor, size: int) -> Tensor:
     """sqrt(variance + floor) of every patch, all channels together, (B, 1, H', W')."""
-    moments = torch.stack([x.mean(dim=1), x.square().mean(dim=1)], dim=1).flatten(0, 1)[:, None]
-    box = torch.full((1, 1, 1, size), 1 / size, device=x.device)
-    averages = functional.conv2d(functional.conv2d(moments, box), box.mT)
-    mean, square = averages[0::2], averages[1::2]
-    return (square - mean.square()).clamp_min_(0).add_(_CONTRAST_FLOOR).sqrt_()
+    rows, columns = (_sliding_average(n, size, x.device) for n in x.shape[-2:])
+    # Products of matrices, not convolutions, which a GPU would round too coarsely for a difference of squares.
+    mean, square = (rows @ moment @ columns.mT for moment in (x.mean(dim=1), x.square().mean(dim=1)))
+    return (square - mean.square()).clamp_min_(0).add_(_CONTRAST_FLOOR).sqrt_().unsqueeze(1)
+
+
+@lru_cache(maxsize=64)
+def _sliding_average(n: int, size: int, device: torch.device) -> Tensor:
+    """Averages of `size` neighbours among n as a matrix, (n - size + 1, n)."""
+    start, position = torch.arange(n - size + 1, device=device)[:, None], torch.arange(n, device=device)
+    return ((position >= start) & (position < start + size)).float() / size
 
 
 def _pool(responses: Tensor, threshold: float) -> Tensor:
@@ -174,18 +182,19 @@ def _pool(responses: Tensor, threshold: float) -> Tensor:
 
     Works in place as far as it can: on a CPU the time goes into fresh buffers, not into arithmetic.
     """
-    cells = _grid_cells(responses.shape[-2], responses.shape[-1], responses.device)
+    cells = _grid_cells(responses.shape[-2], responses.shape[-1], responses.device).mT
+    responses = responses.flatten(2).mT
     above = (responses - threshold).clamp_min_(0)
     below = responses.add_(threshold).clamp_max_(0)
     pooled = []
     for side, sign in ((above, 1), (below, -1)):
-        mean = side.flatten(2) @ cells
-        square = side.square_().flatten(2) @ cells
-        pooled += [sign * mean, square.sub_(mean.square()).clamp_min_(0).sqrt_()]
+        mean = cells @ side
+        square = cells @ side.square_()
+        pooled += [sign * mean.mT, square.sub_(mean.square()).clamp_min_(0).sqrt_().mT]
     return torch.cat(pooled, dim=1).flatten(1)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _grid_cells(height: int, width: int, device: torch.device) -> Tensor:
     """Averaging over a 2 x 2 grid as a matrix, (H * W, 4); the middle row of an odd number belongs to both sides."""
 

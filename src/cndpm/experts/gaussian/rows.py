@@ -30,7 +30,7 @@ Derived = TypeVar("Derived", bound=_Sliceable)
 class FeatureRows:
     """Features z (B, d) and the latest quantity derived of them, row by row."""
 
-    def __init__(self, z: Tensor, *, parent: FeatureRows | None = None, rows: slice | None = None) -> None:
+    def __init__(self, z: Tensor, *, parent: FeatureRows | None = None, rows: slice = slice(None)) -> None:
         self.z = z
         self._parent, self._rows = parent, rows
         self._key: object = None
@@ -42,11 +42,10 @@ class FeatureRows:
 
     def derive(self, key: object, function: Callable[[Tensor], Derived]) -> Derived:
         """function(z), computed once as long as the same `key` asks; one entry a row, cut by slices."""
-        if self._parent is not None and self._rows is not None:
-            cut: Derived = self._parent.derive(key, function)[self._rows]
-            return cut
         if self._derived is None or self._key is not key:
-            self._derived, self._key = function(self.z), key
+            whole = self._parent
+            self._derived = function(self.z) if whole is None else whole.derive(key, function)[self._rows]
+            self._key = key
         derived: Derived = self._derived
         return derived
 
