@@ -189,8 +189,8 @@ def reproduce(
         jobs=jobs,
     )
     show_reproduction(summary, as_json=json)
-    expected = {"preset": preset, "n_seeds": seeds, "overrides": set_ or (), "only": cells}
-    leave_report(summary["cells"], f"{out}/{experiment}/report", experiment, as_json=json, **expected)
+    expected = {"preset": preset, "n_seeds": seeds, "overrides": set_ or ()}
+    leave_report(summary["cells"], f"{out}/{experiment}/report", experiment, only=cells, as_json=json, **expected)
 
 
 add_report_commands(app)
