@@ -62,7 +62,7 @@ class RunsFailedError(RuntimeError):
         for folder, error in failures.items():
             reasons.setdefault(str(error) or repr(error), []).append(str(folder))
         lines = [f"  {', '.join(folders)}: {reason}" for reason, folders in reasons.items()]
-        head = f"{len(failures)} of {n_runs} runs failed, the others are complete; resume to run only these:"
+        head = f"{len(failures)} of {n_runs} runs failed; those that are complete stay, and resuming runs the others:"
         super().__init__("\n".join([head, *lines]))
 
 
@@ -98,7 +98,7 @@ def run_jobs(
     }
     elsewhere = deque(job for folder, job in unique.items() if folder not in summaries)
     outcomes = _run_elsewhere(elsewhere, n_workers, {"data_dir": data_dir, "resume": resume}, watch)
-    failures = {folder: outcome for folder, outcome in outcomes.items() if isinstance(outcome, Exception)}
+    failures = {folder: outcomes[folder] for folder in unique if isinstance(outcomes.get(folder), Exception)}
     if failures:
         raise RunsFailedError(failures, len(unique)) from next(iter(failures.values()))
     return [(summaries | outcomes)[job.folder] for job in jobs]
