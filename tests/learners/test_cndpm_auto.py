@@ -146,6 +146,19 @@ def test_a_dismissed_network_gives_its_samples_back(neural, two_task_stream):
     assert any(not torch.equal(a, b) for a, b in zip(tensors(before), tensors(after), strict=True))
 
 
+def test_strays_go_back_while_what_is_known_comes_and_new_labels_stay(neural, two_task_stream):
+    """So that a change finds no strays in the memory, even one that brings no new label."""
+    learner = learned(neural(), two_task_stream[:10])
+    x, y = two_task_stream[2]
+    learner.memory.add(x, y)
+    x_new, y_new = two_task_stream[-1]
+    learner.learn(x_new[:4], y_new[:4])
+    assert len(learner.memory) == 14
+    learned(learner, two_task_stream[10:12])
+    assert sorted(learner.memory.data()[1].tolist()) == sorted(y_new[:4].tolist())
+    assert learner.counts.sum().item() == pytest.approx(130)
+
+
 def tensors(state):
     """The tensors of a state, in order."""
     if isinstance(state, torch.Tensor):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cndpm.learners.concentration import make_concentration
-from cndpm.learners.expert_mixture import ExpertMixture, Samples
+from cndpm.learners.expert_mixture import LESSON, ExpertMixture, Samples
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.mixture import Merge, Routing, accepts_expert, margins, route
 from cndpm.state import State
@@ -57,21 +57,31 @@ class CNDPM(ExpertMixture):
         """Returns to the experts what they explain; what is left must be half a memory, or a whole one for networks."""
         if self.settings.log_alpha != "auto" or self.n_experts == 0:
             return True
-        x, y = self.memory.data()
-        is_tail = self._is_tail(x, y)
-        self.memory.clear()
-        self.memory.add(x[~is_tail], y[~is_tail] if y is not None else None)
-        x, y = self._scaled(x[is_tail], y[is_tail] if y is not None else None)
-        self._give_back((x, y))
+        self._return(self._is_tail())
         return self.memory.is_full or (self.bank.is_additive and len(self.memory) >= self.memory.capacity / 2)
 
-    def _is_tail(self, x: Tensor, y: Tensor | None) -> Tensor:
+    def _review(self) -> None:
+        """What a network got wrong and has learned since goes back before others join it in the memory."""
+        if self.settings.log_alpha == "auto" and not self.bank.is_additive and len(self.memory) >= LESSON:
+            is_tail = self._is_tail()
+            if int(is_tail.sum()) >= LESSON:
+                self._return(is_tail)
+
+    def _return(self, is_tail: Tensor) -> None:
+        """Samples of the memory, given by mask, go back to the experts."""
+        x, y = self.memory.data()
+        self.memory.clear()
+        self.memory.add(x[~is_tail], y[~is_tail] if y is not None else None)
+        self._give_back(self._scaled(x[is_tail], y[is_tail] if y is not None else None))
+
+    def _is_tail(self) -> Tensor:
         """Which samples of the memory belong to what is known, (M,) bool.
 
         Where the evidence of a new expert has a closed form, those that an expert explains better than the rest of the
         memory would. A network's has none, and what it got wrong would look new to it for ever: there, those whose
         label is known by now.
         """
+        x, y = self.memory.data()
         scaled = self._scaled(x, y)
         log_alone = self.bank.log_leave_one_out(*scaled)
         if log_alone is not None:

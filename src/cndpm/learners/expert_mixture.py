@@ -33,7 +33,7 @@ from cndpm.mixture import (
 )
 from cndpm.state import State
 
-__all__ = ["ExpertMixture", "Samples"]
+__all__ = ["LESSON", "ExpertMixture", "Samples"]
 
 _SLEEP_CHUNK = 100
 """Steps between two reports of progress; the result does not depend on it."""
@@ -41,7 +41,7 @@ _SLEEP_CHUNK = 100
 Samples = tuple[Tensor, Tensor | None]
 """x (n, ...) and y (n, ...) or None."""
 
-_LESSON = 10
+LESSON = 10
 """Samples that an expert learns at once when they are given back to it."""
 
 _ANSWER_CHUNK = 250
@@ -174,6 +174,10 @@ class ExpertMixture(MixtureLearner):
             self._store(x[new], y[new] if y is not None else None)
         else:
             self._backlog = None
+            self._review()
+
+    def _review(self) -> None:
+        """Called after a batch of which nothing was new; may take samples out of the memory that need not wait."""
 
     def _teach(self, x: Tensor, y: Tensor | None, routing: Routing) -> None:
         """Known samples are learned by their experts and counted (lines 18 to 20 of Algorithm 1)."""
@@ -182,8 +186,8 @@ class ExpertMixture(MixtureLearner):
 
     def _give_back(self, samples: Samples) -> None:
         """Experts learn what waited in the memory, a few samples a step as they would have when it came."""
-        for start in range(0, len(samples[0]), _LESSON):
-            x, y = _rows(samples, slice(start, start + _LESSON))
+        for start in range(0, len(samples[0]), LESSON):
+            x, y = _rows(samples, slice(start, start + LESSON))
             self._teach(x, y, route(self._log_known(x, y), torch.zeros(len(x), dtype=torch.bool, device=self._here)))
 
     def _log_known(self, x: Tensor, y: Tensor | None) -> Tensor:
