@@ -74,8 +74,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     started = time.perf_counter()
     stream, learner = build(options)
     built = _now(options.device)
+    n_batches = 0
     for batch in stream.batches():
         learner.learn(batch.x, batch.y)
+        n_batches += 1
+        if options.limit_seconds is not None and time.perf_counter() - built > options.limit_seconds:
+            break
     learned = _now(options.device)
     test = TestSet(stream.tasks, labelled=True)
     for task in test.tasks:
@@ -86,6 +90,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "accuracy": accuracy,
         "gating": None if dissection is None else dissection.gating_accuracy,
+        "n_batches": n_batches,
         "n_experts": learner.n_experts,
         "n_numbers_kept": learner.footprint().n_numbers_kept,
         "n_features": learner.bank.feature_map.n_features,
@@ -145,6 +150,7 @@ def main() -> None:
     parser.add_argument("--n-fourier", type=int, default=3072)
     parser.add_argument("--views", choices=("auto", "none"), default="auto")
     parser.add_argument("--shrinkage", type=float)
+    parser.add_argument("--limit-seconds", type=float, help="stop learning after so many")
     parser.add_argument("--profile", type=int)
     options = parser.parse_args()
     if options.profile is not None:

@@ -1,5 +1,6 @@
 """What comes is judged in company: with its window, and with the latest samples of its label."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import Phase, given, settings
@@ -144,9 +145,10 @@ def test_a_restored_record_judges_labels_alike():
 def test_the_share_of_a_label_is_that_of_its_latest_samples(batches, window):
     windows, latest = LabelWindows(window), {0: [], 1: [], 2: []}
     for batch in batches:
-        windows.push(torch.tensor([float(s) for _, s in batch]), torch.tensor([y for y, _ in batch], dtype=torch.long))
+        labels = np.array([label for label, _ in batch], dtype=np.int64)
+        windows.push(np.array([strange for _, strange in batch], dtype=bool), labels)
         for label, strange in batch:
             latest[label].append(float(strange))
     for label, values in latest.items():
-        share = float(windows.shares(torch.tensor([label])))
+        share = windows.shares(np.array([label]))[0]
         assert share == pytest.approx(sum(values[-window:]) / len(values[-window:])) if values else share != share

@@ -22,10 +22,12 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.mixture.novelty import MIN_RECORD, centre_and_scale, margins, novelty_level, window_means
+from cndpm.mixture.novelty import MIN_RECORD, Floats, centre_and_scale, margins, novelty_level, window_means
 from cndpm.state import State
 
 __all__ = ["AutoConcentration", "LabelWindows"]
@@ -33,6 +35,9 @@ __all__ = ["AutoConcentration", "LabelWindows"]
 _CLIP = 1.0
 _CAP = 30.0
 _MOST = 0.5
+
+Labels = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 class LabelWindows:
@@ -44,35 +49,36 @@ class LabelWindows:
 
     def __init__(self, window: int) -> None:
         self._window = window
-        self._latest: dict[int, Tensor] = {}
+        self._latest: dict[int, Floats] = {}
 
-    def push(self, strange: Tensor, labels: Tensor) -> Tensor:
-        """Takes note of samples, strange (1) or not (0), (B,); returns the share around each within its label, (B,)."""
-        means = torch.empty_like(strange)
+    def push(self, strange: Flags, labels: Labels) -> Floats:
+        """Takes note of samples, strange or not, (B,); returns the share around each within its label, (B,)."""
+        means = np.empty(len(strange))
         for label in set(labels.tolist()):
             mine = labels == label
-            latest = self._latest.get(label, strange[:0])
-            means[mine] = window_means(strange[mine], latest, self._window)
-            self._latest[label] = torch.cat([latest, strange[mine]])[-self._window :]
+            latest, values = self._latest.get(label, np.empty(0)), strange[mine].astype(np.float64)
+            means[mine] = window_means(values, latest, self._window)
+            self._latest[label] = np.concatenate([latest, values])[-self._window :]
         return means
 
-    def shares(self, labels: Tensor) -> Tensor:
+    def shares(self, labels: Labels) -> Floats:
         """The share among the latest of each label given, (B,); NaN where the label was never met."""
-        latest = {label: float(self._latest.get(label, torch.empty(0)).mean()) for label in set(labels.tolist())}
-        return torch.tensor([latest[label] for label in labels.tolist()], dtype=torch.float64)
+        known = {label: self._latest.get(label) for label in set(labels.tolist())}
+        means = {label: math.nan if latest is None else float(latest.mean()) for label, latest in known.items()}
+        return np.array([means[label] for label in labels.tolist()])
 
-    def forget(self, labels: Tensor) -> None:
+    def forget(self, labels: Labels) -> None:
         """Begins anew with the labels given."""
         for label in set(labels.tolist()):
             self._latest.pop(label, None)
 
     def state_dict(self) -> State:
         """Everything."""
-        return {str(label): latest.clone() for label, latest in self._latest.items()}
+        return {str(label): torch.tensor(latest) for label, latest in self._latest.items()}
 
     def load_state_dict(self, state: State) -> None:
         """Restores it to the bit."""
-        self._latest = {int(label): latest.cpu().clone() for label, latest in state.items()}
+        self._latest = {int(label): _array(latest) for label, latest in state.items()}
 
 
 class AutoConcentration:
@@ -95,33 +101,33 @@ class AutoConcentration:
         if window < 1 or capacity < MIN_RECORD:
             raise ValueError(f"window must be at least 1 and capacity at least {MIN_RECORD}; got {window}, {capacity}")
         self.novelty_rate, self.window, self.capacity = novelty_rate, window, capacity
-        self.record = torch.zeros(0, capacity, dtype=torch.float64)
-        self._history = torch.zeros(0, 2, dtype=torch.float64)
+        self._record = np.zeros((0, capacity))
+        self._history = np.zeros((0, 2))
         self._by_label = LabelWindows(window)
-        self._levels = torch.zeros(3, 0, dtype=torch.float64)
-        self._windows = torch.zeros(0, dtype=torch.float64)
-        self._window_level = torch.inf
+        self._levels = np.zeros((3, 0))
+        self._windows = np.zeros(0)
+        self._window_level = math.inf
         self._n_unmeasured = 0
 
     def add_expert(self, held_out_margins: Tensor, labels: Tensor | None = None) -> None:
         """Begins the record of a new expert with margins (H,) of samples it was not made of, and their labels (H,)."""
-        margin = held_out_margins.detach().cpu().double()
-        self.record = torch.cat([self.record, self.record.new_full((1, self.capacity), torch.nan)])
-        self._push(len(self.record) - 1, margin)
+        margin = _array(held_out_margins)
+        self._record = np.concatenate([self._record, np.full((1, self.capacity), np.nan)])
+        self._push(len(self._record) - 1, margin)
         self._history = self._history[:0]
         self._measure()
         if labels is not None:
-            self._by_label.forget(labels.cpu())
-            self._by_label.push((margin < self._levels[0, -1]).double(), labels.cpu())
+            self._by_label.forget(labels.cpu().numpy())
+            self._by_label.push(margin < self._levels[0, -1], labels.cpu().numpy())
 
     def remove_expert(self, k: int) -> None:
         """Forgets expert k's record."""
-        self.record = torch.cat([self.record[:k], self.record[k + 1 :]])
+        self._record = np.delete(self._record, k, axis=0)
         self._measure()
 
     def log_alpha(self) -> Tensor:
         """The level of every expert, (K,)."""
-        return self._levels[0].clone()
+        return torch.tensor(self._levels[0])
 
     def judge(self, log_known: Tensor, log_new: Tensor, labels: Tensor | None = None) -> Tensor:
         """Which samples are new, (B,) of booleans; margins of the known ones enter the record, before learning.
@@ -131,19 +137,18 @@ class AutoConcentration:
             log_new: log p(x, y | new), (B,).
             labels: Class indices (B,), where there are any.
         """
-        margin, expert = margins(log_known, log_new)
-        # A handful of numbers: one transfer, and no kernel launches for what follows.
-        margin, expert = margin.detach().cpu().double(), expert.cpu()
-        surprises = self._surprises(margin, expert)
-        below = margin < self._levels[0, expert]
+        known = margins(log_known, log_new)
+        margin, expert = _array(known[0]), known[1].cpu().numpy()
+        level, median, scale = self._levels[:, expert]
+        surprises = _within_cap((median - margin) / scale)
+        below = margin < level
         if labels is None:
             agrees, majority = self._window_verdicts(surprises)
             is_new = (below & agrees) | (majority & (surprises > 0))
         else:
-            is_new = self._judge_labelled(below, surprises, labels.cpu())
+            is_new = self._judge_labelled(below, surprises, labels.cpu().numpy())
         self._observe(margin[~is_new], expert[~is_new])
-        verdict: Tensor = is_new.to(log_known.device)
-        return verdict
+        return torch.from_numpy(is_new).to(log_known.device)
 
     def is_still_new(self, labels: Tensor) -> Tensor:
         """Whether the latest samples of each label given, (B,), are new: (B,) of booleans.
@@ -151,44 +156,39 @@ class AutoConcentration:
         A sample that was called new may have been a stray one of what is known, as the samples of its label that came
         later tell.
         """
-        verdict: Tensor = (self._by_label.shares(labels.cpu()) > _MOST).to(labels.device)
-        return verdict
+        return torch.from_numpy(self._by_label.shares(labels.cpu().numpy()) > _MOST).to(labels.device)
 
-    def _judge_labelled(self, below: Tensor, surprises: Tensor, labels: Tensor) -> Tensor:
+    def _judge_labelled(self, below: Flags, surprises: Floats, labels: Labels) -> Flags:
         """As :meth:`judge`; what its label explains says nothing about the samples beside it."""
         explained = below & ~(self._by_label.shares(labels) <= _MOST)
-        majority = torch.zeros_like(below)
+        majority = np.zeros_like(below)
         majority[~explained] = self._window_verdicts(surprises[~explained])[1]
         together = majority & (surprises > 0)
-        agrees = self._by_label.push((below | together).double(), labels) > _MOST
-        return (below & agrees) | together
+        agrees = self._by_label.push(below | together, labels) > _MOST
+        verdict: Flags = (below & agrees) | together
+        return verdict
 
-    def _surprises(self, margin: Tensor, expert: Tensor) -> Tensor:
-        """As :func:`surprise` against each one's expert, within the cap; 0 where nothing was recorded, (B,)."""
-        _, median, scale = self._levels[:, expert]
-        surprises: Tensor = ((median - margin) / scale).nan_to_num(nan=0.0, posinf=_CAP, neginf=-_CAP)
-        return surprises
-
-    def _window_verdicts(self, surprises: Tensor) -> tuple[Tensor, Tensor]:
+    def _window_verdicts(self, surprises: Floats) -> tuple[Flags, Flags]:
         """Whether the windows' pooled evidence is surprising, and whether it is without any one sample's weight."""
-        capped = torch.stack([surprises.clamp(-_CAP, _CAP), surprises.clamp(-_CLIP, _CLIP)], dim=1)
-        pooled, plain = window_means(capped, self._history, self.window).unbind(dim=1)
-        joined = torch.cat([self._history, capped])
+        capped = np.stack([surprises, surprises.clip(-_CLIP, _CLIP)], axis=1)
+        pooled, plain = window_means(capped, self._history, self.window).T
+        joined = np.concatenate([self._history, capped])
         self._history = joined[max(0, len(joined) - self.window + 1) :]
         majority = plain > self._window_level
         # Windows overlap; one for each stretch of their length says enough about what known windows are like.
-        self._windows = torch.cat([self._windows, -plain[~majority][:: self.window]])[-self.capacity :]
+        known = -plain[~majority][:: self.window]
+        self._windows = np.concatenate([self._windows, known])[-self.capacity :]
         return pooled > self._window_level, majority
 
-    def _observe(self, margin: Tensor, expert: Tensor) -> None:
+    def _observe(self, margin: Floats, expert: Labels) -> None:
         for k in set(expert.tolist()):
             self._push(k, margin[expert == k])
         if self._n_unmeasured * 20 >= self.capacity:
             self._measure()
 
-    def _push(self, k: int, values: Tensor) -> None:
+    def _push(self, k: int, values: Floats) -> None:
         """Appends to a row, dropping the oldest."""
-        self.record[k] = torch.cat([self.record[k], values])[-self.capacity :]
+        self._record[k] = np.concatenate([self._record[k], values])[-self.capacity :]
         self._n_unmeasured += len(values)
 
     def _measure(self) -> None:
@@ -197,13 +197,13 @@ class AutoConcentration:
         Measured again when a twentieth of a row has changed.
         """
         self._n_unmeasured = 0
-        median, scale = centre_and_scale(self.record)
-        self._levels = torch.stack([novelty_level(self.record, self.novelty_rate), median, scale])
-        known = ((median[:, None] - self.record) / scale[:, None]).clamp(-_CLIP, _CLIP)
-        known = known[~known.isnan()]
-        self._window_level = torch.inf
+        median, scale = centre_and_scale(self._record)
+        self._levels = np.stack([novelty_level(self._record, self.novelty_rate), median, scale])
+        known = ((median[:, None] - self._record) / scale[:, None]).clip(-_CLIP, _CLIP)
+        known = known[~np.isnan(known)]
+        self._window_level = math.inf
         if len(known) >= MIN_RECORD:
-            deviation = float(known.std()) / math.sqrt(self.window)
+            deviation = float(known.std(ddof=1)) / math.sqrt(self.window)
             normal = float(known.mean()) + NormalDist().inv_cdf(1 - self.novelty_rate) * deviation
             # Known windows vary more than independent samples would.
             seen = -float(novelty_level(self._windows, self.novelty_rate)) if len(self._windows) >= 40 else normal
@@ -212,18 +212,28 @@ class AutoConcentration:
     def state_dict(self) -> State:
         """Record, window and what was last measured."""
         return {
-            "record": self.record.clone(),
-            "history": self._history.clone(),
+            "record": torch.tensor(self._record),
+            "history": torch.tensor(self._history),
             "by_label": self._by_label.state_dict(),
-            "windows": self._windows.clone(),
-            "levels": self._levels.clone(),
+            "windows": torch.tensor(self._windows),
+            "levels": torch.tensor(self._levels),
             "window_level": torch.tensor(self._window_level, dtype=torch.float64),
             "n_unmeasured": self._n_unmeasured,
         }
 
     def load_state_dict(self, state: State) -> None:
         """Restores the above to the bit."""
-        self.record, self._history = state["record"].cpu().clone(), state["history"].cpu().clone()
+        self._record, self._history = _array(state["record"]), _array(state["history"])
         self._by_label.load_state_dict(state["by_label"])
-        self._levels, self._window_level = state["levels"].cpu().clone(), float(state["window_level"])
-        self._windows, self._n_unmeasured = state["windows"].cpu().clone(), state["n_unmeasured"]
+        self._levels, self._window_level = _array(state["levels"]), float(state["window_level"])
+        self._windows, self._n_unmeasured = _array(state["windows"]), state["n_unmeasured"]
+
+
+def _array(values: Tensor) -> Floats:
+    """A copy on the host."""
+    return np.array(values.detach().cpu().numpy(), dtype=np.float64)
+
+
+def _within_cap(surprises: Floats) -> Floats:
+    """Surprises within the cap; 0 where nothing was recorded."""
+    return np.where(np.isnan(surprises), 0.0, surprises).clip(-_CAP, _CAP)

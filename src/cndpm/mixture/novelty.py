@@ -1,4 +1,7 @@
-"""When is a sample new? Levels and windows of margins, on plain tensors.
+"""When is a sample new? Levels and windows of margins.
+
+A record of margins is measured again with every few batches, and a batch is small: these functions take arrays, because
+starting a tensor's operation on ten numbers costs more than doing it.
 
 A sample is new when log alpha + log p(x, y | new) exceeds log n_k + log p(x, y | k) for every expert k, that is when
 its *margin* g = max_k (log n_k + log p(x, y | k)) - log p(x, y | new) lies below log alpha. What margins of known
@@ -11,10 +14,21 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["MIN_RECORD", "accepts_expert", "centre_and_scale", "margins", "novelty_level", "surprise", "window_means"]
+__all__ = [
+    "MIN_RECORD",
+    "Floats",
+    "accepts_expert",
+    "centre_and_scale",
+    "margins",
+    "novelty_level",
+    "surprise",
+    "window_means",
+]
+
+Floats = NDArray[np.float64]
 
 MIN_RECORD = 20
 """Margins that a level needs; with fewer nothing is new."""
@@ -31,7 +45,7 @@ def margins(log_known: Tensor, log_new: Tensor) -> tuple[Tensor, Tensor]:
     return best - log_new, expert
 
 
-def novelty_level(record: Tensor, rate: float) -> Tensor:
+def novelty_level(record: Floats, rate: float) -> Floats:
     """log alpha such that a share `rate` of margins like those of `record` (..., R) lies below it, (...,).
 
     Empty places of the record are NaN.
@@ -45,30 +59,32 @@ def novelty_level(record: Tensor, rate: float) -> Tensor:
     if rate < 0.05:
         tail = quarter - (quarter - twentieth) / math.log(5) * math.log(0.25 / rate)
         of_the_right = quarter - (half - quarter) / math.log(2) * math.log(0.25 / rate)
-        level = torch.maximum(tail, of_the_right)
-    enough = (~record.isnan()).sum(dim=-1) >= MIN_RECORD
-    return torch.where(enough, level, -torch.inf)
+        level = np.maximum(tail, of_the_right)
+    enough = np.count_nonzero(~np.isnan(record), axis=-1) >= MIN_RECORD
+    return np.where(enough, level, -np.inf)
 
 
-def surprise(margin: Tensor, record: Tensor) -> Tensor:
+def surprise(margin: Floats, record: Floats) -> Floats:
     """How far margins (..., N) lie below the median of records (..., R), in units of the lower side's deviation."""
     median, scale = centre_and_scale(record)
-    return (median[..., None] - margin) / scale[..., None]
+    surprises: Floats = (median[..., None] - margin) / scale[..., None]
+    return surprises
 
 
-def window_means(values: Tensor, history: Tensor, window: int) -> Tensor:
+def window_means(values: Floats, history: Floats, window: int) -> Floats:
     """Mean over the window of every one of B values, given the H values before them: (B, ...) and (H, ...) to (B, ...).
 
     Windows lie inside the batch where it is long enough, centred on the sample as far as possible; a shorter batch is
     pooled with the history just before it.
     """
-    joined = np.concatenate([history.numpy(), values.numpy()])
+    joined = np.concatenate([history, values])
     n, b = len(joined), len(values)
     width = min(window, n)
     first = n - b if b >= width else n - width
     start = (np.arange(n - b, n) - width // 2).clip(first, n - width)
     sums = np.concatenate([np.zeros_like(joined[:1]), joined.cumsum(axis=0)])
-    return torch.from_numpy((sums[start + width] - sums[start]) / width)
+    means: Floats = (sums[start + width] - sums[start]) / width
+    return means
 
 
 def accepts_expert(log_candidate: Tensor, log_mixture: Tensor, *, cost: float) -> bool:
@@ -85,20 +101,18 @@ def accepts_expert(log_candidate: Tensor, log_mixture: Tensor, *, cost: float) -
     return bool(gain.sum() > cost)
 
 
-def centre_and_scale(record: Tensor) -> tuple[Tensor, Tensor]:
+def centre_and_scale(record: Floats) -> tuple[Floats, Floats]:
     """Median and lower-side deviation of records (..., R), both (...,)."""
     median, low = _nanquantiles(record, 0.5, 0.16)
-    return median, (median - low).clamp_min(1e-6 * (1 + median.abs()))
+    return median, np.maximum(median - low, 1e-6 * (1 + np.abs(median)))
 
 
-def _nanquantiles(record: Tensor, *shares: float) -> Tensor:
-    """Quantiles over the last dimension without NaN, stacked in front, (n, ...); NaN for empty rows.
-
-    With arrays and one sort for all: the record is measured again with every few batches.
-    """
-    values = np.sort(record.numpy().reshape(-1, record.shape[-1]), axis=1)  # NaN last
+def _nanquantiles(record: Floats, *shares: float) -> Floats:
+    """Quantiles over the last dimension without NaN, stacked in front, (n, ...), by one sort; NaN for empty rows."""
+    values = np.sort(record.reshape(-1, record.shape[-1]), axis=1)  # NaN last
     last = (np.count_nonzero(~np.isnan(values), axis=1) - 1).clip(min=0)
     position = np.array(shares)[:, None] * last
     below, row = position.astype(np.int64), np.arange(len(values))
     low, high = values[row, below], values[row, np.minimum(below + 1, last)]
-    return torch.from_numpy(low + (high - low) * (position - below)).reshape(len(shares), *record.shape[:-1])
+    quantiles: Floats = low + (high - low) * (position - below)
+    return quantiles.reshape(len(shares), *record.shape[:-1])

@@ -224,9 +224,8 @@ class SharedGaussians:
             self.statistics.add(self.statistics.shift(rows.z), weights)
             return
         whitened = self._whitened(rows)
-        self.statistics.add(whitened.shifted, weights)
-        here = weights.double().to(whitened.rows.device, non_blocking=True)
-        self._routing.sums.addmm_(here.T, whitened.rows)
+        beside = self.statistics.add(whitened.shifted, weights)
+        self._routing.sums.addmm_(beside.T, whitened.rows)
 
     def _renew_if_due(self, *, n_samples: int, share: float) -> None:
         """Renews the routing factor once `n_samples` and a `share` more have arrived since."""

@@ -70,15 +70,20 @@ class SharedStatistics:
         self.counts = torch.cat([self.counts, self.counts.new_zeros(n)])
         self.sums = torch.cat([self.sums, self.sums.new_zeros(n, self.n_features)])
 
-    def add(self, rows: Tensor, weights: Tensor) -> None:
-        """Adds shifted feature rows (B, d), kept until the next flush, with weights (B, J), float64, on the host."""
-        values = weights.numpy()
+    def add(self, rows: Tensor, weights: Tensor) -> Tensor:
+        """Adds shifted feature rows (B, d), kept until the next flush, with weights (B, J), float64, on the host.
+
+        Returns:
+            The weights beside the rows, for who needs them there too.
+        """
+        values, beside = weights.numpy(), self._here(weights)
         self.counts = torch.from_numpy(self.counts.numpy() + values.sum(axis=0))
-        self.sums.addmm_(self._here(weights).T, rows)
+        self.sums.addmm_(beside.T, rows)
         self._pending.append(rows)
         self._pending_weights.append(torch.from_numpy(values.sum(axis=1)))
         self._pending_owners.append(torch.from_numpy(values.argmax(axis=1)))
         self.n_pending += len(rows)
+        return beside
 
     def flush(self) -> None:
         """Applies the waiting block to the second moment."""
