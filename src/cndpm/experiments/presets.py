@@ -102,7 +102,7 @@ _CNDPM_MNIST_SVHN: Settings = _CNDPM_ALWAYS | {
 # variance makes good what that costs; its floor keeps the experts' densities comparable. Gradients are divided by it:
 # the paper's clip would cut most of them.
 _CNDPM_SPLIT_MNIST_FAST: Settings = _CNDPM_SPLIT_MNIST | {
-    "log_alpha": 430,  # "new" has variance 1, the experts 0.03: their densities lie that much higher
+    "log_alpha": 450,  # "new" has variance 1, the experts 0.03: their densities lie that much higher
     "likelihood": "pixel-gaussian",
     "min_variance": 0.03,
     "variance_lr_factor": 3.0,
@@ -113,8 +113,8 @@ _CNDPM_SPLIT_MNIST_FAST: Settings = _CNDPM_SPLIT_MNIST | {
     "clip": 20.0,
     "density_lr": 1e-3,
     "density_wake_lr_factor": 0.8,
-    "predictor_lr": 1e-3,
-    "predictor_wake_lr_factor": 0.2,
+    "predictor_lr": 3e-3,
+    "predictor_wake_lr_factor": 0.0667,
 }
 
 # Task labels in training change who learns what, not how.
