@@ -11,7 +11,7 @@ NAMES = {
     "learners": tuple(LEARNERS),
     "datasets": dataset_names(),
     "experiments": tuple(EXPERIMENTS),
-    "presets": ("default", "paper"),
+    "presets": ("default", "paper", "fast"),
 }
 
 

@@ -40,7 +40,7 @@ def test_scenario_fields_can_be_overridden_at_any_depth():
 
 
 def test_unlabelled_scenarios_tell_the_mixture_so():
-    for preset in PRESETS:
+    for preset in ("default", "paper"):
         assert configure("split-mnist-gen", preset=preset, device="cpu").settings.target == "none"
 
 
@@ -68,6 +68,15 @@ def test_the_papers_settings_are_the_published_ones(scenario, log_alpha, memory_
     settings = preset_settings("paper", "cndpm", scenario)
     found = (settings["log_alpha"], settings["memory_size"], settings["density_sleep_steps"])
     assert found == (log_alpha, memory_size, density_steps)
+
+
+def test_the_fast_preset_differs_from_the_papers_in_training_only():
+    paper, fast = (preset_settings(name, "cndpm", "split-mnist") for name in ("paper", "fast"))
+    changed = {key for key in fast if fast[key] != paper.get(key)}
+    assert not changed & {"hidden", "hidden_growth", "latent_dim", "memory_size", "sharing", "temperature", "min_share"}
+    assert fast["density_sleep_steps"] * 4 <= paper["density_sleep_steps"]
+    with pytest.raises(ConfigError, match="split-mnist"):
+        preset_settings("fast", "cndpm", "split-cifar10")
 
 
 def test_a_variation_takes_the_settings_of_what_it_varies():

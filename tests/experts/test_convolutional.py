@@ -82,9 +82,9 @@ def test_all_experts_as_one_network_answer_like_one_by_one(monkeypatch, sharing,
         as_on_a_gpu.setattr("cndpm.experts.packed.pack_columns", pack_convolutional)
         packed = bank_of(3, input_shape=(3, 16, 8), n_classes=4, **settings)
         packed.remove(1, into=0)
+        assert [type(lineup) for lineup in packed._lineups] == [PackedVAEs, PackedPredictors]
     looped.remove(1, into=0)
     assert {type(lineup) for lineup in looped._lineups} == {LoopedLineup}
-    assert [type(lineup) for lineup in packed._lineups] == [PackedVAEs, PackedPredictors]
     x, y = torch.rand(6, 3, 16, 8, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 1, 2, 3, 0, 1])
     for _ in range(2):
         torch.testing.assert_close(packed.log_joint(x, y), looped.log_joint(x, y), rtol=1e-4, atol=1e-4)

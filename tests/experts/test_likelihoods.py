@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cndpm.experts.fused import sigmoid_squared_error
 from cndpm.experts.likelihoods import Bernoulli, DiscretisedLogistic, Gaussian, make_likelihood
+from cndpm.stepping import Optimiser
 
 
 def test_bernoulli_equals_torchs_distribution():
@@ -20,7 +21,7 @@ def test_bernoulli_equals_torchs_distribution():
 def test_gaussian_equals_torchs_distribution(variance, squash):
     likelihood = Gaussian(4, variance=variance, squash=squash)
     if likelihood.learned:
-        torch.nn.init.normal_(likelihood.log_variance)
+        torch.nn.init.normal_(likelihood.raw)
     output, x = torch.randn(3, 5, 4), torch.rand(5, 4)
     mean = torch.sigmoid(output) if squash else output
     expected = torch.distributions.Normal(mean, likelihood.variance.sqrt()).log_prob(x).sum(-1)
@@ -77,7 +78,7 @@ def test_draws_have_the_mean_that_the_likelihood_states(name):
     if name == "logistic":
         torch.nn.init.constant_(likelihood.log_scale, -3.0)
     if name == "pixel-gaussian":
-        torch.nn.init.constant_(likelihood.log_variance, math.log(1e-3))
+        torch.nn.init.constant_(likelihood.raw, math.log(1e-3))
     output = torch.tensor([[0.3, -0.2]]).expand(40_000, 2)
     draws = likelihood.sample(output, torch.Generator().manual_seed(0))
     torch.testing.assert_close(draws.mean(0), likelihood.mean(output)[0].detach(), atol=0.02, rtol=0)
@@ -89,3 +90,22 @@ def test_a_kernel_is_highest_at_its_centre(name):
     log_kernel = make_likelihood(name, 16).kernel_log_prob(centres, centres)
     assert log_kernel.shape == (6, 6)
     assert log_kernel.argmax(1).tolist() == list(range(6))
+
+
+@pytest.mark.parametrize("name", ["pixel-gaussian", "gaussian"])
+def test_a_variance_learns_as_many_times_faster_as_it_is_told(name):
+    likelihood = make_likelihood(name, 3, variance_rate=7.0)
+    optimiser = Optimiser(likelihood.parameters(), lr=0.01, clip=1.0, weight_decay=0.0)
+    output = torch.zeros(2, 3)
+    # The mean is right, so the variance can only fall; Adam's first step is the learning rate.
+    optimiser.step(-likelihood.log_prob(likelihood.mean(output), output).sum(), penalise=False)
+    torch.testing.assert_close(likelihood.log_variance, torch.full_like(likelihood.raw, -0.07))
+
+
+@pytest.mark.parametrize("name", ["pixel-gaussian", "gaussian"])
+def test_a_variance_does_not_fall_below_its_floor(name):
+    likelihood = make_likelihood(name, 3, min_variance=0.25)
+    torch.nn.init.constant_(likelihood.raw, -9.0)
+    output, x = torch.zeros(2, 3), torch.rand(2, 3)
+    expected = torch.distributions.Normal(likelihood.mean(output), 0.5).log_prob(x).sum(dim=-1)
+    torch.testing.assert_close(likelihood.log_prob(x, output), expected)

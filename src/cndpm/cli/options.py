@@ -23,7 +23,7 @@ __all__ = [
     "TensorBoard",
 ]
 
-Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start from: default (ours) or paper.")]
+Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start from: default (ours), paper or fast.")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")]
 Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds, from --seed on.")]
 Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Runs at the same time, each in a process of its own.")]

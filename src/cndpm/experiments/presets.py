@@ -1,4 +1,4 @@
-"""Settings by name: "paper" is what the paper's results need, "default" is ours.
+"""Settings by name: "paper" is what the paper's results need, "default" is ours, "fast" trains its networks faster.
 
 Values are overrides of a learner's own settings and are validated by them when used, so a name appears once, here. The
 paper leaves some out; those come from the authors' released settings, and where the two differ the release wins, as it
@@ -98,6 +98,25 @@ _CNDPM_MNIST_SVHN: Settings = _CNDPM_ALWAYS | {
     "min_share": 0.1,
 }
 
+# The paper's networks with an eighth of the density's steps and one latent sample in training instead of 16. A learned
+# variance makes good what that costs; its floor keeps the experts' densities comparable. Gradients are divided by it:
+# the paper's clip would cut most of them.
+_CNDPM_SPLIT_MNIST_FAST: Settings = _CNDPM_SPLIT_MNIST | {
+    "log_alpha": 450,  # "new" has variance 1, the experts 0.03: their densities lie that much higher
+    "likelihood": "pixel-gaussian",
+    "min_variance": 0.03,
+    "variance_lr_factor": 3.0,
+    "n_train_latent_samples": 1,
+    "density_sleep_steps": 1000,
+    "predictor_sleep_steps": 500,
+    "sleep_batch_size": 250,
+    "clip": 20.0,
+    "density_lr": 1e-3,
+    "density_wake_lr_factor": 0.8,
+    "predictor_lr": 3e-3,
+    "predictor_wake_lr_factor": 0.0667,
+}
+
 # Task labels in training change who learns what, not how.
 _CNDPM: Mapping[str, Settings] = {
     "split-mnist": _CNDPM_SPLIT_MNIST,
@@ -154,6 +173,10 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Settings]]] = {
         "cndpm": _CNDPM,
         "cndpm-tasks": _CNDPM,
         "reservoir": _REPLAY_MEMORY,
+    },
+    "fast": {
+        "cndpm": {"split-mnist": _CNDPM_SPLIT_MNIST_FAST},
+        "cndpm-tasks": {"split-mnist": _CNDPM_SPLIT_MNIST_FAST},
     },
 }
 """Preset, learner, scenario to settings. A learner that a preset does not list is used with its own defaults."""

@@ -21,8 +21,6 @@ __all__ = ["Bernoulli", "DiscretisedLogistic", "Gaussian", "Likelihood", "Likeli
 
 LikelihoodName = Literal["bernoulli", "unit-gaussian", "gaussian", "pixel-gaussian", "logistic"]
 
-_MIN_VARIANCE = 1e-4
-
 
 class Likelihood(nn.Module, ABC):
     """p(x | output)."""
@@ -97,28 +95,46 @@ class Gaussian(Likelihood):
         n_features: Number of features d.
         variance: A number fixes the variance; "scalar" learns one for all features, "feature" one for each.
         squash: Whether the mean passes a sigmoid; then x must lie in [0, 1].
+        rate: How many times as fast as the weights a log-variance learns: with Adam a parameter moves by the learning
+            rate in a step, and a log-variance has a long way to go, from 0 to about -4 for images in [0, 1].
+        floor: A learned variance does not fall below. Where it binds, experts have the same variance, and their
+            densities differ by what they explain, not by how sure they are.
     """
 
+    raw: Tensor
+
     def __init__(
-        self, n_features: int, *, variance: float | Literal["scalar", "feature"] = 1.0, squash: bool = True
+        self,
+        n_features: int,
+        *,
+        variance: float | Literal["scalar", "feature"] = 1.0,
+        squash: bool = True,
+        rate: float = 1.0,
+        floor: float = 1e-4,
     ) -> None:
         super().__init__()
         self.squash = self.unit_interval = squash
         self.learned = isinstance(variance, str)
         self._fixed = None if isinstance(variance, str) else variance
+        self.rate, self.floor = (rate, floor) if self.learned else (1.0, 0.0)
         start = torch.zeros(n_features if variance == "feature" else ())
         if isinstance(variance, str):
-            self.log_variance: Tensor = nn.Parameter(start)
+            self.raw = nn.Parameter(start)
         else:
-            self.register_buffer("log_variance", start + math.log(variance), persistent=False)
+            self.register_buffer("raw", start + math.log(variance), persistent=False)
+
+    @property
+    def log_variance(self) -> Tensor:
+        """() or (d,)."""
+        return self.rate * self.raw
 
     @property
     def variance(self) -> Tensor:
         """(), or (d,) where every feature has its own."""
-        return self.log_variance.exp().clamp_min(_MIN_VARIANCE) if self.learned else self.log_variance.exp()
+        return self.log_variance.exp().clamp_min(self.floor)
 
     def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
-        if not (self.squash and self.log_variance.dim() == 0):
+        if not (self.squash and self.raw.dim() == 0):
             return super().linear_log_prob(x, hidden, layer)
         return self._of_error(linear_sigmoid_squared_error(hidden, layer.weight, layer.bias, x), x.shape[-1])
 
@@ -129,7 +145,7 @@ class Gaussian(Likelihood):
         return -0.5 * (squared_error / variance + n_features * torch.log(2 * torch.pi * variance))
 
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
-        if self.squash and self.log_variance.dim() == 0:
+        if self.squash and self.raw.dim() == 0:
             return self._of_error(sigmoid_squared_error(output, x), output.shape[-1])
         error = (x - self.mean(output)).square() / self.variance
         return -0.5 * (error + torch.log(2 * torch.pi * self.variance)).sum(dim=-1)
@@ -191,11 +207,14 @@ class DiscretisedLogistic(Likelihood):
         return torch.stack(rows)
 
 
-def make_likelihood(name: LikelihoodName, n_features: int) -> Likelihood:
+def make_likelihood(
+    name: LikelihoodName, n_features: int, *, variance_rate: float = 1.0, min_variance: float = 1e-4
+) -> Likelihood:
     """The likelihood by its name in the settings.
 
     "bernoulli"; "unit-gaussian" (variance 1, the paper's); "pixel-gaussian" (one learned variance, mean in [0, 1]);
-    "gaussian" (a learned variance per feature, any real value); "logistic" (8-bit values).
+    "gaussian" (a learned variance per feature, any real value); "logistic" (8-bit values). A learned variance of a
+    Gaussian learns `variance_rate` times as fast as weights, and does not fall below `min_variance`.
     """
     match name:
         case "bernoulli":
@@ -203,8 +222,8 @@ def make_likelihood(name: LikelihoodName, n_features: int) -> Likelihood:
         case "unit-gaussian":
             return Gaussian(n_features, variance=1.0)
         case "pixel-gaussian":
-            return Gaussian(n_features, variance="scalar")
+            return Gaussian(n_features, variance="scalar", rate=variance_rate, floor=min_variance)
         case "gaussian":
-            return Gaussian(n_features, variance="feature", squash=False)
+            return Gaussian(n_features, variance="feature", squash=False, rate=variance_rate, floor=min_variance)
         case "logistic":
             return DiscretisedLogistic(n_features)

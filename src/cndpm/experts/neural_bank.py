@@ -66,7 +66,7 @@ class NeuralBank(Bank):
         device: Where everything lives.
     """
 
-    _lineups: list[Lineup]
+    _packed: list[Lineup] | None
     _evaluation: Routine
     _surveying: list[Routine]
     _updates: dict[tuple[int, bool], Routine]
@@ -139,12 +139,13 @@ class NeuralBank(Bank):
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         if not self.n_experts:
             return torch.zeros(len(x), 0)
+        lineups = self._lineups  # made before anything runs side by side
         values, *features = self._evaluation(*_given(x, self._on_device(y)))
         log_joint = values.to(self.evidence_device)
         if self._recorder.enabled:
             log_joint, new = log_joint[:, :-1], log_joint[:, -1]
             self._known_new = (x, y, x._version, new)
-        for part, lineup in enumerate(self._lineups):
+        for part, lineup in enumerate(lineups):
             survey, features = features[: lineup.n_shared], features[lineup.n_shared :]
             self._surveys[part] = (x, x._version, tuple(survey))
         return log_joint
@@ -297,7 +298,8 @@ class NeuralBank(Bank):
 
     def _enrol(self, expert: NeuralExpert, x: Tensor, y: Tensor | None) -> Nursery:
         """The features of earlier experts are computed once for the whole sleep: nothing changes them."""
-        offered = [self._offered(lineup, x) for lineup in self._lineups]
+        sleeps = any(training.sleep.max_steps for training in self._training)
+        offered = [self._offered(lineup, x) for lineup in self._lineups] if sleeps else []
         lateral = (offered[0] if offered else (), offered[1] if len(offered) > 1 else ())
         return Nursery(expert, x, y, expert.lessons(x, y, lateral, self._recorder, self._beside))
 
@@ -319,15 +321,9 @@ class NeuralBank(Bank):
     def _line_up(self) -> None:
         """To be called when an expert came, went or changed its shape."""
         self._surveys.clear()
-        self._lineups = []
-        if self._answering():
-            self._lineups.append(line_up_densities([c.expert.density for c in self._columns], **self._order()))
-            predictors = [c.expert.predictor for c in self._columns if c.expert.predictor is not None]
-            if predictors:
-                self._lineups.append(line_up_predictors(predictors, **self._order()))
+        self._packed = None
         self._known_new = None
         self._evaluation = self._recorder.routine(self._evaluate, draws=False)
-        self._surveying = [self._recorder.routine(lineup.survey, draws=False) for lineup in self._lineups]
         self._updates = {}
 
     def _on_device(self, y: Tensor | None) -> Tensor | None:
@@ -338,6 +334,19 @@ class NeuralBank(Bank):
         if known is None or known[0] is not y or known[1] != y._version:
             known = self._labels = (y, y._version, y.to(self._device))
         return known[2]
+
+    @property
+    def _lineups(self) -> list[Lineup]:
+        """The densities and the predictors that answer; lined up when they are first asked."""
+        if self._packed is None:
+            self._packed = self._made_lineups() if self._answering() else []
+            self._surveying = [self._recorder.routine(lineup.survey, draws=False) for lineup in self._packed]
+        return self._packed
+
+    def _made_lineups(self) -> list[Lineup]:
+        lineups = [line_up_densities([c.expert.density for c in self._columns], **self._order())]
+        predictors = [c.expert.predictor for c in self._columns if c.expert.predictor is not None]
+        return [*lineups, line_up_predictors(predictors, **self._order())] if predictors else lineups
 
     def _order(self) -> dict[str, Any]:
         return {"retired": [column.retired for column in self._columns], "sharing": self._sharing}

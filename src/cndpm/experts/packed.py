@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from cndpm.experts.lateral import Features
 from cndpm.experts.lineup import Lineup, LoopedLineup
 from cndpm.experts.packed_columns import PackedColumns, pack_columns
+from cndpm.experts.packed_heads import PackedHeads, SeparateHeads, pack_heads
 from cndpm.experts.parts import Density, Predictor
 from cndpm.experts.predictors import Classifier, Regressor, gaussian_moments, open_log_softmax
 from cndpm.experts.vae import VAE, lower_bound
@@ -18,45 +19,11 @@ from cndpm.experts.vae import VAE, lower_bound
 __all__ = ["PackedPredictors", "PackedVAEs", "line_up_densities", "line_up_predictors"]
 
 
-class PackedHeads:
-    """One linear layer on top of every column that answers, with the same number of outputs.
-
-    Args:
-        columns: The columns below.
-        heads: A layer for each column, None for one that is retired.
-    """
-
-    def __init__(self, columns: PackedColumns, heads: Sequence[nn.Linear | None]) -> None:
-        self.columns = columns
-        self.heads = heads
-        answering = [k for k, head in enumerate(heads) if head is not None]
-        self.position = {k: i for i, k in enumerate(answering)}
-        like = columns.like
-        n_outputs = next(head.out_features for head in heads if head is not None)
-        self.weight = like.new_zeros(len(answering), n_outputs, columns.ends[-1][-1])
-        self.bias = like.new_zeros(len(answering), n_outputs)
-        for k in answering:
-            self.refresh(k)
-
-    @torch.no_grad()
-    def refresh(self, k: int) -> None:
-        """Copies what the head of column k has learned."""
-        head = self.heads[k]
-        if head is not None:
-            self.weight[self.position[k], :, self.columns.seen(k, -1)] = head.weight
-            self.bias[self.position[k]] = head.bias
-
-    def __call__(self, top: Tensor) -> Tensor:
-        """Outputs (batch, n answering, n_outputs) from the last layer's features (batch, total width)."""
-        flat = torch.addmm(self.bias.flatten(), top, self.weight.flatten(0, 1).t())
-        return flat.view(len(top), *self.bias.shape)
-
-
 class _Packed(Lineup):
     """One kind of part of all experts, evaluated together."""
 
     columns: PackedColumns
-    heads: PackedHeads
+    heads: PackedHeads | SeparateHeads
 
     @property
     def n_shared(self) -> int:
@@ -85,9 +52,7 @@ class PackedVAEs(_Packed):
 
     def __init__(self, vaes: Sequence[VAE], retired: Sequence[bool], columns: PackedColumns) -> None:
         self.columns = columns
-        self.heads = PackedHeads(
-            self.columns, [None if gone else vae.code for vae, gone in zip(vaes, retired, strict=True)]
-        )
+        self.heads = pack_heads(columns, [None if gone else vae.code for vae, gone in zip(vaes, retired, strict=True)])
         self.vaes = [vae for vae, gone in zip(vaes, retired, strict=True) if not gone]
         self.is_linear = isinstance(self.vaes[0].decoder[-1], nn.Linear)
         # On a CPU the last layer is used where it is, expert by expert: it is as fast, and needs no second copy.
@@ -165,7 +130,7 @@ class PackedPredictors(_Packed):
     ) -> None:
         self.columns = columns
         heads = [None if gone else predictor.head for predictor, gone in zip(predictors, retired, strict=True)]
-        self.heads = PackedHeads(self.columns, heads)
+        self.heads = pack_heads(columns, heads)
         self.predictors = [predictor for predictor, gone in zip(predictors, retired, strict=True) if not gone]
 
     def answers(self, x: Tensor, survey: Features) -> Tensor:

@@ -1,11 +1,14 @@
 """The columns of all experts as one network: many small layers become few large ones.
 
-Columns with lateral connections are one network whose weights are block-triangular (without sharing block-diagonal):
+Columns with lateral connections are one network whose weights are block-triangular:
 
     column          0   1   2
              0   [  W           ]
     W_l  =   1   [  W   W       ]        h_l = f(W_l h_{l-1} + b_l),  all columns at once
              2   [  W   W   W   ]
+
+Without them the weights are block-diagonal; fully connected ones are then a batch of small products, whose size grows
+with the number of columns and not with its square.
 
 The experts' own modules stay the only truth. A packed copy is refreshed, expert by expert, after an expert has learned,
 and is thrown away when an expert comes, goes or changes its shape.
@@ -25,7 +28,7 @@ from torch.nn import functional
 from cndpm.experts.convolutional import Block, LateralCNN, LateralResNet
 from cndpm.experts.lateral import Column, Features, LateralMLP
 
-__all__ = ["PackedColumns", "pack_columns"]
+__all__ = ["PackedColumns", "each", "pack_columns"]
 
 
 class PackedColumns(ABC):
@@ -97,6 +100,35 @@ class _PackedMLP(PackedColumns):
             inputs = features[-1] if features else x.flatten(1)
             features.append(torch.relu_(torch.addmm(bias, inputs, weight.t())))
         return tuple(features)
+
+
+class _SeparateMLP(PackedColumns):
+    """Fully connected layers of columns that do not look at each other and have the same widths."""
+
+    def __init__(self, columns: Sequence[LateralMLP]) -> None:
+        super().__init__(columns, sharing=False)
+        self.layers = [[cast(nn.Linear, layer) for layer in column.layers] for column in columns]
+        by_depth = list(zip(*self.layers, strict=True))
+        self.weights = [torch.stack([layer.weight.detach() for layer in row]) for row in by_depth]
+        self.biases = [torch.stack([layer.bias.detach() for layer in row]) for row in by_depth]
+
+    @torch.no_grad()
+    def refresh(self, k: int) -> None:
+        for depth, layer in enumerate(self.layers[k]):
+            self.weights[depth][k], self.biases[depth][k] = layer.weight, layer.bias
+
+    def features(self, x: Tensor) -> Features:
+        first = torch.addmm(self.biases[0].flatten(), x.flatten(1), self.weights[0].flatten(0, 1).t())
+        features = [torch.relu_(first)]
+        for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
+            features.append(torch.relu_(each(features[-1], weight, bias).flatten(1)))
+        return tuple(features)
+
+
+def each(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Every column's own layer: (batch, K inputs), (K, outputs, inputs), (K, outputs) to (batch, K, outputs)."""
+    own = inputs.view(len(inputs), len(weight), -1).transpose(0, 1)
+    return torch.baddbmm(bias.unsqueeze(1), own, weight.transpose(1, 2)).transpose(0, 1)
 
 
 class _PackedCNN(PackedColumns):
@@ -219,7 +251,8 @@ def pack_columns(columns: Sequence[Column], *, sharing: bool) -> PackedColumns |
     """
     kinds = {type(column) for column in columns}
     if kinds == {LateralMLP}:
-        return _PackedMLP(cast(Sequence[LateralMLP], columns), sharing=sharing)
+        layered = cast(Sequence[LateralMLP], columns)
+        return _PackedMLP(layered, sharing=True) if sharing else _SeparateMLP(layered)
     if not next(columns[0].parameters()).is_cuda:
         return None
     return pack_convolutional(columns, sharing=sharing)

@@ -35,6 +35,8 @@ class VAE(Density):
         decoder_hidden: Units of the decoder's layers, from the code upwards.
         latent_dim: Dimension of the code z.
         likelihood: p(x | z) by name, see :func:`cndpm.experts.likelihoods.make_likelihood`.
+        variance_rate: How many times as fast as the weights a learned variance of a Gaussian likelihood learns.
+        min_variance: What it does not fall below.
         n_samples: Latent samples S when the density is evaluated.
         n_train_samples: Latent samples when it is trained.
         bound: Mean of the ELBOs (the paper's release), or the importance-weighted bound (Burda et al. 2016).
@@ -58,6 +60,8 @@ class VAE(Density):
         decoder_hidden: Sequence[int] = (64, 64),
         latent_dim: int = 16,
         likelihood: LikelihoodName = "unit-gaussian",
+        variance_rate: float = 1.0,
+        min_variance: float = 1e-4,
         n_samples: int = 16,
         n_train_samples: int = 16,
         bound: Bound = "elbo",
@@ -74,7 +78,9 @@ class VAE(Density):
         self.encoder = LateralMLP(n_features, hidden, lateral_widths) if encoder is None else encoder
         self.code = nn.Linear(self.encoder.out_features, 2 * latent_dim)
         self.decoder = _mlp([latent_dim, *decoder_hidden, n_features]) if decoder is None else decoder
-        self.likelihood = make_likelihood(likelihood, n_features)
+        self.likelihood = make_likelihood(
+            likelihood, n_features, variance_rate=variance_rate, min_variance=min_variance
+        )
         self.register_buffer("noise", evaluation_noise(n_samples, latent_dim), persistent=False)
 
     @property

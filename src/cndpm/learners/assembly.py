@@ -113,6 +113,8 @@ def _density_maker(settings: CNDPMSettings, input_shape: tuple[int, ...], custom
             decoder_hidden=settings.widths(first=True),
             latent_dim=settings.latent_dim,
             likelihood=settings.likelihood,
+            variance_rate=settings.variance_lr_factor,
+            min_variance=settings.min_variance,
             n_samples=settings.n_latent_samples,
             n_train_samples=settings.n_train_latent_samples or settings.n_latent_samples,
             bound=settings.bound,

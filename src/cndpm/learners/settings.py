@@ -71,6 +71,7 @@ class CNDPMSettings(LearnerSettings):
     sharing: bool = Field(True, description="lateral connections to the features of earlier experts")
     latent_dim: int = Field(16, ge=1, description="dimension of the VAE's code")
     likelihood: LikelihoodName = Field("unit-gaussian", description="p(x | code)")
+    min_variance: float = Field(1e-4, gt=0, description="a learned variance of p(x | code) does not fall below")
     n_latent_samples: int = Field(16, ge=1, description="latent samples when a density is evaluated")
     n_train_latent_samples: int | None = Field(None, ge=1, description="the same in training; by default as many")
     bound: Bound = Field("elbo", description="mean of the ELBOs, or the importance-weighted bound")
@@ -82,6 +83,9 @@ class CNDPMSettings(LearnerSettings):
     predictor_lr: float = Field(1e-4, gt=0, description="Adam's learning rate of the predictors")
     density_wake_lr_factor: float = Field(1.0, gt=0, description="multiplies it when an expert wakes")
     predictor_wake_lr_factor: float = Field(1.0, gt=0, description="multiplies it when an expert wakes")
+    variance_lr_factor: float = Field(
+        1.0, gt=0, description="multiplies it for a learned variance of p(x | code), which has a longer way to go"
+    )
     density_sleep_steps: int = Field(8000, ge=0, description="steps of a sleep, at most")
     predictor_sleep_steps: int = Field(2000, ge=0, description="steps of a sleep, at most")
     sleep_batch_size: int = Field(50, ge=1, description="samples per step of a sleep")

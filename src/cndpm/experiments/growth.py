@@ -1,0 +1,67 @@
+"""How the cost of a wake step grows with the number of experts and with the size of a batch.
+
+The experts are untrained, which costs the same; so hundreds are made in seconds. With lateral connections the paper's
+own parameters grow with the square of their number; apart (`sharing=False`) they grow in proportion.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from cndpm.experiments.subjects import Clock, LearnerSubject, Subject, best_of, one_task, peak_resident_mib
+from cndpm.learners.settings import CNDPMSettings
+
+__all__ = ["growth_by_batch", "growth_by_experts", "wake_seconds"]
+
+_UNTRAINED = {"density_sleep_steps": 0, "predictor_sleep_steps": 0, "log_alpha": -1e9, "memory_size": 10}
+"""Founded in no time, after which nothing is new: every batch is learned."""
+
+
+def wake_seconds(
+    subject: Subject, n_experts: Sequence[int], *, n_steps: int = 10, clock: Clock = time.perf_counter
+) -> list[float]:
+    """Seconds of a wake step of ten samples with each of these numbers of experts, ascending; it starts with none."""
+    seconds, n = [], 0
+    for wanted in n_experts:
+        while n < wanted:
+            subject.found()
+            n += 1
+        seconds.append(_wake_second(subject, 10, n_steps, clock))
+    return seconds
+
+
+def growth_by_experts(
+    settings: CNDPMSettings,
+    n_experts: Sequence[int],
+    *,
+    sharing: bool,
+    device: str = "cpu",
+    clock: Clock = time.perf_counter,
+) -> dict[str, float]:
+    """Milliseconds of a wake step of ten samples by the number of experts, and the memory of the largest crowd."""
+    subject = LearnerSubject(settings.model_copy(update=_UNTRAINED | {"sharing": sharing}), device)
+    kind = "untrained" if sharing else "separate"
+    seconds = wake_seconds(subject, n_experts, clock=clock)
+    report = {f"wake_step_ms_{n}_{kind}_experts": 1e3 * s for n, s in zip(n_experts, seconds, strict=True)}
+    return report | {f"peak_resident_mib_{n_experts[-1]}_{kind}_experts": peak_resident_mib()}
+
+
+def growth_by_batch(
+    settings: CNDPMSettings,
+    batch_sizes: Sequence[int],
+    *,
+    n_experts: int = 5,
+    device: str = "cpu",
+    clock: Clock = time.perf_counter,
+) -> dict[str, float]:
+    """Milliseconds of a wake step by the number of samples in it."""
+    subject = LearnerSubject(settings.model_copy(update=_UNTRAINED), device)
+    for _ in range(n_experts):
+        subject.found()
+    return {f"wake_step_ms_batch_of_{n}": 1e3 * _wake_second(subject, n, 10, clock) for n in batch_sizes}
+
+
+def _wake_second(subject: Subject, batch_size: int, n_steps: int, clock: Clock) -> float:
+    x, y = one_task(batch_size)
+    return best_of(n_steps, lambda: subject.learn(x, y), clock)
