@@ -66,8 +66,8 @@ def make_bank(
         return bank
     if settings.target != "none":
         raise ValueError(
-            f"selection='gaussian' is for unlabelled streams (target='none'); got target={settings.target!r}. With labels, "
-            "experts='gaussian' select and answer by themselves."
+            f"selection='gaussian' is for unlabelled streams (target='none'); got target={settings.target!r}. "
+            "With labels, experts='gaussian' select and answer by themselves."
         )
     return SelectedBank(_gaussian_bank(settings, feature_map, **made), bank)
 

@@ -72,7 +72,8 @@ class CNDPMSettings(LearnerSettings):
         "target='none', a Gaussian over fixed features beside each of them",
     )
     inherit: bool = Field(
-        False, description="whether a density starts as a copy of the one that explains its memory best; not with sharing"
+        False,
+        description="whether a density starts as a copy of the one that explains its memory best; not with sharing",
     )
     density_channels: int = Field(32, ge=1, description="channels of the first layer of a convolutional density")
     density_blocks: int = Field(7, ge=0, description="residual blocks of an autoregressive density")
