@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from cndpm.checks import check_learner
 from cndpm.learners.cndpm import CNDPM
 from cndpm.learners.settings import CNDPMSettings
+from cndpm.state import load_state, save_state
 
 SETTINGS = CNDPMSettings(
     target="none",
@@ -70,8 +70,20 @@ def test_pruning_removes_the_expert_from_both():
     assert learner.bank.selector.n_experts == learner.bank.describer.n_experts == 1
 
 
-def test_the_learners_contract_is_kept():
-    check_learner(CNDPM, SETTINGS.model_copy(update={"anytime": True, "memory_size": 20}), n_classes=None)
+@pytest.mark.parametrize("n_before", [5, 15, 45])
+def test_a_learner_restored_from_a_file_goes_on_with_the_same_bits(tmp_path, n_before):
+    batches = [cloud(30.0 * (i // 20), 10, seed=i) for i in range(60)]
+    whole, restored = CNDPM(SETTINGS, input_shape=(4,)), CNDPM(SETTINGS, input_shape=(4,), seed=7)
+    for i, x in enumerate(batches):
+        if i == n_before:
+            save_state(tmp_path / "state", whole.state_dict(), kind="learner")
+        whole.learn(x)
+    restored.load_state_dict(load_state(tmp_path / "state", kind="learner"))
+    for x in batches[n_before:]:
+        restored.learn(x)
+    x = cloud(30.0, 50, seed=99)
+    assert torch.equal(restored.log_prob(x), whole.log_prob(x))
+    assert torch.equal(restored.log_joint(x, None), whole.log_joint(x, None))
 
 
 def test_labels_are_refused_with_the_remedy():

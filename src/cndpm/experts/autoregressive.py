@@ -41,7 +41,7 @@ class CausalConvolution(nn.Module):
         """(outputs, inputs, reach + 1, 2 reach + 1)."""
         size = (self.reach + 1, 2 * self.reach + 1)
         unseen = math.prod(size) - self.taps.shape[2]
-        return functional.pad(self.taps, (0, unseen)).unflatten(2, size)
+        return functional.pad(self.taps, (0, unseen)).view(*self.taps.shape[:2], *size)
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, inputs, H, W) to (n, outputs, H, W)."""

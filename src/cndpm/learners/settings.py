@@ -73,7 +73,7 @@ class CNDPMSettings(LearnerSettings):
     )
     inherit: bool = Field(
         False,
-        description="whether a density starts as a copy of the one that explains its memory best; not with sharing",
+        description="whether a density starts as the one that explains its memory best; not with sharing",
     )
     density_channels: int = Field(32, ge=1, description="channels of the first layer of a convolutional density")
     density_blocks: int = Field(7, ge=0, description="residual blocks of an autoregressive density")
@@ -110,8 +110,9 @@ class CNDPMSettings(LearnerSettings):
 
     def density_training(self) -> PartTraining:
         """How densities learn."""
-        training = self._training(self.density_lr, self.density_wake_lr_factor, self.density_sleep_steps)
-        return training.model_copy(update={"slowdown": self.density_lr_slowdown})
+        return self._training(
+            self.density_lr, self.density_wake_lr_factor, self.density_sleep_steps, self.density_lr_slowdown
+        )
 
     def predictor_training(self) -> PartTraining:
         """How predictors learn."""
@@ -128,7 +129,7 @@ class CNDPMSettings(LearnerSettings):
         """Units of each layer of an expert's columns."""
         return (self.hidden if first else self.hidden_growth,) * self.n_layers
 
-    def _training(self, lr: float, wake_lr_factor: float, steps: int) -> PartTraining:
+    def _training(self, lr: float, wake_lr_factor: float, steps: int, slowdown: int | None = None) -> PartTraining:
         schedule: dict[str, Any] = {
             "max_steps": steps,
             "batch_size": self.sleep_batch_size,
@@ -141,5 +142,6 @@ class CNDPMSettings(LearnerSettings):
             wake_lr_factor=wake_lr_factor,
             clip=self.clip,
             weight_decay=self.weight_decay,
+            slowdown=slowdown,
             sleep=Schedule(**schedule),
         )
