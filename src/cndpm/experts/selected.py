@@ -49,6 +49,10 @@ class SelectedBank(Bank):
     def log_density(self, x: Tensor) -> Tensor:
         return self.describer.log_density(x)
 
+    @property
+    def describes_x(self) -> bool:
+        return self.describer.describes_x
+
     def predictive(self, x: Tensor) -> Tensor:
         return self.describer.predictive(x)
 

@@ -154,6 +154,11 @@ class GaussianBank(Bank):
         scores, _ = self._ready().log_prob(self._rows(x))
         return self._mix_labels(scores - self.feature_map.log_volume + self._log_label_share_of(scores))
 
+    @property
+    def describes_x(self) -> bool:
+        """Only where the feature map keeps x."""
+        return self.feature_map.keeps_x
+
     def predictive(self, x: Tensor) -> Tensor:
         """Class log-probabilities of every expert, (B, K, C), float64, exact; unseen labels get e^-50."""
         scores, _ = self._ready().log_prob(self._rows(x))
