@@ -126,6 +126,7 @@ _CNDPM_OURS_GEN: Settings = {
     "selection": "gaussian",
     "log_alpha": "auto",
     "n_patches": 16,
+    "novelty_window": 30,  # the last pair of digits looks so much like others that ten samples do not tell it
     "memory_size": 1000,
     "sharing": False,
     "inherit": True,
