@@ -141,7 +141,7 @@ class AutoConcentration:
             is_new = (below & agrees) | (majority & (surprises > 0))
         else:
             is_new = self._judge_labelled(below, surprises, labels.cpu())
-        self._observe(margin[~is_new], expert[~is_new])
+        self._observe(margin[~is_new], expert[~is_new], labelled=labels is not None)
         verdict: Tensor = is_new.to(log_known.device)
         return verdict
 
@@ -180,8 +180,14 @@ class AutoConcentration:
         self._windows = torch.cat([self._windows, -plain[~majority][:: self.window]])[-self.capacity :]
         return pooled > self._window_level, majority
 
-    def _observe(self, margin: Tensor, expert: Tensor) -> None:
-        for k in set(expert.tolist()):
+    def _observe(self, margin: Tensor, expert: Tensor, *, labelled: bool) -> None:
+        """Notes margins of known samples: where there are no labels, of the batch's most frequent expert alone.
+
+        The few that went to others are mostly strays that nobody explains well. In a long stage they would become what
+        those experts' own samples are taken to be like, and what is new would pass for known.
+        """
+        noted = expert if labelled or not len(expert) else expert.mode().values.reshape(1)
+        for k in set(noted.tolist()):
             self._push(k, margin[expert == k])
         if self._n_unmeasured * 20 >= self.capacity:
             self._measure()
