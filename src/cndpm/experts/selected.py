@@ -36,6 +36,10 @@ class SelectedBank(Bank):
     def in_training(self) -> bool:
         return self.describer.in_training or self.selector.in_training
 
+    @property
+    def evidence_device(self) -> torch.device:
+        return self.selector.evidence_device
+
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         """The selector's, (B, K): what routing sees is not a density of x."""
         return self.selector.log_joint(x, y)
@@ -68,14 +72,19 @@ class SelectedBank(Bank):
         self.selector.announce(x)
         self.describer.announce(x)
 
+    def prepare(self, x: Tensor) -> None:
+        self.selector.prepare(x)
+        self.describer.prepare(x)
+
     def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
         return self.describer.provisional(x, y)
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
         self.selector.learn(x, y, responsibilities)
+        shares = responsibilities.to(self.describer.evidence_device)
         for begin in range(0, len(x), self.step_size):
             rows = slice(begin, begin + self.step_size)
-            self.describer.learn(x[rows], y[rows] if y is not None else None, responsibilities[rows])
+            self.describer.learn(x[rows], y[rows] if y is not None else None, shares[rows])
 
     def start_expert(self, x: Tensor, y: Tensor | None) -> None:
         self.describer.start_expert(x, y)
