@@ -89,3 +89,13 @@ def test_a_learner_restored_from_a_file_goes_on_with_the_same_bits(tmp_path, n_b
 def test_labels_are_refused_with_the_remedy():
     with pytest.raises(ValueError, match="selection='gaussian' is for unlabelled streams"):
         CNDPM(SETTINGS.model_copy(update={"target": "classes"}), input_shape=(4,), n_classes=2)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_the_same_experts_are_found():
+    learner = CNDPM(SETTINGS, input_shape=(4,), device="cuda")
+    for centre in (0.0, 30.0, -30.0):
+        for i in range(30):
+            learner.learn(cloud(centre, 10, seed=i).cuda())
+    assert learner.n_experts == 3
+    assert learner.log_prob(cloud(30.0, 20, seed=500).cuda()).isfinite().all()

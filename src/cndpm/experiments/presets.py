@@ -133,9 +133,10 @@ _CNDPM_OURS_GEN: Settings = {
     "density_lr": 1e-3,
     "density_wake_lr_factor": 0.5,
     "density_lr_slowdown": 300,
-    "density_sleep_steps": 3000,
+    "density_sleep_steps": 2000,
     "sleep_batch_size": 50,
     "sleep_until": "converged",
+    "sleep_patience": 3,
     "clip": 100.0,
     "min_share": 0.25,  # Adam's step for one stray sample is as long as one for ten, and strays would wear experts out
 }

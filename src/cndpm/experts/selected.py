@@ -22,11 +22,10 @@ class SelectedBank(Bank):
     Args:
         selector: Tells who is responsible and what is new; founds its experts in few steps.
         describer: Answers what is asked of x: density, predictions, samples.
-        step_size: Samples that the describer learns at once, at most: what comes in bulk takes several steps.
     """
 
-    def __init__(self, selector: Bank, describer: Bank, *, step_size: int = 10) -> None:
-        self.selector, self.describer, self.step_size = selector, describer, step_size
+    def __init__(self, selector: Bank, describer: Bank) -> None:
+        self.selector, self.describer = selector, describer
 
     @property
     def n_experts(self) -> int:
@@ -39,6 +38,11 @@ class SelectedBank(Bank):
     @property
     def evidence_device(self) -> torch.device:
         return self.selector.evidence_device
+
+    @property
+    def is_additive(self) -> bool:
+        """As the selector is. What a removed expert's network alone has learned is lost with it."""
+        return self.selector.is_additive
 
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         """The selector's, (B, K): what routing sees is not a density of x."""
@@ -81,10 +85,7 @@ class SelectedBank(Bank):
 
     def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
         self.selector.learn(x, y, responsibilities)
-        shares = responsibilities.to(self.describer.evidence_device)
-        for begin in range(0, len(x), self.step_size):
-            rows = slice(begin, begin + self.step_size)
-            self.describer.learn(x[rows], y[rows] if y is not None else None, shares[rows])
+        self.describer.learn(x, y, responsibilities.to(self.describer.evidence_device))
 
     def start_expert(self, x: Tensor, y: Tensor | None) -> None:
         self.describer.start_expert(x, y)

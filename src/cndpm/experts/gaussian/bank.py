@@ -240,7 +240,7 @@ class GaussianBank(Bank):
         rows = torch.empty(n, self.feature_map.n_features, dtype=torch.float64, device=self.device)
         for component in torch.unique(chosen).tolist():
             mask = chosen == component
-            rows[mask.to(self.device)] = self._ready().sample(component, int(mask.sum()), generator)
+            rows[mask.to(self.device)] = self._ready().sample(component, int(mask.sum()), generator).to(self.device)
         return self.feature_map.inverse(rows), self._labels.labels()[chosen].to(self.device)
 
     @property
@@ -285,7 +285,7 @@ class GaussianBank(Bank):
 
     def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
         if self.covariance == "own":
-            return OwnGaussians(rows.double())
+            return OwnGaussians(rows.double().cpu())
         return SharedGaussians(rows.double().mean(dim=0), shrinkage=self.shrinkage, tail=self.tail)
 
     def _rows(self, x: Tensor) -> FeatureRows:
