@@ -30,6 +30,23 @@ def test_a_step_is_adams_on_clipped_gradients_of_the_penalised_loss():
     torch.testing.assert_close(list(model.parameters()), list(reference.parameters()))
 
 
+def test_a_slowed_down_optimiser_follows_its_law_and_a_restarted_one_begins_again():
+    model, x, y = problem()
+    reference, _, _ = problem()
+    optimiser = Optimiser(model.parameters(), lr=1e-2, clip=1e9, weight_decay=0.0, slowdown=2)
+    for _ in range(2):
+        adam = torch.optim.Adam(reference.parameters(), lr=1e-2)
+        law = torch.optim.lr_scheduler.LambdaLR(adam, lambda t: (1 + (t + 1) / 2) ** -0.5)
+        for _ in range(4):
+            optimiser.step(loss_of(model, x, y), penalise=False)
+            adam.zero_grad()
+            loss_of(reference, x, y).backward()
+            adam.step()
+            law.step()
+        optimiser.restart()
+        torch.testing.assert_close(list(model.parameters()), list(reference.parameters()))
+
+
 def test_parameters_that_a_loss_does_not_depend_on_stay():
     model, x, y = problem()
     idle = nn.Parameter(torch.ones(2))

@@ -235,13 +235,23 @@ class Optimiser:
         lr: Learning rate.
         clip: Largest absolute value of a gradient's entry.
         weight_decay: λ of the penalty λ‖w‖², applied by :meth:`step` when asked.
+        slowdown: The learning rate falls with the number of steps t, as lr / √(1 + t / slowdown); None: it does not.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], *, lr: float, clip: float, weight_decay: float) -> None:
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        *,
+        lr: float,
+        clip: float,
+        weight_decay: float,
+        slowdown: int | None = None,
+    ) -> None:
         self.parameters = list(parameters)
         self.lr = lr
         self.clip = clip
         self.weight_decay = weight_decay
+        self.slowdown = slowdown
         self._moments = [_Moments.of(parameter) for parameter in self.parameters]
 
     def step(self, loss: Tensor, *, penalise: bool) -> None:
@@ -272,7 +282,7 @@ class Optimiser:
             second,
             [],
             steps,
-            lr=self.lr,
+            lr=self._lr_after(steps[0]),
             beta1=0.9,
             beta2=0.999,
             weight_decay=0.0,
@@ -281,9 +291,17 @@ class Optimiser:
             maximize=False,
         )
 
+    def _lr_after(self, n_steps: Tensor) -> float | Tensor:
+        """The learning rate; a tensor where it falls, since a recorded step must not hold on to a number."""
+        return self.lr if self.slowdown is None else self.lr * torch.rsqrt(1 + n_steps / self.slowdown)
+
     def scale_lr(self, factor: float) -> None:
         """Multiplies the learning rate."""
         self.lr *= factor
+
+    def restart(self) -> None:
+        """Forgets all steps: what follows has gradients of another scale."""
+        self._moments = [_Moments.of(parameter) for parameter in self.parameters]
 
     def replace(self, old: nn.Parameter, new: nn.Parameter) -> None:
         """Goes on with an enlarged parameter: the moments of its first rows are kept, the others start at zero."""

@@ -7,6 +7,7 @@ import pytest
 from cndpm.experiments.config import RunConfig, configure
 from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.presets import PRESETS, preset_settings
+from cndpm.experts.autoregressive import AutoregressiveDensity
 from cndpm.learners.learner import MixtureLearner, TaskBasedLearner
 from cndpm.learners.registry import LEARNERS
 from cndpm.streams import UnknownNameError, scenario_names
@@ -106,3 +107,11 @@ def test_unknown_presets_are_answered_with_the_nearest():
 def test_values_out_of_range_are_refused(options):
     with pytest.raises(ValueError, match=r"got|greater|less"):
         configure("split-digits", learner="finetune", device="cpu", **options)
+
+
+def test_five_experts_of_the_default_for_generation_have_fewer_parameters_than_the_papers():
+    settings = configure("split-mnist-gen", device="cpu").settings
+    density = AutoregressiveDensity((1, 28, 28), channels=settings.density_channels, n_blocks=settings.density_blocks)
+    of_network = sum(parameter.numel() for parameter in density.parameters())
+    of_gaussian = 1 + 128 + 128 * 129 // 2
+    assert 5 * (of_network + of_gaussian) + 2 * 128 + 2 < 970_000

@@ -136,3 +136,14 @@ def test_a_learner_without_density_says_so():
     task = Task("t", (0,), rows(1), torch.zeros(1, dtype=torch.long))
     with pytest.raises(NotImplementedError, match="Plain models no density"):
         evaluate(Plain(torch.zeros(8, 1), torch.zeros(8, 1, 4)), TestSet((task,), labelled=False))
+
+
+def test_a_density_of_features_gives_no_bits_per_dimension():
+    class OfFeatures(Table):
+        @property
+        def describes_x(self):
+            return False
+
+    learner = OfFeatures(torch.zeros(4, 1), torch.zeros(4, 1, 2))
+    test = TestSet((Task("a", (0,), rows(1, 2), torch.zeros(2, dtype=torch.long)),), labelled=False)
+    assert evaluate(learner, test).bits_per_dim is None

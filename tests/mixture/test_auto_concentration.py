@@ -49,6 +49,18 @@ def test_a_stray_moderate_outlier_stays_known_but_an_unseen_label_does_not():
     assert verdict.nonzero().tolist() == [[3]]
 
 
+def test_strays_among_anothers_samples_do_not_become_what_an_expert_is_used_to():
+    novelty = calibrated()
+    novelty.add_expert(normal(200, 1))
+    before = novelty.log_alpha()[0]
+    for i in range(300):
+        own, strays = normal(9, 10 + i), normal(1, 1000 + i, shift=-15)
+        to_second = torch.stack([torch.full_like(own, -1e3), own], dim=1)
+        to_first = torch.stack([strays, torch.full_like(strays, -1e3)], dim=1)
+        novelty.judge(torch.cat([to_second, to_first]), torch.zeros(10, dtype=torch.float64))
+    assert novelty.log_alpha()[0] == before
+
+
 def test_each_expert_has_its_own_level():
     novelty = calibrated()
     novelty.add_expert(normal(200, 8, shift=-500))

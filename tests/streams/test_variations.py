@@ -59,6 +59,13 @@ def test_label_noise_replaces_the_given_share_of_training_labels():
     assert set(test.y.tolist()) == {0, 1}
 
 
+def test_an_unlabelled_stream_has_the_same_samples_and_no_labels():
+    plain = load_scenario("split-digits").build()
+    bare = load_scenario("unlabelled-split-digits").build()
+    assert all(torch.equal(a.x, b.x) and b.y is None for a, b in zip(plain, bare, strict=True))
+    assert not bare.labelled and bare.n_classes is None
+
+
 def test_domains_differ_by_a_transformation_that_the_test_sets_share(data_dir: Path):
     for name in ("rotated-mnist", "permuted-mnist"):
         stream = load_scenario(name).build(data_dir=data_dir)

@@ -79,7 +79,7 @@ class Dissection:
 def evaluate(learner: Learner, test: TestSet) -> Evaluation:
     """The learner's answers, compared with the truth.
 
-    A mixture without an expert has no density yet: bits per dimension are then None.
+    A mixture without an expert has no density yet, and one of features none of x: bits per dimension are then None.
     """
     if test.labelled:
         scores = [
@@ -87,7 +87,7 @@ def evaluate(learner: Learner, test: TestSet) -> Evaluation:
         ]
         by_task = [100 * float(score.mean()) for score in scores]
         return Evaluation(accuracy=100 * float(torch.cat(scores).mean()), task_accuracy=by_task)
-    if learner.footprint().n_experts == 0:
+    if learner.footprint().n_experts == 0 or not learner.describes_x:
         return Evaluation()
     scores = [_per_sample(task, test, lambda x, _: _bits_per_dim(learner.log_prob(x), x)) for task in test.tasks]
     by_task = [float(score.mean()) for score in scores]

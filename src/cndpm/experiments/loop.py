@@ -22,7 +22,7 @@ import torch
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.environment import describe_environment
 from cndpm.experiments.evaluation import TestSet, dissect, evaluate
-from cndpm.experiments.metrics import learned_tasks, mean
+from cndpm.experiments.metrics import foundings, learned_tasks, mean
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.portrait import describe_mixture, describe_stream, save_portrait, take_portrait
 from cndpm.experiments.recorder import Recorder
@@ -138,6 +138,7 @@ class _Run:
             log_points=config.run.log_points,
         )
         self.step = 0
+        self.n_experts = 0
         self.finished = False
         self.clock = _Clock(torch.device(config.device))
         self.saved_at = time.monotonic()
@@ -156,6 +157,8 @@ class _Run:
             self.evaluate(self.test)
             self.portray()
             summary = summarise_run(self.record.evaluations, self.stream.stage_tasks, self.seconds)
+            if self.config.is_expert_mixture:
+                summary["foundings"] = foundings(self.record.progress, self.stream.stage_starts)
             self.record.conclude(summary)
         self.monitor.finished(summary)
         return summary
@@ -165,7 +168,7 @@ class _Run:
         for step in self.taught():
             self.step = step
             self.monitor.learned(step)
-            if step in self.schedule.log_points:
+            if self.has_grown() or step in self.schedule.log_points:
                 self.log_progress()
             if step in self.schedule.evaluations:
                 with self.clock.pause():
@@ -175,6 +178,13 @@ class _Run:
                     self.save()
             if step == self.schedule.n_batches:
                 break
+
+    def has_grown(self) -> bool:
+        """Whether a mixture has another number of experts than when this was last asked."""
+        if not self.config.is_expert_mixture:
+            return False
+        before, self.n_experts = self.n_experts, cast(ExpertMixture, self.learner).n_experts
+        return before != self.n_experts
 
     def taught(self) -> Iterator[int]:
         """Steps of the loop, by the way that the learner's type asks for."""
@@ -193,6 +203,7 @@ class _Run:
         else:
             self.learner.load_state_dict(checkpoint["learner"])
             self.step, self.finished = checkpoint["step"], checkpoint["finished"]
+            self.has_grown()  # what the checkpoint holds has been logged
             self.clock.seconds, self.clock.paused_seconds = checkpoint["seconds"], checkpoint["paused_seconds"]
             self.record.append("resume", self.step, environment=describe_environment(self.config.device))
         title = f"{self.config.scenario.name} · {self.config.learner} · seed {self.config.seed}"

@@ -6,14 +6,18 @@ Tasks exist only here and in the scenario; the learner is never told of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import sqrt
 from statistics import fmean, stdev
+from typing import Any
 
 __all__ = [
     "anytime_accuracy",
     "average_forgetting",
     "backward_transfer",
+    "foundings",
     "learned_tasks",
     "mean",
     "standard_error",
@@ -107,6 +111,30 @@ def anytime_accuracy(accuracies: Sequence[float], steps: Sequence[int]) -> float
         return None
     widths = [after - before for before, after in zip([0, *steps], steps, strict=False)]
     return sum(a * width for a, width in zip(accuracies, widths, strict=True)) / steps[-1]
+
+
+def foundings(progress: Sequence[Mapping[str, Any]], stage_starts: Sequence[int]) -> list[dict[str, Any]]:
+    """When a mixture grew after its first expert, and how much of what was new it had taken for known by then.
+
+    Args:
+        progress: Lines of progress, one at least where a stage ends and where an expert was founded, each with its
+            ``step`` and ``expert_counts``.
+        stage_starts: Batches before each stage.
+
+    Returns:
+        For every further expert its ``stage``, the number of ``batches`` since that began, and ``missed``: the samples
+        that earlier experts learned in the meantime. A change that is noticed at once leaves none.
+    """
+    totals = {row["step"]: sum(row["expert_counts"]) for row in progress}
+    found = []
+    for before, row in pairwise(progress):
+        n_before, counts = len(before["expert_counts"]), row["expert_counts"]
+        if 0 < n_before < len(counts):
+            stage = bisect_right(stage_starts, row["step"] - 1) - 1
+            start = stage_starts[stage]
+            missed = sum(counts[:n_before]) - totals.get(start, 0.0)
+            found.append({"stage": stage, "batches": row["step"] - start, "missed": round(missed, 1)})
+    return found
 
 
 def mean(values: Sequence[float]) -> float | None:

@@ -82,6 +82,11 @@ class Recorder:
         """All evaluations up to now."""
         return [row for row in read_rows(self.folder / LOG) if row["event"] == "evaluation"]
 
+    @property
+    def progress(self) -> list[dict[str, Any]]:
+        """All lines of progress up to now."""
+        return [row for row in read_rows(self.folder / LOG) if row["event"] == "progress"]
+
     def append(self, event: str, step: int, **values: Any) -> dict[str, Any]:
         """Adds one line to the log, for readers to see at once."""
         row = {"event": event, "step": step, **values}

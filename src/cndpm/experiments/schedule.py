@@ -17,7 +17,7 @@ class Schedule:
         n_batches: Where the run ends.
         stage_ends: Steps after which a stage is over, the last one of the run included.
         evaluations: Steps to evaluate after; the end is not among them, it is evaluated when the learner has finished.
-        log_points: Steps to write a line of progress after.
+        log_points: Steps to write a line of progress after, the ends of stages among them.
     """
 
     n_batches: int
@@ -33,7 +33,7 @@ class Schedule:
             n_batches=n_batches,
             stage_ends=frozenset(ends),
             evaluations=frozenset(ends | evenly_spaced(n_batches, evaluations)) - {n_batches},
-            log_points=evenly_spaced(n_batches, log_points),
+            log_points=frozenset(ends | evenly_spaced(n_batches, log_points)),
         )
 
 

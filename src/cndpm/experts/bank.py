@@ -70,6 +70,11 @@ class Bank(ABC):
     def log_density(self, x: Tensor) -> Tensor:
         """log p(x | k), (B, K)."""
 
+    @property
+    def describes_x(self) -> bool:
+        """Whether :meth:`log_density` is a density of x itself, not of some features of it."""
+        return True
+
     @abstractmethod
     def predictive(self, x: Tensor) -> Tensor:
         """p(y | x, k): class log-probabilities (B, K, C), or mean and variance of each target (B, K, 2, n_outputs)."""

@@ -61,6 +61,8 @@ class NeuralBank(Bank):
         predictor_training: How predictors learn.
         n_classes: Number of classes where it is known up front; 0 when they are discovered.
         sharing: Whether experts look at the features of earlier ones.
+        inheriting: Whether a new density begins as a copy of the one that explains its memory best; not with sharing,
+            where later densities have another shape.
         min_share: An expert is updated when its share of the batch exceeds this.
         seed: Determines initialisations, batches and noise.
         device: Where everything lives.
@@ -82,14 +84,18 @@ class NeuralBank(Bank):
         predictor_training: PartTraining,
         n_classes: int = 0,
         sharing: bool = True,
+        inheriting: bool = False,
         min_share: float = 0.0,
         seed: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
+        if sharing and inheriting:
+            raise ValueError("experts that share features differ in shape, so none can inherit; turn one of both off")
         self._make_density = make_density
         self._make_predictor = make_predictor
         self._training = (density_training, predictor_training)
         self._sharing = sharing
+        self._inheriting = inheriting
         self._min_share = min_share
         self._seed = seed
         self._device = torch.device(device)
@@ -209,6 +215,8 @@ class NeuralBank(Bank):
             raise RuntimeError("an expert is in training already; finish it with train_expert first")
         self._born += 1
         expert = self._make_expert(serial=self._born, standing_alone=not self._sharing)
+        if self._inheriting and self.n_experts:
+            expert.density.inherit(self.experts[self._best_of(x)].density)
         self._nursery = self._enrol(expert, x, self._on_device(y))
 
     def train_expert(self, max_steps: int) -> bool:
@@ -308,6 +316,10 @@ class NeuralBank(Bank):
         pieces = [lineup.lateral(len(self._columns), lineup.survey(part)) for part in torch.split(x, _SURVEY_ROWS)]
         return tuple(torch.cat(layer) for layer in zip(*pieces, strict=True))
 
+    def _best_of(self, x: Tensor) -> int:
+        """The expert whose density explains samples (M, ...) best."""
+        return int(torch.cat([self.log_density(part) for part in torch.split(x, _SURVEY_ROWS)]).mean(dim=0).argmax())
+
     def _feature_widths(self, part: int) -> tuple[int, ...]:
         widths = [
             column.expert.parts[part][0].feature_widths for column in self._columns if len(column.expert.parts) > part
@@ -353,6 +365,8 @@ class NeuralBank(Bank):
 
     def _survey(self, part: int, x: Tensor) -> Features:
         """All columns' features of x; the last batch's are kept until something has been learned."""
+        if not self._lineups[part].n_shared:
+            return ()
         known = self._surveys.get(part)
         if known is None or known[0] is not x or known[1] != x._version:
             known = self._surveys[part] = (x, x._version, self._surveying[part](x))

@@ -24,11 +24,20 @@ class PartTraining(BaseModel):
     wake_lr_factor: float = Field(1.0, gt=0, description="multiplies the learning rate when the expert wakes")
     clip: float = Field(0.5, gt=0, description="gradients are clipped by value")
     weight_decay: float = Field(1e-5, ge=0, description="squared-norm penalty while asleep")
+    slowdown: int | None = Field(
+        None, ge=1, description="the learning rate falls as 1 / sqrt(1 + steps / this), anew when the expert wakes"
+    )
     sleep: Schedule
 
     def optimiser(self, part: Part) -> Optimiser:
         """A fresh optimiser of the part's parameters."""
-        return Optimiser(part.parameters(), lr=self.lr, clip=self.clip, weight_decay=self.weight_decay)
+        return Optimiser(
+            part.parameters(),
+            lr=self.lr,
+            clip=self.clip,
+            weight_decay=self.weight_decay,
+            slowdown=self.slowdown,
+        )
 
 
 class NeuralExpert:
@@ -130,6 +139,8 @@ class NeuralExpert:
         """Lowers the learning rates for what follows sleep."""
         for (_, optimiser), training in zip(self.parts, self.training, strict=False):
             optimiser.scale_lr(training.wake_lr_factor)
+            if training.slowdown is not None:
+                optimiser.restart()
 
     def retire(self) -> None:
         """Keeps only what later experts look at."""

@@ -72,6 +72,10 @@ class Density(Part):
         """
         return gaussian_kernel_log_prob(x, centres, nearest_neighbour_variance(centres))
 
+    def inherit(self, parent: Density) -> None:
+        """Begins where a density of the same kind and shape is."""
+        self.load_state_dict(parent.state_dict())
+
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n draws of x, (n, *input_shape)."""
         raise NotImplementedError(f"{type(self).__name__} cannot be sampled from")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import torch
 from torch import nn
 
+from cndpm.experts.autoregressive import AutoregressiveDensity
 from cndpm.experts.bank import Bank
 from cndpm.experts.convolutional import LateralCNN, LateralResNet, mirrored_decoder
 from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, PatchFeatures, PrincipalFeatures
@@ -16,6 +17,7 @@ from cndpm.experts.lateral import Column
 from cndpm.experts.neural_bank import DensityMaker, NeuralBank, PredictorMaker
 from cndpm.experts.parts import Density, Predictor
 from cndpm.experts.predictors import Classifier, Regressor
+from cndpm.experts.selected import SelectedBank
 from cndpm.experts.vae import VAE
 from cndpm.learners.settings import CNDPMSettings
 
@@ -52,18 +54,51 @@ def make_bank(
     feature_map: FeatureMap | None = None,
 ) -> Bank:
     """A bank without experts; `n_classes` is None where classes are discovered."""
+    made: _Facts = {"input_shape": input_shape, "n_classes": n_classes, "seed": seed, "device": device}
     if settings.experts == "gaussian":
         if density is not None or predictor is not None:
             raise ValueError("a density or predictor of one's own is for experts='neural'; got experts='gaussian'")
-        features = feature_map or _feature_map(settings, input_shape)
-        if settings.target == "values":
-            return GaussianRegressionBank(features, seed=seed, device=device)
-        covariance = settings.covariance
-        if covariance == "auto":
-            covariance = "own" if settings.target == "none" else "shared"
-        return GaussianBank(features, n_classes=n_classes, covariance=covariance, seed=seed, device=device)
-    if feature_map is not None:
+        return _gaussian_bank(settings, feature_map, **made)
+    if feature_map is not None and settings.selection != "gaussian":
         raise ValueError("a feature map is for experts='gaussian'; got experts='neural'")
+    bank = _neural_bank(settings, density, predictor, **made)
+    if settings.selection == "density":
+        return bank
+    if settings.target != "none":
+        raise ValueError(
+            f"selection='gaussian' is for unlabelled streams (target='none'); got target={settings.target!r}. "
+            "With labels, experts='gaussian' select and answer by themselves."
+        )
+    return SelectedBank(_gaussian_bank(settings, feature_map, **made), bank)
+
+
+class _Facts(TypedDict):
+    """What every bank is told of its stream."""
+
+    input_shape: tuple[int, ...]
+    n_classes: int | None
+    seed: int
+    device: torch.device
+
+
+def _gaussian_bank(settings: CNDPMSettings, feature_map: FeatureMap | None, **facts: Unpack[_Facts]) -> Bank:
+    features = feature_map or _feature_map(settings, facts["input_shape"])
+    seed, device = facts["seed"], facts["device"]
+    if settings.target == "values":
+        return GaussianRegressionBank(features, seed=seed, device=device)
+    covariance = settings.covariance
+    if covariance == "auto":
+        covariance = "own" if settings.target == "none" else "shared"
+    return GaussianBank(features, n_classes=facts["n_classes"], covariance=covariance, seed=seed, device=device)
+
+
+def _neural_bank(
+    settings: CNDPMSettings,
+    density: CustomDensity | None,
+    predictor: CustomPredictor | None,
+    **facts: Unpack[_Facts],
+) -> NeuralBank:
+    input_shape, n_classes = facts["input_shape"], facts["n_classes"]
     return NeuralBank(
         _density_maker(settings, input_shape, density),
         _predictor_maker(settings, input_shape, closed=n_classes is not None, custom=predictor),
@@ -71,9 +106,10 @@ def make_bank(
         predictor_training=settings.predictor_training(),
         n_classes=n_classes or 0,
         sharing=settings.sharing,
+        inheriting=settings.inherit,
         min_share=settings.min_share,
-        seed=seed,
-        device=device,
+        seed=facts["seed"],
+        device=facts["device"],
     )
 
 
@@ -99,6 +135,13 @@ def _density_maker(settings: CNDPMSettings, input_shape: tuple[int, ...], custom
     def make(*, first: bool, lateral_widths: tuple[int, ...]) -> Density:
         if custom is not None:
             return custom(input_shape, lateral_widths=lateral_widths)
+        if settings.density == "autoregressive":
+            return AutoregressiveDensity(
+                input_shape,
+                channels=settings.density_channels,
+                n_blocks=settings.density_blocks,
+                dropout=settings.density_dropout,
+            )
         encoder: Column | None = None
         decoder: nn.Sequential | None = None
         if settings.resolved_architecture(input_shape) != "mlp":

@@ -233,6 +233,10 @@ class ExpertMixture(MixtureLearner):
         """Mean and variance of every target, (batch, 2, n_outputs), for target='values'."""
         return self._in_chunks(x, self._predict_moments)
 
+    @property
+    def describes_x(self) -> bool:
+        return self.bank.describes_x
+
     def log_prob(self, x: Tensor) -> Tensor:
         return self._in_chunks(x, self._log_prob)
 

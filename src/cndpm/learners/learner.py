@@ -111,6 +111,11 @@ class Learner(ABC):
         """Log density of x, (batch,), for learners that model it. Has no effect on the learner."""
         raise NotImplementedError(f"{type(self).__name__} models no density of x")
 
+    @property
+    def describes_x(self) -> bool:
+        """Whether :meth:`log_prob` is a density of x itself, so that bits per dimension mean something."""
+        return True
+
     @abstractmethod
     def footprint(self) -> Footprint:
         """What this learner keeps at this moment."""

@@ -63,7 +63,21 @@ class CNDPMSettings(LearnerSettings):
     )
     channels: int = Field(20, ge=1, description="channels of the first stage of the first expert's residual network")
     channel_growth: int = Field(4, ge=1, description="channels that each later expert adds to it")
+    density: Literal["vae", "autoregressive"] = Field(
+        "vae", description="of neural experts: the paper's, or an exact one for images of zeros and ones"
+    )
+    selection: Literal["density", "gaussian"] = Field(
+        "density",
+        description="what tells who learns a sample and what is new: the experts' densities themselves, or, for "
+        "target='none', a Gaussian over fixed features beside each of them",
+    )
+    inherit: bool = Field(
+        False,
+        description="whether a density starts as the one that explains its memory best; not with sharing",
+    )
     density_channels: int = Field(32, ge=1, description="channels of the first layer of a convolutional density")
+    density_blocks: int = Field(7, ge=0, description="residual blocks of an autoregressive density")
+    density_dropout: float = Field(0.1, ge=0, lt=1, description="channels of it that a training step leaves out")
     density_channel_growth: int = Field(4, ge=1, description="channels that each later expert adds to it")
     hidden: int = Field(64, ge=1, description="units per layer of the first expert")
     hidden_growth: int = Field(16, ge=1, description="units per layer that each later expert adds")
@@ -86,6 +100,9 @@ class CNDPMSettings(LearnerSettings):
     variance_lr_factor: float = Field(
         1.0, gt=0, description="multiplies it for a learned variance of p(x | code), which has a longer way to go"
     )
+    density_lr_slowdown: int | None = Field(
+        None, ge=1, description="it falls as 1 / sqrt(1 + steps / this), counted anew when an expert wakes"
+    )
     density_sleep_steps: int = Field(8000, ge=0, description="steps of a sleep, at most")
     predictor_sleep_steps: int = Field(2000, ge=0, description="steps of a sleep, at most")
     sleep_batch_size: int = Field(50, ge=1, description="samples per step of a sleep")
@@ -97,7 +114,9 @@ class CNDPMSettings(LearnerSettings):
 
     def density_training(self) -> PartTraining:
         """How densities learn."""
-        return self._training(self.density_lr, self.density_wake_lr_factor, self.density_sleep_steps)
+        return self._training(
+            self.density_lr, self.density_wake_lr_factor, self.density_sleep_steps, self.density_lr_slowdown
+        )
 
     def predictor_training(self) -> PartTraining:
         """How predictors learn."""
@@ -114,7 +133,7 @@ class CNDPMSettings(LearnerSettings):
         """Units of each layer of an expert's columns."""
         return (self.hidden if first else self.hidden_growth,) * self.n_layers
 
-    def _training(self, lr: float, wake_lr_factor: float, steps: int) -> PartTraining:
+    def _training(self, lr: float, wake_lr_factor: float, steps: int, slowdown: int | None = None) -> PartTraining:
         schedule: dict[str, Any] = {
             "max_steps": steps,
             "batch_size": self.sleep_batch_size,
@@ -127,5 +146,6 @@ class CNDPMSettings(LearnerSettings):
             wake_lr_factor=wake_lr_factor,
             clip=self.clip,
             weight_decay=self.weight_decay,
+            slowdown=slowdown,
             sleep=Schedule(**schedule),
         )

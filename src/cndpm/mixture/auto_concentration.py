@@ -147,7 +147,7 @@ class AutoConcentration:
             is_new = (below & agrees) | (majority & (surprises > 0))
         else:
             is_new = self._judge_labelled(below, surprises, labels.cpu().numpy())
-        self._observe(margin[~is_new], expert[~is_new])
+        self._observe(margin[~is_new], expert[~is_new], labelled=labels is not None)
         return torch.from_numpy(is_new).to(log_known.device)
 
     def is_still_new(self, labels: Tensor) -> Tensor:
@@ -180,8 +180,14 @@ class AutoConcentration:
         self._windows = np.concatenate([self._windows, known])[-self.capacity :]
         return pooled > self._window_level, majority
 
-    def _observe(self, margin: Floats, expert: Labels) -> None:
-        for k in set(expert.tolist()):
+    def _observe(self, margin: Floats, expert: Labels, *, labelled: bool) -> None:
+        """Notes margins of known samples: where there are no labels, of the batch's most frequent expert alone.
+
+        The few that went to others are mostly strays that nobody explains well. In a long stage they would become what
+        those experts' own samples are taken to be like, and what is new would pass for known.
+        """
+        noted = expert if labelled or not len(expert) else np.bincount(expert).argmax(keepdims=True)
+        for k in set(noted.tolist()):
             self._push(k, margin[expert == k])
         if self._n_unmeasured * 20 >= self.capacity:
             self._measure()

@@ -21,6 +21,7 @@ __all__ = [
     "reorder_classes",
     "repeat",
     "set_epochs",
+    "unlabelled",
 ]
 
 
@@ -90,6 +91,11 @@ def noisy(scenario: Scenario, share: float = 0.2) -> Scenario:
     return Scenario.model_validate({**scenario.model_dump(), "label_noise": share})
 
 
+def unlabelled(scenario: Scenario) -> Scenario:
+    """The same samples without their labels: a learner is asked for densities and for who is responsible."""
+    return Scenario.model_validate({**scenario.model_dump(), "labelled": False})
+
+
 def endless(scenario: Scenario) -> Scenario:
     """The stages again and again with new draws, without an end."""
     return scenario.model_copy(update={"endless": True})
@@ -156,6 +162,7 @@ VARIATIONS: dict[str, tuple[Callable[[Scenario], Scenario], str]] = {
     "recurring": (recurring, "every task comes three times, for a third of its length"),
     "imbalanced": (imbalanced, "class sizes fall geometrically to a tenth"),
     "noisy": (noisy, "a fifth of the training labels is wrong"),
+    "unlabelled": (unlabelled, "no labels"),
     "endless": (endless, "begins again with new draws, without an end"),
 }
 """What may stand before a preset's name, and what it says."""

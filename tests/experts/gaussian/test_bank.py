@@ -55,6 +55,14 @@ def test_five_experts_together_classify_ten_digits(digits, name, least):
     assert right / n > least
 
 
+def test_only_a_map_that_keeps_x_gives_a_density_of_x():
+    assert {name: GaussianBank(make()).describes_x for name, make in MAPS.items()} == {
+        "identity": True,
+        "fourier": False,
+        "patches": False,
+    }
+
+
 @pytest.mark.parametrize("covariance", ["shared", "own"])
 def test_unseen_labels_have_a_small_defined_probability(digits, covariance):
     bank = trained(digits, n_tasks=1, covariance=covariance)

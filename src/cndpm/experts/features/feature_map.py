@@ -49,6 +49,11 @@ class FeatureMap(ABC):
         )
 
     @property
+    def keeps_x(self) -> bool:
+        """Whether the features are x in other units, so that their density is one of x."""
+        return False
+
+    @property
     def log_volume(self) -> float:
         """log |dx / dz| for maps that only change the units of x; 0 for others, whose densities are of features."""
         return 0.0

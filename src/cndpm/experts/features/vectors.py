@@ -61,6 +61,11 @@ class IdentityFeatures(FeatureMap):
         return (x.flatten(1).float() - self._mean) / self._scale
 
     @property
+    def keeps_x(self) -> bool:
+        """Yes: at most the units change."""
+        return True
+
+    @property
     def log_volume(self) -> float:
         """Sum of the log deviations."""
         return float(self._scale.double().log().sum())

@@ -154,6 +154,11 @@ class GaussianBank(Bank):
         scores, _ = self._ready().log_prob(self._rows(x))
         return self._mix_labels(scores - self.feature_map.log_volume + self._log_label_share_of(scores))
 
+    @property
+    def describes_x(self) -> bool:
+        """Only where the feature map keeps x."""
+        return self.feature_map.keeps_x
+
     def predictive(self, x: Tensor) -> Tensor:
         """Class log-probabilities of every expert, (B, K, C), float64, exact; unseen labels get e^-50."""
         scores, _ = self._ready().log_prob(self._rows(x))
@@ -235,7 +240,7 @@ class GaussianBank(Bank):
         rows = torch.empty(n, self.feature_map.n_features, dtype=torch.float64, device=self.device)
         for component in torch.unique(chosen).tolist():
             mask = chosen == component
-            rows[mask.to(self.device)] = self._ready().sample(component, int(mask.sum()), generator)
+            rows[mask.to(self.device)] = self._ready().sample(component, int(mask.sum()), generator).to(self.device)
         return self.feature_map.inverse(rows), self._labels.labels()[chosen].to(self.device)
 
     @property
@@ -280,7 +285,7 @@ class GaussianBank(Bank):
 
     def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
         if self.covariance == "own":
-            return OwnGaussians(rows.double())
+            return OwnGaussians(rows.double().cpu())
         return SharedGaussians(rows.double().mean(dim=0), shrinkage=self.shrinkage, tail=self.tail)
 
     def _rows(self, x: Tensor) -> FeatureRows:

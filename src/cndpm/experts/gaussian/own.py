@@ -15,7 +15,7 @@ from cndpm.experts.gaussian.conjugate import (
     normal_inverse_wishart_from_sums,
 )
 from cndpm.experts.gaussian.rows import FeatureRows
-from cndpm.experts.gaussian.transfer import normal_draws
+from cndpm.experts.gaussian.transfer import normal_draws, to_device
 from cndpm.state import State
 
 __all__ = ["OwnGaussians"]
@@ -23,6 +23,9 @@ __all__ = ["OwnGaussians"]
 
 class OwnGaussians:
     """J Gaussian components over d features.
+
+    They live where the first memory is, and features are brought there. With few features the host is the better place:
+    to a GPU a batch is a hundred tiny operations, and a factorisation a wait.
 
     Args:
         memory: Feature rows of the first memory, (M, d), float64, from which the prior is made.
@@ -77,7 +80,7 @@ class OwnGaussians:
 
     def add(self, rows: FeatureRows, weights: Tensor) -> None:
         """Learns B rows with weights (B, J)."""
-        z, weights = rows.z.double() - self._origin, weights.to(self._origin.device)
+        z, weights = self._values(rows) - self._origin, weights.to(self._origin.device)
         # Responsibilities that round to nothing would only cost a factorisation.
         weights = torch.where(weights > 1e-9, weights, 0.0).double()
         self.counts = self.counts + weights.sum(dim=0)
@@ -106,15 +109,25 @@ class OwnGaussians:
         return normal_inverse_wishart_from_sums(self.prior, *sums)
 
     def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
-        """Predictive log densities of every component (B, J) and of "new" (B,)."""
-        degrees, location, cholesky = self.predictive()
-        scores = log_student_t(rows.z.double(), degrees, location, cholesky)
+        """Predictive log densities of every component (B, J) and of "new" (B,), where the features are."""
+        scores = self._log_student_t(rows).to(rows.z.device)
         return scores[:, :-1], scores[:, -1]
 
     def routing_log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
         """The same on the host, for routing."""
-        scores, new = self.log_prob(rows)
-        return scores.cpu(), new.cpu()
+        scores = self._log_student_t(rows).cpu()
+        return scores[:, :-1], scores[:, -1]
+
+    def _log_student_t(self, rows: FeatureRows) -> Tensor:
+        """(B, J + 1), the prior's last."""
+        degrees, location, cholesky = self.predictive()
+        return log_student_t(self._values(rows), degrees, location, cholesky)
+
+    def _values(self, rows: FeatureRows) -> Tensor:
+        """z (B, d), float64, where the components are; a chunk that was announced is brought there as a whole."""
+        device = self._origin.device
+        z = rows.z if rows.z.device.type == device.type else rows.derive(self, lambda z: z.to(device))
+        return z.double()
 
     def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
         """log density of each of M rows under a component made of the other rows of its group, (M,), on the host.
@@ -123,7 +136,7 @@ class OwnGaussians:
             rows: The rows.
             groups: Group indices (M,), from 0 on.
         """
-        z, groups = rows.z.double() - self._origin, groups.to(self._origin.device)
+        z, groups = self._values(rows) - self._origin, groups.to(self._origin.device)
         members = torch.nn.functional.one_hot(groups).double()
         counts, sums = members.sum(dim=0) - 1, members.T @ z
         squares = torch.einsum("mg,md,me->gde", members, z, z)
@@ -172,11 +185,10 @@ class OwnGaussians:
         return {"origin": self._origin.clone(), "prior": prior, **{name: value.clone() for name, value in sums.items()}}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above to the bit."""
-        self._origin = state["origin"].clone()
-        self.prior = NormalInverseWishart(**{name: value.clone() for name, value in state["prior"].items()})
-        self.counts, self._sums = state["counts"].clone(), state["sums"].clone()
-        self._second_moments = state["second_moments"].clone()
+        """Restores the above to the bit, where the components are."""
+        state = to_device(state, self._origin.device)
+        self._origin, self.prior = state["origin"], NormalInverseWishart(**state["prior"])
+        self.counts, self._sums, self._second_moments = state["counts"], state["sums"], state["second_moments"]
         self._factors = None
 
 
