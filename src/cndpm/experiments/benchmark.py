@@ -18,7 +18,7 @@ import torch
 
 from cndpm.experiments.growth import growth_by_batch, growth_by_experts, wake_seconds
 from cndpm.experiments.presets import preset_settings
-from cndpm.experiments.subjects import Clock, LearnerSubject, OracleSubject, Subject, best_of, peak_resident_mib
+from cndpm.experiments.subjects import AWAKE, Clock, LearnerSubject, OracleSubject, Subject, best_of, peak_resident_mib
 from cndpm.learners.settings import CNDPMSettings
 
 __all__ = ["Costs", "measure", "run_benchmark"]
@@ -54,8 +54,7 @@ def measure(
     alone = {"density_sleep_steps": 0, "predictor_sleep_steps": 0}
     density = make(settings.model_copy(update=alone | {"density_sleep_steps": n_steps}))
     predictor = make(settings.model_copy(update=alone | {"predictor_sleep_steps": n_steps}))
-    # Nothing is new, so that every batch is learned.
-    awake = make(settings.model_copy(update=alone | {"log_alpha": -1e9}))
+    awake = make(settings.model_copy(update=AWAKE))
     return Costs(
         density_step=best_of(2, density.found, clock) / n_steps,
         predictor_step=best_of(2, predictor.found, clock) / n_steps,

@@ -9,13 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from cndpm.experiments.subjects import Clock, LearnerSubject, Subject, best_of, one_task, peak_resident_mib
+from cndpm.experiments.subjects import AWAKE, Clock, LearnerSubject, Subject, best_of, images, peak_resident_mib
 from cndpm.learners.settings import CNDPMSettings
 
 __all__ = ["growth_by_batch", "growth_by_experts", "wake_seconds"]
 
-_UNTRAINED = {"density_sleep_steps": 0, "predictor_sleep_steps": 0, "log_alpha": -1e9, "memory_size": 10}
-"""Founded in no time, after which nothing is new: every batch is learned."""
+_CROWD = AWAKE | {"memory_size": 10}
 
 
 def wake_seconds(
@@ -40,7 +39,7 @@ def growth_by_experts(
     clock: Clock = time.perf_counter,
 ) -> dict[str, float]:
     """Milliseconds of a wake step of ten samples by the number of experts, and the memory of the largest crowd."""
-    subject = LearnerSubject(settings.model_copy(update=_UNTRAINED | {"sharing": sharing}), device)
+    subject = LearnerSubject(settings.model_copy(update=_CROWD | {"sharing": sharing}), device)
     kind = "untrained" if sharing else "separate"
     seconds = wake_seconds(subject, n_experts, clock=clock)
     report = {f"wake_step_ms_{n}_{kind}_experts": 1e3 * s for n, s in zip(n_experts, seconds, strict=True)}
@@ -56,12 +55,12 @@ def growth_by_batch(
     clock: Clock = time.perf_counter,
 ) -> dict[str, float]:
     """Milliseconds of a wake step by the number of samples in it."""
-    subject = LearnerSubject(settings.model_copy(update=_UNTRAINED), device)
+    subject = LearnerSubject(settings.model_copy(update=_CROWD), device)
     for _ in range(n_experts):
         subject.found()
     return {f"wake_step_ms_batch_of_{n}": 1e3 * _wake_second(subject, n, 10, clock) for n in batch_sizes}
 
 
 def _wake_second(subject: Subject, batch_size: int, n_steps: int, clock: Clock) -> float:
-    x, y = one_task(batch_size)
+    x, y = images(batch_size)
     return best_of(n_steps, lambda: subject.learn(x, y), clock)

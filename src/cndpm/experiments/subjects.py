@@ -17,9 +17,24 @@ from cndpm.learners.cndpm import CNDPM
 from cndpm.learners.oracle import Oracle
 from cndpm.learners.settings import CNDPMSettings
 
-__all__ = ["Clock", "LearnerSubject", "OracleSubject", "Subject", "best_of", "images", "one_task", "peak_resident_mib"]
+__all__ = [
+    "AWAKE",
+    "Clock",
+    "LearnerSubject",
+    "OracleSubject",
+    "Subject",
+    "best_of",
+    "images",
+    "peak_resident_mib",
+]
 
 Clock = Callable[[], float]
+
+AWAKE: dict[str, float] = {"density_sleep_steps": 0, "predictor_sleep_steps": 0, "log_alpha": -1e9}
+"""Settings of a subject whose wake steps are timed: experts cost nothing to found, and nothing is new."""
+
+_BUSY = 1e300
+"""Samples that the newest expert is said to have taken: it takes the next batch whole, as on a stream of tasks."""
 
 _SHAPE = (1, 28, 28)
 
@@ -44,6 +59,7 @@ class LearnerSubject:
         x, y = images(self.learner.settings.memory_size)
         self.learner.memory.add(x.to(self.learner.device), y.to(self.learner.device))
         self.learner.sleep()
+        self.learner.counts.fill_(1.0)[-1] = _BUSY
 
     def learn(self, x: Tensor, y: Tensor) -> None:
         self.learner.learn(x, y)
@@ -60,6 +76,7 @@ class OracleSubject:
     def found(self) -> None:
         self.oracle.memory = list(zip(*images(self.oracle.settings.memory_size), strict=True))
         self.oracle.sleep()
+        self.oracle.counts = [*(1.0 for _ in self.oracle.counts[:-1]), _BUSY]
 
     def learn(self, x: Tensor, y: Tensor) -> None:
         self.oracle.learn(x, y)
@@ -69,12 +86,6 @@ def images(n: int) -> tuple[Tensor, Tensor]:
     """Random images (n, 1, 28, 28) and labels (n,)."""
     generator = torch.Generator().manual_seed(0)
     return torch.rand(n, *_SHAPE, generator=generator), torch.randint(0, 10, (n,), generator=generator)
-
-
-def one_task(n: int) -> tuple[Tensor, Tensor]:
-    """A batch that one expert takes whole, as it does on a stream of tasks: the same image n times."""
-    x, y = images(1)
-    return x.repeat(n, 1, 1, 1), y.repeat(n)
 
 
 def best_of(n: int, call: Callable[[], object], clock: Clock) -> float:
