@@ -186,7 +186,7 @@ class AutoConcentration:
         The few that went to others are mostly strays that nobody explains well. In a long stage they would become what
         those experts' own samples are taken to be like, and what is new would pass for known.
         """
-        noted = expert if labelled or not len(expert) else np.bincount(expert).argmax(keepdims=True)
+        noted = expert if labelled or not len(expert) else np.array([np.bincount(expert).argmax()])
         for k in set(noted.tolist()):
             self._push(k, margin[expert == k])
         if self._n_unmeasured * 20 >= self.capacity:
