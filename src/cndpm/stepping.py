@@ -256,6 +256,8 @@ class Optimiser:
 
     def step(self, loss: Tensor, *, penalise: bool) -> None:
         """One step down the gradient of a scalar loss; parameters that it does not depend on stay as they are."""
+        if not self.parameters:
+            return
         found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
         trained = zip(self.parameters, found, self._moments, strict=True)
         rows: list[tuple[Tensor, ...]] = [

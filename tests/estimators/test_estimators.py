@@ -15,6 +15,7 @@ NEURAL = {
     "latent_dim": 4, "n_latent_samples": 2, "density_lr": 1e-2, "predictor_lr": 1e-2,
     "density_sleep_steps": 150, "predictor_sleep_steps": 100, "predictor_wake_lr_factor": 0.3,
 }  # fmt: skip
+BOTH = {"classifier": "both", "companions": {"hidden": 16, "sleep_steps": 20, "batch_size": 16}}
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def test_labels_of_any_hashable_type(digits):
     assert np.mean([p == t for p, t in zip(predicted, labels[:50], strict=True)]) > 0.9
 
 
-@pytest.mark.parametrize("settings", [None, NEURAL], ids=["gaussian", "neural"])
+@pytest.mark.parametrize("settings", [None, NEURAL, BOTH], ids=["gaussian", "neural", "both"])
 @pytest.mark.parametrize("stop", [45, 300, 655])
 def test_saving_in_the_middle_of_a_stream_changes_no_bit(digits, tmp_path, settings, stop):
     X, y, X_test, _ = digits

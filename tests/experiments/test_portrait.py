@@ -72,6 +72,16 @@ def test_a_mixture_without_experts_has_no_portrait(small_settings):
     assert describe_mixture(learner) == {"expert_counts": [], "memory_classes": [1, 0, 2]}
 
 
+def test_how_predictors_are_pooled_is_in_every_line_of_progress(tmp_path):
+    few = ["learner.companions.sleep_steps=5", "learner.companions.wake_steps=1", "learner.companions.hidden=8"]
+    overrides = ["learner.classifier=both", "learner.n_patches=4", "run.evaluations=0", "run.max_batches=15", *few]
+    run(configure("split-digits", device="cpu", overrides=overrides), tmp_path / "run")
+    progress = [row for row in read_record(tmp_path / "run").rows if row["event"] == "progress"]
+    assert [len(row["predictor_exponents"]) for row in progress] == [row["n_experts"] for row in progress]
+    assert all(0 <= beta <= 2 for pair in progress[-1]["predictor_exponents"] for beta in pair)
+    assert progress[-1]["n_experts"] > 0
+
+
 def test_a_damaged_portrait_is_reported_by_its_path(tmp_path):
     assert load_portrait(tmp_path) is None
     (tmp_path / PORTRAIT).write_bytes(b"PK\x03\x04 cut off")

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cndpm.learners.augmentation import Augmentation, shift_and_mirror
+from cndpm.experts.features.jitter import shift_and_mirror
+from cndpm.learners.augmentation import Augmentation
 
 
 @settings(deadline=None)

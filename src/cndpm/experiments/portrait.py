@@ -74,10 +74,14 @@ def describe_stream(stream: Stream, n_batches: int) -> dict[str, Any]:
 
 
 def describe_mixture(learner: ExpertMixture) -> dict[str, Any]:
-    """``expert_counts``: samples learned by each expert; ``memory_classes``: samples in the memory by class."""
+    """``expert_counts``: samples learned by each expert; ``memory_classes``: samples in the memory by class.
+
+    A bank may have more to tell, see :meth:`cndpm.experts.bank.Bank.describe`.
+    """
     _, y = learner.memory.data() if len(learner.memory) else (None, None)
     classes = None if y is None or y.is_floating_point() else torch.bincount(y).tolist()
-    return {"expert_counts": [round(n, 2) for n in learner.counts.tolist()], "memory_classes": classes}
+    counts = [round(n, 2) for n in learner.counts.tolist()]
+    return {"expert_counts": counts, "memory_classes": classes, **learner.bank.describe()}
 
 
 @torch.no_grad()

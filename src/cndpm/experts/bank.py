@@ -13,7 +13,7 @@ An expert is founded in steps, so that sleep can show progress, be interrupted a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -134,6 +134,20 @@ class Bank(ABC):
     @abstractmethod
     def n_numbers_kept(self) -> int:
         """Every number needed to predict: parameters, statistics, frozen feature maps."""
+
+    @property
+    def n_samples_kept(self) -> int:
+        """Samples of the stream that the bank itself stores."""
+        return 0
+
+    @property
+    def sample_bytes(self) -> int:
+        """Their bytes, labels included."""
+        return 0
+
+    def describe(self) -> dict[str, Any]:
+        """What a line of progress tells of the experts beside their number: plain values by name."""
+        return {}
 
     @abstractmethod
     def state_dict(self) -> State:

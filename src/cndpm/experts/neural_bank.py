@@ -72,6 +72,7 @@ class NeuralBank(Bank):
     _evaluation: Routine
     _surveying: list[Routine]
     _updates: dict[tuple[int, bool], Routine]
+    _answers: dict[int, Routine]
     _labels: tuple[Tensor, int, Tensor] | None = None
     _known_new: tuple[Tensor, Tensor | None, int, Tensor] | None
 
@@ -175,6 +176,17 @@ class NeuralBank(Bank):
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
         return self._lineups[1].answers(x, self._survey(1, x))
 
+    @torch.no_grad()
+    def predictive_of(self, k: int, x: Tensor) -> Tensor:
+        """p(y | x, k) of one expert, (B, C) or (B, 2, n_outputs); the others are asked for features at most."""
+        predictor, position = self.experts[k].predictor, self._answering()[k]
+        if predictor is None:
+            raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
+        if position not in self._answers:
+            ask = predictor.predictive
+            self._answers[position] = self._recorder.routine(lambda x, *lateral: (ask(x, lateral),), draws=False)
+        return self._answers[position](x, *self._lineups[1].lateral(position, self._survey(1, x)))[0]
+
     def check(self, x: Tensor) -> None:
         self._placeholder.density.check(x)
 
@@ -250,8 +262,7 @@ class NeuralBank(Bank):
         x = expert.density.sample(n, generator)
         if expert.predictor is None:
             return x, None
-        lateral = self._lineups[1].lateral(self._answering()[k], self._survey(1, x))
-        return x, expert.predictor.draw(expert.predictor.predictive(x, lateral), generator)
+        return x, expert.predictor.draw(self.predictive_of(k, x), generator)
 
     # State
 
@@ -336,7 +347,7 @@ class NeuralBank(Bank):
         self._packed = None
         self._known_new = None
         self._evaluation = self._recorder.routine(self._evaluate, draws=False)
-        self._updates = {}
+        self._updates, self._answers = {}, {}
 
     def _on_device(self, y: Tensor | None) -> Tensor | None:
         """The labels where the networks are; those of the last batch are asked for more than once."""

@@ -32,7 +32,7 @@ class PartTraining(BaseModel):
     def optimiser(self, part: Part) -> Optimiser:
         """A fresh optimiser of the part's parameters."""
         return Optimiser(
-            part.parameters(),
+            [parameter for parameter in part.parameters() if parameter.requires_grad],
             lr=self.lr,
             clip=self.clip,
             weight_decay=self.weight_decay,
@@ -96,12 +96,14 @@ class NeuralExpert:
         """One step of the density."""
         loss = (weight * self.density.loss(x, lateral, generator)).sum()
         self.density_optimiser.step(loss, penalise=False)
+        self.density.stepped()
 
     def learn_predictor(self, x: Tensor, y: Tensor | None, weight: Tensor, lateral: Features) -> None:
         """One step of the predictor, where there is one and something to predict."""
         if self.predictor is not None and self.predictor_optimiser is not None and y is not None:
             loss = (weight * self.predictor.loss(x, y, lateral)).sum()
             self.predictor_optimiser.step(loss, penalise=False)
+            self.predictor.stepped()
 
     def lessons(
         self, x: Tensor, y: Tensor | None, lateral: tuple[Features, Features], recorder: Recorder, beside: Recorder
@@ -137,7 +139,8 @@ class NeuralExpert:
 
     def wake(self) -> None:
         """Lowers the learning rates for what follows sleep."""
-        for (_, optimiser), training in zip(self.parts, self.training, strict=False):
+        for (part, optimiser), training in zip(self.parts, self.training, strict=False):
+            part.wake()
             optimiser.scale_lr(training.wake_lr_factor)
             if training.slowdown is not None:
                 optimiser.restart()

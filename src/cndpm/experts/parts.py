@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from cndpm.experts.lateral import Features
 
-__all__ = ["Density", "Part", "Predictor"]
+__all__ = ["Density", "NoDensity", "Part", "Predictor"]
 
 
 class Part(nn.Module, ABC):
@@ -42,6 +42,12 @@ class Part(nn.Module, ABC):
             lateral: The earlier columns' features.
         """
         raise NotImplementedError(f"{type(self).__name__} is neither a density nor a predictor")
+
+    def wake(self) -> None:
+        """Called once when the expert has slept and is about to answer."""
+
+    def stepped(self) -> None:
+        """Called after every step of its optimiser that follows; must not wait for the device."""
 
     def strip(self) -> None:
         """Drops what is not needed for :meth:`features`; called when the expert is pruned and later ones look at it."""
@@ -79,6 +85,13 @@ class Density(Part):
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n draws of x, (n, *input_shape)."""
         raise NotImplementedError(f"{type(self).__name__} cannot be sampled from")
+
+
+class NoDensity(Density):
+    """Where something else models x: the same for all x, nothing to learn."""
+
+    def log_prob(self, x: Tensor, lateral: Features = ()) -> Tensor:
+        return x.new_zeros(len(x))
 
 
 class Predictor(Part):

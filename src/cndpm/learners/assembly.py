@@ -9,13 +9,16 @@ import torch
 from torch import nn
 
 from cndpm.experts.autoregressive import AutoregressiveDensity
+from cndpm.experts.averaged import AveragedPredictor
 from cndpm.experts.bank import Bank
+from cndpm.experts.combined import CombinedBank
 from cndpm.experts.convolutional import LateralCNN, LateralResNet, mirrored_decoder
 from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, PatchFeatures, PrincipalFeatures
+from cndpm.experts.features.jitter import Jitter
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
 from cndpm.experts.lateral import Column
 from cndpm.experts.neural_bank import DensityMaker, NeuralBank, PredictorMaker
-from cndpm.experts.parts import Density, Predictor
+from cndpm.experts.parts import Density, NoDensity, Predictor
 from cndpm.experts.predictors import Classifier, Regressor
 from cndpm.experts.selected import SelectedBank
 from cndpm.experts.vae import VAE
@@ -89,7 +92,8 @@ def _gaussian_bank(settings: CNDPMSettings, feature_map: FeatureMap | None, **fa
     covariance = settings.covariance
     if covariance == "auto":
         covariance = "own" if settings.target == "none" else "shared"
-    return GaussianBank(features, n_classes=facts["n_classes"], covariance=covariance, seed=seed, device=device)
+    gaussians = GaussianBank(features, n_classes=facts["n_classes"], covariance=covariance, seed=seed, device=device)
+    return _combined_bank(gaussians, settings, **facts) if settings.has_networks(facts["input_shape"]) else gaussians
 
 
 def _neural_bank(
@@ -101,7 +105,9 @@ def _neural_bank(
     input_shape, n_classes = facts["input_shape"], facts["n_classes"]
     return NeuralBank(
         _density_maker(settings, input_shape, density),
-        _predictor_maker(settings, input_shape, closed=n_classes is not None, custom=predictor),
+        None
+        if settings.target == "none"
+        else _predictor_maker(settings, input_shape, closed=n_classes is not None, custom=predictor),
         density_training=settings.density_training(),
         predictor_training=settings.predictor_training(),
         n_classes=n_classes or 0,
@@ -111,6 +117,39 @@ def _neural_bank(
         seed=facts["seed"],
         device=facts["device"],
     )
+
+
+def _combined_bank(gaussians: GaussianBank, settings: CNDPMSettings, **facts: Unpack[_Facts]) -> CombinedBank:
+    input_shape, seed, device = facts["input_shape"], facts["seed"], facts["device"]
+    own, network_settings = settings.companions, settings.of_companions()
+    make_predictor = _predictor_maker(network_settings, input_shape, closed=False, custom=None)
+    networks = NeuralBank(
+        lambda **_: NoDensity(),
+        make_predictor if own.average is None else _averaging(make_predictor, own.average),
+        density_training=network_settings.density_training(),
+        predictor_training=network_settings.predictor_training(),
+        n_classes=facts["n_classes"] or 0,
+        sharing=own.sharing,
+        min_share=settings.min_share,
+        seed=seed,
+        device=device,
+    )
+    return CombinedBank(
+        gaussians,
+        networks,
+        jitter=Jitter() if own.augment and len(input_shape) == 3 else None,
+        n_recent=own.n_recent,
+        wake_steps=own.wake_steps,
+        content=own.content,
+        batch_size=own.batch_size,
+        horizon=own.horizon,
+        seed=seed,
+        device=device,
+    )
+
+
+def _averaging(make: PredictorMaker, horizon: float) -> PredictorMaker:
+    return lambda **shape: AveragedPredictor(make(**shape), horizon=horizon)
 
 
 def _feature_map(settings: CNDPMSettings, input_shape: tuple[int, ...]) -> FeatureMap:
@@ -169,7 +208,7 @@ def _density_maker(settings: CNDPMSettings, input_shape: tuple[int, ...], custom
 
 def _predictor_maker(
     settings: CNDPMSettings, input_shape: tuple[int, ...], *, closed: bool, custom: CustomPredictor | None
-) -> PredictorMaker | None:
+) -> PredictorMaker:
     def make(*, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> Predictor:
         n_outputs = n_classes if settings.target == "classes" else settings.n_outputs
         if custom is not None:
@@ -186,7 +225,7 @@ def _predictor_maker(
             input_shape, n_outputs, unseen_probability=settings.unseen_probability, closed=closed, **column
         )
 
-    return None if settings.target == "none" else make
+    return make
 
 
 def _residual_trunk(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+
+from cndpm.experts.features.jitter import shift_and_mirror
 
 __all__ = ["Augmentation", "AugmentationName"]
 
@@ -42,21 +43,3 @@ class Augmentation:
         if self.name == "crop-flip":
             mirrored = torch.rand(len(x), generator=self.generator) < 0.5
         return shift_and_mirror(x, shifts.to(x.device), mirrored.to(x.device), reach=self.reach)
-
-
-def shift_and_mirror(x: Tensor, shifts: Tensor, mirrored: Tensor, *, reach: int) -> Tensor:
-    """Crops each image, padded by `reach` zeros on every side, at its own place; mirrors those marked.
-
-    Args:
-        x: (batch, channels, height, width).
-        shifts: Row and column of the crop's corner, 0 to 2 reach, (2, batch).
-        mirrored: Which images are mirrored left to right, (batch,).
-        reach: Padding.
-    """
-    height, width = x.shape[-2:]
-    columns = torch.arange(width, device=x.device)
-    columns = torch.where(mirrored[:, None], width - 1 - columns, columns) + shifts[1][:, None]
-    rows = torch.arange(height, device=x.device) + shifts[0][:, None]
-    padded = F.pad(x, (reach, reach, reach, reach)).permute(0, 2, 3, 1)
-    samples = torch.arange(len(x), device=x.device)[:, None, None]
-    return padded[samples, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)

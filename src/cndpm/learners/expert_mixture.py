@@ -310,8 +310,8 @@ class ExpertMixture(MixtureLearner):
         return Footprint(
             n_parameters=self.bank.n_parameters,
             n_numbers_kept=self.bank.n_numbers_kept + len(self.counts),
-            memory_samples=len(self.memory),
-            memory_bytes=self.memory.n_bytes,
+            memory_samples=len(self.memory) + self.bank.n_samples_kept,
+            memory_bytes=self.memory.n_bytes + self.bank.sample_bytes,
             n_experts=self.n_experts,
         )
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cndpm.experts.lesson import Schedule
 from cndpm.experts.likelihoods import LikelihoodName
 from cndpm.experts.neural_expert import PartTraining
 from cndpm.experts.vae import Bound
+from cndpm.learners.companions import CompanionSettings
 from cndpm.learners.learner import LearnerSettings
 
 __all__ = ["CNDPMSettings"]
@@ -50,6 +51,14 @@ class CNDPMSettings(LearnerSettings):
     )
     covariance: Literal["auto", "shared", "own"] = Field(
         "auto", description="of Gaussian experts: one for all, or one each; 'auto': shared with labels, own without"
+    )
+    classifier: Literal["auto", "gaussian", "both"] = Field(
+        "gaussian",
+        description="of Gaussian experts: they answer themselves, or together with a network, pooled by evidence; "
+        "'auto': both for labelled images that 'architecture' would give a residual network",
+    )
+    companions: CompanionSettings = Field(
+        CompanionSettings.model_validate({}), description="the networks beside Gaussian experts, for classifier='both'"
     )
     n_patches: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
         "auto",
@@ -128,6 +137,36 @@ class CNDPMSettings(LearnerSettings):
             return self.architecture
         is_image = len(input_shape) == 3 and input_shape[0] > 1
         return "resnet" if is_image and all(n >= 16 and n % 4 == 0 for n in input_shape[1:]) else "mlp"
+
+    def has_networks(self, input_shape: tuple[int, ...]) -> bool:
+        """Whether networks answer beside Gaussian experts for samples of this shape."""
+        if self.classifier == "auto":
+            return self.target == "classes" and self.resolved_architecture(input_shape) != "mlp"
+        return self.classifier == "both"
+
+    def of_companions(self) -> CNDPMSettings:
+        """The settings of neural experts by which the networks beside Gaussian ones are made."""
+        own = self.companions
+        names = {"channels", "sharing", "hidden"}
+        values = {name: getattr(own, name) for name in names} | {
+            "channel_growth": own.channels,
+            "hidden_growth": own.hidden,
+            "density_sleep_steps": 0,
+            "predictor_lr": own.lr,
+            "predictor_wake_lr_factor": 1.0,
+            "predictor_sleep_steps": own.sleep_steps,
+            "sleep_batch_size": own.batch_size,
+        }
+        return self.model_copy(update=values)
+
+    @model_validator(mode="after")
+    def _labels_for_networks(self) -> Self:
+        if self.classifier == "both" and (self.experts != "gaussian" or self.target != "classes"):
+            raise ValueError(
+                "classifier='both' puts networks beside Gaussians for class labels: it needs experts='gaussian' and "
+                f"target='classes'; got {self.experts!r} and {self.target!r}. Leave it out."
+            )
+        return self
 
     def widths(self, *, first: bool) -> tuple[int, ...]:
         """Units of each layer of an expert's columns."""

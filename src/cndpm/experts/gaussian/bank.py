@@ -162,10 +162,12 @@ class GaussianBank(Bank):
     def predictive(self, x: Tensor) -> Tensor:
         """Class log-probabilities of every expert, (B, K, C), float64, exact; unseen labels get e^-50."""
         scores, _ = self._ready().log_prob(self._rows(x))
-        weighted = scores + self._log_label_share_of(scores)
-        table = self._labels.table.to(scores.device)
-        joint = torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf)
-        return joint.log_softmax(dim=-1).clamp_min(_LOG_FLOOR).log_softmax(dim=-1)
+        return self._label_log_proba(scores)
+
+    def routing_predictive(self, x: Tensor) -> Tensor:
+        """The same with the covariance as routing knows it, on the host: at no cost beside :meth:`log_joint`'s."""
+        scores, _ = self._ready().routing_log_prob(self._rows(x))
+        return self._label_log_proba(scores)
 
     def admit(self, y: Tensor) -> None:
         """Makes room for labels in the tables."""
@@ -317,6 +319,13 @@ class GaussianBank(Bank):
     def _log_label_share_of(self, scores: Tensor) -> Tensor:
         """The same beside scores."""
         return torch.from_numpy(self._log_label_share()).to(scores.device)
+
+    def _label_log_proba(self, scores: Tensor) -> Tensor:
+        """log p(label | x, k), (B, K, C), of densities (B, J)."""
+        weighted = scores + self._log_label_share_of(scores)
+        table = self._labels.table.to(scores.device)
+        joint = torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf)
+        return joint.log_softmax(dim=-1).clamp_min(_LOG_FLOOR).log_softmax(dim=-1)
 
     def _mix_labels(self, weighted: Tensor) -> Tensor:
         """log sum over an expert's labels of p(label | k) p(x | label, k), given its terms: (B, J) to (B, K)."""

@@ -1,0 +1,248 @@
+"""Experts that choose by Gaussians and answer by Gaussians and a network together, each as far as it has earned.
+
+The Gaussians' densities decide who is responsible and what is new, as they do alone. For the label every expert also
+has a network; how the two are pooled is learned from how well they predicted the expert's samples before learning them
+(:mod:`cndpm.mixture.pooling`). So nobody has to say for which data which of them is better.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.bank import Bank, Provisional
+from cndpm.experts.features.jitter import Jitter
+from cndpm.experts.gaussian import GaussianBank
+from cndpm.experts.neural_bank import NeuralBank
+from cndpm.experts.recent import RecentSamples
+from cndpm.mixture.pooling import add_evidence, exponent_grid, mean_exponents, pool_log_proba, score_exponents
+from cndpm.state import State
+
+__all__ = ["CombinedBank"]
+
+_JUDGED_AT_ONCE = 250
+"""Samples whose evidence is computed at once, which bounds the memory it takes."""
+
+_NEGLIGIBLE = 1e-3
+"""An expert that learns less than this part of a sample of a batch is not judged on it."""
+
+
+class CombinedBank(Bank):
+    """A Gaussian bank and a bank of networks of the same experts.
+
+    Args:
+        gaussians: Chooses, and answers.
+        networks: Answers; its densities play no part.
+        jitter: Random changes of the samples that networks learn, or None.
+        n_recent: The latest samples kept, for networks to learn from more than once; 0 keeps none.
+        wake_steps: Steps of the networks for every batch learned.
+        content: No step is taken for a batch whose labels a network predicted with a mean loss below this, in nats.
+        batch_size: Samples of one such step, drawn from the recent ones.
+        horizon: Samples after which evidence for or against a predictor has faded to 1/e.
+        seed: Of draws and jitter.
+        device: Where samples and networks live.
+    """
+
+    def __init__(
+        self,
+        gaussians: GaussianBank,
+        networks: NeuralBank,
+        *,
+        jitter: Jitter | None = None,
+        n_recent: int = 0,
+        wake_steps: int = 1,
+        content: float = 0.0,
+        batch_size: int = 50,
+        horizon: float = 1000.0,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.gaussians, self.networks, self.jitter = gaussians, networks, jitter
+        self.recent = RecentSamples(n_recent, device) if n_recent else None
+        self.wake_steps, self.content, self.batch_size, self.horizon = wake_steps, content, batch_size, horizon
+        self._generator = torch.Generator().manual_seed(seed)
+        self._grid = exponent_grid(2, self.evidence_device)
+        self._evidence = torch.zeros(0, len(self._grid), dtype=torch.float64, device=self.evidence_device)
+
+    @property
+    def n_experts(self) -> int:
+        return self.gaussians.n_experts
+
+    @property
+    def in_training(self) -> bool:
+        return self.gaussians.in_training
+
+    @property
+    def evidence_device(self) -> torch.device:
+        """The Gaussians'; what is known of the predictors lives there too."""
+        return self.gaussians.evidence_device
+
+    @property
+    def is_additive(self) -> bool:
+        """The Gaussians are, and they decide; a removed network's founders stay among the recent samples."""
+        return self.gaussians.is_additive
+
+    @property
+    def exponents(self) -> Tensor:
+        """β of the Gaussians and of the network of every expert, (K, 2)."""
+        return mean_exponents(self._evidence, self._grid)
+
+    # Evaluation
+
+    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """By the Gaussians alone."""
+        return self.gaussians.log_joint(x, y)
+
+    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """By the Gaussians alone."""
+        return self.gaussians.log_joint_new(x, y)
+
+    def log_density(self, x: Tensor) -> Tensor:
+        return self.gaussians.log_density(x)
+
+    def predictive(self, x: Tensor) -> Tensor:
+        """Both predictors pooled, (B, K, C), float64."""
+        each = torch.stack([self.gaussians.predictive(x), self.networks.predictive(x).double()], dim=2)
+        return pool_log_proba(each, self.exponents.to(each.device))
+
+    def check(self, x: Tensor) -> None:
+        self.gaussians.check(x)
+
+    def admit(self, y: Tensor) -> None:
+        self.gaussians.admit(y)
+        self.networks.admit(y)
+
+    def announce(self, x: Tensor) -> None:
+        self.gaussians.announce(x)
+
+    def prepare(self, x: Tensor) -> None:
+        self.gaussians.prepare(x)
+
+    def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor | None:
+        return self.gaussians.log_leave_one_out(x, y)
+
+    def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
+        return self.gaussians.provisional(x, y)
+
+    # Learning
+
+    def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
+        """Judges both predictors on the batch, then lets them learn it."""
+        y = _required(y)
+        y, responsibilities = y.to(self.evidence_device), responsibilities.to(self.evidence_device, torch.float64)
+        learned = (responsibilities.sum(dim=1) > 0).nonzero().squeeze(1)
+        if not len(learned):
+            return
+        surprise = self._judge(x, y, responsibilities)
+        self.gaussians.learn(x, y, responsibilities)
+        batch = (x, y, responsibilities)
+        if len(learned) < len(x):
+            batch = (x[learned.to(x.device)], y[learned], responsibilities[learned])
+        if self.recent is not None:
+            self.recent.add(*batch)
+        for _ in range(self.wake_steps if surprise > self.content else 0):
+            self._practise(*(self.recent.draw(self.batch_size, self._generator) if self.recent is not None else batch))
+
+    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
+        y = _required(y)
+        self.gaussians.start_expert(x, y)
+        self.networks.start_expert(x, y)
+        if self.recent is not None:
+            self.recent.begin(x, y.to(self.evidence_device), n_experts=self.n_experts + 1)
+        if self.jitter is not None and not self.n_experts:
+            self.jitter.fit(x)
+
+    def train_expert(self, max_steps: int) -> bool:
+        """Trains the network; the Gaussians take one step at the end."""
+        if not self.networks.train_expert(max_steps):
+            return False
+        self.gaussians.train_expert(1)
+        self._evidence = torch.cat([self._evidence, self._evidence.new_zeros(1, len(self._grid))])
+        return True
+
+    def training_progress(self) -> float:
+        return self.networks.training_progress()
+
+    def remove(self, k: int, into: int) -> None:
+        """Merges the Gaussians exactly; network k is gone, that of `into` and its evidence stay."""
+        self.gaussians.remove(k, into)
+        self.networks.remove(k, into)
+        if self.recent is not None:
+            self.recent.merge(k, into)
+        self._evidence = torch.cat([self._evidence[:k], self._evidence[k + 1 :]])
+
+    def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """By the Gaussians alone."""
+        return self.gaussians.sample(k, n, generator)
+
+    # What is kept
+
+    @property
+    def n_parameters(self) -> int:
+        return self.gaussians.n_parameters + self.networks.n_parameters
+
+    @property
+    def n_numbers_kept(self) -> int:
+        return self.gaussians.n_numbers_kept + self.networks.n_numbers_kept + self._evidence.numel()
+
+    @property
+    def n_samples_kept(self) -> int:
+        return 0 if self.recent is None else len(self.recent)
+
+    @property
+    def sample_bytes(self) -> int:
+        return 0 if self.recent is None else self.recent.n_bytes
+
+    def describe(self) -> dict[str, Any]:
+        """``predictor_exponents``: β of the Gaussians and of the network, expert by expert."""
+        return {"predictor_exponents": [[round(beta, 4) for beta in row] for row in self.exponents.tolist()]}
+
+    def state_dict(self) -> State:
+        return {
+            "gaussians": self.gaussians.state_dict(),
+            "networks": self.networks.state_dict(),
+            "recent": None if self.recent is None else self.recent.state_dict(),
+            "jitter": None if self.jitter is None else self.jitter.state_dict(),
+            "evidence": self._evidence.clone(),
+            "generator": self._generator.get_state(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.gaussians.load_state_dict(state["gaussians"])
+        self.networks.load_state_dict(state["networks"])
+        if self.recent is not None:
+            self.recent.load_state_dict(state["recent"])
+        if self.jitter is not None:
+            self.jitter.load_state_dict(state["jitter"])
+        self._evidence = state["evidence"].to(self.evidence_device, copy=True)
+        self._generator.set_state(state["generator"].cpu())
+
+    # Inside
+
+    def _judge(self, x: Tensor, y: Tensor, responsibilities: Tensor) -> float:
+        """Adds to the evidence of those who learn how well every way to pool would have predicted the labels.
+
+        Returns:
+            The networks' mean loss.
+        """
+        by_gaussians, loss = self.gaussians.routing_predictive(x), 0.0
+        for k in (responsibilities.sum(dim=0) > _NEGLIGIBLE).nonzero().squeeze(1).tolist():
+            by_network, weight = self.networks.predictive_of(k, x).to(by_gaussians), responsibilities[:, k]
+            loss -= float(weight @ by_network.gather(1, y[:, None])[:, 0])
+            each = torch.stack([by_gaussians[:, k], by_network], dim=1).unsqueeze(1)
+            for rows in torch.split(torch.arange(len(x)), _JUDGED_AT_ONCE):
+                scores, before = score_exponents(each[rows], y[rows], self._grid), self._evidence[k : k + 1]
+                self._evidence[k] = add_evidence(before, scores, weight[rows, None], horizon=self.horizon)[0]
+        return loss / float(responsibilities.sum())
+
+    def _practise(self, x: Tensor, y: Tensor, responsibilities: Tensor) -> None:
+        x = x if self.jitter is None else self.jitter(x, self._generator)
+        self.networks.learn(x, y, responsibilities)
+
+
+def _required(y: Tensor | None) -> Tensor:
+    if y is None:
+        raise ValueError("networks beside Gaussians learn class labels; got a stream without them")
+    return y

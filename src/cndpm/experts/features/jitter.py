@@ -1,0 +1,59 @@
+"""Small random changes of images, each at its own place: what a network may learn from beside the images themselves."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from cndpm.experts.features.views import admissible_views
+from cndpm.state import State
+
+__all__ = ["Jitter", "shift_and_mirror"]
+
+
+class Jitter:
+    """Small random changes of images for networks to learn from: shifts, and mirror images where they are admissible.
+
+    An image is shifted by up to a sixteenth of its width; whether it may be mirrored is tested on the first memory.
+    """
+
+    def __init__(self) -> None:
+        self.mirrors = False
+
+    def fit(self, x: Tensor) -> None:
+        """Decides on the first memory, (M, C, H, W)."""
+        self.mirrors = "mirror" in admissible_views(x, ("mirror",))
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """Changed copies of x (B, C, H, W), by a generator on the host."""
+        reach = x.shape[-1] // 16
+        shifts = torch.randint(0, 2 * reach + 1, (2, len(x)), generator=generator)
+        mirrored = torch.rand(len(x), generator=generator) < (0.5 if self.mirrors else 0.0)
+        return shift_and_mirror(x, shifts.to(x.device), mirrored.to(x.device), reach=reach).contiguous()
+
+    def state_dict(self) -> State:
+        """What was decided."""
+        return {"mirrors": self.mirrors}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores it."""
+        self.mirrors = state["mirrors"]
+
+
+def shift_and_mirror(x: Tensor, shifts: Tensor, mirrored: Tensor, *, reach: int) -> Tensor:
+    """Crops each image, padded by `reach` zeros on every side, at its own place; mirrors those marked.
+
+    Args:
+        x: (batch, channels, height, width).
+        shifts: Row and column of the crop's corner, 0 to 2 reach, (2, batch).
+        mirrored: Which images are mirrored left to right, (batch,).
+        reach: Padding.
+    """
+    height, width = x.shape[-2:]
+    columns = torch.arange(width, device=x.device)
+    columns = torch.where(mirrored[:, None], width - 1 - columns, columns) + shifts[1][:, None]
+    rows = torch.arange(height, device=x.device) + shifts[0][:, None]
+    padded = functional.pad(x, (reach, reach, reach, reach)).permute(0, 2, 3, 1)
+    samples = torch.arange(len(x), device=x.device)[:, None, None]
+    return padded[samples, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)

@@ -1,0 +1,81 @@
+"""The latest samples that experts have learned, for networks to take several steps on."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cndpm.state import State
+
+__all__ = ["RecentSamples"]
+
+
+class RecentSamples:
+    """The last `capacity` samples with the experts' responsibilities for them.
+
+    Samples stay on their device; labels and responsibilities stay on the host, which has to know whose turn it is.
+
+    Args:
+        capacity: Samples kept at most, one or more.
+        device: Where samples live.
+    """
+
+    def __init__(self, capacity: int, device: torch.device | str) -> None:
+        self.capacity, self._device = capacity, torch.device(device)
+        self._x, self._y = torch.zeros(0, device=device), torch.zeros(0, dtype=torch.long)
+        self._responsibilities = torch.zeros(0, 0, dtype=torch.float64)
+        self._size = self._next = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of samples and labels."""
+        return sum(part[: self._size].numel() * part.element_size() for part in (self._x, self._y))
+
+    def begin(self, x: Tensor, y: Tensor, *, n_experts: int) -> None:
+        """Starts anew with what the last of `n_experts` experts is made of."""
+        self._x, self._y = (part.new_zeros(self.capacity, *part.shape[1:]) for part in (x, y))
+        self._responsibilities = torch.zeros(self.capacity, n_experts, dtype=torch.float64)
+        self._size = self._next = 0
+        last = torch.zeros(len(x), n_experts, dtype=torch.float64)
+        last[:, -1] = 1.0
+        self.add(x, y, last)
+
+    def add(self, x: Tensor, y: Tensor, responsibilities: Tensor) -> None:
+        """Takes samples (B, ...), labels (B,) and responsibilities (B, K); the oldest leave."""
+        rows = (x[-self.capacity :], y[-self.capacity :], responsibilities[-self.capacity :])
+        n_first = min(len(rows[0]), self.capacity - self._next)
+        for ring, new in zip((self._x, self._y, self._responsibilities), rows, strict=True):
+            ring[self._next : self._next + n_first] = new[:n_first]
+            ring[: len(new) - n_first] = new[n_first:]
+        self._next = (self._next + len(rows[0])) % self.capacity
+        self._size = min(self.capacity, self._size + len(rows[0]))
+
+    def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """n samples drawn with replacement by a generator on the host."""
+        rows = torch.randint(self._size, (n,), generator=generator)
+        return self._x[rows.to(self._device)], self._y[rows], self._responsibilities[rows]
+
+    def merge(self, k: int, into: int) -> None:
+        """Expert k is gone; what it learned counts for `into`."""
+        merged = self._responsibilities
+        merged[:, into] += merged[:, k]
+        self._responsibilities = torch.cat([merged[:, :k], merged[:, k + 1 :]], dim=1)
+
+    def state_dict(self) -> State:
+        """The samples and where the next ones go."""
+        rows = (self._x, self._y, self._responsibilities)
+        return {"rows": [part[: self._size].clone() for part in rows], "next": self._next}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores them."""
+        x, y, responsibilities = state["rows"]
+        self._x, self._y, self._responsibilities = (
+            part.new_zeros(self.capacity, *part.shape[1:], device=device)
+            for part, device in ((x, self._device), (y, "cpu"), (responsibilities, "cpu"))
+        )
+        self._size, self._next = len(x), state["next"]
+        for ring, part in zip((self._x, self._y, self._responsibilities), state["rows"], strict=True):
+            ring[: self._size] = part

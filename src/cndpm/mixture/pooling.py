@@ -1,0 +1,84 @@
+r"""Several predictors of one expert, combined by evidence.
+
+Predictors m of the same label are pooled with exponents β (log-linear pooling, Genest and Zidek 1986):
+
+.. math::
+    p_\beta(y \mid x) \propto \prod_m p_m(y \mid x)^{\beta_m}
+
+Which exponents serve is itself unknown, so there is a posterior over a grid of them. Its evidence is prequential (Dawid
+1984): the log loss on samples *before* they are learned, forgotten with a horizon so that a predictor which becomes
+good late can win:
+
+.. math::
+    L_\beta \leftarrow \gamma^{r_t} L_\beta + r_t \log p_\beta(y_t \mid x_t), \qquad \gamma = 1 - 1 / \text{horizon}
+
+with r_t the expert's responsibility for the sample. Answers use the posterior mean of β: the log loss is convex in β,
+so it is no greater there than what a β drawn from the posterior would suffer on average. (1, 0) is the first predictor
+alone, (1/2, 1/2) an average; a sum other than 1 corrects predictors that are together too sure or too timid.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["EXPONENTS", "add_evidence", "exponent_grid", "mean_exponents", "pool_log_proba", "score_exponents"]
+
+EXPONENTS = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
+"""What each β may be."""
+
+
+def exponent_grid(n_predictors: int, device: torch.device | str = "cpu") -> Tensor:
+    """Every combination of exponents, (H, n_predictors), float64."""
+    axis = torch.tensor(EXPONENTS, dtype=torch.float64, device=device)
+    return torch.cartesian_prod(*[axis] * n_predictors).reshape(-1, n_predictors)
+
+
+def pool_log_proba(log_proba: Tensor, exponents: Tensor) -> Tensor:
+    """Pooled log-probabilities.
+
+    Args:
+        log_proba: By each predictor, (..., M, C).
+        exponents: (..., M).
+
+    Returns:
+        (..., C), float64; exponentials sum to 1.
+    """
+    return torch.log_softmax((log_proba.double() * exponents.double().unsqueeze(-1)).sum(dim=-2), dim=-1)
+
+
+def score_exponents(log_proba: Tensor, y: Tensor, grid: Tensor) -> Tensor:
+    """log p_β(y | x) of every β of a grid.
+
+    Args:
+        log_proba: (B, K, M, C).
+        y: Class indices, (B,).
+        grid: (H, M).
+
+    Returns:
+        (B, K, H), float64.
+    """
+    pooled = pool_log_proba(log_proba.unsqueeze(2), grid)
+    return pooled.gather(-1, y.view(-1, 1, 1, 1).expand(*pooled.shape[:-1], 1)).squeeze(-1)
+
+
+def add_evidence(evidence: Tensor, scores: Tensor, responsibilities: Tensor, *, horizon: float) -> Tensor:
+    """Evidence after a batch, as if its samples had come one after the other.
+
+    Args:
+        evidence: L, (K, H).
+        scores: log p_β(y | x), (B, K, H).
+        responsibilities: (B, K).
+        horizon: Samples of an expert after which evidence has fallen to 1/e.
+    """
+    weight = responsibilities.to(evidence)
+    # What an expert learns after a sample is what that sample's evidence fades by.
+    later = weight.sum(dim=0) - weight.cumsum(dim=0)
+    keep = 1 - 1 / horizon
+    gained = ((keep**later * weight).unsqueeze(-1) * scores.to(evidence)).sum(dim=0)
+    return keep ** weight.sum(dim=0).unsqueeze(-1) * evidence + gained
+
+
+def mean_exponents(evidence: Tensor, grid: Tensor) -> Tensor:
+    """Posterior mean of β for every expert, (K, M), from evidence (K, H) and equally probable exponents (H, M)."""
+    return torch.softmax(evidence, dim=-1) @ grid

@@ -1,0 +1,265 @@
+"""Gaussians and networks of the same experts, against each alone and a plain computation."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from cndpm.checks import CHECKS, LearnerCase, check_save_and_load
+from cndpm.experts.combined import CombinedBank
+from cndpm.experts.features import ModuleFeatures
+from cndpm.learners.assembly import make_bank
+from cndpm.learners.cndpm import CNDPM
+from cndpm.learners.settings import CNDPMSettings
+from cndpm.mixture.pooling import exponent_grid, pool_log_proba
+from cndpm.state import State, load_state, save_state
+
+COMPANIONS = {
+    "hidden": 16,
+    "lr": 3e-3,
+    "sleep_steps": 30,
+    "batch_size": 16,
+    "wake_steps": 2,
+    "n_recent": 30,
+    "average": 5.0,
+    "horizon": 60.0,
+}
+SMALL = {
+    "experts": "gaussian",
+    "log_alpha": "auto",
+    "classifier": "both",
+    "memory_size": 40,
+    "n_patches": 2,
+    "companions": COMPANIONS,
+}
+DEVICE = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def tasks() -> list[tuple[torch.Tensor, torch.Tensor]]:
+    x, y = load_digits(return_X_y=True)
+    x, y = (torch.tensor(x).float() / 16).reshape(-1, 1, 8, 8), torch.tensor(y)
+    return [(x[y // 2 == t][:140], y[y // 2 == t][:140]) for t in range(2)]
+
+
+def make(**changes: object) -> CombinedBank:
+    settings = CNDPMSettings(**{**SMALL, "companions": {**COMPANIONS, **changes}})
+    bank = make_bank(settings, input_shape=(1, 8, 8), n_classes=None, seed=0, device=DEVICE)
+    assert isinstance(bank, CombinedBank)
+    return bank
+
+
+def found(bank: CombinedBank, x: torch.Tensor, y: torch.Tensor) -> None:
+    bank.admit(y)
+    bank.start_expert(x, y)
+    while not bank.train_expert(100):
+        pass
+
+
+def trained(tasks, **changes: object) -> CombinedBank:
+    bank = make(**changes)
+    for x, y in tasks:
+        found(bank, x[:40], y[:40])
+        for i in range(40, 120, 10):
+            learn(bank, x[i : i + 10], y[i : i + 10])
+    return bank
+
+
+def learn(bank: CombinedBank, x: torch.Tensor, y: torch.Tensor) -> None:
+    """As samples of the newest expert."""
+    responsibilities = torch.zeros(len(x), bank.n_experts, dtype=torch.float64)
+    responsibilities[:, -1] = 1.0
+    bank.learn(x, y, responsibilities)
+
+
+def learner(**changes: object) -> CNDPM:
+    return CNDPM(CNDPMSettings(**{**SMALL, **changes}), input_shape=(1, 8, 8), n_classes=None, seed=3)
+
+
+def assert_same(a: State, b: State) -> None:
+    for name in a:
+        if isinstance(a[name], dict):
+            assert_same(a[name], b[name])
+        elif isinstance(a[name], list):
+            assert_same(dict(enumerate(a[name])), dict(enumerate(b[name])))
+        else:
+            assert torch.equal(a[name], b[name]) if isinstance(a[name], torch.Tensor) else a[name] == b[name], name
+    assert a.keys() == b.keys()
+
+
+def test_evidence_is_the_log_loss_of_every_batch_before_it_was_learned(tasks):
+    bank, grid = make(), exponent_grid(2)
+    (x, y), keep = tasks[0], 1 - 1 / 60
+    found(bank, x[:40], y[:40])
+    expected = [0.0] * len(grid)
+    for i in range(40, 80, 10):
+        with torch.no_grad():
+            by_gaussians = bank.gaussians.routing_predictive(x[i : i + 10])
+            each = torch.stack([by_gaussians, bank.networks.predictive(x[i : i + 10]).double()], dim=2)
+        for h, beta in enumerate(grid):
+            for t in range(10):
+                own = torch.log_softmax(beta[0] * each[t, 0, 0] + beta[1] * each[t, 0, 1], dim=0)
+                expected[h] = keep * expected[h] + float(own[y[i + t]])
+        learn(bank, x[i : i + 10], y[i : i + 10])
+    weight = torch.tensor(expected, dtype=torch.float64).softmax(0)
+    torch.testing.assert_close(bank.exponents[0], weight @ grid)
+
+
+def test_experts_are_chosen_by_the_gaussians_as_if_they_were_alone(tasks):
+    both, alone = learner(), learner(classifier="gaussian")
+    for x, y in tasks:
+        for i in range(0, 140, 10):
+            both.learn(x[i : i + 10], y[i : i + 10])
+            alone.learn(x[i : i + 10], y[i : i + 10])
+    x = torch.cat([x for x, _ in tasks])
+    assert both.n_experts == alone.n_experts >= 2
+    assert torch.equal(both.expert_log_proba(x), alone.expert_log_proba(x))
+    assert not torch.equal(both.predict_log_proba(x), alone.predict_log_proba(x))
+
+
+def test_the_answer_pools_both_with_the_exponents_of_each_expert(tasks):
+    bank = trained(tasks)
+    x = tasks[0][0][120:]
+    each = torch.stack([bank.gaussians.predictive(x), bank.networks.predictive(x).double()], dim=2)
+    torch.testing.assert_close(bank.predictive(x), pool_log_proba(each, bank.exponents))
+    assert bank.exponents.shape == (2, 2)
+    assert bank.describe()["predictor_exponents"] == [[round(b, 4) for b in row] for row in bank.exponents.tolist()]
+
+
+def test_a_network_that_learned_nothing_gets_no_say(tasks):
+    """Its labels are as good as drawn at random: one step with a vanishing learning rate."""
+    bank = trained(tasks, lr=1e-9, sleep_steps=1)
+    x, y = tasks[1][0][120:], tasks[1][1][120:]
+    answers = bank.predictive(x)[:, 1].argmax(1)
+    assert float((answers == bank.gaussians.predictive(x)[:, 1].argmax(1)).double().mean()) >= 0.95
+    assert float((answers == y).double().mean()) >= 0.9
+
+
+def test_gaussians_that_know_nothing_leave_the_answer_to_the_network(tasks):
+    """One feature without meaning: only the network can tell the digits apart."""
+    settings = CNDPMSettings(**SMALL | {"companions": COMPANIONS | {"sleep_steps": 200}})
+    blind = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 1, bias=False))
+    torch.nn.init.constant_(blind[1].weight, 1 / 64)
+    bank = make_bank(
+        settings, input_shape=(1, 8, 8), n_classes=None, seed=0, device=DEVICE, feature_map=ModuleFeatures(blind)
+    )
+    assert isinstance(bank, CombinedBank)
+    x, y = tasks[0]
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+    x, y = x[order], y[order]
+    found(bank, x[:40], y[:40])
+    for i in range(40, 120, 10):
+        learn(bank, x[i : i + 10], y[i : i + 10])
+    right = (bank.predictive(x[120:])[:, 0].argmax(1) == y[120:]).double().mean()
+    alone = (bank.gaussians.predictive(x[120:])[:, 0].argmax(1) == y[120:]).double().mean()
+    assert float(right) > float(alone)
+    assert bank.exponents[0, 1] > bank.exponents[0, 0]
+
+
+@pytest.mark.parametrize("n_recent", [0, 30])
+def test_a_bank_saved_in_the_middle_of_sleep_goes_on_to_the_same_bits(tasks, tmp_path, n_recent):
+    bank, (x, y) = trained(tasks[:1], n_recent=n_recent), tasks[1]
+    bank.admit(y)
+    bank.start_expert(x[:40], y[:40])
+    assert not bank.train_expert(7)
+    save_state(tmp_path / "state", bank.state_dict(), kind="bank")
+    other = make(n_recent=n_recent)
+    other.load_state_dict(load_state(tmp_path / "state", kind="bank"))
+    assert other.in_training
+    assert other.training_progress() == bank.training_progress() > 0
+    for each in (bank, other):
+        while not each.train_expert(5):
+            pass
+        learn(each, x[40:50], y[40:50])
+    assert_same(bank.state_dict(), other.state_dict())
+
+
+def test_answers_and_questions_change_nothing(tasks):
+    bank = trained(tasks)
+    before = bank.state_dict()
+    bank.predictive(tasks[0][0])
+    bank.log_joint(*tasks[1])
+    bank.describe()
+    assert_same(bank.state_dict(), before)
+
+
+def test_a_removed_expert_takes_network_and_evidence_with_it(tasks):
+    bank = trained(tasks)
+    x, y = tasks[1]
+    kept = bank.exponents[1]
+    of_second = bank.networks.predictive(x)[:, 1]
+    bank.remove(0, into=1)
+    assert bank.n_experts == bank.networks.n_experts == 1
+    assert torch.equal(bank.exponents[0], kept)
+    torch.testing.assert_close(bank.networks.predictive(x)[:, 0], of_second)
+    learn(bank, x[:10], y[:10])
+    restored = make()
+    restored.load_state_dict(bank.state_dict())
+    assert_same(restored.state_dict(), bank.state_dict())
+
+
+def test_a_batch_that_a_network_predicted_well_is_not_practised(tasks):
+    eager, content = make(content=0.0), make(content=100.0)
+    x, y = tasks[0]
+    for bank in (eager, content):
+        found(bank, x[:40], y[:40])
+        learn(bank, x[40:50], y[40:50])
+    assert_same(eager.gaussians.state_dict(), content.gaussians.state_dict())
+    assert torch.equal(eager.exponents, content.exponents)
+    slept = make()
+    found(slept, x[:40], y[:40])
+    assert_same(content.networks.state_dict(), slept.networks.state_dict())
+    assert not torch.equal(eager.networks.predictive(x), slept.networks.predictive(x))
+
+
+def test_samples_that_nobody_is_responsible_for_teach_nothing(tasks):
+    bank, (x, y) = trained(tasks), tasks[0]
+    before = bank.state_dict()
+    bank.learn(x[:5], y[:5], torch.zeros(5, 2))
+    assert_same(bank.state_dict(), before)
+
+
+def test_everything_kept_is_counted(tasks):
+    model = learner()
+    for x, y in tasks:
+        for i in range(0, 140, 10):
+            model.learn(x[i : i + 10], y[i : i + 10])
+    bank, footprint = model.bank, model.footprint()
+    assert isinstance(bank, CombinedBank)
+    assert footprint.memory_samples == len(model.memory) + bank.n_samples_kept > len(model.memory)
+    assert footprint.n_parameters == bank.gaussians.n_parameters + bank.networks.n_parameters
+    assert footprint.memory_bytes == footprint.memory_samples * (64 * 4 + 8)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=[check.__name__ for check in CHECKS])
+@pytest.mark.parametrize("sharing", [True, False])
+def test_the_learner_keeps_the_contract(check, sharing):
+    companions = COMPANIONS | {"n_recent": 8, "sharing": sharing}
+    settings = CNDPMSettings(**SMALL | {"memory_size": 12, "log_alpha": -60.0, "companions": companions})
+    check(LearnerCase(CNDPM, settings, memory_bound=20))
+
+
+def test_gaussians_alone_resume_to_the_same_bits():
+    settings = CNDPMSettings(**SMALL | {"memory_size": 12, "log_alpha": -60.0, "classifier": "gaussian"})
+    check_save_and_load(LearnerCase(CNDPM, settings))
+
+
+@pytest.mark.parametrize("changes", [{"experts": "neural"}, {"target": "none"}, {"target": "values"}])
+def test_networks_beside_gaussians_need_gaussians_and_labels(changes):
+    with pytest.raises(ValueError, match=r"needs experts='gaussian' and target='classes'; got"):
+        CNDPMSettings(**SMALL | changes)
+
+
+@pytest.mark.parametrize(
+    ("shape", "target", "expected"),
+    [
+        ((3, 32, 32), "classes", True),
+        ((1, 28, 28), "classes", False),
+        ((4,), "classes", False),
+        ((3, 32, 32), "none", False),
+    ],
+)
+def test_auto_means_networks_for_labelled_colour_images(shape, target, expected):
+    settings = CNDPMSettings(experts="gaussian", classifier="auto", target=target)
+    assert settings.has_networks(shape) is expected
