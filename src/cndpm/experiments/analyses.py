@@ -27,7 +27,7 @@ Folders = Sequence[Sequence[Path]]
 
 N_SAMPLES = 50  # as in the paper's figure
 SIMILARITY_THRESHOLD = 0.9  # as in the paper's appendix on pruning
-N_SIMILARITY_SAMPLES = 1000  # the paper does not say on how many
+N_PRUNING_SAMPLES = 3000  # the paper does not say on how many
 _CURVES = ("accuracy", "learned_accuracy", "task_accuracy", "bits_per_dim", "n_experts", "n_parameters")
 
 
@@ -74,7 +74,7 @@ def prune_experts(folders: Folders, out: Path, data_dir: str | Path | None) -> d
         config, stream, learner = load_run(folder, data_dir)
         test = TestSet(stream.tasks, stream.labelled, config.run.evaluation_batch_size)
         before = {"n_experts": learner.footprint().n_experts, "accuracy": evaluate(learner, test).accuracy}
-        x, y = _spread_samples(stream, N_SIMILARITY_SAMPLES)
+        x, y = _spread_samples(stream, N_PRUNING_SAMPLES)
         cast(Prunable, learner).prune(x, y, threshold=SIMILARITY_THRESHOLD)
         after = {"n_experts": learner.footprint().n_experts, "accuracy": evaluate(learner, test).accuracy}
         rows.append({"folder": str(folder), "seed": config.seed, "before": before, "after": after})

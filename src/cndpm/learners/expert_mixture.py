@@ -47,6 +47,9 @@ LESSON = 10
 _ANSWER_CHUNK = 250
 """Samples evaluated at once, which bounds the memory that an answer takes."""
 
+_LESSON_ROWS = 10
+"""Samples of a batch where experts learn given data again, as large as the batches of the paper's streams."""
+
 
 class ExpertMixture(MixtureLearner):
     """A mixture of experts that grows by one whenever its memory of new samples is full.
@@ -289,6 +292,9 @@ class ExpertMixture(MixtureLearner):
     def prune(self, x: Tensor, y: Tensor | None = None, *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on given data (appendix D); their counts go to the ones that remain.
 
+        Sums are merged exactly. A network that is removed takes with it what the others have never seen, so the ones that
+        remain learn the given data once, as they would awake, without counting it. The paper does not do that.
+
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
@@ -297,7 +303,20 @@ class ExpertMixture(MixtureLearner):
         for removed, into in merges:
             self._merge(numbering.index(removed), numbering.index(into))
             numbering.remove(removed)
+        if merges and not self.bank.is_additive:
+            self._learn_again(x, y)
         return merges
+
+    def _learn_again(self, x: Tensor, y: Tensor | None) -> None:
+        """Has the experts learn samples that have been counted already, spread over them by their responsibilities."""
+        x = admit_x(x, self.input_shape).to(self.device)
+        x, y = self._scaled(x, self._admit_targets(y, len(x)))
+        order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+        for rows in order.split(_LESSON_ROWS):
+            part = x[rows.to(x.device)], None if y is None else y[rows.to(y.device)]
+            log_known = self._log_known(*part)
+            nothing_new = torch.zeros(len(log_known), dtype=torch.bool, device=log_known.device)
+            self.bank.learn(*part, route(log_known, nothing_new).responsibilities)
 
     def _merge(self, removed: int, into: int) -> None:
         self.bank.remove(removed, into=into)
