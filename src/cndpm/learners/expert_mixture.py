@@ -47,9 +47,6 @@ LESSON = 10
 _ANSWER_CHUNK = 250
 """Samples evaluated at once, which bounds the memory that an answer takes."""
 
-_LESSON_ROWS = 10
-"""Samples of a batch where experts learn given data again, as large as the batches of the paper's streams."""
-
 
 class ExpertMixture(MixtureLearner):
     """A mixture of experts that grows by one whenever its memory of new samples is full.
@@ -292,8 +289,9 @@ class ExpertMixture(MixtureLearner):
     def prune(self, x: Tensor, y: Tensor | None = None, *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on given data (appendix D); their counts go to the ones that remain.
 
-        Sums are merged exactly. A network that is removed takes with it what the others have never seen, so the ones that
-        remain learn the given data once, as they would awake, without counting it. The paper does not do that.
+        Sums are merged exactly. A network that is removed takes with it what the others have never seen, so those that
+        remain learn four fifths of the given data once, as they would awake, without counting them; what they learned
+        is kept if they predict the last fifth no worse. The paper does not do that.
 
         Returns:
             The merges, in the numbering of the experts before pruning.
@@ -308,15 +306,31 @@ class ExpertMixture(MixtureLearner):
         return merges
 
     def _learn_again(self, x: Tensor, y: Tensor | None) -> None:
-        """Has the experts learn samples that have been counted already, spread over them by their responsibilities."""
+        """Has the experts learn samples that have been counted already, if that helps with a fifth that is held out."""
         x = admit_x(x, self.input_shape).to(self.device)
-        x, y = self._scaled(x, self._admit_targets(y, len(x)))
+        samples = self._scaled(x, self._admit_targets(y, len(x)))
         order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
-        for rows in order.split(_LESSON_ROWS):
-            part = x[rows.to(x.device)], None if y is None else y[rows.to(y.device)]
+        held_out, taught = order[: len(x) // 5], order[len(x) // 5 :]
+        state, before = self.bank.state_dict(), self._mean_score(*_rows(samples, held_out))
+        for rows in torch.split(taught, LESSON):
+            part = _rows(samples, rows)
             log_known = self._log_known(*part)
             nothing_new = torch.zeros(len(log_known), dtype=torch.bool, device=log_known.device)
             self.bank.learn(*part, route(log_known, nothing_new).responsibilities)
+        if self._mean_score(*_rows(samples, held_out)) < before:
+            self.bank.load_state_dict(state)
+
+    def _mean_score(self, x: Tensor, y: Tensor | None) -> float:
+        """How well scaled samples are predicted: the mean of log p(y | x) for classes, else of log p(x, y)."""
+        scores = []
+        for rows in torch.split(torch.arange(len(x)), _ANSWER_CHUNK):
+            part = _rows((x, y), rows)
+            if self.settings.target == "classes" and part[1] is not None:
+                answers = self._predict_log_proba(part[0])
+                scores.append(answers.gather(1, part[1].to(answers.device).unsqueeze(1)).mean(dim=1))
+            else:
+                scores.append(self._log_known(*part).logsumexp(dim=1))
+        return float(torch.cat(scores).mean())
 
     def _merge(self, removed: int, into: int) -> None:
         self.bank.remove(removed, into=into)
