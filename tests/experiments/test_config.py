@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cndpm.experiments.config import RunConfig, configure
+from cndpm.experiments.config import RunConfig, completed, configure
 from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.presets import PRESETS, preset_settings
 from cndpm.experts.autoregressive import AutoregressiveDensity
@@ -115,3 +115,15 @@ def test_five_experts_of_the_default_for_generation_have_fewer_parameters_than_t
     of_network = sum(parameter.numel() for parameter in density.parameters())
     of_gaussian = 1 + 128 + 128 * 129 // 2
     assert 5 * (of_network + of_gaussian) + 2 * 128 + 2 < 970_000
+
+
+def test_a_recorded_configuration_is_completed_by_settings_that_have_come_since():
+    now = configure("split-digits", device="cpu").to_json()
+    then = json.loads(json.dumps(now))
+    del then["settings"]["classifier"], then["settings"]["companions"]
+    assert completed(then) == now
+
+
+def test_a_configuration_that_cannot_be_read_is_left_as_it_is():
+    foreign = {"learner": "theirs", "settings": {"a": 1}}
+    assert completed(foreign) == foreign

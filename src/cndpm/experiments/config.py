@@ -21,7 +21,7 @@ from cndpm.learners.learner import Learner, LearnerSettings, MixtureLearner, Tas
 from cndpm.learners.registry import LEARNERS, learner_class
 from cndpm.streams import Scenario, Stream, UnknownNameError, load_scenario
 
-__all__ = ["SECTIONS", "RunConfig", "RunSettings", "configure", "resolve_device"]
+__all__ = ["SECTIONS", "RunConfig", "RunSettings", "completed", "configure", "resolve_device"]
 
 SECTIONS = ("scenario", "learner", "run")
 _ENDLESS = "this stream is endless; say when to stop with --set run.max_batches=N"
@@ -105,6 +105,17 @@ class RunConfig(BaseModel):
         """Reads what :meth:`to_json` returned, e.g. the configuration in a record."""
         settings = validate(learner_class(values["learner"]).Settings, values["settings"], "learner")
         return validate(cls, {**values, "settings": settings}, "config")
+
+
+def completed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A recorded configuration with what has come since at its default, which means what was done before.
+
+    One that this version cannot read, e.g. of a learner that is not registered here, is returned as it is.
+    """
+    try:
+        return RunConfig.from_json(values).to_json()
+    except (ValueError, KeyError, TypeError):
+        return dict(values)
 
 
 def configure(

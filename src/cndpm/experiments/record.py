@@ -25,6 +25,8 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
+from cndpm.experiments.config import completed
+
 __all__ = [
     "CHECKPOINT",
     "CONFIG",
@@ -57,7 +59,7 @@ class Record:
 
     Attributes:
         folder: Where it lies.
-        config: The resolved configuration, as plain values.
+        config: The resolved configuration, as plain values; settings that have come since are at their defaults.
         environment: Versions, commit, machine and device.
         rows: Every event of the log, in order, without what a resumption repeated.
         summary: The results; None until the run is complete.
@@ -108,7 +110,7 @@ def read_record(folder: str | Path) -> Record:
     summary_file = folder / SUMMARY
     summary = json.loads(summary_file.read_text()) if summary_file.is_file() else None
     status: Status = "complete" if summary is not None else "running" if running else "interrupted"
-    return Record(folder, head["config"], head["environment"], read_rows(folder / LOG), summary, status)
+    return Record(folder, completed(head["config"]), head["environment"], read_rows(folder / LOG), summary, status)
 
 
 def find_records(folder: str | Path) -> list[Path]:
