@@ -196,7 +196,7 @@ def test_a_run_stopped_by_ctrl_c_says_how_to_go_on(cndpm, monkeypatch):
 
 
 def start(folder, *options, **settings):
-    command = [sys.executable, "-m", "cndpm.cli", *RUN[:-1], "--repeats", "3", "--out", str(folder), *options]
+    command = [sys.executable, "-m", "cndpm.cli", *RUN[:-1], "--repeats", "6", "--out", str(folder), *options]
     command += ["--set", "run.checkpoint_seconds=0.01"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, **settings)
@@ -211,11 +211,11 @@ def wait_for(condition, process, seconds=120):
 
 
 def test_a_run_killed_in_the_middle_resumes_to_the_same_summary(cndpm, tmp_path):
-    options = ("--repeats", "3", "--set", "run.checkpoint_seconds=0.01")
+    options = ("--repeats", "6", "--set", "run.checkpoint_seconds=0.01")
     whole = cndpm(*RUN, *options, "--out", "whole").json["runs"][0]
     log = tmp_path / "killed" / "seed-0" / "log.jsonl"
     process = start(tmp_path / "killed")
-    wait_for(lambda: (log.parent / "checkpoint.cndpm").exists() and log.read_text().count("\n") > 40, process)
+    wait_for(lambda: (log.parent / "checkpoint.cndpm").exists() and log.read_text().count("\n") > 30, process)
     assert read_record(log.parent).status == "running"
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -247,10 +247,10 @@ def kill_parent(process):
 
 
 def test_seeds_at_the_same_time_stop_with_their_parent_and_resume_to_the_same_results(cndpm, tmp_path):
-    options = ("--repeats", "3", "--set", "run.checkpoint_seconds=0.01", "--seeds", "2", "--quiet")
+    options = ("--repeats", "6", "--set", "run.checkpoint_seconds=0.01", "--seeds", "2", "--quiet")
     whole = cndpm(*RUN, *options, "--out", "whole").json["runs"]
     logs = [tmp_path / "stopped" / f"seed-{seed}" / "log.jsonl" for seed in range(2)]
-    for n_lines, stop in ((20, kill_parent), (60, stop_all)):
+    for n_lines, stop in ((10, kill_parent), (30, stop_all)):
         process = start(tmp_path / "stopped", "--seeds", "2", "--jobs", "2", "--resume", start_new_session=True)
         wait_for(partial(_all_longer, logs, n_lines), process)
         stop(process)
