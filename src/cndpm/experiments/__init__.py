@@ -15,11 +15,12 @@ from cndpm.experiments.paper import EXPERIMENTS, find_experiment
 from cndpm.experiments.record import Record, RecordError, find_records, read_record
 from cndpm.experiments.reproduce import reproduce
 from cndpm.experiments.sweep import claim_folder, compare_learners, latest_folder, run_seeds
-from cndpm.experiments.terminal import TerminalMonitor
+from cndpm.experiments.terminal import Bars, TerminalMonitor
 from cndpm.experiments.workers import RunsFailedError
 
 __all__ = [
     "EXPERIMENTS",
+    "Bars",
     "ConfigError",
     "Monitor",
     "Monitors",
