@@ -31,6 +31,13 @@ def test_all_formats_are_written(records, tmp_path):
     assert all(file.stat().st_size > 0 for file in report.files)
 
 
+def test_figures_drawn_in_several_processes_are_the_same(records, tmp_path, monkeypatch):
+    monkeypatch.setattr("cndpm.reports.report._WORTH_A_PROCESS", 1)
+    alone, together = (write_report([records], tmp_path / str(n), formats=["png"], jobs=n) for n in (1, 2))
+    assert [file.name for file in alone.files] == [file.name for file in together.files]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(alone.files, together.files, strict=True))
+
+
 def test_what_was_streamed_is_drawn_once_for_all_groups(records, tmp_path):
     report = write_report([records], tmp_path, formats=["svg"])
     assert [file.name for file in report.files if "composition" in file.name] == ["split-digits-composition.svg"]

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 
 from cndpm.experiments.experiment import Experiment
@@ -26,6 +29,9 @@ __all__ = ["FIGURE_FORMATS", "FORMATS", "Report", "write_report"]
 
 FIGURE_FORMATS = ("png", "pdf", "svg")
 FORMATS = ("html", *TEXT_FORMATS, *FIGURE_FORMATS)
+
+_WORTH_A_PROCESS = 12
+"""Figures for which the start of a process pays."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ def write_report(
     preset: str = "paper",
     n_seeds: int | None = None,
     overrides: Sequence[str] = (),
+    jobs: int = 1,
 ) -> Report:
     """Reports every run at or under `paths`.
 
@@ -66,6 +73,7 @@ def write_report(
         preset: The settings that the experiments' runs started from.
         n_seeds: Runs expected per cell of these; None: as many as the paper.
         overrides: Of all their cells, as for ``--set``.
+        jobs: Processes that draw many figures; more than one needs a main module that can be imported without effect.
 
     Raises:
         ConfigError: A format is unknown.
@@ -79,12 +87,12 @@ def write_report(
         reasons = "; ".join(f"{one.folder}: {one.reason}" for one in content.collection.problems)
         raise RecordError(f"there is no run to report. {reasons}")
     try:
-        return Report(content, tuple(_write(content, Path(out), formats)))
+        return Report(content, tuple(_write(content, Path(out), formats, jobs)))
     except OSError as error:
         raise RecordError(f"cannot write the report to {out}: {error.strerror or error}") from error
 
 
-def _write(content: Content, out: Path, formats: Sequence[str]) -> list[Path]:
+def _write(content: Content, out: Path, formats: Sequence[str], jobs: int) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     files = []
     if "html" in formats:
@@ -94,13 +102,19 @@ def _write(content: Content, out: Path, formats: Sequence[str]) -> list[Path]:
         files.append(out / f"tables.{ending}")
         files[-1].write_text("\n".join(TEXT_FORMATS[ending](table) for table in content.tables), encoding="utf-8")
     kinds = [name for name in formats if name in FIGURE_FORMATS]
-    return files + (_write_figures(content, out / "figures", kinds) if kinds else [])
+    return files + (_write_figures(content, out / "figures", kinds, jobs) if kinds else [])
 
 
-def _write_figures(content: Content, folder: Path, kinds: Sequence[str]) -> list[Path]:
+def _write_figures(content: Content, folder: Path, kinds: Sequence[str], jobs: int) -> list[Path]:
     folder.mkdir(exist_ok=True)
-    files = [save_figure(figure, folder / stem, kinds) for part in content.parts for stem, figure in _named(part)]
-    return [file for made in files for file in made]
+    named = [pair for part in content.parts for pair in _named(part)]
+    stems, figures = [folder / stem for stem, _ in named], [figure for _, figure in named]
+    if jobs == 1 or len(figures) < _WORTH_A_PROCESS * jobs:
+        made = [save_figure(figure, stem, kinds) for figure, stem in zip(figures, stems, strict=True)]
+    else:
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            made = list(pool.map(save_figure, figures, stems, repeat(kinds), chunksize=4))
+    return [file for files in made for file in files]
 
 
 def _named(part: Part) -> Iterator[tuple[str, Figure]]:
