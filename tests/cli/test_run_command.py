@@ -199,7 +199,13 @@ def start(folder, *options, **settings):
     command = [sys.executable, "-m", "cndpm.cli", *RUN[:-1], "--repeats", "6", "--out", str(folder), *options]
     command += ["--set", "run.checkpoint_seconds=0.01"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, **settings)
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(command, env=environment, preexec_fn=_hear_interrupts, **pipes, **settings)
+
+
+def _hear_interrupts():
+    """A child of a shell's background job would ignore them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for(condition, process, seconds=120):
