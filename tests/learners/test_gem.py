@@ -23,9 +23,10 @@ def solve_primal(gradient: np.ndarray, references: np.ndarray) -> np.ndarray:
         jac=lambda z: z - gradient,
         constraints={"type": "ineq", "fun": lambda z: references @ z, "jac": lambda _: references},
         method="SLSQP",
-        options={"maxiter": 500, "ftol": 1e-14},
+        options={"maxiter": 500, "ftol": 1e-12},
     )
-    assert result.success, result.message
+    # 8: no step improves any more, at the precision asked for.
+    assert result.status in (0, 8), result.message
     return result.x
 
 
