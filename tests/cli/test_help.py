@@ -37,3 +37,8 @@ def test_the_version_is_printed(cndpm):
     import cndpm as package
 
     assert cndpm("--version").out.strip() == package.__version__
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "cndpm", "--help"], capture_output=True, text=True, check=True)
+    assert "Usage: cndpm" in done.stdout

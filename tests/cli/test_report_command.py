@@ -67,7 +67,7 @@ def _hear_interrupts():
 
 
 def test_watch_serves_until_it_is_stopped(made):
-    command = [sys.executable, "-m", "cndpm.cli", "watch", str(made), "--port", "0"]
+    command = [sys.executable, "-m", "cndpm", "watch", str(made), "--port", "0"]
     environment = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, preexec_fn=_hear_interrupts)
     try:

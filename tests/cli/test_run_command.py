@@ -196,7 +196,7 @@ def test_a_run_stopped_by_ctrl_c_says_how_to_go_on(cndpm, monkeypatch):
 
 
 def start(folder, *options, **settings):
-    command = [sys.executable, "-m", "cndpm.cli", *RUN[:-1], "--repeats", "6", "--out", str(folder), *options]
+    command = [sys.executable, "-m", "cndpm", *RUN[:-1], "--repeats", "6", "--out", str(folder), *options]
     command += ["--set", "run.checkpoint_seconds=0.01"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}

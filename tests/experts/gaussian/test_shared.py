@@ -104,7 +104,7 @@ def test_tails_are_found_in_held_out_data():
         gaussians = SharedGaussians(rows.mean(dim=0))
         gaussians.add_components(1)
         gaussians.found(rows, torch.ones(1000, 1, dtype=torch.float64))
-        tails.append(gaussians.tail)
+        tails.append(gaussians.choice.tail)
     assert tails[0] >= 64
     assert tails[1] <= 16
 
@@ -116,7 +116,7 @@ def test_shrinkage_is_larger_where_data_is_scarce(n):
     gaussians = SharedGaussians(z.mean(dim=0))
     gaussians.add_components(1)
     gaussians.found(z, torch.ones(n, 1, dtype=torch.float64))
-    assert (gaussians.shrinkage >= 0.03) == (n == 60)
+    assert (gaussians.choice.density >= 0.03) == (n == 60)
 
 
 @pytest.mark.parametrize("tail", [math.inf, 8.0])

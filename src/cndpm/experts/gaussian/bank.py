@@ -41,10 +41,11 @@ class GaussianBank(Bank):
 
     Args:
         feature_map: Where the Gaussians live; fitted on the first memory unless it already is.
-        n_classes: Number of labels, if known; more may come. The width of :meth:`predictive`.
+        n_classes: Number of labels, if known; more may come. The width of :meth:`predictive`. Without it,
+            predictions are shrunk for densities, not for classes.
         covariance: "shared" by all components, or each its "own" (normal-inverse-Wishart; for few features).
-        shrinkage: Of the shared covariance; None chooses it by held-out likelihood.
-        tail: Degrees of freedom of components that share a covariance, inf for normal ones; None chooses likewise.
+        shrinkage: Of the shared covariance; None lets the data choose.
+        tail: Degrees of freedom of components that share a covariance, inf for normal ones; None likewise.
         log_unseen_label: log p(y | x, k) of a label that expert k has never seen, as routing sees it. The evidence
             for a new expert in labelled streams, below anything that densities differ by.
         seed: Of the feature map's random choices.
@@ -80,6 +81,7 @@ class GaussianBank(Bank):
         self.device = torch.device(device)
         self._generator = torch.Generator().manual_seed(seed)
         self._labels = LabelTable(n_classes or 1)
+        self._for_classes = n_classes is not None
         self._gaussians: SharedGaussians | OwnGaussians | None = None
         self._memory: tuple[Tensor, Tensor] | None = None
         self._cache = RowCache(feature_map)
@@ -288,7 +290,9 @@ class GaussianBank(Bank):
     def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
         if self.covariance == "own":
             return OwnGaussians(rows.double().cpu())
-        return SharedGaussians(rows.double().mean(dim=0), shrinkage=self.shrinkage, tail=self.tail)
+        return SharedGaussians(
+            rows.double().mean(dim=0), shrinkage=self.shrinkage, tail=self.tail, for_classes=self._for_classes
+        )
 
     def _rows(self, x: Tensor) -> FeatureRows:
         return self._cache.rows(x if x.device == self.device else x.to(self.device))

@@ -8,8 +8,9 @@ the same mean and covariance; with tail=inf everything stays exactly conjugate.
 Two factorisations of Sigma are cached. *Routing* uses one that is renewed when as many samples have arrived as there
 are features, or 5 % more, whichever is more: then factorising costs no more than accumulating; and when an expert is
 founded on at least a tenth of all data, because what it brings may vary in other directions. Between renewals the
-covariance is stale, the means are not. *Prediction* uses an exact one, made on demand and kept until the statistics
-change; it never influences learning.
+covariance is stale, the means are not; it is shrunk as densities want it. *Prediction* uses an exact one, made on
+demand and kept until the statistics change; it never influences learning. It is shrunk as classes want it, then scaled
+so that new samples are expected at distance d from their component.
 """
 
 from __future__ import annotations
@@ -20,16 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cndpm.experts.gaussian.choice import CovarianceChoice, outlook_of
 from cndpm.experts.gaussian.conjugate import Values, log_elliptical
-from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, finite, maybe_infinite, prior_strength
+from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, prior_strength
 from cndpm.experts.gaussian.rows import FeatureRows
-from cndpm.experts.gaussian.shrinkage import (
-    TAILS,
-    choose_shrinkage,
-    held_out_log_likelihood,
-    oracle_shrinkage,
-    shrunk_covariance,
-)
+from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.experts.gaussian.transfer import normal_draws
 from cndpm.state import State
@@ -37,7 +33,6 @@ from cndpm.state import State
 __all__ = ["SharedGaussians"]
 
 _BLOCK_SIZE = 512
-_MIN_HELD_OUT = 8
 
 
 class SharedGaussians:
@@ -45,8 +40,9 @@ class SharedGaussians:
 
     Args:
         origin: Fixed shift of the features, (d,).
-        shrinkage: A fixed lambda, or None to choose it by held-out likelihood.
-        tail: A fixed weight of the tails (inf for exactly normal components), or None to choose it likewise.
+        shrinkage: A fixed lambda, or None to let the data choose one for densities and one for classes.
+        tail: A fixed weight of the tails (inf for exactly normal components), or None to let the data choose it.
+        for_classes: Whether predictions are to tell the components apart, or to give their densities.
         routing_dtype: Precision of the routing factor; float32 halves its cost, the routing margins are whole nats.
     """
 
@@ -56,16 +52,13 @@ class SharedGaussians:
         *,
         shrinkage: float | None = None,
         tail: float | None = None,
+        for_classes: bool = True,
         routing_dtype: torch.dtype = torch.float32,
     ) -> None:
         self.statistics = SharedStatistics(origin)
-        self.shrinkage = 1e-2 if shrinkage is None else shrinkage
-        self.tail = math.inf if tail is None else tail
+        self.choice = CovarianceChoice(shrinkage, tail, for_classes=for_classes)
         self.routing_dtype = routing_dtype
         self.n_factorisations = 0
-        self._fixed_shrinkage = shrinkage
-        self._tails = TAILS if tail is None else (tail,)
-        self._chosen_at = 0.0
         self._routing: Factor | None = None
         self._exact: Factor | None = None
         self._latest: tuple[FeatureRows, tuple[Tensor, Tensor]] | None = None
@@ -113,18 +106,18 @@ class SharedGaussians:
         self.statistics.merge_components(pairs, keep)
         self._exact = self._latest = None
         if self._routing is not None:
-            self._routing = self._factorise(self.routing_dtype)
+            self._routing = self._factorise(self.choice.density, self.routing_dtype)
 
     def routing(self) -> Factor:
         """The factor that routing uses; made on first use."""
         if self._routing is None:
-            self._routing = self._factorise(self.routing_dtype)
+            self._routing = self._factorise(self.choice.density, self.routing_dtype)
         return self._routing
 
     def exact(self) -> Factor:
         """The factor of the statistics as they are now; cached until they change."""
         if self._exact is None:
-            self._exact = self._factorise(torch.float64)
+            self._exact = self._factorise(self.choice.classes, torch.float64)
         return self._exact
 
     def routing_log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
@@ -232,49 +225,22 @@ class SharedGaussians:
         count = float(self.statistics.counts.numpy().sum())
         stale = 0.0 if self._routing is None else self._routing.count
         if self._routing is None or count - stale >= max(n_samples, share * stale):
-            self._choose_shrinkage(count)
+            self.choice.judge(self.statistics)
             self.statistics.flush()
             self._routing = None
-            self._routing = self._factorise(self.routing_dtype)
+            self._routing = self._factorise(self.choice.density, self.routing_dtype)
 
-    def _choose_shrinkage(self, count: float) -> None:
-        """Judges lambda and the tails on the waiting block; again whenever the data has doubled since."""
-        if count < 2 * self._chosen_at:
-            return
-        if self.statistics.n_pending < _MIN_HELD_OUT:
-            self._shrink_without_judging()
-            return
-        scatter, degrees, deviations = self.statistics.held_out()
-        if len(deviations) < _MIN_HELD_OUT:
-            self._shrink_without_judging()
-            return
-        self._chosen_at = count
-        scores: dict[float, tuple[float, float]] = {}
-
-        def score(value: float) -> float:
-            if value not in scores:
-                scores[value] = held_out_log_likelihood(scatter, degrees, deviations, value, self._tails)
-            return scores[value][0]
-
-        if self._fixed_shrinkage is None:
-            self.shrinkage = choose_shrinkage(score, self.shrinkage)
-        score(self.shrinkage)
-        self.tail = scores[self.shrinkage][1]
-
-    def _shrink_without_judging(self) -> None:
-        """While there are too few samples to hold any out: the closed form."""
-        if self._chosen_at == 0 and self._fixed_shrinkage is None:
-            self.statistics.flush()
-            self.shrinkage = oracle_shrinkage(self.statistics.within_scatter(), self.statistics.degrees_of_freedom)
-
-    def _factorise(self, dtype: torch.dtype) -> Factor:
+    def _factorise(self, shrinkage: float, dtype: torch.dtype) -> Factor:
         statistics = self.statistics
         if not statistics.n_components:
             raise RuntimeError("there is no component yet; found an expert first")
         self.n_factorisations += 1
-        covariance = shrunk_covariance(statistics.within_scatter(), statistics.degrees_of_freedom, self.shrinkage)
-        cholesky = torch.linalg.cholesky(covariance)
-        del covariance
+        scatter, degrees = statistics.within_scatter(), statistics.degrees_of_freedom
+        floor = shrinkage * mean_variance(scatter, degrees)
+        cholesky = torch.linalg.cholesky(shrunk_covariance(scatter, degrees, shrinkage))
+        del scatter
+        if shrinkage != self.choice.density:
+            cholesky *= math.sqrt(outlook_of(statistics, cholesky, shrinkage, floor).spread)
         sums = torch.linalg.solve_triangular(cholesky, statistics.sums.T, upper=False).T
         total = float(statistics.counts.sum())
         mean = sums.sum(dim=0) / max(total, 1e-9)
@@ -282,24 +248,21 @@ class SharedGaussians:
         log_det = 2 * float(cholesky.diagonal().log().sum())
         kappa = prior_strength(sums, statistics.counts.to(sums.device), mean)
         # Row by row, as a state restores it: another layout would round otherwise.
-        return Factor(cholesky.to(dtype).contiguous(), log_det, anchors, kappa, self.tail, total)
+        return Factor(cholesky.to(dtype).contiguous(), log_det, anchors, kappa, self.choice.tail, total)
 
     def state_dict(self) -> State:
-        """Statistics, shrinkage and the routing factor, which is older than the statistics."""
+        """Statistics, shrinkages, tails and the routing factor, which is older than the statistics."""
         routing = self._routing
         return {
             "statistics": self.statistics.state_dict(),
-            "shrinkage": self.shrinkage,
-            "tail": finite(self.tail),
-            "chosen_at": self._chosen_at,
+            "choice": self.choice.state_dict(),
             "routing": None if routing is None else routing.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
         """Restores the above to the bit."""
         self.statistics = SharedStatistics.from_state(state["statistics"])
-        self.shrinkage, self._chosen_at = state["shrinkage"], state["chosen_at"]
-        self.tail = maybe_infinite(state["tail"])
+        self.choice.load_state_dict(state["choice"])
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._exact = self._latest = None
 

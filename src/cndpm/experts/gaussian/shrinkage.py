@@ -1,4 +1,4 @@
-"""How far a covariance is shrunk towards a multiple of the identity: chosen by held-out likelihood, never by hand.
+"""How far a covariance is shrunk towards a multiple of the identity: chosen by a score, never by hand.
 
 Sigma(lambda) = (1 - lambda) W / nu + lambda t I, with t the mean variance. Lambda lives on a grid of half decades; the
 search walks from where it last stood, because the best value moves slowly as data arrives. Of a scatter only the lower
@@ -15,19 +15,29 @@ from torch import Tensor
 
 from cndpm.experts.gaussian.conjugate import log_elliptical
 
-__all__ = ["TAILS", "choose_shrinkage", "held_out_log_likelihood", "oracle_shrinkage", "shrunk_covariance"]
+__all__ = [
+    "TAILS",
+    "choose_shrinkage",
+    "held_out_log_likelihood",
+    "mean_variance",
+    "oracle_shrinkage",
+    "shrunk_covariance",
+]
 
 TAILS = (math.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0, 4.0)
 
 _GRID = [10 ** (-exponent / 2) for exponent in range(12, -1, -1)]
 
 
+def mean_variance(scatter: Tensor, degrees: float) -> float:
+    """t, at least 1e-12, so that even constant data has a positive definite covariance."""
+    return max(1e-12, float(scatter.diagonal().mean()) / degrees)
+
+
 def shrunk_covariance(scatter: Tensor, degrees: float, shrinkage: float) -> Tensor:
-    """Sigma(lambda), (d, d), written over `scatter`; positive definite for lambda > 0 even for constant data."""
-    diagonal = scatter.diagonal()
-    mean_variance = (diagonal.mean() / degrees).clamp_min(1e-12)
-    scatter.mul_((1 - shrinkage) / degrees)
-    diagonal.add_(shrinkage * mean_variance)
+    """Sigma(lambda), (d, d), written over `scatter`; positive definite for lambda > 0."""
+    floor = shrinkage * mean_variance(scatter, degrees)
+    scatter.mul_((1 - shrinkage) / degrees).diagonal().add_(floor)
     return scatter
 
 

@@ -1,5 +1,0 @@
-"""``python -m cndpm.cli``."""
-
-from cndpm.cli import main
-
-main()

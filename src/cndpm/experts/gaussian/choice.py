@@ -1,0 +1,140 @@
+"""What the data choose: how far their covariance is shrunk, for densities and for telling components apart; the tails.
+
+A density wants little shrinkage, since every direction counts alike; classes want more, because directions in which the
+data hardly vary are the ones estimated worst and trusted most. The density's is judged on samples that the covariance
+has not seen yet. For classes there is a closed form of the accuracy to expect
+(:mod:`cndpm.experts.gaussian.discrimination`), which takes samples for normal; those of images spread more, and where
+features are many it asks for too much. On all streams measured the best lay between the two, so predictions take the
+geometric mean. Both are judged again as the data grows, walking from where they stood.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.gaussian.discrimination import Outlook, outlook
+from cndpm.experts.gaussian.factor import finite, maybe_infinite
+from cndpm.experts.gaussian.shrinkage import (
+    TAILS,
+    choose_shrinkage,
+    held_out_log_likelihood,
+    mean_variance,
+    oracle_shrinkage,
+    shrunk_covariance,
+)
+from cndpm.experts.gaussian.statistics import SharedStatistics
+from cndpm.state import State
+
+__all__ = ["CovarianceChoice", "outlook_of"]
+
+_MIN_HELD_OUT = 8
+_START = 1e-2
+
+
+class CovarianceChoice:
+    """Shrinkages and tails of Gaussians that share a covariance.
+
+    Args:
+        shrinkage: Fixes both shrinkages; None lets the data choose them.
+        tail: Fixes the tails; None lets the data choose them.
+        for_classes: Whether the components are there to be told apart. Otherwise both shrinkages are the density's.
+
+    Attributes:
+        density: lambda as densities want it.
+        accuracy: lambda of the highest accuracy that is foretold.
+        tail: Degrees of freedom of the components, inf for normal ones.
+    """
+
+    def __init__(self, shrinkage: float | None, tail: float | None, *, for_classes: bool) -> None:
+        self.density = self.accuracy = _START if shrinkage is None else shrinkage
+        self.tail = math.inf if tail is None else tail
+        self.for_classes = for_classes and shrinkage is None
+        self._is_fixed = shrinkage is not None
+        self._tails = TAILS if tail is None else (tail,)
+        self._density_judged_at = self._accuracy_judged_at = 0.0
+
+    @property
+    def classes(self) -> float:
+        """lambda for predictions: between what densities want and what classes would want if they were normal."""
+        return self.density if self.accuracy == self.density else math.sqrt(self.density * self.accuracy)
+
+    def judge(self, statistics: SharedStatistics) -> None:
+        """Judges again what is due: densities when the data has doubled, accuracy when it has grown by a quarter."""
+        count = float(statistics.counts.sum())
+        if count >= 2 * self._density_judged_at:
+            self._judge_density(statistics, count)
+        if not self.for_classes:
+            self.accuracy = self.density
+        elif count >= 1.25 * self._accuracy_judged_at:
+            self._judge_accuracy(statistics, count)
+
+    def _judge_density(self, statistics: SharedStatistics, count: float) -> None:
+        """On the waiting block; by a closed form while there are too few samples to hold any out."""
+        if statistics.n_pending >= _MIN_HELD_OUT:
+            scatter, degrees, deviations = statistics.held_out()
+            if len(deviations) >= _MIN_HELD_OUT:
+                self._density_judged_at = count
+                self._walk(scatter, degrees, deviations)
+                return
+        if self._density_judged_at == 0 and not self._is_fixed:
+            self.density = oracle_shrinkage(statistics.within_scatter(), statistics.degrees_of_freedom)
+
+    def _walk(self, scatter: Tensor, degrees: float, deviations: Tensor) -> None:
+        scores: dict[float, tuple[float, float]] = {}
+
+        def score(value: float) -> float:
+            if value not in scores:
+                scores[value] = held_out_log_likelihood(scatter, degrees, deviations, value, self._tails)
+            return scores[value][0]
+
+        if not self._is_fixed:
+            self.density = choose_shrinkage(score, self.density)
+        score(self.density)
+        self.tail = scores[self.density][1]
+
+    def _judge_accuracy(self, statistics: SharedStatistics, count: float) -> None:
+        if self._accuracy_judged_at == 0:
+            self.accuracy = self.density
+        if int((statistics.counts > 0).sum()) < 2:
+            return
+        self._accuracy_judged_at = count
+        scatter, degrees = statistics.within_scatter(), statistics.degrees_of_freedom
+
+        def score(value: float) -> float:
+            if value >= 1:  # nothing of the covariance is left
+                return -math.inf
+            floor = value * mean_variance(scatter, degrees)
+            cholesky, info = torch.linalg.cholesky_ex(shrunk_covariance(scatter.clone(), degrees, value).float())
+            return -math.inf if int(info) else outlook_of(statistics, cholesky, value, floor).accuracy
+
+        self.accuracy = choose_shrinkage(score, self.accuracy)
+
+    def state_dict(self) -> State:
+        """What was chosen and when."""
+        return {
+            "density": self.density,
+            "accuracy": self.accuracy,
+            "tail": finite(self.tail),
+            "for_classes": self.for_classes,
+            "density_judged_at": self._density_judged_at,
+            "accuracy_judged_at": self._accuracy_judged_at,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores it."""
+        self.density, self.accuracy, self.for_classes = state["density"], state["accuracy"], state["for_classes"]
+        self.tail = maybe_infinite(state["tail"])
+        self._density_judged_at, self._accuracy_judged_at = state["density_judged_at"], state["accuracy_judged_at"]
+
+
+def outlook_of(statistics: SharedStatistics, cholesky: Tensor, shrinkage: float, floor: float) -> Outlook:
+    """What the factor of a shrunk covariance lets one expect of the components that have samples."""
+    present = statistics.counts > 0
+    counts = statistics.counts[present].to(cholesky.device)
+    sums = statistics.sums[present.to(cholesky.device)]
+    means = sums / counts[:, None] - sums.sum(dim=0) / counts.sum()
+    degrees = statistics.degrees_of_freedom
+    return outlook(cholesky, means.to(cholesky.dtype), counts, degrees=degrees, shrinkage=shrinkage, floor=floor)
