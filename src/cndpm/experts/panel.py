@@ -98,12 +98,19 @@ class Panel:
 
     def offered(self, x: Tensor) -> tuple[Features, Features]:
         """What all offer to the density and the predictor of one more, a part of the memory x (M, ...) at a time."""
-        offered = []
-        for lineup in self.lineups:
-            parts = torch.split(x, _SURVEY_ROWS)
-            pieces = [lineup.lateral(len(self.seats), lineup.survey(part)) for part in parts]
-            offered.append(tuple(torch.cat(layer) for layer in zip(*pieces, strict=True)))
+        offered = [self._offered(lineup, x) for lineup in self.lineups]
         return (offered[0] if offered else (), offered[1] if len(offered) > 1 else ())
+
+    def _offered(self, lineup: Lineup, x: Tensor) -> Features:
+        whole: Features = ()
+        for start in range(0, len(x), _SURVEY_ROWS):
+            part = slice(start, start + _SURVEY_ROWS)
+            features = lineup.lateral(len(self.seats), lineup.survey(x[part]))
+            # Into their place: parts that are joined at the end would lie there twice.
+            whole = whole or tuple(feature.new_empty(len(x), *feature.shape[1:]) for feature in features)
+            for target, feature in zip(whole, features, strict=True):
+                target[part] = feature
+        return whole
 
     def best_of(self, x: Tensor) -> int:
         """The expert, of those that answer, whose density explains samples (M, ...) best."""
