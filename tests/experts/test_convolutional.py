@@ -82,9 +82,9 @@ def test_all_experts_as_one_network_answer_like_one_by_one(monkeypatch, sharing,
         as_on_a_gpu.setattr("cndpm.experts.packed.pack_columns", pack_convolutional)
         packed = bank_of(3, input_shape=(3, 16, 8), n_classes=4, **settings)
         packed.remove(1, into=0)
-        assert [type(lineup) for lineup in packed._lineups] == [PackedVAEs, PackedPredictors]
+        assert [type(lineup) for lineup in packed.panel.lineups] == [PackedVAEs, PackedPredictors]
     looped.remove(1, into=0)
-    assert {type(lineup) for lineup in looped._lineups} == {LoopedLineup}
+    assert {type(lineup) for lineup in looped.panel.lineups} == {LoopedLineup}
     x, y = torch.rand(6, 3, 16, 8, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 1, 2, 3, 0, 1])
     for _ in range(2):
         torch.testing.assert_close(packed.log_joint(x, y), looped.log_joint(x, y), rtol=1e-4, atol=1e-4)
@@ -96,7 +96,7 @@ def test_all_experts_as_one_network_answer_like_one_by_one(monkeypatch, sharing,
 def test_answers_from_known_features_equal_those_computed_alone():
     bank = bank_of(3, input_shape=(3, 16, 16), n_classes=4, **SMALL)
     x = torch.rand(5, 3, 16, 16)
-    for lineup, answers in zip(bank._lineups, (bank.log_density(x), bank.predictive(x)), strict=True):
+    for lineup, answers in zip(bank.panel.lineups, (bank.log_density(x), bank.predictive(x)), strict=True):
         survey = lineup.survey(x)
         for k, part in enumerate(lineup.parts):
             torch.testing.assert_close(part.answer(x, None, lineup.lateral(k, survey)), answers[:, k])

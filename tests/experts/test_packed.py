@@ -74,8 +74,8 @@ def twins(*, sharing=True, regression=False, **density):
     kinds = (Regressor, OwnRegressor) if regression else (Classifier, OwnClassifier)
     packed = grow(make_bank(VAE, kinds[0], sharing=sharing, **density), regression=regression)
     looped = grow(make_bank(OwnVAE, kinds[1], sharing=sharing, **density), regression=regression)
-    assert [type(lineup) for lineup in packed._lineups] == [PackedVAEs, PackedPredictors]
-    assert [type(lineup) for lineup in looped._lineups] == [LoopedLineup, LoopedLineup]
+    assert [type(lineup) for lineup in packed.panel.lineups] == [PackedVAEs, PackedPredictors]
+    assert [type(lineup) for lineup in looped.panel.lineups] == [LoopedLineup, LoopedLineup]
     return packed, looped
 
 
@@ -100,7 +100,7 @@ def test_packed_answers_are_right_for_every_likelihood_and_bound(likelihood, bou
 
 def test_likelihoods_with_parameters_of_their_own_are_evaluated_together():
     bank, _ = twins(likelihood="pixel-gaussian")
-    lineup = bank._lineups[0]
+    lineup = bank.panel.lineups[0]
     lineup.batched = True  # as on a GPU
     lineup.own = [torch.stack(tensors) for tensors in zip(*map(lineup._own, lineup.vaes), strict=True)]
     x, _ = data(5, 7)

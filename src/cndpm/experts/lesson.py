@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from cndpm.state import State
-from cndpm.stepping import Optimiser, Recorder
+from cndpm.stepping import Optimiser, Recorder, Routine
 
 __all__ = ["Lesson", "Schedule"]
 
@@ -57,7 +57,7 @@ class Lesson:
         self.optimiser = optimiser
         self.schedule = schedule
         self.recorder = recorder
-        self._routine = recorder.routine(self._step)
+        self._routine: Routine | None = None
         self.step = 0
         self.best = float("inf")
         self.bad_looks = 0
@@ -84,13 +84,14 @@ class Lesson:
         while taken < max_steps and not self.is_over:
             to_look = self.schedule.check_every - self.step % self.schedule.check_every
             n = min(max_steps - taken, to_look, self.schedule.max_steps - self.step)
+            self._routine = self._routine or self.recorder.routine(self._step)
             self._routine.repeat(n)
             self.step += n
             taken += n
             if len(self.held_out) and n == to_look:
                 self._look()
-        if self.is_over and self.best_parameters:
-            self._restore_best()
+        if self.is_over:
+            self._end()
         return taken
 
     def _step(self) -> None:
@@ -111,10 +112,17 @@ class Lesson:
             self.bad_looks += 1
 
     @torch.no_grad()
-    def _restore_best(self) -> None:
-        for parameter, best in zip(self.optimiser.parameters, self.best_parameters, strict=True):
-            parameter.copy_(best)
-        self.best_parameters = []
+    def _end(self) -> None:
+        """Restores the best parameters where there are any, and lets go of the step.
+
+        It refers to the lesson and the lesson to it: a circle that would keep a memory's features, of many experts more
+        than a gigabyte, until somebody looks for circles.
+        """
+        self._routine = None
+        if self.best_parameters:
+            for parameter, best in zip(self.optimiser.parameters, self.best_parameters, strict=True):
+                parameter.copy_(best)
+            self.best_parameters = []
 
     def state_dict(self) -> State:
         """Progress; the optimiser and the network are saved by whoever owns them."""

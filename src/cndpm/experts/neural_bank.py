@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.lateral import Features
-from cndpm.experts.lineup import Lineup
 from cndpm.experts.neural_expert import NeuralExpert, PartTraining
 from cndpm.experts.nursery import Nursery
-from cndpm.experts.packed import line_up_densities, line_up_predictors
+from cndpm.experts.panel import Panel, Seat
 from cndpm.experts.parts import Density, Predictor
 from cndpm.experts.provisional import KernelModel
 from cndpm.state import State
-from cndpm.stepping import Recorder, Routine
+from cndpm.stepping import Recorder
 
 __all__ = ["DensityMaker", "NeuralBank", "PredictorMaker"]
-
-Lateral = tuple[Features, Features]
-"""What earlier experts offer to a density and to a predictor."""
-
-
-_SURVEY_ROWS = 250
-"""Samples of the memory whose features are computed at once."""
 
 
 class DensityMaker(Protocol):
@@ -41,11 +32,6 @@ class PredictorMaker(Protocol):
 
     def __call__(self, *, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> Predictor:
         """As for densities; `n_classes` are known so far."""
-
-
-class _Column(NamedTuple):
-    expert: NeuralExpert
-    retired: bool
 
 
 class NeuralBank(Bank):
@@ -68,13 +54,7 @@ class NeuralBank(Bank):
         device: Where everything lives.
     """
 
-    _packed: list[Lineup] | None
-    _evaluation: Routine
-    _surveying: list[Routine]
-    _updates: dict[tuple[int, bool], Routine]
-    _answers: dict[int, Routine]
     _labels: tuple[Tensor, int, Tensor] | None = None
-    _known_new: tuple[Tensor, Tensor | None, int, Tensor] | None
 
     def __init__(
         self,
@@ -106,18 +86,17 @@ class NeuralBank(Bank):
         self._closed = n_classes > 0
         self._n_classes = max(1, n_classes)
         self._born = 0
-        self._columns: list[_Column] = []
-        self._surveys: dict[int, tuple[Tensor, int, Features]] = {}
+        self._seats: list[Seat] = []
         self._nursery: Nursery | None = None
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
-        self._line_up()
+        self.panel = self._made_panel()
 
     # The experts
 
     @property
     def experts(self) -> list[NeuralExpert]:
         """The experts that answer, in the order of their birth."""
-        return [column.expert for column in self._columns if not column.retired]
+        return [seat.expert for seat in self._seats if not seat.retired]
 
     @property
     def n_experts(self) -> int:
@@ -134,7 +113,7 @@ class NeuralBank(Bank):
 
     @property
     def n_parameters(self) -> int:
-        return sum(column.expert.n_parameters for column in self._columns)
+        return sum(seat.expert.n_parameters for seat in self._seats)
 
     @property
     def n_numbers_kept(self) -> int:
@@ -144,48 +123,29 @@ class NeuralBank(Bank):
 
     @torch.no_grad()
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
-        if not self.n_experts:
-            return torch.zeros(len(x), 0)
-        lineups = self._lineups  # made before anything runs side by side
-        values, *features = self._evaluation(*_given(x, self._on_device(y)))
-        log_joint = values.to(self.evidence_device)
-        if self._recorder.enabled:
-            log_joint, new = log_joint[:, :-1], log_joint[:, -1]
-            self._known_new = (x, y, x._version, new)
-        for part, lineup in enumerate(lineups):
-            survey, features = features[: lineup.n_shared], features[lineup.n_shared :]
-            self._surveys[part] = (x, x._version, tuple(survey))
-        return log_joint
+        return self.panel.log_joint(x, self._on_device(y)) if self.n_experts else torch.zeros(len(x), 0)
 
     @torch.no_grad()
     def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
-        known, self._known_new = self._known_new, None
-        if known is not None and known[0] is x and known[1] is y and known[2] == x._version:
-            return known[3]
-        return self._placeholder.log_joint(x, self._on_device(y), ((), ())).to(self.evidence_device)
+        return self.panel.log_joint_new(x, self._on_device(y))
 
     @torch.no_grad()
     def log_density(self, x: Tensor) -> Tensor:
-        if not self.n_experts:
-            return x.new_zeros(len(x), 0)
-        return self._lineups[0].answers(x, self._survey(0, x))
+        return self.panel.answers(0, x) if self.n_experts else x.new_zeros(len(x), 0)
 
     @torch.no_grad()
     def predictive(self, x: Tensor) -> Tensor:
         if self._make_predictor is None:
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
-        return self._lineups[1].answers(x, self._survey(1, x))
+        return self.panel.answers(1, x)
 
     @torch.no_grad()
     def predictive_of(self, k: int, x: Tensor) -> Tensor:
         """p(y | x, k) of one expert, (B, C) or (B, 2, n_outputs); the others are asked for features at most."""
-        predictor, position = self.experts[k].predictor, self._answering()[k]
+        predictor = self.experts[k].predictor
         if predictor is None:
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
-        if position not in self._answers:
-            ask = predictor.predictive
-            self._answers[position] = self._recorder.routine(lambda x, *lateral: (ask(x, lateral),), draws=False)
-        return self._answers[position](x, *self._lineups[1].lateral(position, self._survey(1, x)))[0]
+        return self.panel.answer_of(self.panel.answering[k], predictor, x)
 
     def check(self, x: Tensor) -> None:
         self._placeholder.density.check(x)
@@ -215,12 +175,12 @@ class NeuralBank(Bank):
             rows = learned.nonzero().squeeze(1)
             x, y, responsibilities = x[rows], y[rows] if y is not None else None, responsibilities[rows]
         weights = responsibilities.t().to(self._device).contiguous()
-        for k, position in enumerate(self._answering()):
+        for k, position in enumerate(self.panel.answering):
             if share[k] > self._min_share:
                 # A label belongs to an expert's repertoire once it takes at least half of a sample that bears it.
                 self._show(position, y, responsibilities[:, k] >= 0.5)
-                self._teach(position, x, self._on_device(y), weights[k])
-        self._surveys.clear()
+                self.panel.teach(position, x, self._on_device(y), weights[k])
+        self.panel.forget()
 
     def start_expert(self, x: Tensor, y: Tensor | None) -> None:
         if self._nursery is not None:
@@ -228,7 +188,7 @@ class NeuralBank(Bank):
         self._born += 1
         expert = self._make_expert(serial=self._born, standing_alone=not self._sharing)
         if self._inheriting and self.n_experts:
-            expert.density.inherit(self.experts[self._best_of(x)].density)
+            expert.density.inherit(self.experts[self.panel.best_of(x)].density)
         self._nursery = self._enrol(expert, x, self._on_device(y))
 
     def train_expert(self, max_steps: int) -> bool:
@@ -237,7 +197,7 @@ class NeuralBank(Bank):
         if not self._nursery.advance(max_steps):
             return False
         self._nursery.expert.wake()
-        self._columns.append(_Column(self._nursery.expert, retired=False))
+        self._seats.append(Seat(self._nursery.expert, retired=False))
         self._nursery = None
         self._line_up()
         return True
@@ -246,14 +206,14 @@ class NeuralBank(Bank):
         return self._nursery.progress() if self._nursery is not None else 0.0
 
     def remove(self, k: int, into: int) -> None:
-        position = self._answering()[k]
-        expert = self._columns[position].expert
+        position = self.panel.answering[k]
+        expert = self._seats[position].expert
         expert.retire()
-        self._columns[position] = _Column(expert, retired=True)
-        while self._columns and (self._columns[-1].retired and self._nursery is None):
-            self._columns.pop()
+        self._seats[position] = Seat(expert, retired=True)
+        while self._seats and (self._seats[-1].retired and self._nursery is None):
+            self._seats.pop()
         if not self._sharing:
-            self._columns = [column for column in self._columns if not column.retired]
+            self._seats = [seat for seat in self._seats if not seat.retired]
         self._line_up()
 
     @torch.no_grad()
@@ -273,7 +233,7 @@ class NeuralBank(Bank):
             "born": self._born,
             "generator": self._generator.get_state(),
             "placeholder": self._placeholder.state_dict(),
-            "columns": [{"retired": c.retired, "expert": c.expert.state_dict()} for c in self._columns],
+            "columns": [{"retired": seat.retired, "expert": seat.expert.state_dict()} for seat in self._seats],
             "nursery": self._nursery and self._nursery.state_dict(),
         }
 
@@ -281,10 +241,10 @@ class NeuralBank(Bank):
         self._seed, self._n_classes, self._born = state["seed"], state["n_classes"], state["born"]
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
         self._placeholder.load_state_dict(state["placeholder"])
-        self._columns, self._nursery = [], None
+        self._seats, self._nursery = [], None
         for saved in state["columns"]:
             expert = self._restored_expert(saved["expert"], retired=saved["retired"])
-            self._columns.append(_Column(expert, saved["retired"]))
+            self._seats.append(Seat(expert, saved["retired"]))
         self._line_up()
         if saved := state["nursery"]:
             y = saved["y"].to(self._device) if saved["y"] is not None else None
@@ -297,7 +257,7 @@ class NeuralBank(Bank):
 
     def _make_expert(self, *, serial: int, standing_alone: bool) -> NeuralExpert:
         """An expert that is a function of the seed and its serial number, and of nothing else."""
-        first = standing_alone or not self._columns
+        first = standing_alone or not self._seats
         widths = [() if first else self._feature_widths(part) for part in (0, 1)]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed * 1_000_003 + serial)
@@ -318,36 +278,20 @@ class NeuralBank(Bank):
     def _enrol(self, expert: NeuralExpert, x: Tensor, y: Tensor | None) -> Nursery:
         """The features of earlier experts are computed once for the whole sleep: nothing changes them."""
         sleeps = any(training.sleep.max_steps for training in self._training)
-        offered = [self._offered(lineup, x) for lineup in self._lineups] if sleeps else []
-        lateral = (offered[0] if offered else (), offered[1] if len(offered) > 1 else ())
+        lateral: tuple[Features, Features] = self.panel.offered(x) if sleeps else ((), ())
         return Nursery(expert, x, y, expert.lessons(x, y, lateral, self._recorder, self._beside))
 
-    def _offered(self, lineup: Lineup, x: Tensor) -> Features:
-        """What all columns offer to a new one, a part of the memory at a time."""
-        pieces = [lineup.lateral(len(self._columns), lineup.survey(part)) for part in torch.split(x, _SURVEY_ROWS)]
-        return tuple(torch.cat(layer) for layer in zip(*pieces, strict=True))
-
-    def _best_of(self, x: Tensor) -> int:
-        """The expert whose density explains samples (M, ...) best."""
-        return int(torch.cat([self.log_density(part) for part in torch.split(x, _SURVEY_ROWS)]).mean(dim=0).argmax())
-
     def _feature_widths(self, part: int) -> tuple[int, ...]:
-        widths = [
-            column.expert.parts[part][0].feature_widths for column in self._columns if len(column.expert.parts) > part
-        ]
+        widths = [seat.expert.parts[part][0].feature_widths for seat in self._seats if len(seat.expert.parts) > part]
         return tuple(map(sum, zip(*widths, strict=True)))
-
-    def _answering(self) -> list[int]:
-        """The positions of the experts that answer, among all columns."""
-        return [position for position, column in enumerate(self._columns) if not column.retired]
 
     def _line_up(self) -> None:
         """To be called when an expert came, went or changed its shape."""
-        self._surveys.clear()
-        self._packed = None
-        self._known_new = None
-        self._evaluation = self._recorder.routine(self._evaluate, draws=False)
-        self._updates, self._answers = {}, {}
+        self.panel.dissolve()
+        self.panel = self._made_panel()
+
+    def _made_panel(self) -> Panel:
+        return Panel(self._seats, self._placeholder, sharing=self._sharing, recorder=self._recorder)
 
     def _on_device(self, y: Tensor | None) -> Tensor | None:
         """The labels where the networks are; those of the last batch are asked for more than once."""
@@ -358,100 +302,8 @@ class NeuralBank(Bank):
             known = self._labels = (y, y._version, y.to(self._device))
         return known[2]
 
-    @property
-    def _lineups(self) -> list[Lineup]:
-        """The densities and the predictors that answer; lined up when they are first asked."""
-        if self._packed is None:
-            self._packed = self._made_lineups() if self._answering() else []
-            self._surveying = [self._recorder.routine(lineup.survey, draws=False) for lineup in self._packed]
-        return self._packed
-
-    def _made_lineups(self) -> list[Lineup]:
-        lineups = [line_up_densities([c.expert.density for c in self._columns], **self._order())]
-        predictors = [c.expert.predictor for c in self._columns if c.expert.predictor is not None]
-        return [*lineups, line_up_predictors(predictors, **self._order())] if predictors else lineups
-
-    def _order(self) -> dict[str, Any]:
-        return {"retired": [column.retired for column in self._columns], "sharing": self._sharing}
-
-    def _survey(self, part: int, x: Tensor) -> Features:
-        """All columns' features of x; the last batch's are kept until something has been learned."""
-        if not self._lineups[part].n_shared:
-            return ()
-        known = self._surveys.get(part)
-        if known is None or known[0] is not x or known[1] != x._version:
-            known = self._surveys[part] = (x, x._version, self._surveying[part](x))
-        return known[2]
-
-    def _evaluate(self, x: Tensor, y: Tensor | None = None) -> tuple[Tensor, ...]:
-        """log p(x, y | k), (batch, K), and behind it what is asked next: all columns' features of x.
-
-        Where steps are recorded, log p(x, y | new) is one column more, so that one recording holds both.
-        """
-        hypothesis = self._placeholder if self._recorder.enabled else None
-        of_x, of_y = self._recorder.side_by_side(
-            lambda: self._evaluate_densities(x, hypothesis), lambda: self._evaluate_predictors(x, y, hypothesis)
-        )
-        values = [px + py for px, py in zip(of_x[0], of_y[0], strict=True)] if of_y[0] else of_x[0]
-        return torch.cat([values[0], *(new.unsqueeze(1) for new in values[1:])], dim=1), *of_x[1], *of_y[1]
-
-    def _evaluate_densities(self, x: Tensor, hypothesis: NeuralExpert | None) -> tuple[list[Tensor], Features]:
-        survey = self._lineups[0].survey(x)
-        known = self._lineups[0].answers(x, survey)
-        return [known, hypothesis.density.log_prob(x)] if hypothesis else [known], survey
-
-    def _evaluate_predictors(
-        self, x: Tensor, y: Tensor | None, hypothesis: NeuralExpert | None
-    ) -> tuple[list[Tensor], Features]:
-        if len(self._lineups) < 2:
-            return [], ()
-        lineup = self._lineups[1]
-        survey = lineup.survey(x)
-        if y is None:
-            return [], survey
-        values = [lineup.scores(y, lineup.answers(x, survey))]
-        if hypothesis is not None and hypothesis.predictor is not None:
-            values.append(hypothesis.predictor.log_prob(y, hypothesis.predictor.predictive(x)))
-        return values, survey
-
     def _show(self, position: int, y: Tensor | None, convinced: Tensor) -> None:
         """Lets an expert see the labels of the rows it is convinced of, (batch,) bool on the host."""
-        expert = self._columns[position].expert
+        expert = self._seats[position].expert
         if y is not None and expert.predictor is not None and expert.predictor.is_open:
             expert.predictor.see(y.to(self.evidence_device)[convinced].to(self._device))
-
-    def _teach(self, position: int, x: Tensor, y: Tensor | None, weight: Tensor) -> None:
-        """One step of one expert; later ones look at what it has become."""
-        offered = [lineup.lateral(position, self._survey(part, x)) for part, lineup in enumerate(self._lineups)]
-        features = [feature for of_part in offered for feature in of_part]
-        key = (position, y is not None)
-        if key not in self._updates:
-            self._updates[key] = self._recorder.routine(self._update(*key))
-        self._updates[key](x, weight, *_given(y), *features)
-        self._surveys.clear()
-
-    def _update(self, position: int, labelled: bool) -> Callable[..., None]:
-        """What :meth:`_teach` does, as a function of tensors alone."""
-        expert = self._columns[position].expert
-        n_of_density = self._lineups[0].n_shared if position else 0
-
-        def update(x: Tensor, weight: Tensor, *others: Tensor) -> None:
-            y, features = (others[0], others[1:]) if labelled else (None, others)
-            lateral = (features[:n_of_density], features[n_of_density:])
-
-            def learn_density() -> None:
-                expert.learn_density(x, weight, lateral[0], self._generator)
-                self._lineups[0].refresh(position)
-
-            def learn_predictor() -> None:
-                expert.learn_predictor(x, y, weight, lateral[1])
-                for lineup in self._lineups[1:]:
-                    lineup.refresh(position)
-
-            self._recorder.side_by_side(learn_density, learn_predictor)
-
-        return update
-
-
-def _given(*tensors: Tensor | None) -> list[Tensor]:
-    return [tensor for tensor in tensors if tensor is not None]
