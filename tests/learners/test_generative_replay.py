@@ -48,3 +48,19 @@ def test_a_batch_is_learned_in_as_many_steps_as_asked_for(name: str):
         learner.learn(*samples([0, 1], 8, seed=seed))
     moments = learner.state_dict()["trainer"]["moments"]
     assert {int(entry["step"]) for entry in moments.values()} == {6}
+
+
+@pytest.mark.parametrize("name", ["dgr", "rtf"])
+def test_what_a_task_does_not_use_is_left_to_the_next_as_it_was(name: str):
+    """The weights of pixels that stay dark and of classes that were not met; a decay under Adam takes them to zero."""
+    cls = learner_class(name)
+    learner = cls(cls.Settings(hidden=8, latent=2), input_shape=(16,), n_classes=4)
+    before = learner.state_dict()["trainer"]["network"]
+    for seed in range(20):
+        x, y = samples([0, 1], 8, seed=seed)
+        learner.learn(x * (torch.arange(16) < 8), y)
+    after = learner.state_dict()["trainer"]["network"]
+    first = "features.1.0.weight" if name == "dgr" else "encoder.1.0.weight"
+    for key, unused in ((first, (slice(None), slice(8, 16))), ("head.weight", slice(2, 4))):
+        assert torch.equal(after[key][unused], before[key][unused])
+        assert not torch.equal(after[key], before[key])

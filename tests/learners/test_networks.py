@@ -69,3 +69,11 @@ def test_elbo_agrees_with_a_numerical_integral_of_its_definition():
 def test_vae_without_classes_says_how_to_get_them():
     with pytest.raises(ValueError, match="pass n_classes"):
         build_vae((3,), seeded(), hidden=4).classify(torch.rand(1, 3))
+
+
+def test_one_pass_gives_what_classifying_and_bounding_give():
+    vae = build_vae((2, 3), seeded(), hidden=5, latent=2, n_classes=4)
+    x, noise = torch.rand(6, 2, 3, generator=seeded()), torch.randn(3, 6, 2, generator=seeded())
+    logits, bounds = vae.classify_and_bound(x, noise)
+    torch.testing.assert_close(logits, vae.classify(x))
+    torch.testing.assert_close(bounds, vae.elbo(x, noise))

@@ -105,8 +105,7 @@ class VAE(nn.Module):
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log variance of q(z | x), each (batch, latent)."""
-        mean, log_variance = self.posterior(self.encoder(x)).chunk(2, dim=-1)
-        return mean, log_variance
+        return self._posterior_given(self.encoder(x))
 
     def elbo(self, x: Tensor, noise: Tensor) -> Tensor:
         """The evidence lower bound averaged over latent samples, (batch,).
@@ -115,13 +114,12 @@ class VAE(nn.Module):
             x: (batch, *input_shape).
             noise: Standard normal, (n_samples, batch or 1, latent).
         """
-        mean, log_variance = self.encode(x)
-        z = mean + torch.exp(0.5 * log_variance) * noise
-        logits = self.decoder(z)
-        target = x.flatten(1).expand_as(logits)
-        log_likelihood = -F.binary_cross_entropy_with_logits(logits, target, reduction="none").sum(-1).mean(0)
-        kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(-1)
-        return log_likelihood - kl
+        return self._elbo_given(self.encoder(x), x, noise)
+
+    def classify_and_bound(self, x: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """What :meth:`classify` and :meth:`elbo` give, (batch, n_classes) and (batch,), in one pass of the encoder."""
+        features = self.encoder(x)
+        return self._logits_given(features), self._elbo_given(features, x, noise)
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """n images of pixel probabilities, decoded from the prior, (n, *input_shape)."""
@@ -132,10 +130,26 @@ class VAE(nn.Module):
 
     def classify(self, x: Tensor) -> Tensor:
         """Logits of the classes, (batch, n_classes), for a VAE that was made with classes."""
+        return self._logits_given(self.encoder(x))
+
+    def _logits_given(self, features: Tensor) -> Tensor:
         if self.head is None:
             raise ValueError("this VAE was made without classes; pass n_classes to classify with it")
-        logits: Tensor = self.head(self.encoder(x))
+        logits: Tensor = self.head(features)
         return logits
+
+    def _posterior_given(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        mean, log_variance = self.posterior(features).chunk(2, dim=-1)
+        return mean, log_variance
+
+    def _elbo_given(self, features: Tensor, x: Tensor, noise: Tensor) -> Tensor:
+        mean, log_variance = self._posterior_given(features)
+        z = mean + torch.exp(0.5 * log_variance) * noise
+        logits = self.decoder(z)
+        target = x.flatten(1).expand_as(logits)
+        log_likelihood = -F.binary_cross_entropy_with_logits(logits, target, reduction="none").sum(-1).mean(0)
+        kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(-1)
+        return log_likelihood - kl
 
 
 def build_classifier(

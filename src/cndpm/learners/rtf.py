@@ -11,11 +11,12 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.learners.composed import ComposedLearner, StreamFacts
+from cndpm.learners.dreaming import DreamerSettings
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
 from cndpm.learners.progress import TaskProgress, distillation, log_proba_of_seen, only
-from cndpm.learners.training import NetworkSettings, Trainer
+from cndpm.learners.training import Trainer
 
 __all__ = ["RtF"]
 
@@ -35,13 +36,10 @@ class RtF(ComposedLearner, TaskBasedLearner):
     dreams, for the reason given at :class:`~cndpm.learners.dgr.DGR`.
     """
 
-    class Settings(NetworkSettings):
-        """The latent space, the temperature of the replayed answers and the dreams."""
+    class Settings(DreamerSettings):
+        """The temperature of the replayed answers."""
 
-        latent: int = Field(100, ge=1, description="latent dimension")
         temperature: float = Field(2.0, gt=0, description="T, which softens the previous answers")
-        n_steps: int = Field(5, ge=1, description="steps on each batch, with fresh dreams at every one")
-        learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
 
     summary: ClassVar[str] = "replay through feedback: generator and classifier in one network"
     settings: Settings
@@ -92,17 +90,12 @@ class RtF(ComposedLearner, TaskBasedLearner):
         return dreams, answers, dreams.new_tensor(1 - self.progress.share_of_present)
 
     def _step(self, x: Tensor, y: Tensor, noise: Tensor, *past: Tensor) -> None:
-        self.network.train()
-        loss = F.cross_entropy(only(self.network.classify(x), self.progress.seen), y) - self._bound(
-            x, noise[:, : len(x)]
-        )
+        inputs = torch.cat([x, past[0]]) if past else x
+        logits, bounds = self.network.train().classify_and_bound(inputs, noise)
+        logits, bounds = only(logits, self.progress.seen), bounds / math.prod(self.input_shape)
+        loss = F.cross_entropy(logits[: len(x)], y) - bounds[: len(x)].mean()
         if past:
-            dreams, answers, weight = past
-            logits = only(self.network.classify(dreams), self.progress.seen)
-            replayed = distillation(logits, answers, temperature=self.settings.temperature)
-            loss = (1 - weight) * loss + weight * (replayed - self._bound(dreams, noise[:, len(x) :]))
+            _, answers, weight = past
+            replayed = distillation(logits[len(x) :], answers, temperature=self.settings.temperature)
+            loss = (1 - weight) * loss + weight * (replayed - bounds[len(x) :].mean())
         self.trainer.step(loss)
-
-    def _bound(self, x: Tensor, noise: Tensor) -> Tensor:
-        """The mean ELBO per input, a scalar."""
-        return self.network.elbo(x, noise).mean() / math.prod(self.input_shape)
