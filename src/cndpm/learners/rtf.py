@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Unpack
+from typing import ClassVar, Literal, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -33,22 +33,32 @@ class RtF(ComposedLearner, TaskBasedLearner):
     with :math:`d` inputs.
 
     Departures: always the MLP encoder, whatever the inputs; each batch is learned in `n_steps` steps with fresh
-    dreams, for the reason given at :class:`~cndpm.learners.dgr.DGR`.
+    dreams, for the reason given at :class:`~cndpm.learners.dgr.DGR`; and dreams are asked for by class, from a learned
+    Gaussian per class over the latent space, the conditional replay of van de Ven, Siegelmann and Tolias (2020).
+    `prior="standard"` is the first paper's single prior, whose dreams between two digits belong to neither.
     """
 
     class Settings(DreamerSettings):
-        """The temperature of the replayed answers."""
+        """The temperature of the replayed answers, and where dreams come from."""
 
         temperature: float = Field(2.0, gt=0, description="T, which softens the previous answers")
+        prior: Literal["classes", "standard"] = Field(
+            "classes", description="latent prior of dreams: classes, a Gaussian for each in turn; standard, one for all"
+        )
 
     summary: ClassVar[str] = "replay through feedback: generator and classifier in one network"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
         super().__init__(settings, **facts)
-        n_classes, generator = self.required_classes(), self.random.generator
+        n_classes = self.required_classes()
         vae = build_vae(
-            self.input_shape, generator, hidden=settings.hidden, latent=settings.latent, n_classes=n_classes
+            self.input_shape,
+            self.random.generator,
+            hidden=settings.hidden,
+            latent=settings.latent,
+            n_classes=n_classes,
+            class_priors=settings.prior == "classes",
         )
         self.network = vae.to(self.device)
         self.trainer = Trainer(self.network, settings)
@@ -82,20 +92,25 @@ class RtF(ComposedLearner, TaskBasedLearner):
 
     @torch.no_grad()
     def _dreams(self, n: int) -> tuple[Tensor, ...]:
-        """Dreams, the dreamer's answers and the weight of both in the loss; nothing in the first task."""
+        """Dreams, their classes, the dreamer's answers and the weight of it all; nothing in the first task."""
         if self.past.network is None:
             return ()
-        dreams = self.past.network.sample(n, self.random.generator)
+        classes = self.progress.known_in_turn(n)
+        dreams = self.past.network.sample(n, self.random.generator, self._labels(classes))
         answers = only(self.past.network.classify(dreams), self.progress.known)
-        return dreams, answers, dreams.new_tensor(1 - self.progress.share_of_present)
+        return dreams, classes, answers, dreams.new_tensor(1 - self.progress.share_of_present)
+
+    def _labels(self, y: Tensor) -> Tensor | None:
+        """What the network's prior hears of them."""
+        return y if self.settings.prior == "classes" else None
 
     def _step(self, x: Tensor, y: Tensor, noise: Tensor, *past: Tensor) -> None:
-        inputs = torch.cat([x, past[0]]) if past else x
-        logits, bounds = self.network.train().classify_and_bound(inputs, noise)
+        inputs, labels = (torch.cat([x, past[0]]), torch.cat([y, past[1]])) if past else (x, y)
+        logits, bounds = self.network.train().classify_and_bound(inputs, noise, self._labels(labels))
         logits, bounds = only(logits, self.progress.seen), bounds / math.prod(self.input_shape)
         loss = F.cross_entropy(logits[: len(x)], y) - bounds[: len(x)].mean()
         if past:
-            _, answers, weight = past
+            _, _, answers, weight = past
             replayed = distillation(logits[len(x) :], answers, temperature=self.settings.temperature)
             loss = (1 - weight) * loss + weight * (replayed - bounds[len(x) :].mean())
         self.trainer.step(loss)
