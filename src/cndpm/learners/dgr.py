@@ -6,15 +6,15 @@ from typing import ClassVar, Unpack
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor
 
 from cndpm.learners.composed import ClassifierLearner, StreamFacts
+from cndpm.learners.dreaming import DreamerSettings
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
 from cndpm.learners.progress import TaskProgress, log_proba_of_seen, only
-from cndpm.learners.training import NetworkSettings, Trainer
+from cndpm.learners.training import Trainer
 
 __all__ = ["DGR"]
 
@@ -32,12 +32,8 @@ class DGR(ClassifierLearner, TaskBasedLearner):
     taken a few hundred steps dreams in blends of digits: theirs took 2,000 a task.
     """
 
-    class Settings(NetworkSettings):
-        """The generator and its dreams."""
-
-        latent: int = Field(100, ge=1, description="latent dimension of the generator")
-        n_steps: int = Field(5, ge=1, description="steps on each batch, with fresh dreams at every one")
-        learning_rate: float = Field(1e-3, gt=0, le=10, description="step size of both networks")
+    class Settings(DreamerSettings):
+        """The generator and its dreams; one step size for both networks."""
 
     summary: ClassVar[str] = "deep generative replay: a VAE dreams past inputs"
     settings: Settings

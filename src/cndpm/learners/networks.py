@@ -78,10 +78,24 @@ class Classifier(nn.Module):
         return logits
 
 
+class ClassPriors(nn.Module):
+    """One Gaussian over the latent space per class, learned with the rest: p(z | y) = N(mean_y, diag variance_y)."""
+
+    def __init__(self, n_classes: int, latent: int) -> None:
+        super().__init__()
+        self.mean = nn.Parameter(torch.empty(n_classes, latent))
+        self.log_variance = nn.Parameter(torch.empty(n_classes, latent))
+
+    def forward(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log variance for these labels, each (batch, latent)."""
+        return self.mean[y], self.log_variance[y]
+
+
 class VAE(nn.Module):
     """A variational autoencoder with Bernoulli pixels (Kingma and Welling 2014).
 
-    log p(x) >= E_q(z|x)[log p(x | z)] - KL(q(z | x) || N(0, I)), with q a diagonal Gaussian.
+    log p(x) >= E_q(z|x)[log p(x | z)] - KL(q(z | x) || p(z)), with q a diagonal Gaussian and p(z) standard normal, or
+    p(z | y) one Gaussian per class.
 
     Args:
         input_shape: Shape of one sample with values in [0, 1].
@@ -89,12 +103,21 @@ class VAE(nn.Module):
         latent: Dimension of z.
         n_classes: With a number, a linear layer on the encoder's hidden features also classifies (replay through
             feedback); by default there is none.
+        class_priors: Whether p(z | y) takes the place of p(z); wants `n_classes`.
     """
 
     def __init__(
-        self, input_shape: tuple[int, ...], *, hidden: int = 400, latent: int = 32, n_classes: int | None = None
+        self,
+        input_shape: tuple[int, ...],
+        *,
+        hidden: int = 400,
+        latent: int = 32,
+        n_classes: int | None = None,
+        class_priors: bool = False,
     ) -> None:
         super().__init__()
+        if class_priors and n_classes is None:
+            raise ValueError("class_priors wants to know how many classes there are; got n_classes=None")
         self.input_shape = input_shape
         self.latent = latent
         n_inputs = math.prod(input_shape)
@@ -102,40 +125,69 @@ class VAE(nn.Module):
         self.posterior = nn.Linear(hidden, 2 * latent)
         self.decoder = mlp([latent, hidden, hidden, n_inputs])
         self.head = None if n_classes is None else nn.Linear(hidden, n_classes)
+        self.priors = ClassPriors(n_classes, latent) if class_priors and n_classes is not None else None
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log variance of q(z | x), each (batch, latent)."""
-        mean, log_variance = self.posterior(self.encoder(x)).chunk(2, dim=-1)
-        return mean, log_variance
+        return self._posterior_given(self.encoder(x))
 
-    def elbo(self, x: Tensor, noise: Tensor) -> Tensor:
+    def elbo(self, x: Tensor, noise: Tensor, y: Tensor | None = None) -> Tensor:
         """The evidence lower bound averaged over latent samples, (batch,).
 
         Args:
             x: (batch, *input_shape).
             noise: Standard normal, (n_samples, batch or 1, latent).
+            y: Labels, (batch,), where every class has its prior.
         """
-        mean, log_variance = self.encode(x)
+        return self._elbo_given(self.encoder(x), x, noise, y)
+
+    def classify(self, x: Tensor) -> Tensor:
+        """Logits of the classes, (batch, n_classes), for a VAE that was made with classes."""
+        return self._logits_given(self.encoder(x))
+
+    def classify_and_bound(self, x: Tensor, noise: Tensor, y: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """What :meth:`classify` and :meth:`elbo` give, (batch, n_classes) and (batch,), in one pass of the encoder."""
+        features = self.encoder(x)
+        return self._logits_given(features), self._elbo_given(features, x, noise, y)
+
+    def sample(self, n: int, generator: torch.Generator, y: Tensor | None = None) -> Tensor:
+        """n images of pixel probabilities, decoded from the prior (of the labels (n,), if given), (n, *input_shape)."""
+        mean, log_variance = self._prior_given(y)
+        z = torch.randn(n, self.latent, generator=generator).to(mean.device)
+        logits = self.decoder(mean + torch.exp(0.5 * log_variance) * z)
+        return torch.sigmoid(logits).reshape(n, *self.input_shape)
+
+    def _logits_given(self, features: Tensor) -> Tensor:
+        if self.head is None:
+            raise ValueError("this VAE was made without classes; pass n_classes to classify with it")
+        logits: Tensor = self.head(features)
+        return logits
+
+    def _posterior_given(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        mean, log_variance = self.posterior(features).chunk(2, dim=-1)
+        return mean, log_variance
+
+    def _prior_given(self, y: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of p(z) or p(z | y), each (1 or batch, latent)."""
+        if (self.priors is None) != (y is None):
+            raise ValueError("labels go with class_priors: give both or neither")
+        if self.priors is None:
+            zeros = self.posterior.weight.new_zeros(1, self.latent)
+            return zeros, zeros
+        mean, log_variance = self.priors(y)
+        return mean, log_variance
+
+    def _elbo_given(self, features: Tensor, x: Tensor, noise: Tensor, y: Tensor | None) -> Tensor:
+        mean, log_variance = self._posterior_given(features)
         z = mean + torch.exp(0.5 * log_variance) * noise
         logits = self.decoder(z)
         target = x.flatten(1).expand_as(logits)
         log_likelihood = -F.binary_cross_entropy_with_logits(logits, target, reduction="none").sum(-1).mean(0)
-        kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(-1)
+        prior_mean, prior_log_variance = self._prior_given(y)
+        log_ratio = log_variance - prior_log_variance
+        shift = (mean - prior_mean).square() * torch.exp(-prior_log_variance)
+        kl = 0.5 * (shift + log_ratio.exp() - 1 - log_ratio).sum(-1)
         return log_likelihood - kl
-
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """n images of pixel probabilities, decoded from the prior, (n, *input_shape)."""
-        device = self.posterior.weight.device
-        z = torch.randn(n, self.latent, generator=generator).to(device)
-        images: Tensor = torch.sigmoid(self.decoder(z)).reshape(n, *self.input_shape)
-        return images
-
-    def classify(self, x: Tensor) -> Tensor:
-        """Logits of the classes, (batch, n_classes), for a VAE that was made with classes."""
-        if self.head is None:
-            raise ValueError("this VAE was made without classes; pass n_classes to classify with it")
-        logits: Tensor = self.head(self.encoder(x))
-        return logits
 
 
 def build_classifier(
@@ -166,10 +218,11 @@ def build_vae(
     hidden: int = 400,
     latent: int = 32,
     n_classes: int | None = None,
+    class_priors: bool = False,
 ) -> VAE:
     """The VAE of the generation experiments, initialised from the generator."""
     with torch.device("meta"):
-        network = VAE(input_shape, hidden=hidden, latent=latent, n_classes=n_classes)
+        network = VAE(input_shape, hidden=hidden, latent=latent, n_classes=n_classes, class_priors=class_priors)
     return initialise(network, generator)
 
 
@@ -177,7 +230,7 @@ def initialise(network: M, generator: torch.Generator) -> M:
     """Fills a network built on the meta device with PyTorch's usual initial distribution, drawn from `generator`.
 
     Weights and biases of linear and convolutional layers are uniform within 1 / sqrt(fan-in); normalisation layers
-    start as the identity.
+    start as the identity, priors of classes at standard normal places with variance one.
     """
     network.to_empty(device="cpu")
     for module in network.modules():
@@ -188,4 +241,7 @@ def initialise(network: M, generator: torch.Generator) -> M:
                 nn.init.uniform_(module.bias, -bound, bound, generator=generator)
         elif isinstance(module, nn.BatchNorm2d):
             module.reset_parameters()
+        elif isinstance(module, ClassPriors):
+            nn.init.normal_(module.mean, generator=generator)
+            nn.init.zeros_(module.log_variance)
     return network

@@ -47,6 +47,11 @@ class TaskProgress:
         """What has been seen is known from now on."""
         self.known = self.seen.clone()
 
+    def known_in_turn(self, n: int) -> Tensor:
+        """n labels, (n,): the known classes in turn, each as often as the others give or take one."""
+        known_first = self.known.long().argsort(descending=True, stable=True)
+        return known_first[torch.arange(n, device=self.known.device) % self.known.sum().clamp(min=1)]
+
     @property
     def share_of_present(self) -> float:
         """The present task's weight against the past, 1 / t in task t; a half where nobody counted."""

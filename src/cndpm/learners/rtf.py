@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Unpack
+from typing import ClassVar, Literal, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -11,11 +11,12 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.learners.composed import ComposedLearner, StreamFacts
+from cndpm.learners.dreaming import DreamerSettings
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.learners.networks import build_vae
 from cndpm.learners.parts import FrozenCopy
 from cndpm.learners.progress import TaskProgress, distillation, log_proba_of_seen, only
-from cndpm.learners.training import NetworkSettings, Trainer
+from cndpm.learners.training import Trainer
 
 __all__ = ["RtF"]
 
@@ -32,25 +33,32 @@ class RtF(ComposedLearner, TaskBasedLearner):
     with :math:`d` inputs.
 
     Departures: always the MLP encoder, whatever the inputs; each batch is learned in `n_steps` steps with fresh
-    dreams, for the reason given at :class:`~cndpm.learners.dgr.DGR`.
+    dreams, for the reason given at :class:`~cndpm.learners.dgr.DGR`; and dreams are asked for by class, from a learned
+    Gaussian per class over the latent space, the conditional replay of van de Ven, Siegelmann and Tolias (2020).
+    `prior="standard"` is the first paper's single prior, whose dreams between two digits belong to neither.
     """
 
-    class Settings(NetworkSettings):
-        """The latent space, the temperature of the replayed answers and the dreams."""
+    class Settings(DreamerSettings):
+        """The temperature of the replayed answers, and where dreams come from."""
 
-        latent: int = Field(100, ge=1, description="latent dimension")
         temperature: float = Field(2.0, gt=0, description="T, which softens the previous answers")
-        n_steps: int = Field(5, ge=1, description="steps on each batch, with fresh dreams at every one")
-        learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
+        prior: Literal["classes", "standard"] = Field(
+            "classes", description="latent prior of dreams: classes, a Gaussian for each in turn; standard, one for all"
+        )
 
     summary: ClassVar[str] = "replay through feedback: generator and classifier in one network"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
         super().__init__(settings, **facts)
-        n_classes, generator = self.required_classes(), self.random.generator
+        n_classes = self.required_classes()
         vae = build_vae(
-            self.input_shape, generator, hidden=settings.hidden, latent=settings.latent, n_classes=n_classes
+            self.input_shape,
+            self.random.generator,
+            hidden=settings.hidden,
+            latent=settings.latent,
+            n_classes=n_classes,
+            class_priors=settings.prior == "classes",
         )
         self.network = vae.to(self.device)
         self.trainer = Trainer(self.network, settings)
@@ -84,25 +92,25 @@ class RtF(ComposedLearner, TaskBasedLearner):
 
     @torch.no_grad()
     def _dreams(self, n: int) -> tuple[Tensor, ...]:
-        """Dreams, the dreamer's answers and the weight of both in the loss; nothing in the first task."""
+        """Dreams, their classes, the dreamer's answers and the weight of it all; nothing in the first task."""
         if self.past.network is None:
             return ()
-        dreams = self.past.network.sample(n, self.random.generator)
+        classes = self.progress.known_in_turn(n)
+        dreams = self.past.network.sample(n, self.random.generator, self._labels(classes))
         answers = only(self.past.network.classify(dreams), self.progress.known)
-        return dreams, answers, dreams.new_tensor(1 - self.progress.share_of_present)
+        return dreams, classes, answers, dreams.new_tensor(1 - self.progress.share_of_present)
+
+    def _labels(self, y: Tensor) -> Tensor | None:
+        """What the network's prior hears of them."""
+        return y if self.settings.prior == "classes" else None
 
     def _step(self, x: Tensor, y: Tensor, noise: Tensor, *past: Tensor) -> None:
-        self.network.train()
-        loss = F.cross_entropy(only(self.network.classify(x), self.progress.seen), y) - self._bound(
-            x, noise[:, : len(x)]
-        )
+        inputs, labels = (torch.cat([x, past[0]]), torch.cat([y, past[1]])) if past else (x, y)
+        logits, bounds = self.network.train().classify_and_bound(inputs, noise, self._labels(labels))
+        logits, bounds = only(logits, self.progress.seen), bounds / math.prod(self.input_shape)
+        loss = F.cross_entropy(logits[: len(x)], y) - bounds[: len(x)].mean()
         if past:
-            dreams, answers, weight = past
-            logits = only(self.network.classify(dreams), self.progress.seen)
-            replayed = distillation(logits, answers, temperature=self.settings.temperature)
-            loss = (1 - weight) * loss + weight * (replayed - self._bound(dreams, noise[:, len(x) :]))
+            _, _, answers, weight = past
+            replayed = distillation(logits[len(x) :], answers, temperature=self.settings.temperature)
+            loss = (1 - weight) * loss + weight * (replayed - bounds[len(x) :].mean())
         self.trainer.step(loss)
-
-    def _bound(self, x: Tensor, noise: Tensor) -> Tensor:
-        """The mean ELBO per input, a scalar."""
-        return self.network.elbo(x, noise).mean() / math.prod(self.input_shape)
