@@ -57,3 +57,15 @@ def test_a_learner_restored_in_the_middle_of_a_block_goes_on_with_the_same_bits(
     for name, learner in (("first", first), ("second", second)):
         save_state(tmp_path / name, learner.state_dict(), kind="learner")
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
+def test_a_domain_with_known_labels_gets_one_expert_however_late_the_covariance_follows():
+    """The shared covariance is renewed long after the domain has come, and margins fall: that is not news."""
+    generator, deviations = torch.Generator().manual_seed(5), torch.logspace(-2, 0, 300)
+    y = torch.arange(6000) % 2
+    x = (torch.randn(6000, 300, generator=generator) + 0.5 * y[:, None]) * deviations
+    x[4000:] = 2 * x[4000:].flip(1) + torch.linspace(-3, 3, 300)
+    learner = make((300,), feature_map=IdentityFeatures(), memory_size=60)
+    for start in range(0, 6000, 10):
+        learner.learn(x[start : start + 10], y[start : start + 10])
+    assert learner.counts.round().tolist() == [4000, 2000]

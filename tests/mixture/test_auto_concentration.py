@@ -61,6 +61,16 @@ def test_strays_among_anothers_samples_do_not_become_what_an_expert_is_used_to()
     assert novelty.log_alpha()[0] == before
 
 
+def test_a_level_moves_with_the_evidence():
+    fallen = normal(300, 7, shift=-60)
+    assert share_new(calibrated(), fallen) > 0.9
+    novelty = calibrated()
+    novelty.follow(torch.tensor([-60.0, float("nan")]))
+    assert share_new(novelty, fallen) < 0.05
+    novelty.follow(torch.tensor([float("nan")]))
+    assert share_new(novelty, fallen) < 0.05
+
+
 def test_each_expert_has_its_own_level():
     novelty = calibrated()
     novelty.add_expert(normal(200, 8, shift=-500))

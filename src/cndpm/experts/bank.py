@@ -93,6 +93,14 @@ class Bank(ABC):
     def prepare(self, x: Tensor) -> None:
         """What will be asked about again and again, unchanged; what is frozen of it may be computed once and kept."""
 
+    def margin_drift(self) -> Tensor | None:
+        """By how much log p(x, y | k) - log p(x, y | new) of expert k's samples has moved, (K,), on the host.
+
+        For banks whose evidence is remade now and then as a whole, beside what batches teach; NaN where it is not
+        known, None if nothing was remade since this was last asked.
+        """
+        return None
+
     def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor | None:
         """log p(x_i, y_i) under an expert made of the other samples given, (M,), where that has a closed form."""
         return None

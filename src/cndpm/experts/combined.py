@@ -120,6 +120,9 @@ class CombinedBank(Bank):
     def prepare(self, x: Tensor) -> None:
         self.gaussians.prepare(x)
 
+    def margin_drift(self) -> Tensor | None:
+        return self.gaussians.margin_drift()
+
     def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor | None:
         return self.gaussians.log_leave_one_out(x, y)
 

@@ -51,6 +51,9 @@ class SelectedBank(Bank):
     def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
         return self.selector.log_joint_new(x, y)
 
+    def margin_drift(self) -> Tensor | None:
+        return self.selector.margin_drift()
+
     def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor | None:
         return self.selector.log_leave_one_out(x, y)
 

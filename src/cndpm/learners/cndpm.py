@@ -45,6 +45,16 @@ class CNDPM(ExpertMixture):
         log_known = self._log_known(x, y)
         return route(log_known, self.concentration.judge(log_known, self.bank.log_joint_new(x, y), self._labels(y)))
 
+    def _teach(self, x: Tensor, y: Tensor | None, routing: Routing) -> None:
+        super()._teach(x, y, routing)
+        self._follow()
+
+    def _follow(self) -> None:
+        """The level of novelty moves with the evidence, where that was remade."""
+        drift = self.bank.margin_drift()
+        if drift is not None:
+            self.concentration.follow(drift)
+
     def _labels(self, y: Tensor | None) -> Tensor | None:
         return y if self.settings.target == "classes" else None
 
@@ -93,6 +103,7 @@ class CNDPM(ExpertMixture):
 
     def _welcome(self, founders: Samples, held_out: Samples) -> None:
         """The newest expert must earn its place on the held-out samples, which also tell its level of novelty."""
+        self._follow()
         if not len(held_out[0]):
             self.concentration.add_expert(self.counts.new_zeros(0))
             return

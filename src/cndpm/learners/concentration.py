@@ -29,6 +29,9 @@ class Concentration(Protocol):
     def add_expert(self, held_out_margins: Tensor, labels: Tensor | None = None) -> None:
         """Takes note of an expert and of how it rates samples that it has not learned, (H,), with labels (H,)."""
 
+    def follow(self, drift: Tensor) -> None:
+        """Margins of the experts' samples have moved by so much, (K,), NaN where it is not known."""
+
     def remove_expert(self, k: int) -> None:
         """Forgets expert k."""
 
@@ -58,6 +61,9 @@ class FixedConcentration:
         return torch.ones_like(labels, dtype=torch.bool)
 
     def add_expert(self, held_out_margins: Tensor, labels: Tensor | None = None) -> None:
+        pass
+
+    def follow(self, drift: Tensor) -> None:
         pass
 
     def remove_expert(self, k: int) -> None:

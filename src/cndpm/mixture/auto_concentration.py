@@ -120,6 +120,16 @@ class AutoConcentration:
             self._by_label.forget(labels.cpu().numpy())
             self._by_label.push(margin < self._levels[0, -1], labels.cpu().numpy())
 
+    def follow(self, drift: Tensor) -> None:
+        """Margins of the experts' samples have moved by so much, (K,), NaN where it is not known.
+
+        Densities that share something change all at once when that is renewed. Measured by what margins were like
+        before, everything might look new from then on, and for ever: what is new is not recorded.
+        """
+        moved = np.nan_to_num(_array(drift)[: len(self._record)])
+        self._record += moved[:, None]
+        self._measure()
+
     def remove_expert(self, k: int) -> None:
         """Forgets expert k's record."""
         self._record = np.delete(self._record, k, axis=0)

@@ -146,3 +146,26 @@ def test_a_group_of_a_memory_is_as_dense_as_a_component_made_of_it():
         density = multivariate_normal(mean.numpy(), ((1 + 1 / (15 + factor.kappa)) * covariance).numpy())
         found = gaussians.log_prob_of_groups(FeatureRows(z[:6]), groups)[:, g]
         torch.testing.assert_close(found, torch.tensor(density.logpdf(z[:6].double().numpy())))
+
+
+def test_margins_drift_as_those_of_samples_do():
+    """A fourth component far away moves the prior, and with it what "new" is like, once routing is renewed."""
+    z, weights = blobs(3000, 10, 0)
+    weights = torch.nn.functional.pad(weights, (0, 1))
+    gaussians = SharedGaussians(z.mean(dim=0), tail=math.inf, routing_dtype=torch.float64)
+    gaussians.add_components(4)
+    gaussians.found(z[:2000], weights[:2000])
+    assert gaussians.margin_drift() is None
+    new, own = z[2000:], weights[2000:].argmax(dim=1)
+
+    def margin() -> torch.Tensor:
+        scores, of_new = gaussians.routing_log_prob(FeatureRows(new))
+        return torch.stack([(scores[own == j, j] - of_new[own == j]).mean() for j in range(3)])
+
+    before = margin()
+    far = blobs(2000, 10, 1)[0] + torch.linspace(20, 60, 10) - 4 * blobs(2000, 10, 1)[1].argmax(dim=1)[:, None]
+    gaussians.add(FeatureRows(far), torch.tensor([0.0, 0, 0, 1]).double().expand(2000, 4).clone())
+    drift, moved = gaussians.margin_drift(), margin() - before
+    assert gaussians.margin_drift() is None
+    assert float(moved.abs().max()) > 3
+    torch.testing.assert_close(drift[:3], moved, rtol=0.1, atol=0.5)

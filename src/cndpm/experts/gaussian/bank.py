@@ -140,6 +140,15 @@ class GaussianBank(Bank):
         log_label = 0.0 if y is None else math.log(self._labels.n_labels + 1)
         return new - (self.feature_map.log_volume + log_label)
 
+    def margin_drift(self) -> Tensor | None:
+        """As the covariance that all share was renewed: the mean over an expert's components, by their weight."""
+        drift = self._ready().margin_drift()
+        if drift is None:
+            return None
+        weights = torch.where(drift.isfinite(), self._ready().counts, 0.0)
+        owned = [components[components >= 0] for components in self._labels.table]
+        return torch.stack([(weights[own] * drift[own].nan_to_num()).sum() / weights[own].sum() for own in owned])
+
     def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x_i, y_i) under an expert made of the other samples of a memory, (M,); exact, and makes no expert.
 

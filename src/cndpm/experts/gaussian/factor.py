@@ -9,10 +9,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from cndpm.experts.gaussian.conjugate import log_elliptical
 from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
 from cndpm.state import State
 
-__all__ = ["Factor", "Groups", "Whitened", "finite", "maybe_infinite", "prior_strength"]
+__all__ = ["Factor", "Groups", "Whitened", "finite", "maybe_infinite", "prior_strength", "typical_margins"]
 
 
 @dataclass(eq=False)
@@ -128,6 +129,23 @@ def prior_strength(sums: Tensor, counts: Tensor, mean: Tensor) -> float:
     n = present.sum()
     kappa = 1 / (spread.mean() * n / (n - 1)).clamp(1e-6, 1e6)
     return float(torch.minimum(kappa, 0.1 * counts[present].mean()))
+
+
+def typical_margins(factor: Factor, counts: Tensor) -> Tensor:
+    """What log p(z | j) - log p(z | new) of a sample of component j is like by the factor, (J,), on the host.
+
+    It lies at squared distance d from its mean and at d + r^2 from the prior's, where r is the distance of the two.
+
+    Args:
+        factor: Which one.
+        counts: n_j, (J,).
+    """
+    n, d = counts.to(factor.anchors.device), len(factor.mean)
+    kappas = n + factor.kappa
+    apart = ((factor.sums - n[:, None] * factor.mean) / kappas[:, None]).square().sum(dim=1)
+    known = log_elliptical(torch.full_like(apart, d), factor.log_det, d, 1 + 1 / kappas, factor.tail)
+    scale = torch.full_like(apart, 1 + 1 / factor.kappa)
+    return (known - log_elliptical(d + apart, factor.log_det, d, scale, factor.tail)).cpu()
 
 
 def finite(tail: float) -> float | None:

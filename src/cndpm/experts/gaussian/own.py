@@ -129,6 +129,9 @@ class OwnGaussians:
         z = rows.z if rows.z.device.type == device.type else rows.derive(self, lambda z: z.to(device))
         return z.double()
 
+    def margin_drift(self) -> None:
+        """Nothing is shared, and nothing is renewed."""
+
     def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
         """log density of each of M rows under a component made of the other rows of its group, (M,), on the host.
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from cndpm.experts.gaussian.choice import CovarianceChoice, outlook_of
 from cndpm.experts.gaussian.conjugate import Values, log_elliptical
-from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, prior_strength
+from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, prior_strength, typical_margins
 from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
 from cndpm.experts.gaussian.statistics import SharedStatistics
@@ -61,6 +61,7 @@ class SharedGaussians:
         self.n_factorisations = 0
         self._routing: Factor | None = None
         self._exact: Factor | None = None
+        self._before: Tensor | None = None
         self._latest: tuple[FeatureRows, tuple[Tensor, Tensor]] | None = None
 
     @property
@@ -100,13 +101,26 @@ class SharedGaussians:
         self.statistics.add_components(n)
         if self._routing is not None:
             self._routing.add_components(n)
+        if self._before is not None:
+            self._before = torch.nn.functional.pad(self._before, (0, n), value=math.nan)
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
         """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
+        self._remember_margins()
         self.statistics.merge_components(pairs, keep)
         self._exact = self._latest = None
-        if self._routing is not None:
+        if self._routing is not None and self._before is not None:
+            self._before = self._before[keep]
             self._routing = self._factorise(self.choice.density, self.routing_dtype)
+
+    def margin_drift(self) -> Tensor | None:
+        """By how much margins of the components' samples have moved, (J,), where routing was renewed; on the host.
+
+        By :func:`~cndpm.experts.gaussian.factor.typical_margins`; NaN for components that are newer, None if routing is
+        what it was when this was last asked.
+        """
+        before, self._before = self._before, None
+        return None if before is None else typical_margins(self.routing(), self.counts) - before
 
     def routing(self) -> Factor:
         """The factor that routing uses; made on first use."""
@@ -227,8 +241,14 @@ class SharedGaussians:
         if self._routing is None or count - stale >= max(n_samples, share * stale):
             self.choice.judge(self.statistics)
             self.statistics.flush()
+            self._remember_margins()
             self._routing = None
             self._routing = self._factorise(self.choice.density, self.routing_dtype)
+
+    def _remember_margins(self) -> None:
+        """To be called before routing is renewed."""
+        if self._routing is not None and self._before is None:
+            self._before = typical_margins(self._routing, self.counts)
 
     def _factorise(self, shrinkage: float, dtype: torch.dtype) -> Factor:
         statistics = self.statistics
@@ -257,6 +277,7 @@ class SharedGaussians:
             "statistics": self.statistics.state_dict(),
             "choice": self.choice.state_dict(),
             "routing": None if routing is None else routing.state_dict(),
+            "before": None if self._before is None else self._before.clone(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -264,6 +285,7 @@ class SharedGaussians:
         self.statistics = SharedStatistics.from_state(state["statistics"])
         self.choice.load_state_dict(state["choice"])
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
+        self._before = None if state["before"] is None else state["before"].cpu().clone()
         self._exact = self._latest = None
 
 
