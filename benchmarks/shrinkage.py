@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.features import PatchFeatures
-from cndpm.experts.gaussian.choice import outlook_of
+from cndpm.experts.gaussian.choice import accuracy_of
+from cndpm.experts.gaussian.discrimination import expected_distance
 from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.streams import load_scenario
@@ -77,13 +78,14 @@ def main() -> None:
         scatter = statistics.within_scatter()
         floor = shrinkage * mean_variance(scatter, degrees)
         cholesky = torch.linalg.cholesky(shrunk_covariance(scatter, degrees, shrinkage))
-        foretold = outlook_of(statistics, cholesky, shrinkage, floor)
+        foretold = accuracy_of(statistics, cholesky, shrinkage, floor)
+        spread = expected_distance(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor) / d
         log_det = 2 * float(cholesky.diagonal().log().sum())
-        density = -0.5 * (d * math.log(2 * math.pi) + log_det + d * foretold.spread)
+        density = -0.5 * (d * math.log(2 * math.pi) + log_det + d * spread)
         seconds = time.perf_counter() - started
         accuracy, distance = seen(statistics, cholesky, test, labels)
         print(
-            f"{shrinkage:9.1e} {density:9.1f} | {100 * foretold.accuracy:6.2f} {foretold.spread:6.3f} | "
+            f"{shrinkage:9.1e} {density:9.1f} | {100 * foretold:6.2f} {spread:6.3f} | "
             f"{100 * accuracy:6.2f} {distance:6.3f} | {seconds:.2f}",
             flush=True,
         )

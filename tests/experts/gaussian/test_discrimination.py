@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cndpm.experts.gaussian.discrimination import Outlook, outlook
+from cndpm.experts.gaussian.discrimination import expected_accuracy, expected_distance
 from cndpm.experts.gaussian.shrinkage import shrunk_covariance
 
 
@@ -33,23 +33,21 @@ class Trial:
         self.scatter = deviations.T @ deviations
         self.new, self.labels = draw(4000)
 
-    def foretold(self, shrinkage: float) -> Outlook:
+    def foretold(self, shrinkage: float) -> tuple[float, float]:
+        """Accuracy, and squared distance over d."""
         floor = shrinkage * float(self.scatter.diagonal().mean()) / self.degrees
-        return outlook(
-            self._factor(shrinkage),
-            self.means,
-            self.counts,
-            degrees=self.degrees,
-            shrinkage=shrinkage,
-            floor=floor,
-        )
+        facts = {"degrees": self.degrees, "shrinkage": shrinkage, "floor": floor}
+        cholesky = self._factor(shrinkage)
+        accuracy = expected_accuracy(cholesky, self.means, self.counts, **facts)
+        return accuracy, expected_distance(cholesky, **facts) / len(self.scatter)
 
-    def seen(self, shrinkage: float) -> Outlook:
+    def seen(self, shrinkage: float) -> tuple[float, float]:
+        """The same of new samples."""
         whiten = torch.linalg.inv(self._factor(shrinkage)).T
         nearest = torch.cdist(self.new @ whiten, self.means @ whiten).argmin(dim=1)
         distance = ((self.new - self.centres[self.labels]) @ whiten).square().sum(dim=1)
         accuracy = float((nearest == self.labels).double().mean())
-        return Outlook(accuracy, float(distance.mean()) / len(self.scatter))
+        return accuracy, float(distance.mean()) / len(self.scatter)
 
     def _factor(self, shrinkage: float) -> torch.Tensor:
         return torch.linalg.cholesky(shrunk_covariance(self.scatter.clone(), self.degrees, shrinkage))
@@ -67,8 +65,8 @@ def test_accuracy_and_distance_of_new_samples_are_foretold(n, d, shrinkage):
 
 def test_the_shrinkage_that_is_foretold_best_is_nearly_the_best():
     trial, grid = Trial(200, 120, seed=3), (1e-4, 1e-3, 1e-2, 1e-1, 0.9)
-    seen = [trial.seen(value).accuracy for value in grid]
-    chosen = max(range(5), key=lambda i: trial.foretold(grid[i]).accuracy)
+    seen = [trial.seen(value)[0] for value in grid]
+    chosen = max(range(5), key=lambda i: trial.foretold(grid[i])[0])
     assert max(seen) - min(seen) > 0.1
     assert seen[chosen] > max(seen) - 0.02
 
@@ -77,6 +75,6 @@ def test_components_apart_are_told_apart_and_equal_ones_by_chance():
     cholesky, counts = torch.eye(3, dtype=torch.float64), torch.full((4,), 1e6, dtype=torch.float64)
     apart = torch.tensor([[0.0, 0, 0], [40, 0, 0], [0, 40, 0], [0, 0, 40]], dtype=torch.float64)
     settings = {"degrees": 1e6, "shrinkage": 0.0, "floor": 0.0}
-    assert outlook(cholesky, apart, counts, **settings).accuracy == 1.0
+    assert expected_accuracy(cholesky, apart, counts, **settings) == 1.0
     noise = 1e-3 * torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert outlook(cholesky, noise, counts, **settings).accuracy == pytest.approx(0.25, abs=0.02)
+    assert expected_accuracy(cholesky, noise, counts, **settings) == pytest.approx(0.25, abs=0.02)

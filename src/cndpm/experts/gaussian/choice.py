@@ -15,7 +15,7 @@ import math
 import torch
 from torch import Tensor
 
-from cndpm.experts.gaussian.discrimination import Outlook, outlook
+from cndpm.experts.gaussian.discrimination import expected_accuracy
 from cndpm.experts.gaussian.factor import finite, maybe_infinite
 from cndpm.experts.gaussian.shrinkage import (
     TAILS,
@@ -28,7 +28,7 @@ from cndpm.experts.gaussian.shrinkage import (
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.state import State
 
-__all__ = ["CovarianceChoice", "outlook_of"]
+__all__ = ["CovarianceChoice", "accuracy_of"]
 
 _MIN_HELD_OUT = 8
 _START = 1e-2
@@ -108,7 +108,7 @@ class CovarianceChoice:
                 return -math.inf
             floor = value * mean_variance(scatter, degrees)
             cholesky, info = torch.linalg.cholesky_ex(shrunk_covariance(scatter.clone(), degrees, value).float())
-            return -math.inf if int(info) else outlook_of(statistics, cholesky, value, floor).accuracy
+            return -math.inf if int(info) else accuracy_of(statistics, cholesky, value, floor)
 
         self.accuracy = choose_shrinkage(score, self.accuracy)
 
@@ -130,11 +130,11 @@ class CovarianceChoice:
         self._density_judged_at, self._accuracy_judged_at = state["density_judged_at"], state["accuracy_judged_at"]
 
 
-def outlook_of(statistics: SharedStatistics, cholesky: Tensor, shrinkage: float, floor: float) -> Outlook:
-    """What the factor of a shrunk covariance lets one expect of the components that have samples."""
+def accuracy_of(statistics: SharedStatistics, cholesky: Tensor, shrinkage: float, floor: float) -> float:
+    """The accuracy to expect of the components that have samples, by the factor of a shrunk covariance."""
     present = statistics.counts > 0
     counts = statistics.counts[present].to(cholesky.device)
     sums = statistics.sums[present.to(cholesky.device)]
-    means = sums / counts[:, None] - sums.sum(dim=0) / counts.sum()
+    means = (sums / counts[:, None] - sums.sum(dim=0) / counts.sum()).to(cholesky.dtype)
     degrees = statistics.degrees_of_freedom
-    return outlook(cholesky, means.to(cholesky.dtype), counts, degrees=degrees, shrinkage=shrinkage, floor=floor)
+    return expected_accuracy(cholesky, means, counts, degrees=degrees, shrinkage=shrinkage, floor=floor)

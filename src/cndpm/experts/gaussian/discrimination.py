@@ -15,56 +15,58 @@ costs tr(C A) / n_i.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["Outlook", "outlook"]
+__all__ = ["expected_accuracy", "expected_distance"]
 
 _N_PROBES = 64
 _N_SCORES = 20_000_000
 _MAX_DRAWS = 50_000
 
 
-class Outlook(NamedTuple):
-    """What to expect of new samples.
+def expected_distance(cholesky: Tensor, *, degrees: float, shrinkage: float, floor: float) -> float:
+    """tr C A, the squared distance at which new samples are to be expected from the true mean of their component.
 
-    Attributes:
-        accuracy: The share of them whose own component has the highest density, components as frequent as they were.
-        spread: Their expected squared distance from the true mean of their component, over d: 1 if Sigma(lambda) is as
-            wide as the data.
-    """
-
-    accuracy: float
-    spread: float
-
-
-def outlook(
-    cholesky: Tensor, means: Tensor, counts: Tensor, *, degrees: float, shrinkage: float, floor: float
-) -> Outlook:
-    """Judges Sigma(lambda) = (1 - lambda) S + floor I.
+    It is d where Sigma(lambda) is as wide as the data.
 
     Args:
-        cholesky: Its factor L, lower triangular, (d, d), float32 or float64.
-        means: Estimated means of the components, (J, d), of the same type, about any common origin.
-        counts: Samples behind each, (J,), positive.
+        cholesky: The factor L of Sigma(lambda) = (1 - lambda) S + floor I, lower triangular, (d, d).
         degrees: nu, the degrees of freedom behind S.
         shrinkage: lambda, below 1.
         floor: What was added to the diagonal.
     """
-    share = 1 - shrinkage
-    occupied = (len(cholesky) - floor * _trace_of_inverse(cholesky)) / degrees
-    delta = occupied / max(1 - occupied, 1e-9)
-    trace = degrees * delta / share
+    return degrees * _delta(cholesky, degrees, floor) / (1 - shrinkage)
+
+
+def expected_accuracy(
+    cholesky: Tensor, means: Tensor, counts: Tensor, *, degrees: float, shrinkage: float, floor: float
+) -> float:
+    """The share of new samples whose own component has the highest density, components as frequent as they were.
+
+    Args:
+        cholesky: As above, float32 or float64.
+        means: Estimated means of the components, (J, d), of the same type, about any common origin.
+        counts: Samples behind each, (J,), positive.
+        degrees: As above.
+        shrinkage: As above.
+        floor: As above.
+    """
+    share, delta = 1 - shrinkage, _delta(cholesky, degrees, floor)
     whitened = torch.linalg.solve_triangular(cholesky, means.T, upper=False)
     duals = torch.linalg.solve_triangular(cholesky.mT, whitened, upper=True).double()
     inner = whitened.T.double() @ whitened.double()
     # S duals = (means - floor duals) / share, by the definition of the duals.
     covariance = (1 + delta) ** 2 * (duals.T @ (means.T - floor * duals)) / share
-    expected = inner - torch.diag(trace / counts) - 0.5 * inner.diagonal()
+    expected = inner - torch.diag(degrees * delta / share / counts) - 0.5 * inner.diagonal()
     hits = _hit_rates(expected, covariance)
-    return Outlook(float((hits * counts).sum() / counts.sum()), trace / len(cholesky))
+    return float((hits * counts).sum() / counts.sum())
+
+
+def _delta(cholesky: Tensor, degrees: float, floor: float) -> float:
+    occupied = (len(cholesky) - floor * _trace_of_inverse(cholesky)) / degrees
+    return occupied / max(1 - occupied, 1e-9)
 
 
 def _trace_of_inverse(cholesky: Tensor) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -46,6 +46,10 @@ class Factor:
     def mean(self) -> Tensor:
         """L^-1 (m0 - origin), (d,), a view."""
         return self.anchors[-1]
+
+    def to(self, dtype: torch.dtype) -> Factor:
+        """The same with L in another precision."""
+        return replace(self, cholesky=self.cholesky.to(dtype))
 
     def whiten(self, shifted: Tensor) -> Tensor:
         """L^-1 z for rows z (B, d), float64."""

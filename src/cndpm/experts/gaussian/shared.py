@@ -21,8 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.experts.gaussian.choice import CovarianceChoice, outlook_of
+from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.conjugate import Values, log_elliptical
+from cndpm.experts.gaussian.discrimination import expected_distance
 from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, prior_strength, typical_margins
 from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
@@ -111,7 +112,7 @@ class SharedGaussians:
         self._exact = self._latest = None
         if self._routing is not None and self._before is not None:
             self._before = self._before[keep]
-            self._routing = self._factorise(self.choice.density, self.routing_dtype)
+            self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
 
     def margin_drift(self) -> Tensor | None:
         """By how much margins of the components' samples have moved, (J,), where routing was renewed; on the host.
@@ -125,13 +126,13 @@ class SharedGaussians:
     def routing(self) -> Factor:
         """The factor that routing uses; made on first use."""
         if self._routing is None:
-            self._routing = self._factorise(self.choice.density, self.routing_dtype)
+            self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
         return self._routing
 
     def exact(self) -> Factor:
         """The factor of the statistics as they are now; cached until they change."""
         if self._exact is None:
-            self._exact = self._factorise(self.choice.classes, torch.float64)
+            self._exact = self._factorise(self.choice.classes, for_classes=self.choice.for_classes)
         return self._exact
 
     def routing_log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
@@ -243,14 +244,19 @@ class SharedGaussians:
             self.statistics.flush()
             self._remember_margins()
             self._routing = None
-            self._routing = self._factorise(self.choice.density, self.routing_dtype)
+            self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
 
     def _remember_margins(self) -> None:
         """To be called before routing is renewed."""
         if self._routing is not None and self._before is None:
             self._before = typical_margins(self._routing, self.counts)
 
-    def _factorise(self, shrinkage: float, dtype: torch.dtype) -> Factor:
+    def _factorise(self, shrinkage: float, *, for_classes: bool = False) -> Factor:
+        """The factor of Sigma(lambda); for classes scaled, and with a prior that counts no more than one sample.
+
+        The prior of the means is as wide as the data in every direction, while classes differ in few: it would pull all
+        means towards each other.
+        """
         statistics = self.statistics
         if not statistics.n_components:
             raise RuntimeError("there is no component yet; found an expert first")
@@ -259,8 +265,9 @@ class SharedGaussians:
         floor = shrinkage * mean_variance(scatter, degrees)
         cholesky = torch.linalg.cholesky(shrunk_covariance(scatter, degrees, shrinkage))
         del scatter
-        if shrinkage != self.choice.density:
-            cholesky *= math.sqrt(outlook_of(statistics, cholesky, shrinkage, floor).spread)
+        if for_classes and shrinkage < 1:
+            distance = expected_distance(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
+            cholesky *= math.sqrt(distance / len(cholesky))
         sums = torch.linalg.solve_triangular(cholesky, statistics.sums.T, upper=False).T
         total = float(statistics.counts.sum())
         mean = sums.sum(dim=0) / max(total, 1e-9)
@@ -268,7 +275,9 @@ class SharedGaussians:
         log_det = 2 * float(cholesky.diagonal().log().sum())
         kappa = prior_strength(sums, statistics.counts.to(sums.device), mean)
         # Row by row, as a state restores it: another layout would round otherwise.
-        return Factor(cholesky.to(dtype).contiguous(), log_det, anchors, kappa, self.choice.tail, total)
+        return Factor(
+            cholesky.contiguous(), log_det, anchors, min(kappa, 1.0) if for_classes else kappa, self.choice.tail, total
+        )
 
     def state_dict(self) -> State:
         """Statistics, shrinkages, tails and the routing factor, which is older than the statistics."""
