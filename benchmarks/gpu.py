@@ -1,7 +1,7 @@
 """What the paper's experiments cost on a GPU, with accuracy beside time.
 
 python -m benchmarks.gpu --data DIR --out FILE split-mnist split-cifar10 agreement experts ceilings
-python -m benchmarks.gpu --data DIR --set n_train_latent_samples=1 --no-graphs split-cifar10
+python -m benchmarks.gpu --data DIR --preset fast --set n_train_latent_samples=1 --no-graphs split-cifar10
 """
 
 from __future__ import annotations
@@ -37,11 +37,19 @@ class Clocked(CNDPM):
 
 
 def run(
-    name: str, *, data: str, device: str, seed: int = 0, graphs: bool = True, limit: int | None = None, **overrides: Any
+    name: str,
+    *,
+    data: str,
+    device: str,
+    preset: str = "paper",
+    seed: int = 0,
+    graphs: bool = True,
+    limit: int | None = None,
+    **overrides: Any,
 ) -> dict[str, Any]:
     """One pass over the stream and the accuracy at its end; without `graphs` every step is taken as it comes."""
     stream = load_scenario(name).build(data_dir=data, seed=seed)
-    settings = CNDPMSettings(**preset_settings("paper", "cndpm", name) | overrides)
+    settings = CNDPMSettings(**preset_settings(preset, "cndpm", name) | overrides)
     learner = Clocked(settings, input_shape=stream.input_shape, n_classes=stream.n_classes, seed=seed, device=device)
     for recorder in (learner.bank._recorder, learner.bank._beside):
         recorder.enabled &= graphs
@@ -58,6 +66,7 @@ def run(
         total += len(task.y)
     return {
         "scenario": name,
+        "preset": preset,
         "seed": seed,
         "accuracy": round(100 * right / total, 2),
         "n_experts": learner.n_experts,
@@ -180,6 +189,7 @@ def main() -> None:
     parser.add_argument("what", nargs="+")
     parser.add_argument("--data", default="data")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--preset", default="paper", help="whose settings a stream is learned with")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="a setting of the learner")
     parser.add_argument("--no-graphs", action="store_true", help="record no steps as CUDA graphs")
@@ -188,7 +198,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     arguments = parser.parse_args()
     given = dict(item.split("=", 1) for item in arguments.set)
-    options = {"data": arguments.data, "device": arguments.device, "seed": arguments.seed}
+    options = {"data": arguments.data, "device": arguments.device, "preset": arguments.preset, "seed": arguments.seed}
     options |= {"graphs": not arguments.no_graphs, "limit": arguments.limit, **given}
     makers = {"agreement": agreement, "experts": experts, "ceilings": ceilings}
     found: dict[str, Any] = {"torch": torch.__version__}

@@ -25,11 +25,8 @@ _SHAPES = {"split-mnist": (1, 28, 28), "split-cifar10": (3, 32, 32), "split-cifa
 def steps(name: str, *, n_experts: int, device: str, **overrides: Any) -> Iterator[tuple[str, Callable[[int], object]]]:
     """Every kind of step as a function of how many to take; random images, since time does not depend on them."""
     settings = CNDPMSettings(**preset_settings("paper", "cndpm", name) | overrides)
-    short = settings.model_copy(
-        update={"density_sleep_steps": 1, "predictor_sleep_steps": 1, "sleep_until": "steps", "log_alpha": -1e9}
-    )
-    learner = CNDPM(short, input_shape=_SHAPES[name], n_classes=10, device=device)
-    bank = learner.bank
+    short = settings.model_copy(update={"density_sleep_steps": 1, "predictor_sleep_steps": 1, "sleep_until": "steps"})
+    bank = CNDPM(short, input_shape=_SHAPES[name], n_classes=10, device=device).bank
     x = torch.rand(settings.memory_size, *_SHAPES[name], device=device)
     y = torch.randint(0, 10, (len(x),), device=device)
     for k in range(n_experts):
@@ -45,7 +42,6 @@ def steps(name: str, *, n_experts: int, device: str, **overrides: Any) -> Iterat
     while not bank.train_expert(10):
         pass
     batch = (x[:10].clone(), y[:10].clone())
-    learner.counts = torch.full((n_experts,), 1000.0, dtype=torch.float64)
     weights = torch.zeros(10, n_experts, dtype=torch.float64)
     weights[:, -1] = 1.0
     yield "evaluation awake", lambda n: [bank.log_joint(*batch) for _ in range(n)]
@@ -53,7 +49,6 @@ def steps(name: str, *, n_experts: int, device: str, **overrides: Any) -> Iterat
         "evaluation and update awake",
         lambda n: [(bank.log_joint(*batch), bank.log_joint_new(*batch), bank.learn(*batch, weights)) for _ in range(n)],
     )
-    yield "whole batch awake", lambda n: [learner.learn(batch[0].cpu(), batch[1].cpu()) for _ in range(n)]
 
 
 def milliseconds(take: Callable[[int], object], n: int = 100) -> float:

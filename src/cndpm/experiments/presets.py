@@ -117,6 +117,17 @@ _CNDPM_SPLIT_MNIST_FAST: Settings = _CNDPM_SPLIT_MNIST | {
     "predictor_wake_lr_factor": 0.0667,
 }
 
+# A quarter of the latent samples in training, and less sleep for the predictor: it has seen a tenth of its task then,
+# and learns more from the rest of it at a higher rate. Fewer steps of the density, or a higher rate of it awake, cost
+# the gate.
+_CNDPM_SPLIT_CIFAR10_FAST: Settings = _CNDPM_SPLIT_CIFAR10 | {
+    "log_alpha": "auto",
+    "n_train_latent_samples": 4,
+    "predictor_sleep_steps": 300,
+    "predictor_lr": 2e-3,
+    "predictor_wake_lr_factor": 0.5,
+}
+
 # Task labels in training change who learns what, not how.
 _CNDPM: Mapping[str, Settings] = {
     "split-mnist": _CNDPM_SPLIT_MNIST,
@@ -125,6 +136,11 @@ _CNDPM: Mapping[str, Settings] = {
     "mnist-svhn": _CNDPM_MNIST_SVHN,
     "split-cifar10": _CNDPM_SPLIT_CIFAR10,
     "split-cifar100": _CNDPM_SPLIT_CIFAR100,
+}
+
+_CNDPM_FAST: Mapping[str, Settings] = {
+    "split-mnist": _CNDPM_SPLIT_MNIST_FAST,
+    "split-cifar10": _CNDPM_SPLIT_CIFAR10_FAST,
 }
 
 _REPLAY_MEMORY: Mapping[str, Settings] = {
@@ -199,8 +215,8 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Settings]]] = {
         "reservoir": _REPLAY_MEMORY,
     },
     "fast": {
-        "cndpm": {"split-mnist": _CNDPM_SPLIT_MNIST_FAST},
-        "cndpm-tasks": {"split-mnist": _CNDPM_SPLIT_MNIST_FAST},
+        "cndpm": _CNDPM_FAST,
+        "cndpm-tasks": _CNDPM_FAST,
     },
 }
 """Preset, learner, scenario to settings. A learner that a preset does not list is used with its own defaults."""
