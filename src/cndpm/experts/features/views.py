@@ -8,12 +8,13 @@ density of the other half may fall by no more than `tolerance` times the spread 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["VIEW_GROUPS", "admissible_views", "apply_view", "density_change"]
+__all__ = ["VIEW_GROUPS", "admissible_views", "apply_view", "density_change", "mirror_pairs"]
 
 VIEW_GROUPS: dict[str, tuple[str, ...]] = {
     "mirror": ("mirror",),
@@ -57,6 +58,24 @@ def admissible_views(
     if "mirror" in admitted:
         views += [f"{view},mirror" if view else "mirror" for view in views]
     return views
+
+
+def mirror_pairs(views: Sequence[str]) -> dict[tuple[int, ...], list[str]]:
+    """Which views must be applied where mirror images come for free, by what is meant: them (1), their mirror (-1).
+
+    Example:
+        >>> mirror_pairs(["", "turn+8", "mirror"])
+        {(1, -1): [''], (1,): ['turn+8']}
+    """
+    sides: dict[str, tuple[int, ...]] = {}
+    for view in views:
+        *before, last = view.split(",")
+        base, side = (",".join(before), -1) if last == "mirror" else (view, 1)
+        sides[base] = (*sides.get(base, ()), side)
+    pairs: dict[tuple[int, ...], list[str]] = {}
+    for base, meant in sides.items():
+        pairs.setdefault(meant, []).append(base)
+    return pairs
 
 
 def density_change(x: Tensor, view: str, *, n_directions: int = 48) -> tuple[float, float]:
