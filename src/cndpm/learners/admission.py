@@ -59,7 +59,7 @@ def admit_x(x: Tensor, input_shape: tuple[int, ...], is_finite: Callable[[Tensor
     x = x.float().contiguous()
     if x.data_ptr() % _ALIGNMENT:
         x = x.clone()
-    if not (is_finite or FiniteCheck())(x):
+    if not (bool(torch.isfinite(x).all()) if is_finite is None else is_finite(x)):
         raise ValueError("x contains NaN or infinity; only finite values can be learned. Impute or drop such rows.")
     return x
 

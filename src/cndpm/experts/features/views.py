@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -122,8 +123,13 @@ def _apply_primitive(x: Tensor, name: str) -> Tensor:
 
 def _turn(x: Tensor, degrees: float) -> Tensor:
     """Bilinear rotation about the centre; what lies outside repeats the border."""
-    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    height, width = x.shape[-2:]
-    matrix = torch.tensor([[cos, -sin * height / width, 0.0], [sin * width / height, cos, 0.0]], dtype=x.dtype)
-    grid = functional.affine_grid(matrix.to(x.device).expand(len(x), 2, 3), list(x.shape), align_corners=False)
+    grid = _turned_grid(degrees, x.shape[-2], x.shape[-1], x.dtype, x.device).expand(len(x), -1, -1, -1)
     return functional.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
+
+
+@lru_cache(maxsize=64)
+def _turned_grid(degrees: float, height: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Where the pixels of a turned image come from, (1, H, W, 2)."""
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    matrix = torch.tensor([[[cos, -sin * height / width, 0.0], [sin * width / height, cos, 0.0]]], dtype=dtype)
+    return functional.affine_grid(matrix.to(device), [1, 1, height, width], align_corners=False)

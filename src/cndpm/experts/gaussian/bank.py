@@ -128,7 +128,8 @@ class GaussianBank(Bank):
         is_known = components >= 0
         known = np.take_along_axis(weighted, components.clip(min=0), axis=1)
         if not is_known.all():
-            mixed = self._mix_labels(torch.from_numpy(weighted)).numpy()
+            table = self._labels.by_expert().numpy()
+            mixed = np.logaddexp.reduce(np.where(table >= 0, weighted[:, table], -np.inf), axis=2)
             known = np.where(is_known, known, mixed + self.log_unseen_label)
         return torch.from_numpy(known)
 

@@ -18,7 +18,7 @@ from cndpm.state import State
 
 __all__ = ["SharedStatistics", "pack_symmetric", "unpack_symmetric", "unpack_triangle"]
 
-_STRIP = 1024
+_STRIP = 512
 """Rows of a symmetric matrix updated together; with several strips nearly half of the products are never made."""
 
 
