@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.features import FeatureMap
-from cndpm.learners.admission import FiniteCheck, admit_targets, admit_x
+from cndpm.learners.admission import Fetch, FiniteCheck, admit_targets, admit_x
 from cndpm.learners.assembly import CustomDensity, CustomPredictor, make_bank
 from cndpm.learners.learner import Footprint, MixtureLearner
 from cndpm.learners.memory import ShortTermMemory
@@ -92,7 +92,7 @@ class ExpertMixture(MixtureLearner):
         self._here = self.bank.evidence_device
         self.memory = ShortTermMemory(settings.memory_size, self.device, self._here)
         self.counts = torch.zeros(0, dtype=torch.float64, device=self._here)
-        self._is_finite = FiniteCheck()
+        self._is_finite, self._fetch = FiniteCheck(), Fetch(self._here)
         self._n_known_classes = n_classes or 0
         self._backlog: tuple[Tensor, Tensor | None] | None = None
         self._scaling: tuple[Scaling, Scaling] | None = None
@@ -202,7 +202,7 @@ class ExpertMixture(MixtureLearner):
         self._backlog = waiting if len(waiting[0]) else None
 
     def _admit_targets(self, y: Tensor | None, n: int) -> Tensor | None:
-        y = y if y is None else y.to(self._here)
+        y = y if y is None else self._fetch(y)
         return admit_targets(y, n, self.settings.target, self.settings.n_outputs, self.n_classes)
 
     def _meet(self, y: Tensor) -> None:

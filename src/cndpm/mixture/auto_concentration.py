@@ -27,7 +27,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.mixture.novelty import MIN_RECORD, Floats, centre_and_scale, margins, novelty_level, window_means
+from cndpm.mixture.novelty import MIN_RECORD, Floats, levels, novelty_level, window_means
 from cndpm.state import State
 
 __all__ = ["AutoConcentration", "LabelWindows"]
@@ -57,7 +57,8 @@ class LabelWindows:
         for label in set(labels.tolist()):
             mine = labels == label
             latest, values = self._latest.get(label, np.empty(0)), strange[mine].astype(np.float64)
-            means[mine] = window_means(values, latest, self._window)
+            strange_lately = values.any() or latest.any()
+            means[mine] = window_means(values, latest, self._window) if strange_lately else 0.0
             self._latest[label] = np.concatenate([latest, values])[-self._window :]
         return means
 
@@ -147,8 +148,9 @@ class AutoConcentration:
             log_new: log p(x, y | new), (B,).
             labels: Class indices (B,), where there are any.
         """
-        known = margins(log_known, log_new)
-        margin, expert = _array(known[0]), known[1].cpu().numpy()
+        known = _array(log_known)
+        expert = known.argmax(axis=1)
+        margin = known[np.arange(len(known)), expert] - _array(log_new)
         level, median, scale = self._levels[:, expert]
         surprises = _within_cap((median - margin) / scale)
         below = margin < level
@@ -213,8 +215,8 @@ class AutoConcentration:
         Measured again when a twentieth of a row has changed.
         """
         self._n_unmeasured = 0
-        median, scale = centre_and_scale(self._record)
-        self._levels = np.stack([novelty_level(self._record, self.novelty_rate), median, scale])
+        self._levels = np.stack(levels(self._record, self.novelty_rate))
+        _, median, scale = self._levels
         known = ((median[:, None] - self._record) / scale[:, None]).clip(-_CLIP, _CLIP)
         known = known[~np.isnan(known)]
         self._window_level = math.inf

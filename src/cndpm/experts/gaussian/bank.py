@@ -318,10 +318,12 @@ class GaussianBank(Bank):
         """Weights (B, J) of samples for components, which are made where there are none yet."""
         y, shares = labels.numpy(), responsibilities.to("cpu", torch.float64).numpy()
         self._labels.reserve(y)
-        n_new = self._labels.create(y, shares > 0)
+        components = self._labels.components(y)
+        n_new = self._labels.create(y, (shares > 0) & (components < 0))
         if n_new:
             self._ready().add_components(n_new)
-        return torch.from_numpy(one_hot_weights(self._labels.components(y), shares, self._labels.n_components))
+            components = self._labels.components(y)
+        return torch.from_numpy(one_hot_weights(components, shares, self._labels.n_components))
 
     def _log_label_share(self) -> NDArray[np.float64]:
         """log p(label | expert) of every component, (J,)."""

@@ -59,9 +59,8 @@ class LabelTable:
         found: Labels = self.table.numpy()[:, np.where(inside, y, 0)].T
         return np.where(inside[:, None], found, -1)
 
-    def create(self, y: Labels, wanted: NDArray[np.bool_]) -> int:
-        """Adds components for labels y (B,) in the experts where `wanted` (B, K); returns how many are new."""
-        missing = wanted & (self.components(y) < 0)
+    def create(self, y: Labels, missing: NDArray[np.bool_]) -> int:
+        """Adds components for labels y (B,) in experts where they are `missing`, (B, K); returns how many are new."""
         if not missing.any():
             return 0
         sample, expert = np.nonzero(missing)

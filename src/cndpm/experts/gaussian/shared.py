@@ -138,16 +138,16 @@ class SharedGaussians:
     def routing_log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
         """Predictive log densities of every component (B, J) and of "new" (B,), by the routing factor, on the host.
 
-        All that crosses over from the device is B + 2 rows of inner products, once.
+        All that crosses over from the device is B + J + 2 rows of inner products, once.
         """
         if self._latest is None or self._latest[0] is not rows:
             factor, whitened = self.routing(), self._whitened(rows)
-            inner = torch.cat([whitened.rows, factor.anchors[-1:]]) @ factor.anchors.T
-            lengths = torch.linalg.vector_norm(factor.anchors, dim=1, keepdim=True).T
-            known = torch.cat([inner, lengths]).cpu().numpy()
+            # On a GPU every operation costs its start, so all products are one.
+            products = (torch.cat([whitened.rows, factor.anchors]) @ factor.anchors.T).cpu().numpy()
+            inner, of_anchors = products[: -products.shape[1]], products[-products.shape[1] :]
             kappas = np.append(self.statistics.counts.numpy(), 0.0) + factor.kappa
-            squares = whitened.squares.numpy()
-            scores = torch.from_numpy(_scores(factor, kappas, squares, known[:-2], known[-2], known[-1] ** 2))
+            squares, lengths = whitened.squares.numpy(), of_anchors.diagonal()
+            scores = torch.from_numpy(_scores(factor, kappas, squares, inner, of_anchors[:, -1], lengths))
             self._latest = (rows, (scores[:, :-1], scores[:, -1]))
         return self._latest[1]
 
@@ -217,7 +217,8 @@ class SharedGaussians:
 
         def multiply(z: Tensor) -> Tensor:
             parts = []
-            for part in torch.split(z, _BLOCK_SIZE):
+            # A GPU solves for many rows in hardly more time than for few.
+            for part in torch.split(z, _BLOCK_SIZE if z.device.type == "cpu" else 4 * _BLOCK_SIZE):
                 whitened = factor.whiten(self.statistics.shift(part))
                 parts.append(
                     torch.cat([whitened.square().sum(dim=1, keepdim=True), whitened @ factor.anchors.T], dim=1)
