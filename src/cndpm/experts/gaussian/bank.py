@@ -111,6 +111,7 @@ class GaussianBank(Bank):
         """Prepares the features of a slice with its neighbours'; they are frozen, so no result depends on it."""
         if self._gaussians is not None and x.device.type == self.device.type:
             self._cache.look_ahead(x, _LOOK_AHEAD)
+            self._gaussians.foresee(self._rows(x))
 
     def prepare(self, x: Tensor) -> None:
         """Keeps the features of x from the first answer on: they are frozen."""

@@ -36,6 +36,16 @@ class FeatureRows:
         self._key: object = None
         self._derived: Any = None
 
+    @property
+    def whole(self) -> FeatureRows:
+        """The rows that these are cut from; themselves if they are not."""
+        return self if self._parent is None else self._parent
+
+    @property
+    def start(self) -> int:
+        """Where these begin in the whole."""
+        return self._rows.start or 0
+
     def part(self, rows: slice) -> FeatureRows:
         """Some of the rows; what is derived for them is derived for all at once."""
         return FeatureRows(self.z[rows], parent=self, rows=rows)

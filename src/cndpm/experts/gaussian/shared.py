@@ -25,6 +25,7 @@ from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.conjugate import Values, log_elliptical
 from cndpm.experts.gaussian.discrimination import expected_distance
 from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, prior_strength, typical_margins
+from cndpm.experts.gaussian.ledger import WINDOW, Ledger, Products
 from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
 from cndpm.experts.gaussian.statistics import SharedStatistics
@@ -63,6 +64,8 @@ class SharedGaussians:
         self._routing: Factor | None = None
         self._exact: Factor | None = None
         self._before: Tensor | None = None
+        self._ledger: Ledger | None = None
+        self._saved_ledger: State | None = None
         self._latest: tuple[FeatureRows, tuple[Tensor, Tensor]] | None = None
 
     @property
@@ -82,12 +85,26 @@ class SharedGaussians:
 
     def found(self, z: Tensor, weights: Tensor) -> None:
         """Adds a founding memory z (M, d) with weights (M, J); a fifth is held out while the shrinkage is chosen."""
+        self._settle()
         self.statistics.flush()
         held_out = torch.arange(len(z)) % 5 == 4
         for part in (~held_out, held_out):
             self.statistics.flush()
             self._add(FeatureRows(z[part.to(z.device)]), weights[part])
         self._renew_if_due(n_samples=0, share=0.1)
+
+    def foresee(self, rows: FeatureRows) -> None:
+        """Prepares to route and learn rows, and those that follow them in their whole."""
+        if self._routing is None or self._place(rows) is not None:
+            return
+        if self._saved_ledger is not None:
+            recalled = Ledger.recalled(self._saved_ledger, rows, self._whitened(rows.whole))
+            if recalled is not None:
+                self._open(recalled)
+                return
+        self._settle()
+        window = self._whitened(rows.whole)[rows.start : rows.start + max(WINDOW, len(rows.z))]
+        self._open(Ledger(rows.whole, rows.start, window, self.statistics.sums, self._routing.anchors))
 
     def add(self, rows: FeatureRows, weights: Tensor) -> None:
         """Learns B rows with weights (B, J)."""
@@ -99,6 +116,7 @@ class SharedGaussians:
     def add_components(self, n: int) -> None:
         """Appends n empty components."""
         self._exact = self._latest = None
+        self._settle()
         self.statistics.add_components(n)
         if self._routing is not None:
             self._routing.add_components(n)
@@ -107,6 +125,7 @@ class SharedGaussians:
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
         """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
+        self._settle()
         self._remember_margins()
         self.statistics.merge_components(pairs, keep)
         self._exact = self._latest = None
@@ -138,16 +157,12 @@ class SharedGaussians:
     def routing_log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
         """Predictive log densities of every component (B, J) and of "new" (B,), by the routing factor, on the host.
 
-        All that crosses over from the device is B + J + 2 rows of inner products, once.
+        Of rows that were foreseen all is on the host already.
         """
         if self._latest is None or self._latest[0] is not rows:
-            factor, whitened = self.routing(), self._whitened(rows)
-            # On a GPU every operation costs its start, so all products are one.
-            products = (torch.cat([whitened.rows, factor.anchors]) @ factor.anchors.T).cpu().numpy()
-            inner, of_anchors = products[: -products.shape[1]], products[-products.shape[1] :]
+            factor, squares, products = self.routing(), self._whitened(rows).squares.numpy(), self._products(rows)
             kappas = np.append(self.statistics.counts.numpy(), 0.0) + factor.kappa
-            squares, lengths = whitened.squares.numpy(), of_anchors.diagonal()
-            scores = torch.from_numpy(_scores(factor, kappas, squares, inner, of_anchors[:, -1], lengths))
+            scores = torch.from_numpy(_scores(factor, kappas, squares, *products))
             self._latest = (rows, (scores[:, :-1], scores[:, -1]))
         return self._latest[1]
 
@@ -227,20 +242,52 @@ class SharedGaussians:
 
         return rows.derive(factor, multiply)
 
+    def _place(self, rows: FeatureRows) -> slice | None:
+        return None if self._ledger is None else self._ledger.place(rows)
+
+    def _products(self, rows: FeatureRows) -> Products:
+        """Inner products of whitened rows and anchors, on the host."""
+        place = self._place(rows)
+        if self._ledger is not None and place is not None:
+            return self._ledger.products(place)
+        whitened = self._whitened(rows).rows
+        anchors = self.routing().anchors if self._ledger is None else self._ledger.anchors()
+        # On a GPU every operation costs its start, so all products are one.
+        products = (torch.cat([whitened, anchors]) @ anchors.T).cpu().numpy()
+        inner, of_anchors = products[: len(whitened)], products[len(whitened) :]
+        return Products(inner, of_anchors[:, -1], of_anchors.diagonal())
+
     def _add(self, rows: FeatureRows, weights: Tensor) -> None:
         self._exact = self._latest = None
         if self._routing is None:
             self.statistics.add(self.statistics.shift(rows.z), weights)
             return
-        whitened = self._whitened(rows)
+        whitened, place = self._whitened(rows), self._place(rows)
+        if self._ledger is not None and place is not None:
+            self._ledger.add(place, weights.numpy())
+            self.statistics.note(whitened.shifted, weights)
+            return
+        self._settle()
         beside = self.statistics.add(whitened.shifted, weights)
         self._routing.sums.addmm_(beside.T, whitened.rows)
+
+    def _open(self, ledger: Ledger) -> None:
+        self._ledger, self._saved_ledger = ledger, None
+        self.statistics.defer(ledger.sums)
+
+    def _settle(self) -> None:
+        """Closes the ledger: sums and anchors catch up."""
+        if self._ledger is not None and self._routing is not None:
+            self._routing.anchors = self._ledger.anchors()
+            self.statistics.settle()
+        self._ledger = self._saved_ledger = None
 
     def _renew_if_due(self, *, n_samples: int, share: float) -> None:
         """Renews the routing factor once `n_samples` and a `share` more have arrived since."""
         count = float(self.statistics.counts.numpy().sum())
         stale = 0.0 if self._routing is None else self._routing.count
         if self._routing is None or count - stale >= max(n_samples, share * stale):
+            self._settle()
             self.choice.judge(self.statistics)
             self.statistics.flush()
             self._remember_margins()
@@ -282,11 +329,14 @@ class SharedGaussians:
 
     def state_dict(self) -> State:
         """Statistics, shrinkages, tails and the routing factor, which is older than the statistics."""
-        routing = self._routing
+        routing, ledger = None if self._routing is None else self._routing.state_dict(), self._saved_ledger
+        if routing is not None and self._ledger is not None:
+            routing, ledger = {**routing, "anchors": self._ledger.anchors()}, self._ledger.state_dict()
         return {
             "statistics": self.statistics.state_dict(),
             "choice": self.choice.state_dict(),
-            "routing": None if routing is None else routing.state_dict(),
+            "routing": routing,
+            "ledger": ledger,
             "before": None if self._before is None else self._before.clone(),
         }
 
@@ -296,7 +346,8 @@ class SharedGaussians:
         self.choice.load_state_dict(state["choice"])
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._before = None if state["before"] is None else state["before"].cpu().clone()
-        self._exact = self._latest = None
+        self._exact = self._ledger = self._latest = None
+        self._saved_ledger = state["ledger"]
 
 
 def _scores(factor: Factor, kappas: Values, squares: Values, inner: Values, to_mean: Values, lengths: Values) -> Values:

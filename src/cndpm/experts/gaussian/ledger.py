@@ -1,0 +1,122 @@
+"""What routing needs to know of the rows that come next, kept as inner products on the host.
+
+Evidence needs three things of a whitened row r and the anchors a_j = L^-1 s_j: r r, r a_j and a_i a_j. While a window
+of rows is learned, anchors only move by sums of its rows, a_j + sum_i w_ij r_i. So all that is ever needed follows from
+the products of the window's rows and of the anchors as they were when it was opened:
+
+    r a_j' = r a_j + sum_i w_ij (r r_i),   and likewise for a_i' a_j'.
+
+One copy from the device serves many batches, which are then routed and learned without it; the sums on the device catch
+up when the window is closed. What is computed depends on the window alone, never on who looked at it in between.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cndpm.experts.gaussian.factor import Whitened
+from cndpm.experts.gaussian.rows import FeatureRows
+from cndpm.state import State
+
+__all__ = ["WINDOW", "Ledger", "Products"]
+
+WINDOW = 64
+"""Rows in a window: their products take as much to compute as a few batches would alone."""
+
+Floats = NDArray[np.float64]
+
+
+class Products(NamedTuple):
+    """Inner products of B rows and J + 2 anchors.
+
+    Attributes:
+        inner: Of rows and anchors, (B, J + 2).
+        to_mean: Of anchors and the last of them, the prior mean, (J + 2,).
+        lengths: Squared, of the anchors, (J + 2,).
+    """
+
+    inner: Floats
+    to_mean: Floats
+    lengths: Floats
+
+
+class Ledger:
+    """A window of rows and the weights they were learned with.
+
+    Args:
+        whole: The rows that the window is cut from.
+        first: Where it begins in them.
+        window: Its rows, N of them.
+        sums: Of the components when it is opened, (J, d).
+        anchors: The same whitened, then "new" and the prior mean, which do not move, (J + 2, d).
+    """
+
+    def __init__(self, whole: FeatureRows, first: int, window: Whitened, sums: Tensor, anchors: Tensor) -> None:
+        self.whole, self.first, self.window = whole, first, window
+        self._sums_before, self._anchors_before = sums, anchors
+        n, vectors = len(window.rows), torch.cat([window.rows, anchors])
+        products = (vectors @ vectors.T).cpu().numpy()
+        self._gram, self._inner, self._of_anchors = products[:n, :n], products[:n, n:], products[n:, n:]
+        self._weights = np.zeros((n, len(anchors)))
+
+    def place(self, rows: FeatureRows) -> slice | None:
+        """Where rows lie in the window; None where they are not of it."""
+        start, n = rows.start - self.first, len(rows.z)
+        inside = rows.whole is self.whole and 0 <= start <= len(self._weights) - n
+        return slice(start, start + n) if inside else None
+
+    def products(self, place: slice) -> Products:
+        """Of the rows at `place` and of the anchors as they have become."""
+        moved = self._gram @ self._weights
+        across = (self._inner + moved / 2).T @ self._weights
+        of_anchors = self._of_anchors + across + across.T
+        return Products(self._inner[place] + moved[place], of_anchors[:, -1], of_anchors.diagonal())
+
+    def add(self, place: slice, weights: Floats) -> None:
+        """Notes that the rows at `place` were learned with weights (B, J)."""
+        self._weights[place, :-2] += weights
+
+    def sums(self) -> Tensor:
+        """Sums of the components as they have become, (J, d)."""
+        return torch.addmm(self._sums_before, self._weights_there(), self.window.shifted)
+
+    def anchors(self) -> Tensor:
+        """Anchors as they have become, (J + 2, d)."""
+        moved = torch.addmm(self._anchors_before[:-2], self._weights_there(), self.window.rows)
+        return torch.cat([moved, self._anchors_before[-2:]])
+
+    def _weights_there(self) -> Tensor:
+        """(J, N), beside the rows."""
+        return torch.from_numpy(self._weights[:, :-2]).to(self.window.rows.device).T
+
+    def state_dict(self) -> State:
+        """All but the rows, which come again; their squared lengths tell whether it is them."""
+        return {
+            "first": self.first,
+            "squares": self.window.squares.clone(),
+            "weights": torch.tensor(self._weights),
+            "sums": self._sums_before.clone(),
+            "anchors": self._anchors_before.clone(),
+        }
+
+    @classmethod
+    def recalled(cls, state: State, rows: FeatureRows, whitened: Whitened) -> Ledger | None:
+        """The ledger of :meth:`state_dict`, to the bit, if `rows` are of its window; else None.
+
+        Args:
+            state: What was saved.
+            rows: Some rows.
+            whitened: The whole that they are cut from.
+        """
+        first, squares = state["first"], state["squares"].cpu()
+        window = whitened[first : first + len(squares)]
+        if not torch.equal(window.squares, squares):
+            return None
+        ledger = cls(rows.whole, first, window, state["sums"], state["anchors"])
+        ledger._weights = state["weights"].cpu().numpy().copy()
+        return None if ledger.place(rows) is None else ledger
