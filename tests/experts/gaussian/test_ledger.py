@@ -33,7 +33,8 @@ def test_products_and_sums_are_those_of_anchors_that_moved_with_every_batch(n, n
         ledger.add(place, weights[place].numpy())
         moved[:-2] += weights[place].T @ rows[place]
         sums += weights[place].T @ (rows[place] + 1)
-    inner, to_mean, lengths = ledger.products(slice(0, n))
+    squares, inner, to_mean, lengths = ledger.products(slice(0, n))
+    np.testing.assert_allclose(squares, rows.square().sum(dim=1))
     np.testing.assert_allclose(inner, rows @ moved.T, atol=1e-9)
     np.testing.assert_allclose(to_mean, moved @ moved[-1], atol=1e-9)
     np.testing.assert_allclose(lengths, moved.square().sum(dim=1), atol=1e-9)

@@ -35,11 +35,13 @@ class Products(NamedTuple):
     """Inner products of B rows and J + 2 anchors.
 
     Attributes:
+        squares: Of the rows and themselves, (B,).
         inner: Of rows and anchors, (B, J + 2).
         to_mean: Of anchors and the last of them, the prior mean, (J + 2,).
         lengths: Squared, of the anchors, (J + 2,).
     """
 
+    squares: Floats
     inner: Floats
     to_mean: Floats
     lengths: Floats
@@ -62,7 +64,7 @@ class Ledger:
         n, vectors = len(window.rows), torch.cat([window.rows, anchors])
         products = (vectors @ vectors.T).cpu().numpy()
         self._gram, self._inner, self._of_anchors = products[:n, :n], products[:n, n:], products[n:, n:]
-        self._weights = np.zeros((n, len(anchors)))
+        self._squares, self._weights = window.squares.numpy(), np.zeros((n, len(anchors)))
 
     def place(self, rows: FeatureRows) -> slice | None:
         """Where rows lie in the window; None where they are not of it."""
@@ -75,7 +77,8 @@ class Ledger:
         moved = self._gram @ self._weights
         across = (self._inner + moved / 2).T @ self._weights
         of_anchors = self._of_anchors + across + across.T
-        return Products(self._inner[place] + moved[place], of_anchors[:, -1], of_anchors.diagonal())
+        inner = self._inner[place] + moved[place]
+        return Products(self._squares[place], inner, of_anchors[:, -1], of_anchors.diagonal())
 
     def add(self, place: slice, weights: Floats) -> None:
         """Notes that the rows at `place` were learned with weights (B, J)."""

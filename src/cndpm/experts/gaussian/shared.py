@@ -160,9 +160,9 @@ class SharedGaussians:
         Of rows that were foreseen all is on the host already.
         """
         if self._latest is None or self._latest[0] is not rows:
-            factor, squares, products = self.routing(), self._whitened(rows).squares.numpy(), self._products(rows)
+            factor, products = self.routing(), self._products(rows)
             kappas = np.append(self.statistics.counts.numpy(), 0.0) + factor.kappa
-            scores = torch.from_numpy(_scores(factor, kappas, squares, *products))
+            scores = torch.from_numpy(_scores(factor, kappas, *products))
             self._latest = (rows, (scores[:, :-1], scores[:, -1]))
         return self._latest[1]
 
@@ -250,24 +250,25 @@ class SharedGaussians:
         place = self._place(rows)
         if self._ledger is not None and place is not None:
             return self._ledger.products(place)
-        whitened = self._whitened(rows).rows
+        whitened, n = self._whitened(rows), len(rows.z)
         anchors = self.routing().anchors if self._ledger is None else self._ledger.anchors()
         # On a GPU every operation costs its start, so all products are one.
-        products = (torch.cat([whitened, anchors]) @ anchors.T).cpu().numpy()
-        inner, of_anchors = products[: len(whitened)], products[len(whitened) :]
-        return Products(inner, of_anchors[:, -1], of_anchors.diagonal())
+        products = (torch.cat([whitened.rows, anchors]) @ anchors.T).cpu().numpy()
+        of_anchors = products[n:]
+        return Products(whitened.squares.numpy(), products[:n], of_anchors[:, -1], of_anchors.diagonal())
 
     def _add(self, rows: FeatureRows, weights: Tensor) -> None:
         self._exact = self._latest = None
         if self._routing is None:
             self.statistics.add(self.statistics.shift(rows.z), weights)
             return
-        whitened, place = self._whitened(rows), self._place(rows)
+        place = self._place(rows)
         if self._ledger is not None and place is not None:
             self._ledger.add(place, weights.numpy())
-            self.statistics.note(whitened.shifted, weights)
+            self.statistics.note(self._ledger.window.shifted[place], weights)
             return
         self._settle()
+        whitened = self._whitened(rows)
         beside = self.statistics.add(whitened.shifted, weights)
         self._routing.sums.addmm_(beside.T, whitened.rows)
 
