@@ -5,7 +5,7 @@ merging it are additions; its evidence and the evidence of "new" are closed form
 first memory and frozen.
 
 Features and sums live on the device; labels, evidence and responsibilities are a handful of numbers and live on the
-host, where the mixture decides. A batch then costs a GPU few operations and one wait.
+host, where the mixture decides. A GPU is waited for once in a window of a few batches (:mod:`.ledger`).
 """
 
 from __future__ import annotations
