@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
 def opened(n: int, n_components: int, seed: int) -> tuple[Ledger, FeatureRows, torch.Tensor]:
     rows, anchors = numbers(n, D, seed=seed), numbers(n_components + 2, D, seed=seed + 1)
     whole = FeatureRows(rows)
-    window = Whitened(rows + 1, rows, rows.square().sum(dim=1))
+    window = Whitened(rows + 1, rows)
     return Ledger(whole, 0, window, anchors[:-2] * 2, anchors), whole, anchors
 
 
@@ -54,8 +55,15 @@ def samples(n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return x + y[:, None], y
 
 
-def founded() -> GaussianBank:
+def empty(*, ahead: bool = False) -> GaussianBank:
+    """A bank; `ahead` as on a GPU."""
     bank = GaussianBank(IdentityFeatures(), n_classes=2)
+    bank._goes_ahead, bank._look_ahead = ahead, 35 if ahead else 500
+    return bank
+
+
+def founded(*, ahead: bool = False) -> GaussianBank:
+    bank = empty(ahead=ahead)
     bank.start_expert(*samples(90, 1))
     bank.train_expert(1)
     return bank
@@ -86,7 +94,7 @@ def same_bits(a, b) -> bool:
 
 
 def test_batches_that_are_foreseen_have_the_evidence_of_those_that_are_not():
-    plain, ahead = founded(), founded()
+    plain, ahead = founded(), founded(ahead=True)
     for a, b in zip(taught(plain, 0, 30, announced=False), taught(ahead, 0, 30), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-7)
     torch.testing.assert_close(plain._gaussians.statistics.sums, ahead._gaussians.statistics.sums)
@@ -94,17 +102,19 @@ def test_batches_that_are_foreseen_have_the_evidence_of_those_that_are_not():
     torch.testing.assert_close(plain.predictive(x), ahead.predictive(x))
 
 
-def test_looking_changes_no_bit_of_what_follows():
-    quiet, watched = founded(), founded()
+@pytest.mark.parametrize("ahead", [False, True])
+def test_looking_changes_no_bit_of_what_follows(ahead):
+    quiet, watched = founded(ahead=ahead), founded(ahead=ahead)
     assert same_bits(taught(quiet, 0, 30), taught(watched, 0, 30, looking=True))
     assert same_bits(quiet.state_dict(), watched.state_dict())
 
 
-def test_a_bank_that_stops_within_a_window_goes_on_to_the_bit():
-    whole = founded()
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_bank_that_stops_within_a_window_goes_on_to_the_bit(ahead):
+    whole = founded(ahead=ahead)
     evidence = taught(whole, 0, 30)
     for stop in (1, 4, 9, 20):
-        first, second = founded(), GaussianBank(IdentityFeatures(), n_classes=2)
+        first, second = founded(ahead=ahead), empty(ahead=ahead)
         taught(first, 0, stop)
         second.load_state_dict(first.state_dict())
         assert same_bits(second.state_dict(), first.state_dict())
@@ -113,7 +123,7 @@ def test_a_bank_that_stops_within_a_window_goes_on_to_the_bit():
 
 
 def test_a_bank_that_goes_on_with_other_data_forgets_its_window():
-    first, second = founded(), GaussianBank(IdentityFeatures(), n_classes=2)
+    first, second = founded(), empty()
     taught(first, 0, 4)
     second.load_state_dict(first.state_dict())
     x, y = samples(30, 8)

@@ -18,6 +18,7 @@ from cndpm.experts.features.feature_map import FeatureMap
 from cndpm.experts.features.responses import CONTRAST_FLOOR, GRID, N_MOMENTS, FoldedFilters, fold_filters
 from cndpm.experts.features.views import admissible_views, apply_view, mirror_pairs
 from cndpm.state import State
+from cndpm.stepping import Recorder, Routine
 
 __all__ = ["PatchFeatures", "PatchFilters"]
 
@@ -25,6 +26,9 @@ _WHITENING_FLOOR = 0.1
 
 _CPU_BLOCK = 4
 """Views whose responses are computed together on a CPU: these must stay in its cache."""
+
+_RECORDED = 100
+"""Images up to which a GPU's operations are recorded."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class PatchFeatures(FeatureMap):
         self.views: list[str] = []
         self._filters: list[PatchFilters] = []
         self._folded: list[FoldedFilters] = []
+        self._routine: Routine | None = None
 
     @property
     def fitted(self) -> bool:
@@ -99,7 +104,16 @@ class PatchFeatures(FeatureMap):
         """(B, C, H, W) to (B, d)."""
         self._require_fitted()
         chunk_size = self._chunk_size or (16 if x.device.type == "cpu" else 512)
-        return torch.cat([self._chunk(chunk) for chunk in torch.split(x.float(), chunk_size)])
+        return torch.cat([self._features(chunk) for chunk in torch.split(x.float(), chunk_size)])
+
+    def _features(self, x: Tensor) -> Tensor:
+        """Of one chunk. On a GPU starting the operations for a few images takes longer than they do: one graph."""
+        if x.device.type != "cuda" or len(x) > _RECORDED:
+            return self._chunk(x)
+        if self._routine is None:
+            recorder = Recorder(x.device, torch.Generator(x.device))
+            self._routine = recorder.routine(lambda images: (self._chunk(images),), draws=False)
+        return self._routine(x)[0]
 
     def _chunk(self, x: Tensor) -> Tensor:
         total = torch.zeros(len(x), self.n_features, device=x.device)
@@ -113,6 +127,7 @@ class PatchFeatures(FeatureMap):
     def _take(self, filters: list[PatchFilters]) -> None:
         self._filters = filters
         self._folded = [fold_filters(f.weight, f.bias, self.threshold) for f in filters]
+        self._routine = None
 
     @property
     def n_numbers_kept(self) -> int:

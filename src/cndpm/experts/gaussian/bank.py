@@ -21,6 +21,7 @@ from torch import Tensor
 from cndpm.experts.bank import Bank, Provisional
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.labels import LabelTable, one_hot_weights
+from cndpm.experts.gaussian.ledger import WINDOW
 from cndpm.experts.gaussian.own import OwnGaussians
 from cndpm.experts.gaussian.provisional import ProvisionalGaussians, kernel_model
 from cndpm.experts.gaussian.rows import FeatureRows, RowCache
@@ -34,6 +35,9 @@ _LOG_FLOOR = -50.0
 
 _LOOK_AHEAD = 500
 """Samples whose features are computed together: a triangular solve for ten rows reads the whole factor."""
+
+_GPU_LOOK_AHEAD = WINDOW
+"""The same on a GPU, which computes as many while the host is busy with those before."""
 
 
 class GaussianBank(Bank):
@@ -85,6 +89,9 @@ class GaussianBank(Bank):
         self._gaussians: SharedGaussians | OwnGaussians | None = None
         self._memory: tuple[Tensor, Tensor] | None = None
         self._cache = RowCache(feature_map)
+        # A GPU computes features while the host is busy with those before.
+        self._goes_ahead = self.device.type == "cuda"
+        self._look_ahead = _GPU_LOOK_AHEAD if self._goes_ahead else _LOOK_AHEAD
         self._provisional: tuple[Tensor, int, object, ProvisionalGaussians] | None = None
 
     @property
@@ -109,9 +116,13 @@ class GaussianBank(Bank):
 
     def announce(self, x: Tensor) -> None:
         """Prepares the features of a slice with its neighbours'; they are frozen, so no result depends on it."""
-        if self._gaussians is not None and x.device.type == self.device.type:
-            self._cache.look_ahead(x, _LOOK_AHEAD)
-            self._gaussians.foresee(self._rows(x))
+        if self._gaussians is None or x.device.type != self.device.type:
+            return
+        self._cache.look_ahead(x, self._look_ahead)
+        self._gaussians.foresee(self._rows(x))
+        following = self._cache.go_ahead() if self._goes_ahead else None
+        if following is not None:
+            self._gaussians.go_ahead(following)
 
     def prepare(self, x: Tensor) -> None:
         """Keeps the features of x from the first answer on: they are frozen."""

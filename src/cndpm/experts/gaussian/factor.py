@@ -110,14 +110,13 @@ class Whitened:
     Args:
         shifted: z - origin, (B, d), float64.
         rows: L^-1 (z - origin), (B, d), float64.
-        squares: Their squared lengths, (B,), on the host.
     """
 
-    def __init__(self, shifted: Tensor, rows: Tensor, squares: Tensor) -> None:
-        self.shifted, self.rows, self.squares = shifted, rows, squares
+    def __init__(self, shifted: Tensor, rows: Tensor) -> None:
+        self.shifted, self.rows = shifted, rows
 
     def __getitem__(self, part: slice) -> Whitened:
-        return Whitened(self.shifted[part], self.rows[part], self.squares[part])
+        return Whitened(self.shifted[part], self.rows[part])
 
 
 def prior_strength(sums: Tensor, counts: Tensor, mean: Tensor) -> float:

@@ -25,7 +25,7 @@ from cndpm.state import State
 
 __all__ = ["WINDOW", "Ledger", "Products"]
 
-WINDOW = 64
+WINDOW = 80
 """Rows in a window: their products take as much to compute as a few batches would alone."""
 
 Floats = NDArray[np.float64]
@@ -46,6 +46,22 @@ class Products(NamedTuple):
     to_mean: Floats
     lengths: Floats
 
+    @classmethod
+    def of(cls, rows: Tensor, anchors: Tensor) -> Products:
+        """Those of rows (B, d) and anchors (J + 2, d)."""
+        gram, inner, of_anchors = _gram(rows, anchors)
+        return cls(gram.diagonal(), inner, of_anchors[:, -1], of_anchors.diagonal())
+
+
+def _gram(rows: Tensor, anchors: Tensor) -> tuple[Floats, Floats, Floats]:
+    """Products of rows with rows, of rows with anchors, of anchors with anchors, on the host.
+
+    On a GPU every operation costs its start and every copy a wait, so all are one.
+    """
+    n, vectors = len(rows), torch.cat([rows, anchors])
+    products = (vectors @ vectors.T).cpu().numpy()
+    return products[:n, :n], products[:n, n:], products[n:, n:]
+
 
 class Ledger:
     """A window of rows and the weights they were learned with.
@@ -61,10 +77,8 @@ class Ledger:
     def __init__(self, whole: FeatureRows, first: int, window: Whitened, sums: Tensor, anchors: Tensor) -> None:
         self.whole, self.first, self.window = whole, first, window
         self._sums_before, self._anchors_before = sums, anchors
-        n, vectors = len(window.rows), torch.cat([window.rows, anchors])
-        products = (vectors @ vectors.T).cpu().numpy()
-        self._gram, self._inner, self._of_anchors = products[:n, :n], products[:n, n:], products[n:, n:]
-        self._squares, self._weights = window.squares.numpy(), np.zeros((n, len(anchors)))
+        self._gram, self._inner, self._of_anchors = _gram(window.rows, anchors)
+        self._squares, self._weights = self._gram.diagonal(), np.zeros((len(window.rows), len(anchors)))
 
     def place(self, rows: FeatureRows) -> slice | None:
         """Where rows lie in the window; None where they are not of it."""
@@ -101,7 +115,7 @@ class Ledger:
         """All but the rows, which come again; their squared lengths tell whether it is them."""
         return {
             "first": self.first,
-            "squares": self.window.squares.clone(),
+            "squares": torch.tensor(self._squares),
             "weights": torch.tensor(self._weights),
             "sums": self._sums_before.clone(),
             "anchors": self._anchors_before.clone(),
@@ -116,10 +130,9 @@ class Ledger:
             rows: Some rows.
             whitened: The whole that they are cut from.
         """
-        first, squares = state["first"], state["squares"].cpu()
-        window = whitened[first : first + len(squares)]
-        if not torch.equal(window.squares, squares):
+        first, squares = state["first"], state["squares"].cpu().numpy()
+        ledger = cls(rows.whole, first, whitened[first : first + len(squares)], state["sums"], state["anchors"])
+        if ledger.place(rows) is None or not np.array_equal(ledger._squares, squares):
             return None
-        ledger = cls(rows.whole, first, window, state["sums"], state["anchors"])
         ledger._weights = state["weights"].cpu().numpy().copy()
-        return None if ledger.place(rows) is None else ledger
+        return ledger

@@ -91,13 +91,14 @@ class RowCache:
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         self._function = function
-        self._announced: _Chunk | None = None
+        self._announced: list[_Chunk] = []
+        self._following: Tensor | None = None
         self._kept: dict[int, list[_Chunk]] = {}
         self._latest: OrderedDict[int, tuple[Tensor, int, FeatureRows]] = OrderedDict()
 
     def announce(self, chunk: Tensor) -> None:
         """A chunk whose views, such as chunk[10:20], will be asked for; it takes the place of the one before."""
-        self._announced = _Chunk(chunk)
+        self._announced, self._following = [_Chunk(chunk)], None
 
     def keep(self, x: Tensor) -> None:
         """Samples that will be asked about again: their rows are kept from the first time on."""
@@ -112,11 +113,30 @@ class RowCache:
         read it: the same slice gives the same bits.
         """
         whole = x._base
-        if whole is None or whole.shape[1:] != x.shape[1:] or not whole.is_contiguous() or self._place(x):
+        if whole is None or whole.shape[1:] != x.shape[1:] or not whole.is_contiguous():
+            return
+        place = self._place(x)
+        if place is not None and place[0] not in self._announced[1:]:
             return
         first = (int(x.storage_offset()) - int(whole.storage_offset())) // max(1, x[0].numel())
         begin = first - first % n
-        self.announce(whole[begin : max(begin + n, first + len(x))])
+        if place is None:
+            self.announce(whole[begin : max(begin + n, first + len(x))])
+        else:
+            self._announced = [place[0]]
+        self._following = whole[begin + n : begin + 2 * n] if begin + n < len(whole) else None
+
+    def go_ahead(self) -> FeatureRows | None:
+        """The rows of the samples that follow those announced, once; None where there are none.
+
+        A GPU computes them while the host is busy with what was announced.
+        """
+        if self._following is None:
+            return None
+        chunk, self._following = _Chunk(self._following), None
+        chunk.rows = FeatureRows(self._function(chunk.source))
+        self._announced.append(chunk)
+        return chunk.rows
 
     def rows(self, x: Tensor) -> FeatureRows:
         """Rows of x: of the same tensor if it was asked for lately, of the chunk it is a view of, or computed."""
@@ -132,13 +152,12 @@ class RowCache:
 
     def clear(self) -> None:
         """Forgets all rows; what is to be kept is computed again."""
-        self._announced = None
+        self._announced, self._following = [], None
         self._latest.clear()
         self._kept = {key: [_Chunk(chunk.source) for chunk in chunks] for key, chunks in self._kept.items()}
 
     def _place(self, x: Tensor) -> tuple[_Chunk, slice] | None:
-        announced = [] if self._announced is None else [self._announced]
-        for chunk in (*announced, *self._kept.get(_storage(x), ())):
+        for chunk in (*self._announced, *self._kept.get(_storage(x), ())):
             rows = chunk.place(x)
             if rows is not None:
                 return chunk, rows

@@ -106,6 +106,11 @@ class SharedGaussians:
         window = self._whitened(rows.whole)[rows.start : rows.start + max(WINDOW, len(rows.z))]
         self._open(Ledger(rows.whole, rows.start, window, self.statistics.sums, self._routing.anchors))
 
+    def go_ahead(self, rows: FeatureRows) -> None:
+        """Computes what can be computed of rows that will be foreseen later; does not wait for it."""
+        if self._routing is not None:
+            self._whitened(rows)
+
     def add(self, rows: FeatureRows, weights: Tensor) -> None:
         """Learns B rows with weights (B, J)."""
         self._add(rows, weights)
@@ -221,8 +226,7 @@ class SharedGaussians:
 
         def whiten(z: Tensor) -> Whitened:
             shifted = self.statistics.shift(z)
-            whitened = factor.whiten(shifted)
-            return Whitened(shifted, whitened, whitened.square().sum(dim=1).cpu())
+            return Whitened(shifted, factor.whiten(shifted))
 
         return rows.derive(factor, whiten)
 
@@ -250,12 +254,8 @@ class SharedGaussians:
         place = self._place(rows)
         if self._ledger is not None and place is not None:
             return self._ledger.products(place)
-        whitened, n = self._whitened(rows), len(rows.z)
         anchors = self.routing().anchors if self._ledger is None else self._ledger.anchors()
-        # On a GPU every operation costs its start, so all products are one.
-        products = (torch.cat([whitened.rows, anchors]) @ anchors.T).cpu().numpy()
-        of_anchors = products[n:]
-        return Products(whitened.squares.numpy(), products[:n], of_anchors[:, -1], of_anchors.diagonal())
+        return Products.of(self._whitened(rows).rows, anchors)
 
     def _add(self, rows: FeatureRows, weights: Tensor) -> None:
         self._exact = self._latest = None
