@@ -335,7 +335,7 @@ class GaussianBank(Bank):
         if n_new:
             self._ready().add_components(n_new)
             components = self._labels.components(y)
-        return torch.from_numpy(one_hot_weights(components, shares, self._labels.n_components))
+        return torch.tensor(one_hot_weights(components, shares, self._labels.n_components))
 
     def _log_label_share(self) -> NDArray[np.float64]:
         """log p(label | expert) of every component, (J,)."""

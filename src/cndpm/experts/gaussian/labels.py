@@ -134,4 +134,4 @@ def one_hot_weights(components: Labels, weights: NDArray[np.float64], n_componen
     """Weights (B, J) from component indices (B, K), -1 for none and otherwise different, and weights (B, K)."""
     result = np.zeros((len(weights), n_components + 1))
     result[np.arange(len(weights))[:, None], components] = weights
-    return np.ascontiguousarray(result[:, :-1])
+    return result[:, :-1]

@@ -78,7 +78,9 @@ class Ledger:
         self.whole, self.first, self.window = whole, first, window
         self._sums_before, self._anchors_before = sums, anchors
         self._gram, self._inner, self._of_anchors = _gram(window.rows, anchors)
-        self._squares, self._weights = self._gram.diagonal(), np.zeros((len(window.rows), len(anchors)))
+        # Memory of torch is aligned, and what products round to may depend on that.
+        self._weights = torch.zeros(len(window.rows), len(anchors), dtype=torch.float64).numpy()
+        self._squares = self._gram.diagonal()
 
     def place(self, rows: FeatureRows) -> slice | None:
         """Where rows lie in the window; None where they are not of it."""
@@ -134,5 +136,5 @@ class Ledger:
         ledger = cls(rows.whole, first, whitened[first : first + len(squares)], state["sums"], state["anchors"])
         if ledger.place(rows) is None or not np.array_equal(ledger._squares, squares):
             return None
-        ledger._weights = state["weights"].cpu().numpy().copy()
+        ledger._weights[:] = state["weights"].cpu().numpy()
         return ledger

@@ -107,17 +107,16 @@ class RowCache:
             known.append(_Chunk(x))
 
     def look_ahead(self, x: Tensor, n: int) -> None:
-        """Announces x with the samples around it, where x is a slice of a larger tensor of samples.
+        """Announces x with the samples around it, where x is a slice of a larger tensor of samples; else x alone.
 
         What is computed together is cut at multiples of `n` from the larger tensor's beginning, wherever one starts to
         read it: the same slice gives the same bits.
         """
-        whole = x._base
-        if whole is None or whole.shape[1:] != x.shape[1:] or not whole.is_contiguous():
-            return
-        place = self._place(x)
+        place, whole = self._place(x), x._base
         if place is not None and place[0] not in self._announced[1:]:
             return
+        if whole is None or whole.shape[1:] != x.shape[1:] or not whole.is_contiguous():
+            whole = x
         first = (int(x.storage_offset()) - int(whole.storage_offset())) // max(1, x[0].numel())
         begin = first - first % n
         if place is None:
