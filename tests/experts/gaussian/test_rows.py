@@ -130,3 +130,15 @@ def test_what_was_computed_ahead_is_forgotten_when_the_reader_goes_elsewhere():
     cache.look_ahead(stream[20:25], 10)
     assert torch.equal(cache.rows(stream[20:25]).z, stream[20:25].flatten(1))
     assert cache.go_ahead() is None
+
+
+def test_two_tensors_may_be_read_in_turn_and_are_computed_once():
+    function = Counting()
+    cache = RowCache(function)
+    streams = [torch.arange(120.0).reshape(20, 2, 3).clone() + offset for offset in (0, 1000)]
+    for start in range(0, 20, 5):
+        for stream in streams:
+            part = stream[start : start + 5]
+            cache.look_ahead(part, 10)
+            assert torch.equal(cache.rows(part).z, part.flatten(1) * 2)
+    assert function.n_calls == 4

@@ -110,6 +110,11 @@ class GaussianBank(Bank):
         return True
 
     @property
+    def answer_size(self) -> int:
+        """More than of networks: an answer takes little more memory than its features."""
+        return 1000
+
+    @property
     def in_training(self) -> bool:
         """Whether a memory waits to become an expert."""
         return self._memory is not None

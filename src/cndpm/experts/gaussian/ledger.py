@@ -81,6 +81,7 @@ class Ledger:
         # Memory of torch is aligned, and what products round to may depend on that.
         self._weights = torch.zeros(len(window.rows), len(anchors), dtype=torch.float64).numpy()
         self._squares = self._gram.diagonal()
+        self._weights_there: Tensor | None = None
 
     def place(self, rows: FeatureRows) -> slice | None:
         """Where rows lie in the window; None where they are not of it."""
@@ -99,19 +100,25 @@ class Ledger:
     def add(self, place: slice, weights: Floats) -> None:
         """Notes that the rows at `place` were learned with weights (B, J)."""
         self._weights[place, :-2] += weights
+        self._weights_there = None
 
     def sums(self) -> Tensor:
         """Sums of the components as they have become, (J, d)."""
-        return torch.addmm(self._sums_before, self._weights_there(), self.window.shifted)
+        return torch.addmm(self._sums_before, self._there(), self.window.shifted)
 
     def anchors(self) -> Tensor:
         """Anchors as they have become, (J + 2, d)."""
-        moved = torch.addmm(self._anchors_before[:-2], self._weights_there(), self.window.rows)
+        moved = torch.addmm(self._anchors_before[:-2], self._there(), self.window.rows)
         return torch.cat([moved, self._anchors_before[-2:]])
 
-    def _weights_there(self) -> Tensor:
-        """(J, N), beside the rows."""
-        return torch.from_numpy(self._weights[:, :-2]).to(self.window.rows.device).T
+    def _there(self) -> Tensor:
+        """Weights (J, N) beside the rows."""
+        if self._weights_there is None:
+            weights, device = torch.from_numpy(self._weights[:, :-2]), self.window.rows.device
+            if device.type == "cuda":
+                weights = weights.contiguous().pin_memory()  # else the copy would wait for all that a GPU has to do
+            self._weights_there = weights.to(device, non_blocking=True).T
+        return self._weights_there
 
     def state_dict(self) -> State:
         """All but the rows, which come again; their squared lengths tell whether it is them."""
