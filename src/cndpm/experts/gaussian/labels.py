@@ -56,6 +56,8 @@ class LabelTable:
     def components(self, y: Labels) -> Labels:
         """Component of label y in every expert, (B, K), -1 where there is none; labels beyond the table have none."""
         inside = y < self.n_classes
+        if inside.all():
+            return self.table.numpy()[:, y].T
         found: Labels = self.table.numpy()[:, np.where(inside, y, 0)].T
         return np.where(inside[:, None], found, -1)
 
