@@ -32,7 +32,7 @@ def test_images_without_handedness_admit_the_mirror_and_combine_it():
 
 
 def test_doing_nothing_changes_no_density():
-    change, spread = density_change(handed_images(100), "")
+    (change,), spread = density_change(handed_images(100), "")
     assert change == 0
     assert spread > 0
 

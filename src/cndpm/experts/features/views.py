@@ -24,6 +24,9 @@ VIEW_GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Views that are admitted or refused together."""
 
+_MIN_MEMORY = 32
+"""A memory too small to judge admits nothing."""
+
 _SHIFTS = {"shift-left": (0, -2), "shift-right": (0, 2), "shift-up": (-2, 0), "shift-down": (2, 0)}
 
 
@@ -54,7 +57,12 @@ def admissible_views(
     unknown = set(candidates) - VIEW_GROUPS.keys()
     if unknown:
         raise ValueError(f"views are {sorted(VIEW_GROUPS)}; got {sorted(unknown)}")
-    admitted = [group for group in candidates if _worst_change(x, VIEW_GROUPS[group]) >= -tolerance]
+    if len(x) < _MIN_MEMORY:
+        return [""]
+    tested = [view for group in candidates for view in VIEW_GROUPS[group]]
+    changes, spread = density_change(x, *tested)
+    refused = {view for view, change in zip(tested, changes, strict=True) if change < -tolerance * max(spread, 1e-9)}
+    admitted = [group for group in candidates if not refused & set(VIEW_GROUPS[group])]
     views = [""] + [view for group in admitted if group != "mirror" for view in VIEW_GROUPS[group]]
     if "mirror" in admitted:
         views += [f"{view},mirror" if view else "mirror" for view in views]
@@ -79,12 +87,12 @@ def mirror_pairs(views: Sequence[str]) -> dict[tuple[int, ...], list[str]]:
     return pairs
 
 
-def density_change(x: Tensor, view: str, *, n_directions: int = 48) -> tuple[float, float]:
-    """Change of the mean held-out log density under `view`, and the spread of that log density between samples.
+def density_change(x: Tensor, *views: str, n_directions: int = 48) -> tuple[list[float], float]:
+    """Changes of the mean held-out log density under views, and the spread of that log density between samples.
 
     Args:
         x: The first memory, (M, C, H, W): every other image is fitted, the rest is held out.
-        view: The view to test.
+        views: The views to test.
         n_directions: Principal directions of the Gaussian; fewer where the memory is small.
     """
     fitted, held_out = x[0::2], x[1::2]
@@ -99,16 +107,9 @@ def density_change(x: Tensor, view: str, *, n_directions: int = 48) -> tuple[flo
         whitened: Tensor = (images.flatten(1).double() - mean) @ projection
         return -0.5 * whitened.square().sum(dim=1)
 
-    plain, seen = log_density(held_out), log_density(apply_view(held_out, view))
-    return float(seen.mean() - plain.mean()), float(plain.std())
-
-
-def _worst_change(x: Tensor, views: tuple[str, ...]) -> float:
-    """Smallest change over the group, in units of the spread; a memory too small to judge admits nothing."""
-    if len(x) < 32:
-        return -math.inf
-    changes = [density_change(x, view) for view in views]
-    return min(change / max(spread, 1e-9) for change, spread in changes)
+    plain = log_density(held_out)
+    changes = [float(log_density(apply_view(held_out, view)).mean() - plain.mean()) for view in views]
+    return changes, float(plain.std())
 
 
 def _apply_primitive(x: Tensor, name: str) -> Tensor:

@@ -67,6 +67,7 @@ class SharedGaussians:
         self._ledger: Ledger | None = None
         self._saved_ledger: State | None = None
         self._latest: tuple[FeatureRows, tuple[Tensor, Tensor]] | None = None
+        self._latest_exact: tuple[FeatureRows, Factor, tuple[Tensor, Tensor]] | None = None
 
     @property
     def n_components(self) -> int:
@@ -120,7 +121,7 @@ class SharedGaussians:
 
     def add_components(self, n: int) -> None:
         """Appends n empty components."""
-        self._exact = self._latest = None
+        self._exact = self._latest = self._latest_exact = None
         self._settle()
         self.statistics.add_components(n)
         if self._routing is not None:
@@ -133,7 +134,7 @@ class SharedGaussians:
         self._settle()
         self._remember_margins()
         self.statistics.merge_components(pairs, keep)
-        self._exact = self._latest = None
+        self._exact = self._latest = self._latest_exact = None
         if self._routing is not None and self._before is not None:
             self._before = self._before[keep]
             self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
@@ -173,12 +174,14 @@ class SharedGaussians:
 
     def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
         """Predictive log densities of every component (B, J) and of "new" (B,), exactly, on the device."""
-        factor = self.exact()
-        products = self._exact_products(rows)
-        to_mean, lengths = factor.anchors @ factor.mean, factor.anchors.square().sum(dim=1)
-        kappas = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(to_mean.device) + factor.kappa
-        scores = _scores(factor, kappas, products[:, 0], products[:, 1:], to_mean, lengths)
-        return scores[:, :-1], scores[:, -1]
+        factor, known = self.exact(), self._latest_exact
+        if known is None or known[0] is not rows or known[1] is not factor:
+            products = self._exact_products(rows)
+            to_mean, lengths = factor.anchors @ factor.mean, factor.anchors.square().sum(dim=1)
+            kappas = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(to_mean.device) + factor.kappa
+            scores = _scores(factor, kappas, products[:, 0], products[:, 1:], to_mean, lengths)
+            known = self._latest_exact = (rows, factor, (scores[:, :-1], scores[:, -1]))
+        return known[2]
 
     def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
         """log density of each of M rows under a component made of the other rows of its group, (M,), on the host.
@@ -258,7 +261,7 @@ class SharedGaussians:
         return Products.of(self._whitened(rows).rows, anchors)
 
     def _add(self, rows: FeatureRows, weights: Tensor) -> None:
-        self._exact = self._latest = None
+        self._exact = self._latest = self._latest_exact = None
         if self._routing is None:
             self.statistics.add(self.statistics.shift(rows.z), weights)
             return
@@ -347,7 +350,7 @@ class SharedGaussians:
         self.choice.load_state_dict(state["choice"])
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._before = None if state["before"] is None else state["before"].cpu().clone()
-        self._exact = self._ledger = self._latest = None
+        self._exact = self._ledger = self._latest = self._latest_exact = None
         self._saved_ledger = state["ledger"]
 
 
