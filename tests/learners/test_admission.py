@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from cndpm.learners.admission import FiniteCheck, admit_x
+from cndpm.learners.admission import Fetch, FiniteCheck, admit_x, rows_like
 
 
 def test_a_block_is_refused_only_where_it_is_not_finite():
@@ -33,3 +33,16 @@ def test_what_is_admitted_is_aligned_float32():
     assert x.data_ptr() % 64 == 0
     with pytest.raises(ValueError, match="NaN"):
         admit_x(torch.full((1, 3), torch.nan), (3,))
+
+
+@pytest.mark.parametrize("shape", [(40,), (40, 2)])
+def test_rows_of_a_copy_stand_where_those_of_the_block_do(shape):
+    block = torch.arange(80.0)[: torch.Size(shape).numel()].view(shape)
+    copy = block.clone()
+    for part in torch.split(block, [10, 7, 23]):
+        assert torch.equal(rows_like(part, block, copy), part)
+
+
+def test_what_is_there_already_is_not_fetched():
+    y = torch.arange(10)
+    assert Fetch(torch.device("cpu"))(y) is y

@@ -213,7 +213,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return validate_data(self, X=_flat(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
-        return torch.from_numpy(np.require(X, requirements=["C", "W"])).reshape(len(X), *self._input_shape())
+        # A copy in memory of torch, which is aligned: numpy's is so by luck, and bits must not depend on that.
+        return torch.tensor(X).reshape(len(X), *self._input_shape())
 
     def _answering(self, X: ArrayLike | Tensor) -> Tensor:
         check_is_fitted(self, "learner_")

@@ -79,6 +79,11 @@ class Bank(ABC):
     def predictive(self, x: Tensor) -> Tensor:
         """p(y | x, k): class log-probabilities (B, K, C), or mean and variance of each target (B, K, 2, n_outputs)."""
 
+    @property
+    def answer_size(self) -> int:
+        """Samples evaluated at once, which bounds the memory that an answer takes."""
+        return 250
+
     def check(self, x: Tensor) -> None:
         """Raises ValueError, with the remedy, where x is outside the experts' domain."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
-__all__ = ["FiniteCheck", "admit_targets", "admit_x"]
+__all__ = ["Fetch", "FiniteCheck", "admit_targets", "admit_x", "rows_like"]
 
+T = TypeVar("T")
 
 _ALIGNMENT = 64
 """Bytes. Matrix products may round differently for other alignments; the same batch must give the same bits."""
@@ -19,24 +20,67 @@ _MOST_NEIGHBOURS = 100
 """Batches in a larger tensor that is still looked through as a whole."""
 
 
-class FiniteCheck:
-    """Says whether a batch is finite; a block that batches are cut from is looked through once, at its first batch.
+class _OfBlock(Generic[T]):
+    """A function of the block that batches are cut from, computed at its first batch.
 
-    On a GPU every look is a wait.
+    On a GPU every look and every copy is a wait.
     """
 
+    def __init__(self, function: Callable[[Tensor], T]) -> None:
+        self._function = function
+        self._known: tuple[Tensor, int, T] | None = None
+
+    def __call__(self, part: Tensor) -> tuple[Tensor, T] | None:
+        """The block that `part` was cut from and its value; None where there is none, or it is too large."""
+        whole = part._base
+        if whole is None or whole.numel() > _MOST_NEIGHBOURS * part.numel():
+            return None
+        if self._known is None or self._known[0] is not whole or self._known[1] != whole._version:
+            self._known = (whole, whole._version, self._function(whole))
+        return whole, self._known[2]
+
+
+class FiniteCheck:
+    """Says whether a batch is finite; a block that batches are cut from is looked through once, at its first batch."""
+
     def __init__(self) -> None:
-        self._known: tuple[Tensor, int, bool] | None = None
+        self._of_block = _OfBlock(_all_finite)
 
     def __call__(self, x: Tensor) -> bool:
         """Whether all values of x are finite."""
-        whole = x._base
-        if whole is not None and whole.numel() <= _MOST_NEIGHBOURS * x.numel():
-            if self._known is None or self._known[0] is not whole or self._known[1] != whole._version:
-                self._known = (whole, whole._version, bool(torch.isfinite(whole).all()))
-            if self._known[2]:
-                return True
-        return bool(torch.isfinite(x).all())
+        block = self._of_block(x)
+        return (block is not None and block[1]) or _all_finite(x)
+
+
+class Fetch:
+    """Brings batches to a device; a block that batches are cut from comes over once, at its first batch.
+
+    Args:
+        device: Where to.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._of_block = _OfBlock(lambda whole: whole.to(device))
+
+    def __call__(self, y: Tensor) -> Tensor:
+        """y (batch, ...) on the device."""
+        if y.device.type == self._device.type:
+            return y.to(self._device)
+        block = self._of_block(y)
+        if block is None or y.stride() != block[0].stride() or not block[0].is_contiguous():
+            return y.to(self._device)
+        return rows_like(y, *block)
+
+
+def rows_like(part: Tensor, whole: Tensor, other: Tensor) -> Tensor:
+    """The rows of `other` that stand where `part`, some consecutive rows of `whole`, stands."""
+    first = (int(part.storage_offset()) - int(whole.storage_offset())) // max(1, whole.stride(0))
+    return other[first : first + len(part)]
+
+
+def _all_finite(x: Tensor) -> bool:
+    return bool(torch.isfinite(x).all())
 
 
 def admit_x(x: Tensor, input_shape: tuple[int, ...], is_finite: Callable[[Tensor], bool] | None = None) -> Tensor:
@@ -59,7 +103,7 @@ def admit_x(x: Tensor, input_shape: tuple[int, ...], is_finite: Callable[[Tensor
     x = x.float().contiguous()
     if x.data_ptr() % _ALIGNMENT:
         x = x.clone()
-    if not (is_finite or FiniteCheck())(x):
+    if not (is_finite or _all_finite)(x):
         raise ValueError("x contains NaN or infinity; only finite values can be learned. Impute or drop such rows.")
     return x
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.features import FeatureMap
-from cndpm.learners.admission import FiniteCheck, admit_targets, admit_x
+from cndpm.learners.admission import Fetch, FiniteCheck, admit_targets, admit_x
 from cndpm.learners.assembly import CustomDensity, CustomPredictor, make_bank
 from cndpm.learners.learner import Footprint, MixtureLearner
 from cndpm.learners.memory import ShortTermMemory
@@ -43,9 +43,6 @@ Samples = tuple[Tensor, Tensor | None]
 
 LESSON = 10
 """Samples that an expert learns at once when they are given back to it."""
-
-_ANSWER_CHUNK = 250
-"""Samples evaluated at once, which bounds the memory that an answer takes."""
 
 
 class ExpertMixture(MixtureLearner):
@@ -92,7 +89,7 @@ class ExpertMixture(MixtureLearner):
         self._here = self.bank.evidence_device
         self.memory = ShortTermMemory(settings.memory_size, self.device, self._here)
         self.counts = torch.zeros(0, dtype=torch.float64, device=self._here)
-        self._is_finite = FiniteCheck()
+        self._is_finite, self._fetch = FiniteCheck(), Fetch(self._here)
         self._n_known_classes = n_classes or 0
         self._backlog: tuple[Tensor, Tensor | None] | None = None
         self._scaling: tuple[Scaling, Scaling] | None = None
@@ -169,8 +166,8 @@ class ExpertMixture(MixtureLearner):
         scaled = self._scaled(x, y)
         routing = self._assign(*scaled)
         self._teach(*scaled, routing)
-        new = torch.nonzero(routing.is_new)[:, 0]
-        if len(new):
+        if bool(routing.is_new.any()):
+            new = torch.nonzero(routing.is_new)[:, 0]
             self._store(x[new], y[new] if y is not None else None)
         else:
             self._backlog = None
@@ -188,6 +185,7 @@ class ExpertMixture(MixtureLearner):
         """Experts learn what waited in the memory, a few samples a step as they would have when it came."""
         for start in range(0, len(samples[0]), LESSON):
             x, y = _rows(samples, slice(start, start + LESSON))
+            self.bank.announce(x)
             self._teach(x, y, route(self._log_known(x, y), torch.zeros(len(x), dtype=torch.bool, device=self._here)))
 
     def _log_known(self, x: Tensor, y: Tensor | None) -> Tensor:
@@ -202,7 +200,7 @@ class ExpertMixture(MixtureLearner):
         self._backlog = waiting if len(waiting[0]) else None
 
     def _admit_targets(self, y: Tensor | None, n: int) -> Tensor | None:
-        y = y if y is None else y.to(self._here)
+        y = y if y is None else self._fetch(y)
         return admit_targets(y, n, self.settings.target, self.settings.n_outputs, self.n_classes)
 
     def _meet(self, y: Tensor) -> None:
@@ -251,9 +249,8 @@ class ExpertMixture(MixtureLearner):
         """log p(x, y | k) as routing sees it, (batch, n_experts)."""
         x = admit_x(x, self.input_shape).to(self.device)
         x, y = self._scaled(x, self._admit_targets(y, len(x)))
-        rows = range(0, len(x), _ANSWER_CHUNK)
-        cut = [(x[i : i + _ANSWER_CHUNK], None if y is None else y[i : i + _ANSWER_CHUNK]) for i in rows]
-        return torch.cat([self.bank.log_joint(*part) for part in cut])
+        parts = [slice(i, i + self.bank.answer_size) for i in range(0, len(x), self.bank.answer_size)]
+        return torch.cat([self.bank.log_joint(*_rows((x, y), part)) for part in parts])
 
     def sample(self, n: int, *, seed: int = 0, expert: int | None = None) -> tuple[Tensor, Tensor | None, Tensor]:
         """Draws (x, y) pairs (appendix G): an expert by its count, x from its density, y from its predictor.
@@ -323,7 +320,7 @@ class ExpertMixture(MixtureLearner):
     def _mean_score(self, x: Tensor, y: Tensor | None) -> float:
         """How well scaled samples are predicted: the mean of log p(y | x) for classes, else of log p(x, y)."""
         scores = []
-        for rows in torch.split(torch.arange(len(x)), _ANSWER_CHUNK):
+        for rows in torch.split(torch.arange(len(x)), self.bank.answer_size):
             part = _rows((x, y), rows)
             if self.settings.target == "classes" and part[1] is not None:
                 answers = self._predict_log_proba(part[0])
@@ -396,7 +393,7 @@ class ExpertMixture(MixtureLearner):
     def _in_chunks(self, x: Tensor, answer: Callable[[Tensor], Tensor]) -> Tensor:
         x = admit_x(x, self.input_shape).to(self.device)
         x = self._current_scaling()[0].apply(x) if self.settings.standardise else x
-        return torch.cat([answer(x[i : i + _ANSWER_CHUNK]) for i in range(0, len(x), _ANSWER_CHUNK)])
+        return torch.cat([answer(part) for part in torch.split(x, self.bank.answer_size)])
 
     def _components(self, x: Tensor) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
         """Log densities (batch, n), counts (n,), and predictives when asked for, the provisional model included."""

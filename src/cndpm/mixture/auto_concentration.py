@@ -27,7 +27,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.mixture.novelty import MIN_RECORD, Floats, centre_and_scale, margins, novelty_level, window_means
+from cndpm.mixture.novelty import MIN_RECORD, Floats, levels, novelty_level, window_means
 from cndpm.state import State
 
 __all__ = ["AutoConcentration", "LabelWindows"]
@@ -57,7 +57,8 @@ class LabelWindows:
         for label in set(labels.tolist()):
             mine = labels == label
             latest, values = self._latest.get(label, np.empty(0)), strange[mine].astype(np.float64)
-            means[mine] = window_means(values, latest, self._window)
+            strange_lately = values.any() or latest.any()
+            means[mine] = window_means(values, latest, self._window) if strange_lately else 0.0
             self._latest[label] = np.concatenate([latest, values])[-self._window :]
         return means
 
@@ -147,8 +148,9 @@ class AutoConcentration:
             log_new: log p(x, y | new), (B,).
             labels: Class indices (B,), where there are any.
         """
-        known = margins(log_known, log_new)
-        margin, expert = _array(known[0]), known[1].cpu().numpy()
+        known = _array(log_known)
+        expert = known.argmax(axis=1)
+        margin = known[np.arange(len(known)), expert] - _array(log_new)
         level, median, scale = self._levels[:, expert]
         surprises = _within_cap((median - margin) / scale)
         below = margin < level
@@ -180,7 +182,7 @@ class AutoConcentration:
 
     def _window_verdicts(self, surprises: Floats) -> tuple[Flags, Flags]:
         """Whether the windows' pooled evidence is surprising, and whether it is without any one sample's weight."""
-        capped = np.stack([surprises, surprises.clip(-_CLIP, _CLIP)], axis=1)
+        capped = np.stack([surprises, _between(surprises, _CLIP)], axis=1)
         pooled, plain = window_means(capped, self._history, self.window).T
         joined = np.concatenate([self._history, capped])
         self._history = joined[max(0, len(joined) - self.window + 1) :]
@@ -213,9 +215,9 @@ class AutoConcentration:
         Measured again when a twentieth of a row has changed.
         """
         self._n_unmeasured = 0
-        median, scale = centre_and_scale(self._record)
-        self._levels = np.stack([novelty_level(self._record, self.novelty_rate), median, scale])
-        known = ((median[:, None] - self._record) / scale[:, None]).clip(-_CLIP, _CLIP)
+        self._levels = np.stack(levels(self._record, self.novelty_rate))
+        _, median, scale = self._levels
+        known = _between((median[:, None] - self._record) / scale[:, None], _CLIP)
         known = known[~np.isnan(known)]
         self._window_level = math.inf
         if len(known) >= MIN_RECORD:
@@ -252,4 +254,10 @@ def _array(values: Tensor) -> Floats:
 
 def _within_cap(surprises: Floats) -> Floats:
     """Surprises within the cap; 0 where nothing was recorded."""
-    return np.where(np.isnan(surprises), 0.0, surprises).clip(-_CAP, _CAP)
+    return _between(np.where(np.isnan(surprises), 0.0, surprises), _CAP)
+
+
+def _between(values: Floats, bound: float) -> Floats:
+    """Values clipped at a bound on both sides; of few numbers it takes a third of what `clip` does."""
+    clipped: Floats = np.maximum(np.minimum(values, bound), -bound)
+    return clipped

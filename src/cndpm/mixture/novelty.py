@@ -12,6 +12,7 @@ functions together.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ __all__ = [
     "Floats",
     "accepts_expert",
     "centre_and_scale",
+    "levels",
     "margins",
     "novelty_level",
     "surprise",
@@ -55,13 +57,18 @@ def novelty_level(record: Floats, rate: float) -> Floats:
     kinds of margins, and those of its errors, up to a quarter of all, say nothing about the tail of the others.
     With fewer than 20 margins nothing is new: -inf.
     """
-    half, quarter, twentieth, level = _nanquantiles(record, 0.5, 0.25, 0.05, rate)
+    return levels(record, rate)[0]
+
+
+def levels(record: Floats, rate: float) -> tuple[Floats, Floats, Floats]:
+    """:func:`novelty_level` and :func:`centre_and_scale` of records (..., R) by one sort, all (...,)."""
+    half, low, quarter, twentieth, level = _nanquantiles(record, 0.5, 0.16, 0.25, 0.05, rate)
     if rate < 0.05:
         tail = quarter - (quarter - twentieth) / math.log(5) * math.log(0.25 / rate)
         of_the_right = quarter - (half - quarter) / math.log(2) * math.log(0.25 / rate)
         level = np.maximum(tail, of_the_right)
     enough = np.count_nonzero(~np.isnan(record), axis=-1) >= MIN_RECORD
-    return np.where(enough, level, -np.inf)
+    return np.where(enough, level, -np.inf), half, _scale(half, low)
 
 
 def surprise(margin: Floats, record: Floats) -> Floats:
@@ -78,13 +85,19 @@ def window_means(values: Floats, history: Floats, window: int) -> Floats:
     pooled with the history just before it.
     """
     joined = np.concatenate([history, values])
-    n, b = len(joined), len(values)
-    width = min(window, n)
-    first = n - b if b >= width else n - width
-    start = (np.arange(n - b, n) - width // 2).clip(first, n - width)
-    sums = np.concatenate([np.zeros_like(joined[:1]), joined.cumsum(axis=0)])
+    start, width = _window_starts(len(joined), len(values), window)
+    sums = np.zeros((len(joined) + 1, *joined.shape[1:]))
+    joined.cumsum(axis=0, out=sums[1:])
     means: Floats = (sums[start + width] - sums[start]) / width
     return means
+
+
+@lru_cache(maxsize=1024)
+def _window_starts(n: int, b: int, window: int) -> tuple[NDArray[np.int64], int]:
+    """Where the windows of the last b of n values begin, (b,), and how long they are."""
+    width = min(window, n)
+    first = n - b if b >= width else n - width
+    return (np.arange(n - b, n) - width // 2).clip(first, n - width), width
 
 
 def accepts_expert(log_candidate: Tensor, log_mixture: Tensor, *, cost: float) -> bool:
@@ -104,7 +117,12 @@ def accepts_expert(log_candidate: Tensor, log_mixture: Tensor, *, cost: float) -
 def centre_and_scale(record: Floats) -> tuple[Floats, Floats]:
     """Median and lower-side deviation of records (..., R), both (...,)."""
     median, low = _nanquantiles(record, 0.5, 0.16)
-    return median, np.maximum(median - low, 1e-6 * (1 + np.abs(median)))
+    return median, _scale(median, low)
+
+
+def _scale(median: Floats, low: Floats) -> Floats:
+    """The lower side's deviation, a little more than nothing."""
+    return np.maximum(median - low, 1e-6 * (1 + np.abs(median)))
 
 
 def _nanquantiles(record: Floats, *shares: float) -> Floats:

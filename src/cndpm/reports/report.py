@@ -20,7 +20,6 @@ from cndpm.experiments.record import RecordError
 from cndpm.reports.anatomy import anatomy
 from cndpm.reports.composition import composition_chart
 from cndpm.reports.content import Content, Part, gather
-from cndpm.reports.drawing import save_figure
 from cndpm.reports.figures import Figure
 from cndpm.reports.formats import TEXT_FORMATS
 from cndpm.reports.html import render_page
@@ -106,6 +105,8 @@ def _write(content: Content, out: Path, formats: Sequence[str], jobs: int) -> li
 
 
 def _write_figures(content: Content, folder: Path, kinds: Sequence[str], jobs: int) -> list[Path]:
+    from cndpm.reports.drawing import save_figure  # here: a page needs no matplotlib, which is slow to import
+
     folder.mkdir(exist_ok=True)
     named = [pair for part in content.parts for pair in _named(part)]
     stems, figures = [folder / stem for stem, _ in named], [figure for _, figure in named]

@@ -3,7 +3,8 @@ import torch
 from torch.nn import functional
 
 from cndpm.experts.features import PatchFeatures
-from cndpm.experts.features.patches import PatchFilters
+from cndpm.experts.features.responses import fold_filters
+from cndpm.experts.features.views import apply_view
 
 
 def images(n: int, channels: int = 3, edge: int = 16) -> torch.Tensor:
@@ -18,30 +19,18 @@ def fitted(x: torch.Tensor, **options) -> PatchFeatures:
     return features
 
 
-def test_responses_are_filters_times_contrast_normalised_patches():
-    x = images(3)
-    filters: PatchFilters = fitted(images(50))._filters[0]
-    patches = functional.unfold(x, 4).double()
-    centred = patches - patches.mean(dim=1, keepdim=True)
-    normalised = centred / (patches.var(dim=1, correction=0, keepdim=True) + 10 / 255**2).sqrt()
-    expected = torch.einsum("pk,bkl->bpl", filters.weight.flatten(1).double(), normalised) - filters.bias[:, None]
-    torch.testing.assert_close(filters.responses(x).flatten(2).double(), expected, atol=1e-4, rtol=1e-4)
+@pytest.mark.parametrize("views", [("", "mirror"), ("turn+8,mirror", "", "turn-8"), ("mirror",)])
+def test_features_are_averages_over_views(views):
+    x, memory = images(5), images(50)
+    plain, averaged = fitted(memory, views=("",)), fitted(memory, views=views)
+    expected = sum(plain(apply_view(x, view)) for view in views) / len(views)
+    torch.testing.assert_close(averaged(x), expected, atol=1e-4, rtol=1e-4)
 
 
-def test_features_are_rectified_moments_of_four_cells_averaged_over_views():
-    x = images(2)
-    features = fitted(images(50), sizes=(5,), views=("", "mirror"))
-    expected = []
-    for seen in (x, x.flip(-1)):
-        responses = features._filters[0].responses(seen)
-        sides = [(responses - 0.25).clamp_min(0), (-responses - 0.25).clamp_min(0)]
-        cells = [[side[..., i : i + 6, j : j + 6] for i in (0, 6) for j in (0, 6)] for side in sides]
-        parts = []
-        for quarter in cells:
-            parts.append(torch.stack([cell.mean(dim=(2, 3)) for cell in quarter], dim=2))
-            parts.append(torch.stack([cell.std(dim=(2, 3), correction=0) for cell in quarter], dim=2))
-        expected.append(torch.cat(parts, dim=1).flatten(1))
-    torch.testing.assert_close(features(x), sum(expected) / 2, atol=1e-4, rtol=1e-3)
+def test_sizes_follow_one_another():
+    x, features = images(3), fitted(images(50), sizes=(3, 6), views=("",))
+    parts = [fold_filters(f.weight, f.bias, 0.25).pooled(x, (1,), 2).flatten(1) for f in features._filters]
+    torch.testing.assert_close(features(x), torch.cat(parts, dim=1))
 
 
 @pytest.mark.parametrize(("channels", "edge"), [(1, 8), (1, 28), (3, 32)])

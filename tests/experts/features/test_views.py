@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cndpm.experts.features.views import admissible_views, apply_view, density_change
+from cndpm.experts.features.views import admissible_views, apply_view, density_change, mirror_pairs
 
 
 def handed_images(n: int) -> torch.Tensor:
@@ -32,7 +32,7 @@ def test_images_without_handedness_admit_the_mirror_and_combine_it():
 
 
 def test_doing_nothing_changes_no_density():
-    change, spread = density_change(handed_images(100), "")
+    (change,), spread = density_change(handed_images(100), "")
     assert change == 0
     assert spread > 0
 
@@ -66,3 +66,16 @@ def test_unknown_views_are_named(view):
 def test_unknown_groups_are_named():
     with pytest.raises(ValueError, match="spin"):
         admissible_views(torch.zeros(1, 1, 8, 8), ("spin",))
+
+
+@pytest.mark.parametrize(
+    ("views", "pairs"),
+    [
+        (["", "turn+8", "mirror"], {(1, -1): [""], (1,): ["turn+8"]}),
+        (["", "turn+8", "mirror", "turn+8,mirror"], {(1, -1): ["", "turn+8"]}),
+        (["mirror", ""], {(-1, 1): [""]}),
+        (["mirror,turn+8"], {(1,): ["mirror,turn+8"]}),
+    ],
+)
+def test_views_are_paired_with_their_mirror_images(views, pairs):
+    assert mirror_pairs(views) == pairs

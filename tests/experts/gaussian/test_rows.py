@@ -107,3 +107,38 @@ def test_clearing_computes_kept_samples_again():
     cache.clear()
     cache.rows(test[2:])
     assert function.n_calls == 2
+
+
+def test_what_follows_is_computed_ahead_once_and_found_when_its_turn_comes():
+    function = Counting()
+    cache, stream = RowCache(function), torch.arange(180.0).reshape(30, 2, 3).clone()
+    for start in range(0, 30, 5):
+        part = stream[start : start + 5]
+        cache.look_ahead(part, 10)
+        assert torch.equal(cache.rows(part).z, part.flatten(1) * 2)
+        following = cache.go_ahead()
+        begins = start % 10 == 0 and start < 20
+        assert (following is not None) == begins
+        assert following is None or torch.equal(following.z, stream[start + 10 : start + 20].flatten(1) * 2)
+    assert function.n_calls == 3
+
+
+def test_what_was_computed_ahead_is_forgotten_when_the_reader_goes_elsewhere():
+    cache, stream = RowCache(lambda x: x.flatten(1)), torch.arange(180.0).reshape(30, 2, 3).clone()
+    cache.look_ahead(stream[:5], 10)
+    cache.go_ahead()
+    cache.look_ahead(stream[20:25], 10)
+    assert torch.equal(cache.rows(stream[20:25]).z, stream[20:25].flatten(1))
+    assert cache.go_ahead() is None
+
+
+def test_two_tensors_may_be_read_in_turn_and_are_computed_once():
+    function = Counting()
+    cache = RowCache(function)
+    streams = [torch.arange(120.0).reshape(20, 2, 3).clone() + offset for offset in (0, 1000)]
+    for start in range(0, 20, 5):
+        for stream in streams:
+            part = stream[start : start + 5]
+            cache.look_ahead(part, 10)
+            assert torch.equal(cache.rows(part).z, part.flatten(1) * 2)
+    assert function.n_calls == 4

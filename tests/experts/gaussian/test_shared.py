@@ -169,3 +169,11 @@ def test_margins_drift_as_those_of_samples_do():
     assert gaussians.margin_drift() is None
     assert float(moved.abs().max()) > 3
     torch.testing.assert_close(drift[:3], moved, rtol=0.1, atol=0.5)
+
+
+def test_the_inverse_of_a_factor_whitens_as_solving_does():
+    gaussians, z, _ = fitted(d=6)
+    factor = gaussians.routing()
+    shifted = gaussians.statistics.shift(z[:20])
+    torch.testing.assert_close(shifted @ factor.inverse().T, factor.whiten(shifted))
+    assert factor.inverse() is factor.inverse()

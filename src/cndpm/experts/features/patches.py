@@ -3,27 +3,32 @@
 Random patches of several sizes are contrast-normalised, whitened and become the filters (after Coates and Ng, 2011).
 A feature is the response of a filter, rectified on both sides with a threshold, pooled by mean and deviation over a
 2 x 2 grid and averaged over the admissible views of the image. Contrast normalisation and whitening are linear but for
-one division, so they fold into the filters: r = (conv(x, F) - b s) / s with s the local deviation.
+one division, so they fold into the filters: r = F p / s - b for a patch p of local deviation s.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from cndpm.experts.features.feature_map import FeatureMap
-from cndpm.experts.features.views import admissible_views, apply_view
+from cndpm.experts.features.responses import CONTRAST_FLOOR, GRID, N_MOMENTS, FoldedFilters, fold_filters
+from cndpm.experts.features.views import admissible_views, apply_view, mirror_pairs
 from cndpm.state import State
+from cndpm.stepping import Recorder, Routine
 
 __all__ = ["PatchFeatures", "PatchFilters"]
 
-_CONTRAST_FLOOR = 10 / 255**2
 _WHITENING_FLOOR = 0.1
-_GRID = 2
+
+_CPU_BLOCK = 4
+"""Views whose responses are computed together on a CPU: these must stay in its cache."""
+
+_RECORDED = 100
+"""Images up to which a GPU's operations are recorded."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +43,6 @@ class PatchFilters:
     weight: Tensor
     bias: Tensor
 
-    def responses(self, x: Tensor) -> Tensor:
-        """Responses to the contrast-normalised patches of x (B, C, H, W): (B, P, H', W'), filters last in memory."""
-        deviation = _local_deviation(x, self.weight.shape[-1])
-        # Filters last is the layout that convolutions use inside; any other is a copy more.
-        x, weight = (part.contiguous(memory_format=torch.channels_last) for part in (x, self.weight))
-        return functional.conv2d(x, weight).div_(deviation).sub_(self.bias[:, None, None])
-
 
 class PatchFeatures(FeatureMap):
     """Patch features of images (B, C, H, W) with values in about [0, 1].
@@ -54,7 +52,7 @@ class PatchFeatures(FeatureMap):
         sizes: Edge lengths of the patches; longer ones are clipped to the image.
         threshold: Of the rectification, in units of a response's deviation.
         views: "auto" tests the candidates on the first memory; otherwise the views themselves.
-        chunk_size: Images at a time. On a CPU small chunks stay in the cache.
+        chunk_size: Images whose views are made together.
 
     Example:
         >>> features = PatchFeatures(n_patches=32)
@@ -78,6 +76,8 @@ class PatchFeatures(FeatureMap):
         self._view_choice, self._chunk_size = views, chunk_size
         self.views: list[str] = []
         self._filters: list[PatchFilters] = []
+        self._folded: list[FoldedFilters] = []
+        self._routine: Routine | None = None
 
     @property
     def fitted(self) -> bool:
@@ -87,7 +87,7 @@ class PatchFeatures(FeatureMap):
     @property
     def n_features(self) -> int:
         """Two sides, two moments and four cells for every filter."""
-        return 4 * _GRID**2 * self.n_patches * len(self.sizes)
+        return N_MOMENTS * GRID**2 * self.n_patches * len(self.sizes)
 
     @torch.no_grad()
     def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
@@ -96,23 +96,38 @@ class PatchFeatures(FeatureMap):
             raise ValueError(f"patch features take images (B, C, H, W); got shape {tuple(x.shape)}")
         x = x.float()
         edge = min(x.shape[-2:])
-        self._filters = [_fit_filters(x, min(size, edge - 1), self.n_patches, generator) for size in self.sizes]
+        self._take([_fit_filters(x, min(size, edge - 1), self.n_patches, generator) for size in self.sizes])
         self.views = admissible_views(x) if self._view_choice == "auto" else list(self._view_choice)
 
     @torch.no_grad()
     def __call__(self, x: Tensor) -> Tensor:
         """(B, C, H, W) to (B, d)."""
         self._require_fitted()
-        chunk_size = self._chunk_size or (16 if x.device.type == "cpu" else _gpu_chunk(x, self.n_patches))
-        return torch.cat([self._chunk(chunk) for chunk in torch.split(x.float(), chunk_size)])
+        chunk_size = self._chunk_size or (16 if x.device.type == "cpu" else 512)
+        return torch.cat([self._features(chunk) for chunk in torch.split(x.float(), chunk_size)])
+
+    def _features(self, x: Tensor) -> Tensor:
+        """Of one chunk. On a GPU starting the operations for a few images takes longer than they do: one graph."""
+        if x.device.type != "cuda" or len(x) > _RECORDED:
+            return self._chunk(x)
+        if self._routine is None:
+            recorder = Recorder(x.device, torch.Generator(x.device))
+            self._routine = recorder.routine(lambda images: (self._chunk(images),), draws=False)
+        return self._routine(x)[0]
 
     def _chunk(self, x: Tensor) -> Tensor:
         total = torch.zeros(len(x), self.n_features, device=x.device)
-        for view in self.views:
-            seen = apply_view(x, view)
-            parts = [_pool(filters.responses(seen), self.threshold) for filters in self._filters]
-            total += torch.cat(parts, dim=1)
+        for sides, views in mirror_pairs(self.views).items():
+            seen = torch.cat([apply_view(x, view) for view in views])
+            block_size = _CPU_BLOCK if x.device.type == "cpu" else _gpu_block(x, self.n_patches)
+            parts = [filters.pooled(seen, sides, block_size).flatten(1) for filters in self._folded]
+            total += torch.cat(parts, dim=1).view(len(views), *total.shape).sum(dim=0)
         return total / len(self.views)
+
+    def _take(self, filters: list[PatchFilters]) -> None:
+        self._filters = filters
+        self._folded = [fold_filters(f.weight, f.bias, self.threshold) for f in filters]
+        self._routine = None
 
     @property
     def n_numbers_kept(self) -> int:
@@ -127,7 +142,7 @@ class PatchFeatures(FeatureMap):
     def load_state_dict(self, state: State) -> None:
         """Restores them."""
         self.views = list(state["views"])
-        self._filters = [PatchFilters(f["weight"].clone(), f["bias"].clone()) for f in state["filters"]]
+        self._take([PatchFilters(f["weight"].clone(), f["bias"].clone()) for f in state["filters"]])
 
 
 def _fit_filters(x: Tensor, size: int, n_patches: int, generator: torch.Generator) -> PatchFilters:
@@ -137,7 +152,7 @@ def _fit_filters(x: Tensor, size: int, n_patches: int, generator: torch.Generato
     variance = centred.square().mean(dim=1)
     # Empty background neither whitens nor makes a filter.
     textured = variance >= 0.1 * variance.mean()
-    normalised = (centred / (variance + _CONTRAST_FLOOR).sqrt()[:, None])[textured]
+    normalised = (centred / (variance + CONTRAST_FLOOR).sqrt()[:, None])[textured]
     mean = normalised.mean(dim=0)
     eigenvalues, vectors = torch.linalg.eigh(torch.cov(normalised.T, correction=0))
     whitening = (vectors / (eigenvalues.clamp_min(0) + _WHITENING_FLOOR).sqrt()) @ vectors.T
@@ -162,50 +177,6 @@ def _random_patches(x: Tensor, size: int, n: int, generator: torch.Generator) ->
     return x[image[:, None, None], :, rows, columns].permute(0, 3, 1, 2).reshape(n, -1)
 
 
-def _local_deviation(x: Tensor, size: int) -> Tensor:
-    """sqrt(variance + floor) of every patch, all channels together, (B, 1, H', W')."""
-    rows, columns = (_sliding_average(n, size, x.device) for n in x.shape[-2:])
-    # Products of matrices, not convolutions, which a GPU would round too coarsely for a difference of squares.
-    mean, square = (rows @ moment @ columns.mT for moment in (x.mean(dim=1), x.square().mean(dim=1)))
-    return (square - mean.square()).clamp_min_(0).add_(_CONTRAST_FLOOR).sqrt_().unsqueeze(1)
-
-
-@lru_cache(maxsize=64)
-def _sliding_average(n: int, size: int, device: torch.device) -> Tensor:
-    """Averages of `size` neighbours among n as a matrix, (n - size + 1, n)."""
-    start, position = torch.arange(n - size + 1, device=device)[:, None], torch.arange(n, device=device)
-    return ((position >= start) & (position < start + size)).float() / size
-
-
-def _pool(responses: Tensor, threshold: float) -> Tensor:
-    """Mean and deviation of both rectified sides on a 2 x 2 grid: (B, P, H, W) to (B, 16 P).
-
-    Works in place as far as it can: on a CPU the time goes into fresh buffers, not into arithmetic.
-    """
-    cells = _grid_cells(responses.shape[-2], responses.shape[-1], responses.device).mT
-    responses = responses.flatten(2).mT
-    above = (responses - threshold).clamp_min_(0)
-    below = responses.add_(threshold).clamp_max_(0)
-    pooled = []
-    for side, sign in ((above, 1), (below, -1)):
-        mean = cells @ side
-        square = cells @ side.square_()
-        pooled += [sign * mean.mT, square.sub_(mean.square()).clamp_min_(0).sqrt_().mT]
-    return torch.cat(pooled, dim=1).flatten(1)
-
-
-@lru_cache(maxsize=64)
-def _grid_cells(height: int, width: int, device: torch.device) -> Tensor:
-    """Averaging over a 2 x 2 grid as a matrix, (H * W, 4); the middle row of an odd number belongs to both sides."""
-
-    def halves(n: int) -> Tensor:
-        position = torch.arange(n, device=device)
-        sides = torch.stack([position < -(-n // _GRID), position >= n // _GRID]).float()
-        return sides / sides.sum(dim=1, keepdim=True)
-
-    return torch.einsum("ih,jw->hwij", halves(height), halves(width)).reshape(height * width, _GRID**2)
-
-
-def _gpu_chunk(x: Tensor, n_patches: int) -> int:
-    """Images at a time such that one response map takes at most 256 MB."""
-    return max(8, min(2048, 2**26 // (n_patches * x.shape[-2] * x.shape[-1])))
+def _gpu_block(x: Tensor, n_patches: int) -> int:
+    """Views whose responses are computed together on a GPU: such that they take at most 256 MB."""
+    return max(1, 2**25 // (n_patches * x.shape[-2] * x.shape[-1]))

@@ -8,12 +8,14 @@ density of the other half may fall by no more than `tolerance` times the spread 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["VIEW_GROUPS", "admissible_views", "apply_view", "density_change"]
+__all__ = ["VIEW_GROUPS", "admissible_views", "apply_view", "density_change", "mirror_pairs"]
 
 VIEW_GROUPS: dict[str, tuple[str, ...]] = {
     "mirror": ("mirror",),
@@ -21,6 +23,9 @@ VIEW_GROUPS: dict[str, tuple[str, ...]] = {
     "shift": ("shift-left", "shift-right", "shift-up", "shift-down"),
 }
 """Views that are admitted or refused together."""
+
+_MIN_MEMORY = 32
+"""A memory too small to judge admits nothing."""
 
 _SHIFTS = {"shift-left": (0, -2), "shift-right": (0, 2), "shift-up": (-2, 0), "shift-down": (2, 0)}
 
@@ -52,19 +57,42 @@ def admissible_views(
     unknown = set(candidates) - VIEW_GROUPS.keys()
     if unknown:
         raise ValueError(f"views are {sorted(VIEW_GROUPS)}; got {sorted(unknown)}")
-    admitted = [group for group in candidates if _worst_change(x, VIEW_GROUPS[group]) >= -tolerance]
+    if len(x) < _MIN_MEMORY:
+        return [""]
+    tested = [view for group in candidates for view in VIEW_GROUPS[group]]
+    changes, spread = density_change(x, *tested)
+    refused = {view for view, change in zip(tested, changes, strict=True) if change < -tolerance * max(spread, 1e-9)}
+    admitted = [group for group in candidates if not refused & set(VIEW_GROUPS[group])]
     views = [""] + [view for group in admitted if group != "mirror" for view in VIEW_GROUPS[group]]
     if "mirror" in admitted:
         views += [f"{view},mirror" if view else "mirror" for view in views]
     return views
 
 
-def density_change(x: Tensor, view: str, *, n_directions: int = 48) -> tuple[float, float]:
-    """Change of the mean held-out log density under `view`, and the spread of that log density between samples.
+def mirror_pairs(views: Sequence[str]) -> dict[tuple[int, ...], list[str]]:
+    """Which views must be applied where mirror images come for free, by what is meant: them (1), their mirror (-1).
+
+    Example:
+        >>> mirror_pairs(["", "turn+8", "mirror"])
+        {(1, -1): [''], (1,): ['turn+8']}
+    """
+    sides: dict[str, tuple[int, ...]] = {}
+    for view in views:
+        *before, last = view.split(",")
+        base, side = (",".join(before), -1) if last == "mirror" else (view, 1)
+        sides[base] = (*sides.get(base, ()), side)
+    pairs: dict[tuple[int, ...], list[str]] = {}
+    for base, meant in sides.items():
+        pairs.setdefault(meant, []).append(base)
+    return pairs
+
+
+def density_change(x: Tensor, *views: str, n_directions: int = 48) -> tuple[list[float], float]:
+    """Changes of the mean held-out log density under views, and the spread of that log density between samples.
 
     Args:
         x: The first memory, (M, C, H, W): every other image is fitted, the rest is held out.
-        view: The view to test.
+        views: The views to test.
         n_directions: Principal directions of the Gaussian; fewer where the memory is small.
     """
     fitted, held_out = x[0::2], x[1::2]
@@ -79,16 +107,9 @@ def density_change(x: Tensor, view: str, *, n_directions: int = 48) -> tuple[flo
         whitened: Tensor = (images.flatten(1).double() - mean) @ projection
         return -0.5 * whitened.square().sum(dim=1)
 
-    plain, seen = log_density(held_out), log_density(apply_view(held_out, view))
-    return float(seen.mean() - plain.mean()), float(plain.std())
-
-
-def _worst_change(x: Tensor, views: tuple[str, ...]) -> float:
-    """Smallest change over the group, in units of the spread; a memory too small to judge admits nothing."""
-    if len(x) < 32:
-        return -math.inf
-    changes = [density_change(x, view) for view in views]
-    return min(change / max(spread, 1e-9) for change, spread in changes)
+    plain = log_density(held_out)
+    changes = [float(log_density(apply_view(held_out, view)).mean() - plain.mean()) for view in views]
+    return changes, float(plain.std())
 
 
 def _apply_primitive(x: Tensor, name: str) -> Tensor:
@@ -103,8 +124,13 @@ def _apply_primitive(x: Tensor, name: str) -> Tensor:
 
 def _turn(x: Tensor, degrees: float) -> Tensor:
     """Bilinear rotation about the centre; what lies outside repeats the border."""
-    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    height, width = x.shape[-2:]
-    matrix = torch.tensor([[cos, -sin * height / width, 0.0], [sin * width / height, cos, 0.0]], dtype=x.dtype)
-    grid = functional.affine_grid(matrix.to(x.device).expand(len(x), 2, 3), list(x.shape), align_corners=False)
+    grid = _turned_grid(degrees, x.shape[-2], x.shape[-1], x.dtype, x.device).expand(len(x), -1, -1, -1)
     return functional.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
+
+
+@lru_cache(maxsize=64)
+def _turned_grid(degrees: float, height: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Where the pixels of a turned image come from, (1, H, W, 2)."""
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    matrix = torch.tensor([[[cos, -sin * height / width, 0.0], [sin * width / height, cos, 0.0]]], dtype=dtype)
+    return functional.affine_grid(matrix.to(device), [1, 1, height, width], align_corners=False)

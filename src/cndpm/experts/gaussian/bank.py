@@ -5,7 +5,7 @@ merging it are additions; its evidence and the evidence of "new" are closed form
 first memory and frozen.
 
 Features and sums live on the device; labels, evidence and responsibilities are a handful of numbers and live on the
-host, where the mixture decides. A batch then costs a GPU few operations and one wait.
+host, where the mixture decides. A GPU is waited for once in a window of a few batches (:mod:`.ledger`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch import Tensor
 from cndpm.experts.bank import Bank, Provisional
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.labels import LabelTable, one_hot_weights
+from cndpm.experts.gaussian.ledger import WINDOW
 from cndpm.experts.gaussian.own import OwnGaussians
 from cndpm.experts.gaussian.provisional import ProvisionalGaussians, kernel_model
 from cndpm.experts.gaussian.rows import FeatureRows, RowCache
@@ -34,6 +35,9 @@ _LOG_FLOOR = -50.0
 
 _LOOK_AHEAD = 500
 """Samples whose features are computed together: a triangular solve for ten rows reads the whole factor."""
+
+_GPU_LOOK_AHEAD = WINDOW
+"""The same on a GPU, which computes as many while the host is busy with those before."""
 
 
 class GaussianBank(Bank):
@@ -85,6 +89,9 @@ class GaussianBank(Bank):
         self._gaussians: SharedGaussians | OwnGaussians | None = None
         self._memory: tuple[Tensor, Tensor] | None = None
         self._cache = RowCache(feature_map)
+        # A GPU computes features while the host is busy with those before.
+        self._goes_ahead = self.device.type == "cuda"
+        self._look_ahead = _GPU_LOOK_AHEAD if self._goes_ahead else _LOOK_AHEAD
         self._provisional: tuple[Tensor, int, object, ProvisionalGaussians] | None = None
 
     @property
@@ -103,14 +110,24 @@ class GaussianBank(Bank):
         return True
 
     @property
+    def answer_size(self) -> int:
+        """More than of networks: an answer takes little more memory than its features."""
+        return 1000
+
+    @property
     def in_training(self) -> bool:
         """Whether a memory waits to become an expert."""
         return self._memory is not None
 
     def announce(self, x: Tensor) -> None:
         """Prepares the features of a slice with its neighbours'; they are frozen, so no result depends on it."""
-        if self._gaussians is not None and x.device.type == self.device.type:
-            self._cache.look_ahead(x, _LOOK_AHEAD)
+        if self._gaussians is None or x.device.type != self.device.type:
+            return
+        self._cache.look_ahead(x, self._look_ahead)
+        self._gaussians.foresee(self._rows(x))
+        following = self._cache.go_ahead() if self._goes_ahead else None
+        if following is not None:
+            self._gaussians.go_ahead(following)
 
     def prepare(self, x: Tensor) -> None:
         """Keeps the features of x from the first answer on: they are frozen."""
@@ -128,7 +145,8 @@ class GaussianBank(Bank):
         is_known = components >= 0
         known = np.take_along_axis(weighted, components.clip(min=0), axis=1)
         if not is_known.all():
-            mixed = self._mix_labels(torch.from_numpy(weighted)).numpy()
+            table = self._labels.by_expert().numpy()
+            mixed = np.logaddexp.reduce(np.where(table >= 0, weighted[:, table], -np.inf), axis=2)
             known = np.where(is_known, known, mixed + self.log_unseen_label)
         return torch.from_numpy(known)
 
@@ -317,10 +335,12 @@ class GaussianBank(Bank):
         """Weights (B, J) of samples for components, which are made where there are none yet."""
         y, shares = labels.numpy(), responsibilities.to("cpu", torch.float64).numpy()
         self._labels.reserve(y)
-        n_new = self._labels.create(y, shares > 0)
+        components = self._labels.components(y)
+        n_new = self._labels.create(y, (shares > 0) & (components < 0))
         if n_new:
             self._ready().add_components(n_new)
-        return torch.from_numpy(one_hot_weights(self._labels.components(y), shares, self._labels.n_components))
+            components = self._labels.components(y)
+        return torch.tensor(one_hot_weights(components, shares, self._labels.n_components))
 
     def _log_label_share(self) -> NDArray[np.float64]:
         """log p(label | expert) of every component, (J,)."""

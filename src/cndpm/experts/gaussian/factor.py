@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -14,6 +14,10 @@ from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
 from cndpm.state import State
 
 __all__ = ["Factor", "Groups", "Whitened", "finite", "maybe_infinite", "prior_strength", "typical_margins"]
+
+
+_COLUMNS = 2048
+"""Columns of an inverse that are solved for together."""
 
 
 @dataclass(eq=False)
@@ -36,6 +40,7 @@ class Factor:
     kappa: float
     tail: float
     count: float
+    _inverse: Tensor | None = field(default=None, init=False, repr=False)
 
     @property
     def sums(self) -> Tensor:
@@ -54,8 +59,21 @@ class Factor:
     def whiten(self, shifted: Tensor) -> Tensor:
         """L^-1 z for rows z (B, d), float64."""
         rows = shifted.to(self.cholesky.dtype)
+        if rows.device.type == "cuda" and rows.dtype is torch.float32:
+            return (rows @ self.inverse().T).double()
         whitened: Tensor = torch.linalg.solve_triangular(self.cholesky, rows.T, upper=False)
         return whitened.T.double()
+
+    def inverse(self) -> Tensor:
+        """L^-1, (d, d), kept: a GPU multiplies by it in a twentieth of the time that it takes to solve for few rows."""
+        if self._inverse is None:
+            lower, inverse = self.cholesky.double(), torch.empty_like(self.cholesky)
+            for columns in torch.split(torch.arange(len(lower), device=lower.device), _COLUMNS):
+                unit = torch.zeros(len(lower), len(columns), dtype=lower.dtype, device=lower.device)
+                unit[columns, torch.arange(len(columns), device=lower.device)] = 1
+                inverse[:, columns] = torch.linalg.solve_triangular(lower, unit, upper=False).to(inverse.dtype)
+            self._inverse = inverse
+        return self._inverse
 
     def precision_times(self, shifted: Tensor) -> Tensor:
         """Sigma^-1 z for rows z (B, d), float64."""
@@ -110,14 +128,13 @@ class Whitened:
     Args:
         shifted: z - origin, (B, d), float64.
         rows: L^-1 (z - origin), (B, d), float64.
-        squares: Their squared lengths, (B,), on the host.
     """
 
-    def __init__(self, shifted: Tensor, rows: Tensor, squares: Tensor) -> None:
-        self.shifted, self.rows, self.squares = shifted, rows, squares
+    def __init__(self, shifted: Tensor, rows: Tensor) -> None:
+        self.shifted, self.rows = shifted, rows
 
     def __getitem__(self, part: slice) -> Whitened:
-        return Whitened(self.shifted[part], self.rows[part], self.squares[part])
+        return Whitened(self.shifted[part], self.rows[part])
 
 
 def prior_strength(sums: Tensor, counts: Tensor, mean: Tensor) -> float:

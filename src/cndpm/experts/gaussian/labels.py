@@ -56,12 +56,13 @@ class LabelTable:
     def components(self, y: Labels) -> Labels:
         """Component of label y in every expert, (B, K), -1 where there is none; labels beyond the table have none."""
         inside = y < self.n_classes
+        if inside.all():
+            return self.table.numpy()[:, y].T
         found: Labels = self.table.numpy()[:, np.where(inside, y, 0)].T
         return np.where(inside[:, None], found, -1)
 
-    def create(self, y: Labels, wanted: NDArray[np.bool_]) -> int:
-        """Adds components for labels y (B,) in the experts where `wanted` (B, K); returns how many are new."""
-        missing = wanted & (self.components(y) < 0)
+    def create(self, y: Labels, missing: NDArray[np.bool_]) -> int:
+        """Adds components for labels y (B,) in experts where they are `missing`, (B, K); returns how many are new."""
         if not missing.any():
             return 0
         sample, expert = np.nonzero(missing)
@@ -135,4 +136,4 @@ def one_hot_weights(components: Labels, weights: NDArray[np.float64], n_componen
     """Weights (B, J) from component indices (B, K), -1 for none and otherwise different, and weights (B, K)."""
     result = np.zeros((len(weights), n_components + 1))
     result[np.arange(len(weights))[:, None], components] = weights
-    return np.ascontiguousarray(result[:, :-1])
+    return result[:, :-1]

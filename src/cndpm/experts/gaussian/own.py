@@ -78,6 +78,12 @@ class OwnGaussians:
         """Adds a founding memory z (M, d) with weights (M, J)."""
         self.add(FeatureRows(z), weights)
 
+    def foresee(self, rows: FeatureRows) -> None:
+        """Nothing can be prepared: every component has a factor of its own, and it changes."""
+
+    def go_ahead(self, rows: FeatureRows) -> None:
+        """Likewise."""
+
     def add(self, rows: FeatureRows, weights: Tensor) -> None:
         """Learns B rows with weights (B, J)."""
         z, weights = self._values(rows) - self._origin, weights.to(self._origin.device)

@@ -20,6 +20,10 @@ _N_LATEST = 2
 """Tensors remembered without being announced or kept: the samples asked about and the memory."""
 
 
+_N_TRACKS = 2
+"""Tensors that are read in turn: a stream's block, and what a memory gives back."""
+
+
 class _Sliceable(Protocol):
     def __getitem__(self, rows: slice, /) -> Any: ...
 
@@ -35,6 +39,16 @@ class FeatureRows:
         self._parent, self._rows = parent, rows
         self._key: object = None
         self._derived: Any = None
+
+    @property
+    def whole(self) -> FeatureRows:
+        """The rows that these are cut from; themselves if they are not."""
+        return self if self._parent is None else self._parent
+
+    @property
+    def start(self) -> int:
+        """Where these begin in the whole."""
+        return self._rows.start or 0
 
     def part(self, rows: slice) -> FeatureRows:
         """Some of the rows; what is derived for them is derived for all at once."""
@@ -72,6 +86,27 @@ class _Chunk:
         return slice(offset, offset + len(x)) if inside else None
 
 
+class _Track:
+    """Chunks of one tensor that is read from its beginning to its end: where the reader is, and perhaps the next one.
+
+    Attributes:
+        chunks: One or two.
+        following: The samples behind the first chunk, until they are computed ahead.
+    """
+
+    def __init__(self, chunk: _Chunk) -> None:
+        self.chunks = [chunk]
+        self.following: Tensor | None = None
+
+    def place(self, x: Tensor) -> tuple[_Chunk, slice] | None:
+        """The chunk that x is a slice of, and where."""
+        for chunk in self.chunks:
+            rows = chunk.place(x)
+            if rows is not None:
+                return chunk, rows
+        return None
+
+
 class RowCache:
     """The rows of tensors asked for before, recognised by identity and version, never by content.
 
@@ -81,13 +116,13 @@ class RowCache:
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         self._function = function
-        self._announced: _Chunk | None = None
+        self._tracks: list[_Track] = []
         self._kept: dict[int, list[_Chunk]] = {}
         self._latest: OrderedDict[int, tuple[Tensor, int, FeatureRows]] = OrderedDict()
 
     def announce(self, chunk: Tensor) -> None:
-        """A chunk whose views, such as chunk[10:20], will be asked for; it takes the place of the one before."""
-        self._announced = _Chunk(chunk)
+        """A chunk whose views, such as chunk[10:20], will be asked for."""
+        self._follow(_Track(_Chunk(chunk)))
 
     def keep(self, x: Tensor) -> None:
         """Samples that will be asked about again: their rows are kept from the first time on."""
@@ -96,17 +131,38 @@ class RowCache:
             known.append(_Chunk(x))
 
     def look_ahead(self, x: Tensor, n: int) -> None:
-        """Announces x with the samples around it, where x is a slice of a larger tensor of samples.
+        """Announces x with the samples around it, where x is a slice of a larger tensor of samples; else x alone.
 
         What is computed together is cut at multiples of `n` from the larger tensor's beginning, wherever one starts to
-        read it: the same slice gives the same bits.
+        read it: the same slice gives the same bits. Two tensors may be read in turn, as a stream and a memory are.
         """
         whole = x._base
-        if whole is None or whole.shape[1:] != x.shape[1:] or not whole.is_contiguous() or self._place(x):
+        if whole is None or whole.shape[1:] != x.shape[1:] or not whole.is_contiguous():
+            whole = x
+        track = next((track for track in self._tracks if track.place(x) is not None), None)
+        if track is None and self._place(x) is not None:
             return
         first = (int(x.storage_offset()) - int(whole.storage_offset())) // max(1, x[0].numel())
         begin = first - first % n
-        self.announce(whole[begin : max(begin + n, first + len(x))])
+        track = track or _Track(_Chunk(whole[begin : max(begin + n, first + len(x))]))
+        self._follow(track)
+        if track.chunks[0].place(x) is None:
+            del track.chunks[0]
+        if len(track.chunks) == 1:
+            track.following = whole[begin + n : begin + 2 * n] if begin + n < len(whole) else None
+
+    def go_ahead(self) -> FeatureRows | None:
+        """The rows of the samples that follow those announced last, once; None where there are none.
+
+        A GPU computes them while the host is busy with what was announced.
+        """
+        track = self._tracks[0] if self._tracks else None
+        if track is None or track.following is None:
+            return None
+        chunk, track.following = _Chunk(track.following), None
+        chunk.rows = FeatureRows(self._function(chunk.source))
+        track.chunks.append(chunk)
+        return chunk.rows
 
     def rows(self, x: Tensor) -> FeatureRows:
         """Rows of x: of the same tensor if it was asked for lately, of the chunk it is a view of, or computed."""
@@ -122,13 +178,16 @@ class RowCache:
 
     def clear(self) -> None:
         """Forgets all rows; what is to be kept is computed again."""
-        self._announced = None
+        self._tracks = []
         self._latest.clear()
         self._kept = {key: [_Chunk(chunk.source) for chunk in chunks] for key, chunks in self._kept.items()}
 
+    def _follow(self, track: _Track) -> None:
+        """Puts a track first, and drops the one that has not been followed for long."""
+        self._tracks = [track, *(other for other in self._tracks if other is not track)][:_N_TRACKS]
+
     def _place(self, x: Tensor) -> tuple[_Chunk, slice] | None:
-        announced = [] if self._announced is None else [self._announced]
-        for chunk in (*announced, *self._kept.get(_storage(x), ())):
+        for chunk in (*(c for track in self._tracks for c in track.chunks), *self._kept.get(_storage(x), ())):
             rows = chunk.place(x)
             if rows is not None:
                 return chunk, rows

@@ -25,6 +25,7 @@ from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.conjugate import Values, log_elliptical
 from cndpm.experts.gaussian.discrimination import expected_distance
 from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, prior_strength, typical_margins
+from cndpm.experts.gaussian.ledger import WINDOW, Ledger, Products
 from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
 from cndpm.experts.gaussian.statistics import SharedStatistics
@@ -63,7 +64,10 @@ class SharedGaussians:
         self._routing: Factor | None = None
         self._exact: Factor | None = None
         self._before: Tensor | None = None
+        self._ledger: Ledger | None = None
+        self._saved_ledger: State | None = None
         self._latest: tuple[FeatureRows, tuple[Tensor, Tensor]] | None = None
+        self._latest_exact: tuple[FeatureRows, Factor, tuple[Tensor, Tensor]] | None = None
 
     @property
     def n_components(self) -> int:
@@ -82,12 +86,31 @@ class SharedGaussians:
 
     def found(self, z: Tensor, weights: Tensor) -> None:
         """Adds a founding memory z (M, d) with weights (M, J); a fifth is held out while the shrinkage is chosen."""
+        self._settle()
         self.statistics.flush()
         held_out = torch.arange(len(z)) % 5 == 4
         for part in (~held_out, held_out):
             self.statistics.flush()
             self._add(FeatureRows(z[part.to(z.device)]), weights[part])
         self._renew_if_due(n_samples=0, share=0.1)
+
+    def foresee(self, rows: FeatureRows) -> None:
+        """Prepares to route and learn rows, and those that follow them in their whole."""
+        if self._routing is None or self._place(rows) is not None:
+            return
+        if self._saved_ledger is not None:
+            recalled = Ledger.recalled(self._saved_ledger, rows, self._whitened(rows.whole))
+            if recalled is not None:
+                self._open(recalled)
+                return
+        self._settle()
+        window = self._whitened(rows.whole)[rows.start : rows.start + max(WINDOW, len(rows.z))]
+        self._open(Ledger(rows.whole, rows.start, window, self.statistics.sums, self._routing.anchors))
+
+    def go_ahead(self, rows: FeatureRows) -> None:
+        """Computes what can be computed of rows that will be foreseen later; does not wait for it."""
+        if self._routing is not None:
+            self._whitened(rows)
 
     def add(self, rows: FeatureRows, weights: Tensor) -> None:
         """Learns B rows with weights (B, J)."""
@@ -98,7 +121,8 @@ class SharedGaussians:
 
     def add_components(self, n: int) -> None:
         """Appends n empty components."""
-        self._exact = self._latest = None
+        self._exact = self._latest = self._latest_exact = None
+        self._settle()
         self.statistics.add_components(n)
         if self._routing is not None:
             self._routing.add_components(n)
@@ -107,9 +131,10 @@ class SharedGaussians:
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
         """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
+        self._settle()
         self._remember_margins()
         self.statistics.merge_components(pairs, keep)
-        self._exact = self._latest = None
+        self._exact = self._latest = self._latest_exact = None
         if self._routing is not None and self._before is not None:
             self._before = self._before[keep]
             self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
@@ -138,27 +163,25 @@ class SharedGaussians:
     def routing_log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
         """Predictive log densities of every component (B, J) and of "new" (B,), by the routing factor, on the host.
 
-        All that crosses over from the device is B + 2 rows of inner products, once.
+        Of rows that were foreseen all is on the host already.
         """
         if self._latest is None or self._latest[0] is not rows:
-            factor, whitened = self.routing(), self._whitened(rows)
-            inner = torch.cat([whitened.rows, factor.anchors[-1:]]) @ factor.anchors.T
-            lengths = torch.linalg.vector_norm(factor.anchors, dim=1, keepdim=True).T
-            known = torch.cat([inner, lengths]).cpu().numpy()
+            factor, products = self.routing(), self._products(rows)
             kappas = np.append(self.statistics.counts.numpy(), 0.0) + factor.kappa
-            squares = whitened.squares.numpy()
-            scores = torch.from_numpy(_scores(factor, kappas, squares, known[:-2], known[-2], known[-1] ** 2))
+            scores = torch.from_numpy(_scores(factor, kappas, *products))
             self._latest = (rows, (scores[:, :-1], scores[:, -1]))
         return self._latest[1]
 
     def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
         """Predictive log densities of every component (B, J) and of "new" (B,), exactly, on the device."""
-        factor = self.exact()
-        products = self._exact_products(rows)
-        to_mean, lengths = factor.anchors @ factor.mean, factor.anchors.square().sum(dim=1)
-        kappas = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(to_mean.device) + factor.kappa
-        scores = _scores(factor, kappas, products[:, 0], products[:, 1:], to_mean, lengths)
-        return scores[:, :-1], scores[:, -1]
+        factor, known = self.exact(), self._latest_exact
+        if known is None or known[0] is not rows or known[1] is not factor:
+            products = self._exact_products(rows)
+            to_mean, lengths = factor.anchors @ factor.mean, factor.anchors.square().sum(dim=1)
+            kappas = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(to_mean.device) + factor.kappa
+            scores = _scores(factor, kappas, products[:, 0], products[:, 1:], to_mean, lengths)
+            known = self._latest_exact = (rows, factor, (scores[:, :-1], scores[:, -1]))
+        return known[2]
 
     def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
         """log density of each of M rows under a component made of the other rows of its group, (M,), on the host.
@@ -206,8 +229,7 @@ class SharedGaussians:
 
         def whiten(z: Tensor) -> Whitened:
             shifted = self.statistics.shift(z)
-            whitened = factor.whiten(shifted)
-            return Whitened(shifted, whitened, whitened.square().sum(dim=1).cpu())
+            return Whitened(shifted, factor.whiten(shifted))
 
         return rows.derive(factor, whiten)
 
@@ -217,7 +239,8 @@ class SharedGaussians:
 
         def multiply(z: Tensor) -> Tensor:
             parts = []
-            for part in torch.split(z, _BLOCK_SIZE):
+            # A GPU solves for many rows in hardly more time than for few.
+            for part in torch.split(z, _BLOCK_SIZE if z.device.type == "cpu" else 4 * _BLOCK_SIZE):
                 whitened = factor.whiten(self.statistics.shift(part))
                 parts.append(
                     torch.cat([whitened.square().sum(dim=1, keepdim=True), whitened @ factor.anchors.T], dim=1)
@@ -226,20 +249,49 @@ class SharedGaussians:
 
         return rows.derive(factor, multiply)
 
+    def _place(self, rows: FeatureRows) -> slice | None:
+        return None if self._ledger is None else self._ledger.place(rows)
+
+    def _products(self, rows: FeatureRows) -> Products:
+        """Inner products of whitened rows and anchors, on the host."""
+        place = self._place(rows)
+        if self._ledger is not None and place is not None:
+            return self._ledger.products(place)
+        anchors = self.routing().anchors if self._ledger is None else self._ledger.anchors()
+        return Products.of(self._whitened(rows).rows, anchors)
+
     def _add(self, rows: FeatureRows, weights: Tensor) -> None:
-        self._exact = self._latest = None
+        self._exact = self._latest = self._latest_exact = None
         if self._routing is None:
             self.statistics.add(self.statistics.shift(rows.z), weights)
             return
+        place = self._place(rows)
+        if self._ledger is not None and place is not None:
+            self._ledger.add(place, weights.numpy())
+            self.statistics.note(self._ledger.window.shifted[place], weights)
+            return
+        self._settle()
         whitened = self._whitened(rows)
         beside = self.statistics.add(whitened.shifted, weights)
         self._routing.sums.addmm_(beside.T, whitened.rows)
+
+    def _open(self, ledger: Ledger) -> None:
+        self._ledger, self._saved_ledger = ledger, None
+        self.statistics.defer(ledger.sums)
+
+    def _settle(self) -> None:
+        """Closes the ledger: sums and anchors catch up."""
+        if self._ledger is not None and self._routing is not None:
+            self._routing.anchors = self._ledger.anchors()
+            self.statistics.settle()
+        self._ledger = self._saved_ledger = None
 
     def _renew_if_due(self, *, n_samples: int, share: float) -> None:
         """Renews the routing factor once `n_samples` and a `share` more have arrived since."""
         count = float(self.statistics.counts.numpy().sum())
         stale = 0.0 if self._routing is None else self._routing.count
         if self._routing is None or count - stale >= max(n_samples, share * stale):
+            self._settle()
             self.choice.judge(self.statistics)
             self.statistics.flush()
             self._remember_margins()
@@ -281,11 +333,14 @@ class SharedGaussians:
 
     def state_dict(self) -> State:
         """Statistics, shrinkages, tails and the routing factor, which is older than the statistics."""
-        routing = self._routing
+        routing, ledger = None if self._routing is None else self._routing.state_dict(), self._saved_ledger
+        if routing is not None and self._ledger is not None:
+            routing, ledger = {**routing, "anchors": self._ledger.anchors()}, self._ledger.state_dict()
         return {
             "statistics": self.statistics.state_dict(),
             "choice": self.choice.state_dict(),
-            "routing": None if routing is None else routing.state_dict(),
+            "routing": routing,
+            "ledger": ledger,
             "before": None if self._before is None else self._before.clone(),
         }
 
@@ -295,7 +350,8 @@ class SharedGaussians:
         self.choice.load_state_dict(state["choice"])
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._before = None if state["before"] is None else state["before"].cpu().clone()
-        self._exact = self._latest = None
+        self._exact = self._ledger = self._latest = self._latest_exact = None
+        self._saved_ledger = state["ledger"]
 
 
 def _scores(factor: Factor, kappas: Values, squares: Values, inner: Values, to_mean: Values, lengths: Values) -> Values:
@@ -312,5 +368,6 @@ def _scores(factor: Factor, kappas: Values, squares: Values, inner: Values, to_m
     kappa = factor.kappa
     cross = (inner[:, :-1] + kappa * inner[:, -1:]) / kappas
     of_means = (lengths[:-1] + 2 * kappa * to_mean[:-1] + kappa**2 * lengths[-1]) / kappas**2
-    distance = (squares[:, None] - 2 * cross + of_means).clip(min=0)
+    distance = squares[:, None] - 2 * cross + of_means
+    distance = distance * (distance > 0)  # clipping an array takes longer
     return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail)

@@ -11,6 +11,8 @@ they live on the host, so that learning a batch never waits for a GPU.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -18,7 +20,7 @@ from cndpm.state import State
 
 __all__ = ["SharedStatistics", "pack_symmetric", "unpack_symmetric", "unpack_triangle"]
 
-_STRIP = 1024
+_STRIP = 512
 """Rows of a symmetric matrix updated together; with several strips nearly half of the products are never made."""
 
 
@@ -34,7 +36,6 @@ class SharedStatistics:
 
     Attributes:
         counts: Weight of each component, (J,), float64, on the host.
-        sums: Weighted sums of shifted features, (J, d), float64.
         n_pending: Rows that wait to enter the second moment.
     """
 
@@ -42,7 +43,8 @@ class SharedStatistics:
         self.origin = origin.double()
         d = len(origin)
         self.counts = torch.zeros(0, dtype=torch.float64)
-        self.sums = self.origin.new_zeros(0, d)
+        self._sums = self.origin.new_zeros(0, d)
+        self._deferred: Callable[[], Tensor] | None = None
         self._second_moment = self.origin.new_zeros(d, d)
         self._pending: list[Tensor] = []
         self._pending_weights: list[Tensor] = []
@@ -55,6 +57,19 @@ class SharedStatistics:
         return len(self.counts)
 
     @property
+    def sums(self) -> Tensor:
+        """Weighted sums of shifted features, (J, d), float64."""
+        return self._sums if self._deferred is None else self._deferred()
+
+    def defer(self, current: Callable[[], Tensor]) -> None:
+        """From now on somebody else keeps the sums and gives their `current` values, until they :meth:`settle`."""
+        self._deferred = current
+
+    def settle(self) -> None:
+        """Takes the sums back."""
+        self._sums, self._deferred = self.sums, None
+
+    @property
     def n_features(self) -> int:
         """d."""
         return len(self.origin)
@@ -63,12 +78,13 @@ class SharedStatistics:
     def n_numbers_kept(self) -> int:
         """Origin, counts, sums and one triangle of the symmetric second moment."""
         d = self.n_features
-        return d + self.counts.numel() + self.sums.numel() + d * (d + 1) // 2
+        return d + self.counts.numel() + self._sums.numel() + d * (d + 1) // 2
 
     def add_components(self, n: int) -> None:
         """Appends n empty components."""
+        self.settle()
         self.counts = torch.cat([self.counts, self.counts.new_zeros(n)])
-        self.sums = torch.cat([self.sums, self.sums.new_zeros(n, self.n_features)])
+        self._sums = torch.cat([self._sums, self._sums.new_zeros(n, self.n_features)])
 
     def add(self, rows: Tensor, weights: Tensor) -> Tensor:
         """Adds shifted feature rows (B, d), kept until the next flush, with weights (B, J), float64, on the host.
@@ -76,14 +92,20 @@ class SharedStatistics:
         Returns:
             The weights beside the rows, for who needs them there too.
         """
-        values, beside = weights.numpy(), self._here(weights)
+        self.settle()
+        beside = self._here(weights)
+        self._sums.addmm_(beside.T, rows)
+        self.note(rows, weights)
+        return beside
+
+    def note(self, rows: Tensor, weights: Tensor) -> None:
+        """Counts rows whose sums are deferred and keeps them until the next flush."""
+        values = weights.numpy()
         self.counts = torch.from_numpy(self.counts.numpy() + values.sum(axis=0))
-        self.sums.addmm_(beside.T, rows)
         self._pending.append(rows)
         self._pending_weights.append(torch.from_numpy(values.sum(axis=1)))
         self._pending_owners.append(torch.from_numpy(values.argmax(axis=1)))
         self.n_pending += len(rows)
-        return beside
 
     def flush(self) -> None:
         """Applies the waiting block to the second moment."""
@@ -95,7 +117,7 @@ class SharedStatistics:
     def pending(self) -> tuple[Tensor, Tensor, Tensor]:
         """The waiting rows (N, d); on the host their weights (N,) and the component that took most of each (N,)."""
         if not self._pending:
-            return self.sums.new_zeros(0, self.n_features), self.counts[:0], torch.zeros(0, dtype=torch.long)
+            return self._sums.new_zeros(0, self.n_features), self.counts[:0], torch.zeros(0, dtype=torch.long)
         return torch.cat(self._pending), torch.cat(self._pending_weights), torch.cat(self._pending_owners)
 
     def shift(self, z: Tensor) -> Tensor:
@@ -145,14 +167,15 @@ class SharedStatistics:
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
         """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
         self.flush()
+        self.settle()
         for source, target in pairs:
             self.counts[target] += self.counts[source]
-            self.sums[target] += self.sums[source]
-        self.counts, self.sums = self.counts[keep], self.sums[keep]
+            self._sums[target] += self._sums[source]
+        self.counts, self._sums = self.counts[keep], self._sums[keep]
 
     def _here(self, values: Tensor) -> Tensor:
         """A copy of a few numbers of the host beside the sums; the host does not wait for it."""
-        return values.to(self.sums.device, non_blocking=True)
+        return values.to(self._sums.device, non_blocking=True)
 
     def state_dict(self) -> State:
         """All sums, the waiting block included."""
@@ -169,7 +192,7 @@ class SharedStatistics:
     def from_state(cls, state: State) -> SharedStatistics:
         """Statistics with the sums of :meth:`state_dict`, to the bit."""
         statistics = cls(state["origin"])
-        statistics.counts, statistics.sums = state["counts"].cpu().clone(), state["sums"].clone()
+        statistics.counts, statistics._sums = state["counts"].cpu().clone(), state["sums"].clone()
         statistics._second_moment = unpack_symmetric(state["second_moment"], statistics.n_features)
         pending = state["pending"]
         if len(pending["rows"]):

@@ -1,0 +1,147 @@
+"""What routing needs to know of the rows that come next, kept as inner products on the host.
+
+Evidence needs three things of a whitened row r and the anchors a_j = L^-1 s_j: r r, r a_j and a_i a_j. While a window
+of rows is learned, anchors only move by sums of its rows, a_j + sum_i w_ij r_i. So all that is ever needed follows from
+the products of the window's rows and of the anchors as they were when it was opened:
+
+    r a_j' = r a_j + sum_i w_ij (r r_i),   and likewise for a_i' a_j'.
+
+One copy from the device serves many batches, which are then routed and learned without it; the sums on the device catch
+up when the window is closed. What is computed depends on the window alone, never on who looked at it in between.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cndpm.experts.gaussian.factor import Whitened
+from cndpm.experts.gaussian.rows import FeatureRows
+from cndpm.state import State
+
+__all__ = ["WINDOW", "Ledger", "Products"]
+
+WINDOW = 80
+"""Rows in a window: their products take as much to compute as a few batches would alone."""
+
+Floats = NDArray[np.float64]
+
+
+class Products(NamedTuple):
+    """Inner products of B rows and J + 2 anchors.
+
+    Attributes:
+        squares: Of the rows and themselves, (B,).
+        inner: Of rows and anchors, (B, J + 2).
+        to_mean: Of anchors and the last of them, the prior mean, (J + 2,).
+        lengths: Squared, of the anchors, (J + 2,).
+    """
+
+    squares: Floats
+    inner: Floats
+    to_mean: Floats
+    lengths: Floats
+
+    @classmethod
+    def of(cls, rows: Tensor, anchors: Tensor) -> Products:
+        """Those of rows (B, d) and anchors (J + 2, d)."""
+        gram, inner, of_anchors = _gram(rows, anchors)
+        return cls(gram.diagonal(), inner, of_anchors[:, -1], of_anchors.diagonal())
+
+
+def _gram(rows: Tensor, anchors: Tensor) -> tuple[Floats, Floats, Floats]:
+    """Products of rows with rows, of rows with anchors, of anchors with anchors, on the host.
+
+    On a GPU every operation costs its start and every copy a wait, so all are one.
+    """
+    n, vectors = len(rows), torch.cat([rows, anchors])
+    products = (vectors @ vectors.T).cpu().numpy()
+    return products[:n, :n], products[:n, n:], products[n:, n:]
+
+
+class Ledger:
+    """A window of rows and the weights they were learned with.
+
+    Args:
+        whole: The rows that the window is cut from.
+        first: Where it begins in them.
+        window: Its rows, N of them.
+        sums: Of the components when it is opened, (J, d).
+        anchors: The same whitened, then "new" and the prior mean, which do not move, (J + 2, d).
+    """
+
+    def __init__(self, whole: FeatureRows, first: int, window: Whitened, sums: Tensor, anchors: Tensor) -> None:
+        self.whole, self.first, self.window = whole, first, window
+        self._sums_before, self._anchors_before = sums, anchors
+        self._gram, self._inner, self._of_anchors = _gram(window.rows, anchors)
+        # Memory of torch is aligned, and what products round to may depend on that.
+        self._weights = torch.zeros(len(window.rows), len(anchors), dtype=torch.float64).numpy()
+        self._squares = self._gram.diagonal()
+        self._weights_there: Tensor | None = None
+
+    def place(self, rows: FeatureRows) -> slice | None:
+        """Where rows lie in the window; None where they are not of it."""
+        start, n = rows.start - self.first, len(rows.z)
+        inside = rows.whole is self.whole and 0 <= start <= len(self._weights) - n
+        return slice(start, start + n) if inside else None
+
+    def products(self, place: slice) -> Products:
+        """Of the rows at `place` and of the anchors as they have become."""
+        moved = self._gram @ self._weights
+        across = (self._inner + moved / 2).T @ self._weights
+        of_anchors = self._of_anchors + across + across.T
+        inner = self._inner[place] + moved[place]
+        return Products(self._squares[place], inner, of_anchors[:, -1], of_anchors.diagonal())
+
+    def add(self, place: slice, weights: Floats) -> None:
+        """Notes that the rows at `place` were learned with weights (B, J)."""
+        self._weights[place, :-2] += weights
+        self._weights_there = None
+
+    def sums(self) -> Tensor:
+        """Sums of the components as they have become, (J, d)."""
+        return torch.addmm(self._sums_before, self._there(), self.window.shifted)
+
+    def anchors(self) -> Tensor:
+        """Anchors as they have become, (J + 2, d)."""
+        moved = torch.addmm(self._anchors_before[:-2], self._there(), self.window.rows)
+        return torch.cat([moved, self._anchors_before[-2:]])
+
+    def _there(self) -> Tensor:
+        """Weights (J, N) beside the rows."""
+        if self._weights_there is None:
+            weights, device = torch.from_numpy(self._weights[:, :-2]), self.window.rows.device
+            if device.type == "cuda":
+                weights = weights.contiguous().pin_memory()  # else the copy would wait for all that a GPU has to do
+            self._weights_there = weights.to(device, non_blocking=True).T
+        return self._weights_there
+
+    def state_dict(self) -> State:
+        """All but the rows, which come again; their squared lengths tell whether it is them."""
+        return {
+            "first": self.first,
+            "squares": torch.tensor(self._squares),
+            "weights": torch.tensor(self._weights),
+            "sums": self._sums_before.clone(),
+            "anchors": self._anchors_before.clone(),
+        }
+
+    @classmethod
+    def recalled(cls, state: State, rows: FeatureRows, whitened: Whitened) -> Ledger | None:
+        """The ledger of :meth:`state_dict`, to the bit, if `rows` are of its window; else None.
+
+        Args:
+            state: What was saved.
+            rows: Some rows.
+            whitened: The whole that they are cut from.
+        """
+        first, squares = state["first"], state["squares"].cpu().numpy()
+        ledger = cls(rows.whole, first, whitened[first : first + len(squares)], state["sums"], state["anchors"])
+        if ledger.place(rows) is None or not np.array_equal(ledger._squares, squares):
+            return None
+        ledger._weights[:] = state["weights"].cpu().numpy()
+        return ledger
