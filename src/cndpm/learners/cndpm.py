@@ -71,11 +71,11 @@ class CNDPM(ExpertMixture):
         return self.memory.is_full or (self.bank.is_additive and len(self.memory) >= self.memory.capacity / 2)
 
     def _review(self) -> None:
-        """What a network got wrong and has learned since goes back before others join it in the memory."""
-        if self.settings.log_alpha == "auto" and not self.bank.is_additive and len(self.memory) >= LESSON:
-            is_tail = self._is_tail()
-            if int(is_tail.sum()) >= LESSON:
-                self._return(is_tail)
+        """Strays of what is known go back before others join them in the memory."""
+        if self.settings.log_alpha == "auto" and len(self.memory) >= LESSON:
+            is_stray = self._is_known_again(self.memory.data()[1])
+            if int(is_stray.sum()) >= LESSON:
+                self._return(is_stray)
 
     def _return(self, is_tail: Tensor) -> None:
         """Samples of the memory, given by mask, go back to the experts."""
@@ -96,9 +96,13 @@ class CNDPM(ExpertMixture):
         log_alone = self.bank.log_leave_one_out(*scaled)
         if log_alone is not None:
             return self._log_known(*scaled).amax(dim=1) > math.log(len(x)) + log_alone
+        return self._is_known_again(y)
+
+    def _is_known_again(self, y: Tensor | None) -> Tensor:
+        """Which samples of the memory have a label whose latest samples are known, (M,) bool; none without labels."""
         labels = self._labels(y)
         if labels is None:
-            return torch.zeros(len(x), dtype=torch.bool, device=self._here)
+            return torch.zeros(len(self.memory), dtype=torch.bool, device=self._here)
         return ~self.concentration.is_still_new(labels)
 
     def _welcome(self, founders: Samples, held_out: Samples) -> None:
