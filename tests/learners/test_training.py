@@ -15,22 +15,25 @@ GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="only a GPU recor
 
 
 def weights_after(name: str, *, recorded: bool, device: str, optimizer: str, network: str = "mlp") -> Tensor:
-    """All weights after two tasks of twelve batches, with a change of the learning rate and a resumption between."""
+    """All weights after three tasks of twelve batches.
+
+    In the second the learning rate changes and the learner is resumed; what it records then, the third uses.
+    """
     cls = learner_class(name)
-    facts = {"input_shape": (3, 16, 16), "n_classes": 4, "device": device}
+    facts = {"input_shape": (3, 16, 16), "n_classes": 6, "device": device}
     settings = cls.Settings(hidden=16, network=network, optimizer=optimizer, learning_rate=1e-2)
     learner = cls(settings, **facts)
     learner.trainer.recorder.enabled &= recorded
     generator = torch.Generator().manual_seed(0)
-    for task in range(2):
+    for task in range(3):
         if isinstance(learner, TaskBasedLearner):
             learner.begin_task(task)
         for step in range(12):
             x = torch.rand(6, 3, 16, 16, generator=generator)
             learner.learn(x, 2 * task + torch.randint(2, (6,), generator=generator))
-            if step == 5:
+            if (task, step) == (1, 5):
                 learner.trainer.set_learning_rate(5e-3)
-            if step == 7:
+            if (task, step) == (1, 7):
                 learner.load_state_dict(learner.state_dict())
         if isinstance(learner, TaskBasedLearner):
             learner.end_task()
