@@ -95,6 +95,10 @@ class Bank(ABC):
         samples behind it may be prepared as well; no result depends on it.
         """
 
+    def select(self, x: Tensor, chosen: Tensor) -> Tensor:
+        """x[chosen] for a mask (B,); what was computed of the frozen features of x need not be computed again."""
+        return x[chosen]
+
     def prepare(self, x: Tensor) -> None:
         """What will be asked about again and again, unchanged; what is frozen of it may be computed once and kept."""
 

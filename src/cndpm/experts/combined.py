@@ -107,6 +107,11 @@ class CombinedBank(Bank):
         each = torch.stack([self.gaussians.predictive(x), self.networks.predictive(x).double()], dim=2)
         return pool_log_proba(each, self.exponents.to(each.device))
 
+    @property
+    def answer_size(self) -> int:
+        """The Gaussians', so that their answers are those of Gaussians alone."""
+        return self.gaussians.answer_size
+
     def check(self, x: Tensor) -> None:
         self.gaussians.check(x)
 
@@ -116,6 +121,9 @@ class CombinedBank(Bank):
 
     def announce(self, x: Tensor) -> None:
         self.gaussians.announce(x)
+
+    def select(self, x: Tensor, chosen: Tensor) -> Tensor:
+        return self.gaussians.select(x, chosen)
 
     def prepare(self, x: Tensor) -> None:
         self.gaussians.prepare(x)

@@ -79,6 +79,9 @@ class SelectedBank(Bank):
         self.selector.announce(x)
         self.describer.announce(x)
 
+    def select(self, x: Tensor, chosen: Tensor) -> Tensor:
+        return self.selector.select(x, chosen)
+
     def prepare(self, x: Tensor) -> None:
         self.selector.prepare(x)
         self.describer.prepare(x)

@@ -79,10 +79,13 @@ class CNDPM(ExpertMixture):
 
     def _return(self, is_tail: Tensor) -> None:
         """Samples of the memory, given by mask, go back to the experts."""
+        if not bool(is_tail.any()):
+            return
         x, y = self.memory.data()
+        scaled = self._scaled(x, y)
         self.memory.clear()
         self.memory.add(x[~is_tail], y[~is_tail] if y is not None else None)
-        self._give_back(self._scaled(x[is_tail], y[is_tail] if y is not None else None))
+        self._give_back((self.bank.select(scaled[0], is_tail), None if scaled[1] is None else scaled[1][is_tail]))
 
     def _is_tail(self) -> Tensor:
         """Which samples of the memory belong to what is known, (M,) bool.
@@ -111,6 +114,7 @@ class CNDPM(ExpertMixture):
         if not len(held_out[0]):
             self.concentration.add_expert(self.counts.new_zeros(0))
             return
+        self.bank.announce(held_out[0])
         log_known = self._log_known(*held_out)
         if self.n_experts > 1 and not self._is_earned(log_known):
             self._dismiss(log_known, founders, held_out)

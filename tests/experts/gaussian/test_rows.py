@@ -142,3 +142,19 @@ def test_two_tensors_may_be_read_in_turn_and_are_computed_once():
             cache.look_ahead(part, 10)
             assert torch.equal(cache.rows(part).z, part.flatten(1) * 2)
     assert function.n_calls == 4
+
+
+def test_a_selection_of_samples_that_were_asked_about_is_not_computed_again():
+    function = Counting()
+    cache, memory = RowCache(function), torch.arange(120.0).reshape(20, 2, 3).clone()
+    cache.rows(memory)
+    chosen = torch.arange(20) % 3 == 0
+    part = cache.select(memory, chosen)
+    assert torch.equal(part, memory[chosen])
+    for start in range(0, len(part), 3):
+        lesson = part[start : start + 3]
+        cache.look_ahead(lesson, 4)
+        assert torch.equal(cache.rows(lesson).z, lesson.flatten(1) * 2)
+        assert cache.go_ahead() is None
+    assert function.n_calls == 1
+    assert torch.equal(cache.select(memory + 1, chosen), memory[chosen] + 1)

@@ -129,6 +129,10 @@ class GaussianBank(Bank):
         if following is not None:
             self._gaussians.go_ahead(following)
 
+    def select(self, x: Tensor, chosen: Tensor) -> Tensor:
+        """x[chosen], with its features where those of x were asked for lately."""
+        return self._cache.select(x, chosen)
+
     def prepare(self, x: Tensor) -> None:
         """Keeps the features of x from the first answer on: they are frozen."""
         self._cache.keep(x)

@@ -20,8 +20,8 @@ _N_LATEST = 2
 """Tensors remembered without being announced or kept: the samples asked about and the memory."""
 
 
-_N_TRACKS = 2
-"""Tensors that are read in turn: a stream's block, and what a memory gives back."""
+_N_TRACKS = 3
+"""Tensors that are read in turn: a stream's block, what a memory gives back and what was held out of it."""
 
 
 class _Sliceable(Protocol):
@@ -134,7 +134,7 @@ class RowCache:
         """Announces x with the samples around it, where x is a slice of a larger tensor of samples; else x alone.
 
         What is computed together is cut at multiples of `n` from the larger tensor's beginning, wherever one starts to
-        read it: the same slice gives the same bits. Two tensors may be read in turn, as a stream and a memory are.
+        read it: the same slice gives the same bits. Some tensors may be read in turn, as a stream and a memory are.
         """
         whole = x._base
         if whole is None or whole.shape[1:] != x.shape[1:] or not whole.is_contiguous():
@@ -149,7 +149,17 @@ class RowCache:
         if track.chunks[0].place(x) is None:
             del track.chunks[0]
         if len(track.chunks) == 1:
-            track.following = whole[begin + n : begin + 2 * n] if begin + n < len(whole) else None
+            following = whole[begin + n : begin + 2 * n]
+            track.following = following if len(following) and track.place(following) is None else None
+
+    def select(self, x: Tensor, chosen: Tensor) -> Tensor:
+        """x[chosen] for a mask (B,); where rows of x are known, as those of a memory are, its own are known too."""
+        part, known = x[chosen.to(x.device)], self._latest.get(id(x))
+        if known is not None and known[0] is x and known[1] == x._version:
+            chunk, z = _Chunk(part), known[2].z
+            chunk.rows = FeatureRows(z[chosen.to(z.device)])
+            self._follow(_Track(chunk))
+        return part
 
     def go_ahead(self) -> FeatureRows | None:
         """The rows of the samples that follow those announced last, once; None where there are none.
