@@ -163,7 +163,7 @@ class CombinedBank(Bank):
         if self.recent is not None:
             self.recent.begin(x, y.to(self.evidence_device), n_experts=self.n_experts + 1)
         if self.jitter is not None and not self.n_experts:
-            self.jitter.fit(x)
+            self.jitter.fit(x, y)
 
     def train_expert(self, max_steps: int) -> bool:
         """Trains the network; the Gaussians take one step at the end."""

@@ -22,13 +22,27 @@ def symmetric_images(n: int) -> torch.Tensor:
 
 
 def test_handed_images_refuse_the_mirror():
-    assert "mirror" not in admissible_views(handed_images(400), ("mirror",))
+    assert "mirror" not in admissible_views(handed_images(400), candidates=("mirror",))
 
 
 def test_images_without_handedness_admit_the_mirror_and_combine_it():
-    assert admissible_views(symmetric_images(400), ("mirror",)) == ["", "mirror"]
+    assert admissible_views(symmetric_images(400), candidates=("mirror",)) == ["", "mirror"]
     views = admissible_views(symmetric_images(400), tolerance=100.0)
     assert views == ["", "turn+8", "turn-8", "mirror", "turn+8,mirror", "turn-8,mirror"]
+
+
+def test_classes_that_mirror_each_other_refuse_the_mirror_given_their_labels():
+    """Together they have no handedness, each by itself has one."""
+    labels = torch.arange(400) % 2
+    x = torch.where(labels[:, None, None, None] == 1, handed_images(400).flip(-1), handed_images(400))
+    assert admissible_views(x, candidates=("mirror",)) == ["", "mirror"]
+    assert admissible_views(x, labels, candidates=("mirror",)) == [""]
+
+
+def test_a_class_with_one_sample_spoils_nothing():
+    x, labels = symmetric_images(400), torch.zeros(400, dtype=torch.long)
+    labels[-1] = 1
+    assert admissible_views(x, labels, candidates=("mirror",)) == ["", "mirror"]
 
 
 def test_doing_nothing_changes_no_density():
@@ -65,7 +79,7 @@ def test_unknown_views_are_named(view):
 
 def test_unknown_groups_are_named():
     with pytest.raises(ValueError, match="spin"):
-        admissible_views(torch.zeros(1, 1, 8, 8), ("spin",))
+        admissible_views(torch.zeros(1, 1, 8, 8), candidates=("spin",))
 
 
 @pytest.mark.parametrize(

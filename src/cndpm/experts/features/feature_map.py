@@ -34,8 +34,11 @@ class FeatureMap(ABC):
         """d, known once fitted."""
 
     @abstractmethod
-    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
-        """Fixes the map on the first memory, x (M, *input_shape); random choices come from a CPU `generator`."""
+    def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
+        """Fixes the map on the first memory, x (M, *input_shape); random choices come from a CPU `generator`.
+
+        `labels` are class indices (M,), where there are any.
+        """
 
     @abstractmethod
     def __call__(self, x: Tensor) -> Tensor:

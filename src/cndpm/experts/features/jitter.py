@@ -21,9 +21,9 @@ class Jitter:
     def __init__(self) -> None:
         self.mirrors = False
 
-    def fit(self, x: Tensor) -> None:
-        """Decides on the first memory, (M, C, H, W)."""
-        self.mirrors = "mirror" in admissible_views(x, ("mirror",))
+    def fit(self, x: Tensor, labels: Tensor | None = None) -> None:
+        """Decides on the first memory, (M, C, H, W), with its class indices (M,) where there are any."""
+        self.mirrors = "mirror" in admissible_views(x, labels, candidates=("mirror",))
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """Changed copies of x (B, C, H, W), by a generator on the host."""

@@ -38,7 +38,7 @@ class ModuleFeatures(FeatureMap):
         """Size of the flattened output."""
         return self._standardised.n_features
 
-    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
+    def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
         """Standardises the outputs on x (M, *input_shape); the module stays as it is."""
         self.module.to(x.device)
         self._standardised.fit(self._forward(x), generator=generator)

@@ -90,14 +90,14 @@ class PatchFeatures(FeatureMap):
         return N_MOMENTS * GRID**2 * self.n_patches * len(self.sizes)
 
     @torch.no_grad()
-    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
+    def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
         """Takes the filters from x (M, C, H, W) and decides the views on it."""
         if x.dim() != 4:
             raise ValueError(f"patch features take images (B, C, H, W); got shape {tuple(x.shape)}")
         x = x.float()
         edge = min(x.shape[-2:])
         self._take([_fit_filters(x, min(size, edge - 1), self.n_patches, generator) for size in self.sizes])
-        self.views = admissible_views(x) if self._view_choice == "auto" else list(self._view_choice)
+        self.views = admissible_views(x, labels) if self._view_choice == "auto" else list(self._view_choice)
 
     @torch.no_grad()
     def __call__(self, x: Tensor) -> Tensor:

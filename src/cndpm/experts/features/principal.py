@@ -37,10 +37,10 @@ class PrincipalFeatures(FeatureMap):
         self._require_fitted()
         return self._projection.shape[1]
 
-    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
+    def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
         """Fits the inner map, then the directions, on x (M, *input_shape)."""
         if not self.inner.fitted:
-            self.inner.fit(x, generator=generator)
+            self.inner.fit(x, generator=generator, labels=labels)
         rows = self.inner(x).double()
         mean = rows.mean(dim=0)
         _, deviations, directions = torch.linalg.svd(rows - mean, full_matrices=False)

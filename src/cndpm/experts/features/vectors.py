@@ -46,7 +46,7 @@ class IdentityFeatures(FeatureMap):
         self._require_fitted()
         return self._mean.numel()
 
-    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
+    def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
         """Takes mean and deviation from x (M, *input_shape)."""
         rows = x.flatten(1).double()
         deviation = rows.std(dim=0, correction=0)
@@ -123,7 +123,7 @@ class FourierFeatures(FeatureMap):
         """d."""
         return self._n_features + (self._standardised.n_features if self.include_input else 0)
 
-    def fit(self, x: Tensor, *, generator: torch.Generator) -> None:
+    def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
         """Draws the directions; their scale comes from x (M, *input_shape)."""
         self._standardised.fit(x, generator=generator)
         rows = self._standardised(x[:1000])

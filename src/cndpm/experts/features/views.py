@@ -1,8 +1,9 @@
 """Views of an image (mirrored, turned, shifted) and the test that says which of them suit a stream.
 
-A view is admissible if held-out samples of the first memory stay as probable after it: digits have a handedness,
-photographs do not. One Gaussian over the first principal directions is fitted on half of the memory; the mean log
-density of the other half may fall by no more than `tolerance` times the spread of that log density between samples.
+A view is admissible if held-out samples of the first memory stay as probable after it, given their labels where there
+are any: digits have a handedness, photographs do not, and what digits of all kinds look like together has hardly one.
+Gaussians of one covariance over the first principal directions are fitted on half of the memory; the mean log density
+of the other half may fall by no more than `tolerance` times the spread of that log density between samples.
 """
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ def apply_view(x: Tensor, view: str) -> Tensor:
 
 
 def admissible_views(
-    x: Tensor, candidates: tuple[str, ...] = ("mirror", "turn"), *, tolerance: float = 0.5
+    x: Tensor,
+    labels: Tensor | None = None,
+    *,
+    candidates: tuple[str, ...] = ("mirror", "turn"),
+    tolerance: float = 0.5,
 ) -> list[str]:
     """The views over which features of this stream may be averaged; the first is always the image itself.
 
@@ -51,6 +56,7 @@ def admissible_views(
 
     Args:
         x: The first memory, (M, C, H, W).
+        labels: Their class indices (M,), where there are any.
         candidates: Keys of :data:`VIEW_GROUPS`.
         tolerance: Largest loss of mean log density, in units of its spread between samples.
     """
@@ -60,7 +66,7 @@ def admissible_views(
     if len(x) < _MIN_MEMORY:
         return [""]
     tested = [view for group in candidates for view in VIEW_GROUPS[group]]
-    changes, spread = density_change(x, *tested)
+    changes, spread = density_change(x, *tested, labels=labels)
     refused = {view for view, change in zip(tested, changes, strict=True) if change < -tolerance * max(spread, 1e-9)}
     admitted = [group for group in candidates if not refused & set(VIEW_GROUPS[group])]
     views = [""] + [view for group in admitted if group != "mirror" for view in VIEW_GROUPS[group]]
@@ -87,24 +93,33 @@ def mirror_pairs(views: Sequence[str]) -> dict[tuple[int, ...], list[str]]:
     return pairs
 
 
-def density_change(x: Tensor, *views: str, n_directions: int = 48) -> tuple[list[float], float]:
+def density_change(
+    x: Tensor, *views: str, labels: Tensor | None = None, n_directions: int = 48
+) -> tuple[list[float], float]:
     """Changes of the mean held-out log density under views, and the spread of that log density between samples.
 
     Args:
-        x: The first memory, (M, C, H, W): every other image is fitted, the rest is held out.
+        x: The first memory, (M, C, H, W): of every class every other image is fitted, the rest is held out.
         views: The views to test.
-        n_directions: Principal directions of the Gaussian; fewer where the memory is small.
+        labels: Class indices (M,): densities are given the label.
+        n_directions: Principal directions of the Gaussians; fewer where the memory is small.
     """
-    fitted, held_out = x[0::2], x[1::2]
+    labels = torch.zeros(len(x), dtype=torch.long) if labels is None else labels
+    groups = torch.unique(labels.to(x.device), return_inverse=True)[1]
+    members = functional.one_hot(groups).double()
+    is_fitted = (members.cumsum(dim=0) * members).sum(dim=1) % 2 == 1
+    fitted, held_out, own, members = x[is_fitted], x[~is_fitted], groups[~is_fitted], members[is_fitted]
     n_directions = max(1, min(n_directions, len(fitted) // 8, x[0].numel()))
     rows = fitted.flatten(1).double()
     mean = rows.mean(dim=0)
-    _, deviations, directions = torch.linalg.svd(rows - mean, full_matrices=False)
-    scale = deviations[:n_directions].clamp_min(1e-9) / math.sqrt(max(1, len(rows) - 1))
-    projection = directions[:n_directions].T / scale
+    directions = torch.linalg.svd(rows - mean, full_matrices=False)[2][:n_directions].T
+    means = (members.T @ (rows - mean) @ directions) / members.sum(dim=0)[:, None]
+    deviations = (rows - mean) @ directions - members @ means
+    scale, axes = torch.linalg.svd(deviations, full_matrices=False)[1:]
+    whitening = axes.T / (scale.clamp_min(1e-9) / math.sqrt(max(1, len(rows) - len(means))))
 
     def log_density(images: Tensor) -> Tensor:
-        whitened: Tensor = (images.flatten(1).double() - mean) @ projection
+        whitened: Tensor = ((images.flatten(1).double() - mean) @ directions - means[own]) @ whitening
         return -0.5 * whitened.square().sum(dim=1)
 
     plain = log_density(held_out)

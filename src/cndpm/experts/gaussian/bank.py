@@ -245,7 +245,7 @@ class GaussianBank(Bank):
             return False
         x, y = self._memory
         if not self.feature_map.fitted:
-            self.feature_map.fit(x, generator=self._generator)
+            self.feature_map.fit(x, generator=self._generator, labels=y)
         rows = self.feature_map(x)
         if self._gaussians is None:
             self._gaussians = self._new_gaussians(rows)
