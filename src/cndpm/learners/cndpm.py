@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from cndpm.learners.answering_mixture import Samples
 from cndpm.learners.concentration import make_concentration
-from cndpm.learners.expert_mixture import LESSON, ExpertMixture, Samples
+from cndpm.learners.expert_mixture import LESSON, ExpertMixture
 from cndpm.learners.learner import TaskBasedLearner
 from cndpm.mixture import Merge, Routing, accepts_expert, margins, route
 from cndpm.state import State
