@@ -17,6 +17,7 @@ from torch.nn import functional
 from cndpm.experts.features.feature_map import FeatureMap
 from cndpm.experts.features.responses import CONTRAST_FLOOR, GRID, N_MOMENTS, FoldedFilters, fold_filters
 from cndpm.experts.features.views import admissible_views, apply_view, mirror_pairs
+from cndpm.experts.threads import map_in_threads
 from cndpm.state import State
 from cndpm.stepping import Recorder, Routine
 
@@ -103,11 +104,12 @@ class PatchFeatures(FeatureMap):
     def __call__(self, x: Tensor) -> Tensor:
         """(B, C, H, W) to (B, d)."""
         self._require_fitted()
-        chunk_size = self._chunk_size or (16 if x.device.type == "cpu" else 512)
-        return torch.cat([self._features(chunk) for chunk in torch.split(x.float(), chunk_size)])
+        on_cpu = x.device.type == "cpu"
+        chunks = torch.split(x.float(), self._chunk_size or (16 if on_cpu else 512))
+        return torch.cat(map_in_threads(self._chunk, chunks) if on_cpu else [self._on_gpu(chunk) for chunk in chunks])
 
-    def _features(self, x: Tensor) -> Tensor:
-        """Of one chunk. On a GPU starting the operations for a few images takes longer than they do: one graph."""
+    def _on_gpu(self, x: Tensor) -> Tensor:
+        """Of one chunk. Starting the operations for a few images takes longer than they do: one graph."""
         if x.device.type != "cuda" or len(x) > _RECORDED:
             return self._chunk(x)
         if self._routine is None:

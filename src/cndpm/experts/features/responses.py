@@ -18,6 +18,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from cndpm.experts.features.pooling import pool_rectified
 from cndpm.experts.workspace import borrow, give_back
 
 __all__ = ["CONTRAST_FLOOR", "GRID", "N_MOMENTS", "FoldedFilters", "fold_filters"]
@@ -55,22 +56,19 @@ class FoldedFilters:
             block_size: Images at a time.
         """
         windows, contrast = self._windows(x), self._contrast(x)
-        sums, norms = (x.new_empty(len(sides), 2, self.weight.shape[1], *contrast.shape[:-1]) for _ in range(2))
+        sums, squares = (x.new_empty(len(sides), 2, self.weight.shape[1], *contrast.shape[:-1]) for _ in range(2))
         blocks = (
-            torch.split(part, block_size, dim) for part, dim in ((windows, 4), (contrast, 0), (sums, 3), (norms, 3))
+            torch.split(part, block_size, dim) for part, dim in ((windows, 4), (contrast, 0), (sums, 3), (squares, 3))
         )
         buffers = _Buffers(self.weight, windows[:, :, :, :, :block_size])
-        for window, scale, total, norm in zip(*blocks, strict=True):
+        for window, scale, total, square in zip(*blocks, strict=True):
             if window.shape != buffers.windows.shape:
                 buffers = buffers.replaced(window)
             torch.mul(window, scale, out=buffers.windows)
             torch.bmm(self.weight, buffers.patches, out=buffers.responses)
-            for i, side in enumerate(sides):
-                _rectify(buffers.responses, side, self.threshold, buffers.rectified)
-                torch.sum(buffers.cells, dim=-1, out=total[i])
-                torch.linalg.vector_norm(buffers.cells, dim=-1, out=norm[i])
+            pool_rectified(buffers.responses, sides, self.threshold, total, square)
         buffers.give_back()
-        return _moments(sums, norms, contrast.shape[-1], sides)
+        return _moments(sums, squares, contrast.shape[-1], sides)
 
     def _contrast(self, x: Tensor) -> Tensor:
         """1 / sqrt(variance + floor) of every patch, all channels together, cell by cell: (B, 2, 2, cell size)."""
@@ -112,18 +110,14 @@ class _Buffers:
         patches: (2, K + 1, N) with ones at the end of every patch; N = B * 4 * cell size.
         windows: The same without the ones, in the shape of the block.
         responses: Of symmetric and antisymmetric filters, (2, P, N).
-        rectified: Above the threshold and below the negative one, (2, P, N).
-        cells: The same in the shape (2, P, B, 2, 2, cell size).
     """
 
     def __init__(self, weight: Tensor, window: Tensor) -> None:
         self._weight = weight
         (_, n_filters, n_weights), places = weight.shape, window.shape[4:]
-        shapes = [(2, n, places.numel()) for n in (n_weights, n_filters, n_filters)]
-        self.patches, self.responses, self.rectified = (borrow(shape, window) for shape in shapes)
+        self.patches, self.responses = (borrow((2, n, places.numel()), window) for n in (n_weights, n_filters))
         self.patches[:, -1] = 1
         self.windows = self.patches[:, :-1].view(window.shape)
-        self.cells = self.rectified.view(2, n_filters, *places)
 
     def replaced(self, window: Tensor) -> _Buffers:
         """Others in place of these, for a block of another shape."""
@@ -132,28 +126,13 @@ class _Buffers:
 
     def give_back(self) -> None:
         """Ends their use."""
-        give_back(self.patches, self.responses, self.rectified)
+        give_back(self.patches, self.responses)
 
 
-def _rectify(parts: Tensor, side: int, threshold: float, out: Tensor) -> None:
-    """What lies above the threshold and, negative, below the negative one, (2, P, N).
-
-    Args:
-        parts: Responses of symmetric filters less the threshold, and of antisymmetric ones, (2, P, N).
-        side: 1 for the image, -1 for its mirror image.
-        threshold: Of the rectification.
-        out: Where it is written to.
-    """
-    above, below = out
-    torch.add(*parts, alpha=side, out=below)
-    torch.clamp(below, min=0, out=above)
-    below.add_(2 * threshold).clamp_max_(0)
-
-
-def _moments(sums: Tensor, norms: Tensor, n: int, sides: tuple[int, ...]) -> Tensor:
+def _moments(sums: Tensor, squares: Tensor, n: int, sides: tuple[int, ...]) -> Tensor:
     """Means and deviations of cells of n places, summed over views, (B, 4, P, 2, 2), from (sides, 2, P, B, 2, 2)."""
     means = sums / n
-    deviations = (norms.square_() / n).sub_(means.square()).clamp_min_(0).sqrt_()
+    deviations = (squares / n).sub_(means.square()).clamp_min_(0).sqrt_()
     moments = torch.stack([means.abs_(), deviations], dim=2)
     views = torch.stack([view if side > 0 else view.flip(-1) for view, side in zip(moments, sides, strict=True)])
     return views.sum(dim=0).permute(3, 0, 1, 2, 4, 5).flatten(1, 2)

@@ -5,7 +5,8 @@ data hardly vary are the ones estimated worst and trusted most. The density's is
 has not seen yet. For classes there is a closed form of the accuracy to expect
 (:mod:`cndpm.experts.gaussian.discrimination`), which takes samples for normal; those of images spread more, and where
 features are many it asks for too much. On all streams measured the best lay between the two, so predictions take the
-geometric mean. Both are judged again as the data grows, walking from where they stood.
+geometric mean. A shrinkage that counts as much as some fixed number of samples falls as their number grows, so both are
+judged again, walking from where they stood, when that has grown by a step of their grid.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch import Tensor
 from cndpm.experts.gaussian.discrimination import expected_accuracy
 from cndpm.experts.gaussian.factor import finite, maybe_infinite
 from cndpm.experts.gaussian.shrinkage import (
+    GRID_STEP,
     TAILS,
     choose_shrinkage,
     held_out_log_likelihood,
@@ -62,13 +64,13 @@ class CovarianceChoice:
         return self.density if self.accuracy == self.density else math.sqrt(self.density * self.accuracy)
 
     def judge(self, statistics: SharedStatistics) -> None:
-        """Judges again what is due: densities when the data has doubled, accuracy when it has grown by a quarter."""
+        """Judges again what is due: when the data has grown by so much that the best shrinkage may have moved."""
         count = float(statistics.counts.sum())
-        if count >= 2 * self._density_judged_at:
+        if count >= GRID_STEP * self._density_judged_at:
             self._judge_density(statistics, count)
         if not self.for_classes:
             self.accuracy = self.density
-        elif count >= 1.25 * self._accuracy_judged_at:
+        elif count >= GRID_STEP * self._accuracy_judged_at:
             self._judge_accuracy(statistics, count)
 
     def _judge_density(self, statistics: SharedStatistics, count: float) -> None:

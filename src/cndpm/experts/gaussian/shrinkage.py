@@ -16,6 +16,7 @@ from torch import Tensor
 from cndpm.experts.gaussian.conjugate import log_elliptical
 
 __all__ = [
+    "GRID_STEP",
     "TAILS",
     "choose_shrinkage",
     "held_out_log_likelihood",
@@ -25,6 +26,9 @@ __all__ = [
 ]
 
 TAILS = (math.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0, 4.0)
+
+GRID_STEP = math.sqrt(10)
+"""Between neighbouring values of lambda."""
 
 _GRID = [10 ** (-exponent / 2) for exponent in range(12, -1, -1)]
 

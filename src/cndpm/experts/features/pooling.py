@@ -1,0 +1,76 @@
+"""Sums and squares of rectified responses over the cells of a grid.
+
+Written with tensors it takes seven passes over responses that no cache of one core holds, longer than the products that
+make them. On a CPU it is one pass, compiled; a GPU has the bandwidth, and its responses never come to the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["pool_rectified"]
+
+
+def pool_rectified(responses: Tensor, sides: tuple[int, ...], threshold: float, sums: Tensor, squares: Tensor) -> None:
+    """Writes the moments of what lies above the threshold and, negative, below the negative one.
+
+    Args:
+        responses: Of symmetric filters less the threshold, and of antisymmetric ones, (2, P, N), cell after cell.
+        sides: 1 for the image, whose responses are the sum of both, -1 for its mirror image: the difference.
+        threshold: Of the rectification.
+        sums: Where sums over the places of every cell are written to, (sides, 2, P, B, 2, 2).
+        squares: Where sums of squares are written to, of the same shape.
+    """
+    if responses.device.type == "cpu":
+        over_cells = (moments.flatten(3).numpy() for moments in (sums, squares))
+        _compiled()(responses.numpy(), np.array(sides, dtype=np.float32), np.float32(threshold), *over_cells)
+        return
+    rectified = torch.empty_like(responses)
+    (above, below), cells = rectified, rectified.view(*rectified.shape[:2], *sums.shape[3:], -1)
+    for i, side in enumerate(sides):
+        torch.add(*responses, alpha=side, out=below)
+        torch.clamp(below, min=0, out=above)
+        below.add_(2 * threshold).clamp_max_(0)
+        torch.sum(cells, dim=-1, out=sums[i])
+        torch.linalg.vector_norm(cells, dim=-1, out=squares[i])
+    squares.square_()
+
+
+@cache
+def _compiled() -> Callable[..., None]:
+    """One pass over the responses; importing the compiler takes long, so it waits for the first image."""
+    import numba
+
+    arrays = "float32[:, :, ::1], float32[::1], float32, float32[:, :, :, :], float32[:, :, :, :]"
+    # Sums in any order, so that they are made of vectors; what is not finite stays so.
+    jit = numba.njit(f"void({arrays})", nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+    compiled: Callable[..., None] = jit(_pool)
+    return compiled
+
+
+def _pool(responses: Any, sides: Any, threshold: Any, sums: Any, squares: Any) -> None:
+    """As :func:`pool_rectified`, with moments (sides, 2, P, cells)."""
+    zero, gap = np.float32(0), threshold + threshold
+    n_filters, n_cells = sums.shape[2], sums.shape[3]
+    size = responses.shape[2] // n_cells
+    for p in range(n_filters):
+        for cell in range(n_cells):
+            even = responses[0, p, cell * size : (cell + 1) * size]
+            odd = responses[1, p, cell * size : (cell + 1) * size]
+            for i in range(len(sides)):
+                above, above_squared, below, below_squared = zero, zero, zero, zero
+                for k in range(size):
+                    excess = even[k] + sides[i] * odd[k]
+                    positive, negative = max(excess, zero), min(excess + gap, zero)
+                    above += positive
+                    below += negative
+                    above_squared += positive * positive
+                    below_squared += negative * negative
+                sums[i, 0, p, cell], sums[i, 1, p, cell] = above, below
+                squares[i, 0, p, cell], squares[i, 1, p, cell] = above_squared, below_squared
