@@ -18,7 +18,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from cndpm.experts.features.pooling import pool_rectified
+from cndpm.experts.features.rectification import pool_rectified
 from cndpm.experts.workspace import borrow, give_back
 
 __all__ = ["CONTRAST_FLOOR", "GRID", "N_MOMENTS", "FoldedFilters", "fold_filters"]

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cndpm.experts.features import pooling
-from cndpm.experts.features.pooling import pool_rectified
+from cndpm.experts.features import rectification
+from cndpm.experts.features.rectification import pool_rectified
 
 
 def pooled(
@@ -61,7 +61,7 @@ def test_a_gpu_gives_the_same():
 def test_the_compiled_pass_is_the_function_it_was_made_of():
     responses = torch.randn(2, 2, 4 * 6, generator=torch.Generator().manual_seed(1)).numpy()
     sums, squares = (torch.empty(1, 2, 2, 4) for _ in range(2))
-    pooling._pool(responses, [1.0], 0.25, sums.numpy(), squares.numpy())
+    rectification._pool(responses, [1.0], 0.25, sums.numpy(), squares.numpy())
     expected = pooled(torch.from_numpy(responses), (1,), 0.25, 1)
     torch.testing.assert_close(sums, expected[0].flatten(3))
     torch.testing.assert_close(squares, expected[1].flatten(3))
