@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank, Provisional
+from cndpm.experts.bank import Provisional
+from cndpm.experts.composite import CompositeBank
 from cndpm.experts.features.jitter import Jitter
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural_bank import NeuralBank
@@ -29,7 +30,7 @@ _NEGLIGIBLE = 1e-3
 """An expert that learns less than this part of a sample of a batch is not judged on it."""
 
 
-class CombinedBank(Bank):
+class CombinedBank(CompositeBank):
     """A Gaussian bank and a bank of networks of the same experts.
 
     Args:
@@ -59,6 +60,7 @@ class CombinedBank(Bank):
         seed: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
+        super().__init__(gaussians, networks)
         self.gaussians, self.networks, self.jitter = gaussians, networks, jitter
         self.recent = RecentSamples(n_recent, device) if n_recent else None
         self.wake_steps, self.content, self.batch_size, self.horizon = wake_steps, content, batch_size, horizon
@@ -67,37 +69,11 @@ class CombinedBank(Bank):
         self._evidence = torch.zeros(0, len(self._grid), dtype=torch.float64, device=self.evidence_device)
 
     @property
-    def n_experts(self) -> int:
-        return self.gaussians.n_experts
-
-    @property
-    def in_training(self) -> bool:
-        return self.gaussians.in_training
-
-    @property
-    def evidence_device(self) -> torch.device:
-        """The Gaussians'; what is known of the predictors lives there too."""
-        return self.gaussians.evidence_device
-
-    @property
-    def is_additive(self) -> bool:
-        """The Gaussians are, and they decide; a removed network's founders stay among the recent samples."""
-        return self.gaussians.is_additive
-
-    @property
     def exponents(self) -> Tensor:
         """β of the Gaussians and of the network of every expert, (K, 2)."""
         return mean_exponents(self._evidence, self._grid)
 
     # Evaluation
-
-    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """By the Gaussians alone."""
-        return self.gaussians.log_joint(x, y)
-
-    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """By the Gaussians alone."""
-        return self.gaussians.log_joint_new(x, y)
 
     def log_density(self, x: Tensor) -> Tensor:
         return self.gaussians.log_density(x)
@@ -111,28 +87,6 @@ class CombinedBank(Bank):
     def answer_size(self) -> int:
         """The Gaussians', so that their answers are those of Gaussians alone."""
         return self.gaussians.answer_size
-
-    def check(self, x: Tensor) -> None:
-        self.gaussians.check(x)
-
-    def admit(self, y: Tensor) -> None:
-        self.gaussians.admit(y)
-        self.networks.admit(y)
-
-    def announce(self, x: Tensor) -> None:
-        self.gaussians.announce(x)
-
-    def select(self, x: Tensor, chosen: Tensor) -> Tensor:
-        return self.gaussians.select(x, chosen)
-
-    def prepare(self, x: Tensor) -> None:
-        self.gaussians.prepare(x)
-
-    def margin_drift(self) -> Tensor | None:
-        return self.gaussians.margin_drift()
-
-    def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor | None:
-        return self.gaussians.log_leave_one_out(x, y)
 
     def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
         return self.gaussians.provisional(x, y)
@@ -158,28 +112,21 @@ class CombinedBank(Bank):
 
     def start_expert(self, x: Tensor, y: Tensor | None) -> None:
         y = _required(y)
-        self.gaussians.start_expert(x, y)
-        self.networks.start_expert(x, y)
+        super().start_expert(x, y)
         if self.recent is not None:
             self.recent.begin(x, y.to(self.evidence_device), n_experts=self.n_experts + 1)
         if self.jitter is not None and not self.n_experts:
             self.jitter.fit(x, y)
 
     def train_expert(self, max_steps: int) -> bool:
-        """Trains the network; the Gaussians take one step at the end."""
-        if not self.networks.train_expert(max_steps):
+        if not super().train_expert(max_steps):
             return False
-        self.gaussians.train_expert(1)
         self._evidence = torch.cat([self._evidence, self._evidence.new_zeros(1, len(self._grid))])
         return True
 
-    def training_progress(self) -> float:
-        return self.networks.training_progress()
-
     def remove(self, k: int, into: int) -> None:
-        """Merges the Gaussians exactly; network k is gone, that of `into` and its evidence stay."""
-        self.gaussians.remove(k, into)
-        self.networks.remove(k, into)
+        """Merges the Gaussians exactly; network k is gone, its recent samples are those of `into` from now on."""
+        super().remove(k, into)
         if self.recent is not None:
             self.recent.merge(k, into)
         self._evidence = torch.cat([self._evidence[:k], self._evidence[k + 1 :]])
@@ -191,12 +138,8 @@ class CombinedBank(Bank):
     # What is kept
 
     @property
-    def n_parameters(self) -> int:
-        return self.gaussians.n_parameters + self.networks.n_parameters
-
-    @property
     def n_numbers_kept(self) -> int:
-        return self.gaussians.n_numbers_kept + self.networks.n_numbers_kept + self._evidence.numel()
+        return super().n_numbers_kept + self._evidence.numel()
 
     @property
     def n_samples_kept(self) -> int:
