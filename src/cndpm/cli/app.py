@@ -49,7 +49,7 @@ def list_names(
 
 @app.command()
 def run(
-    scenario: Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")],
+    scenario: options.Scenario,
     learner: Annotated[str, typer.Option(metavar="NAME", help="Who learns.")] = "cndpm",
     preset: options.Preset = "default",
     seed: options.Seed = 0,
@@ -99,7 +99,7 @@ def run(
 
 @app.command()
 def compare(
-    scenario: Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")],
+    scenario: options.Scenario,
     learners: Annotated[str, typer.Option(metavar="A,B,C", help="Who learns.")] = "cndpm,finetune,reservoir",
     preset: options.Preset = "default",
     seed: options.Seed = 0,

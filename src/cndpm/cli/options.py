@@ -1,4 +1,4 @@
-"""The options that commands share, each declared once."""
+"""The arguments and options that commands share, each declared once."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ __all__ = [
     "Quiet",
     "Repeats",
     "Resume",
+    "Scenario",
     "Seed",
     "Seeds",
     "Set",
     "TensorBoard",
 ]
 
+Scenario = Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")]
 Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start from: default (ours), paper or fast.")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")]
 Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds, from --seed on.")]
