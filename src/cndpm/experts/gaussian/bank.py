@@ -18,15 +18,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.experts.bank import Bank, Provisional
+from cndpm.experts.bank import Provisional
 from cndpm.experts.features import FeatureMap
+from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.labels import LabelTable, one_hot_weights
 from cndpm.experts.gaussian.ledger import WINDOW
 from cndpm.experts.gaussian.own import OwnGaussians
 from cndpm.experts.gaussian.provisional import ProvisionalGaussians, kernel_model
-from cndpm.experts.gaussian.rows import FeatureRows, RowCache
 from cndpm.experts.gaussian.shared import SharedGaussians
-from cndpm.experts.gaussian.transfer import to_device
 from cndpm.state import State
 
 __all__ = ["GaussianBank"]
@@ -40,7 +39,7 @@ _GPU_LOOK_AHEAD = WINDOW
 """The same on a GPU, which computes as many while the host is busy with those before."""
 
 
-class GaussianBank(Bank):
+class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     """Gaussian experts for labelled streams (class indices) and unlabelled ones.
 
     Args:
@@ -80,15 +79,11 @@ class GaussianBank(Bank):
             raise ValueError(f"covariance is 'shared' or 'own'; got {covariance!r}")
         if not log_unseen_label < 0:
             raise ValueError(f"log_unseen_label is a log-probability below 0; got {log_unseen_label}")
-        self.feature_map, self.covariance, self.shrinkage, self.tail = feature_map, covariance, shrinkage, tail
+        super().__init__(feature_map, seed=seed, device=device)
+        self.covariance, self.shrinkage, self.tail = covariance, shrinkage, tail
         self.log_unseen_label = log_unseen_label
-        self.device = torch.device(device)
-        self._generator = torch.Generator().manual_seed(seed)
         self._labels = LabelTable(n_classes or 1)
         self._for_classes = n_classes is not None
-        self._gaussians: SharedGaussians | OwnGaussians | None = None
-        self._memory: tuple[Tensor, Tensor] | None = None
-        self._cache = RowCache(feature_map)
         # A GPU computes features while the host is busy with those before.
         self._goes_ahead = self.device.type == "cuda"
         self._look_ahead = _GPU_LOOK_AHEAD if self._goes_ahead else _LOOK_AHEAD
@@ -105,19 +100,9 @@ class GaussianBank(Bank):
         return torch.device("cpu")
 
     @property
-    def is_additive(self) -> bool:
-        """An expert is its statistics."""
-        return True
-
-    @property
     def answer_size(self) -> int:
         """More than of networks: an answer takes little more memory than its features."""
         return 1000
-
-    @property
-    def in_training(self) -> bool:
-        """Whether a memory waits to become an expert."""
-        return self._memory is not None
 
     def announce(self, x: Tensor) -> None:
         """Prepares the features of a slice with its neighbours'; they are frozen, so no result depends on it."""
@@ -229,44 +214,6 @@ class GaussianBank(Bank):
         """Adds the weighted samples to the statistics."""
         self._ready().add(self._rows(x), self._component_weights(self._as_labels(x, y), responsibilities))
 
-    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes the memory; :meth:`train_expert` turns it into an expert in one step."""
-        if self.in_training:
-            raise RuntimeError("an expert is already in training; finish it with train_expert()")
-        if not len(x):
-            raise ValueError("an expert is made of at least one sample; got an empty memory")
-        self._memory = (x.detach().to(self.device, copy=True), self._as_labels(x, y).clone())
-
-    def train_expert(self, max_steps: int) -> bool:
-        """Founds the expert; one step suffices."""
-        if self._memory is None:
-            raise RuntimeError("no expert has been started; call start_expert() with the memory before")
-        if max_steps < 1:
-            return False
-        x, y = self._memory
-        if not self.feature_map.fitted:
-            self.feature_map.fit(x, generator=self._generator, labels=y)
-        rows = self.feature_map(x)
-        if self._gaussians is None:
-            self._gaussians = self._new_gaussians(rows)
-        self._labels.add_expert()
-        all_its = torch.zeros(len(x), self.n_experts, dtype=torch.float64)
-        all_its[:, -1] = 1
-        self._gaussians.found(rows, self._component_weights(y, all_its))
-        self._memory = None
-        return True
-
-    def training_progress(self) -> float:
-        """0 while a memory waits."""
-        return 0.0 if self.in_training else 1.0
-
-    def remove(self, k: int, into: int) -> None:
-        """Adds expert k's statistics to those of `into`, exactly, and removes it."""
-        if k == into or not (0 <= k < self.n_experts and 0 <= into < self.n_experts):
-            raise ValueError(f"remove takes two different experts below {self.n_experts}; got {k} and {into}")
-        pairs, keep = self._labels.merge_expert(k, into)
-        self._ready().merge_components(pairs, keep)
-
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """n draws of (x, label) from expert k, through the inverse of the feature map where it has one."""
         components = self._labels.table[k][self._labels.table[k] >= 0]
@@ -279,44 +226,39 @@ class GaussianBank(Bank):
         return self.feature_map.inverse(rows), self._labels.labels()[chosen].to(self.device)
 
     @property
-    def n_parameters(self) -> int:
-        """Means of all components and one triangle of every covariance: what a Gaussian model would train."""
-        return 0 if self._gaussians is None else self._gaussians.n_numbers_kept
-
-    @property
     def n_numbers_kept(self) -> int:
         """Statistics, label table and feature map."""
         return self.n_parameters + self._labels.table.numel() + self.feature_map.n_numbers_kept
 
     def state_dict(self) -> State:
-        """Everything, a waiting memory and the random state included."""
-        memory = None if self._memory is None else {"x": self._memory[0].clone(), "y": self._memory[1].clone()}
-        return {
-            "feature_map": self.feature_map.state_dict(),
-            "labels": self._labels.table.clone(),
-            "gaussians": None if self._gaussians is None else self._gaussians.state_dict(),
-            "memory": memory,
-            "generator": self._generator.get_state(),
-        }
+        """The labels beside the rest."""
+        return {**super().state_dict(), "labels": self._labels.table.clone()}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above; tensors go to this bank's device."""
-        state = to_device(state, self.device)
-        self.feature_map.load_state_dict(state["feature_map"])
-        self._labels.replace(state["labels"].cpu())
-        self._gaussians = None
-        if state["gaussians"] is not None:
-            self._gaussians = self._new_gaussians(torch.zeros(1, self.feature_map.n_features, device=self.device))
-            self._gaussians.load_state_dict(state["gaussians"])
-        self._memory = None if state["memory"] is None else (state["memory"]["x"], state["memory"]["y"].cpu())
-        self._generator.set_state(state["generator"].cpu())
-        self._cache.clear()
+        """Restores the above."""
+        super().load_state_dict(state)
+        self._labels.replace(state["labels"].to("cpu", copy=True))
         self._provisional = None
 
-    def _ready(self) -> SharedGaussians | OwnGaussians:
+    def _taken(self, x: Tensor, y: Tensor | None) -> Tensor:
+        if not len(x):
+            raise ValueError("an expert is made of at least one sample; got an empty memory")
+        return self._as_labels(x, y).clone()
+
+    def _found(self, x: Tensor, y: Tensor) -> None:
+        if not self.feature_map.fitted:
+            self.feature_map.fit(x, generator=self._generator, labels=y)
+        rows = self.feature_map(x)
         if self._gaussians is None:
-            raise RuntimeError("the bank has no expert yet; call start_expert() and train_expert() before")
-        return self._gaussians
+            self._gaussians = self._new_gaussians(rows)
+        self._labels.add_expert()
+        all_its = torch.zeros(len(x), self.n_experts, dtype=torch.float64)
+        all_its[:, -1] = 1
+        self._gaussians.found(rows, self._component_weights(y, all_its))
+
+    def _merge(self, k: int, into: int) -> None:
+        pairs, keep = self._labels.merge_expert(k, into)
+        self._ready().merge_components(pairs, keep)
 
     def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
         if self.covariance == "own":
@@ -324,9 +266,6 @@ class GaussianBank(Bank):
         return SharedGaussians(
             rows.double().mean(dim=0), shrinkage=self.shrinkage, tail=self.tail, for_classes=self._for_classes
         )
-
-    def _rows(self, x: Tensor) -> FeatureRows:
-        return self._cache.rows(x if x.device == self.device else x.to(self.device))
 
     def _as_labels(self, x: Tensor, y: Tensor | None) -> Tensor:
         if y is None:

@@ -11,19 +11,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank, Provisional
+from cndpm.experts.bank import Provisional
 from cndpm.experts.features import FeatureMap, IdentityFeatures
+from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.conjugate import log_student_t
 from cndpm.experts.gaussian.own import OwnGaussians
 from cndpm.experts.gaussian.provisional import kernel_model
-from cndpm.experts.gaussian.rows import FeatureRows, RowCache
+from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.transfer import to_device
 from cndpm.state import State
 
 __all__ = ["GaussianRegressionBank"]
 
 
-class GaussianRegressionBank(Bank):
+class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     """Experts for targets y (B, n_outputs), float.
 
     Args:
@@ -40,13 +41,8 @@ class GaussianRegressionBank(Bank):
     """
 
     def __init__(self, feature_map: FeatureMap, *, seed: int = 0, device: torch.device | str = "cpu") -> None:
-        self.feature_map = feature_map
-        self.device = torch.device(device)
+        super().__init__(feature_map, seed=seed, device=device)
         self._targets = IdentityFeatures()
-        self._generator = torch.Generator().manual_seed(seed)
-        self._gaussians: OwnGaussians | None = None
-        self._memory: tuple[Tensor, Tensor] | None = None
-        self._cache = RowCache(feature_map)
 
     @property
     def n_experts(self) -> int:
@@ -57,16 +53,6 @@ class GaussianRegressionBank(Bank):
     def evidence_device(self) -> torch.device:
         """The bank's own device."""
         return self.device
-
-    @property
-    def is_additive(self) -> bool:
-        """An expert is its statistics."""
-        return True
-
-    @property
-    def in_training(self) -> bool:
-        """Whether a memory waits to become an expert."""
-        return self._memory is not None
 
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         """log p(x, y | k), (B, K), float64."""
@@ -104,46 +90,6 @@ class GaussianRegressionBank(Bank):
         rows = torch.cat([self._features(x), self._standardised(y)], dim=1)
         self._ready().add(FeatureRows(rows), responsibilities.to(self.device))
 
-    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes the memory; :meth:`train_expert` turns it into an expert in one step."""
-        if self.in_training:
-            raise RuntimeError("an expert is already in training; finish it with train_expert()")
-        if y is None or y.dim() != 2 or len(y) != len(x) or not len(x):
-            received = None if y is None else tuple(y.shape)
-            raise ValueError(f"regression takes targets (batch, n_outputs) beside x, at least one; got {received}")
-        self._memory = (x.detach().to(self.device, copy=True), y.detach().to(self.device, copy=True))
-
-    def train_expert(self, max_steps: int) -> bool:
-        """Founds the expert; one step suffices."""
-        if self._memory is None:
-            raise RuntimeError("no expert has been started; call start_expert() with the memory before")
-        if max_steps < 1:
-            return False
-        x, y = self._memory
-        if not self.feature_map.fitted:
-            self.feature_map.fit(x, generator=self._generator)
-        if not self._targets.fitted:
-            self._targets.fit(y, generator=self._generator)
-        rows = torch.cat([self._features(x), self._standardised(y)], dim=1)
-        if self._gaussians is None:
-            self._gaussians = OwnGaussians(rows)
-        self._gaussians.add_components(1)
-        weights = torch.zeros(len(x), self.n_experts, dtype=torch.float64, device=self.device)
-        weights[:, -1] = 1
-        self._gaussians.found(rows, weights)
-        self._memory = None
-        return True
-
-    def training_progress(self) -> float:
-        """0 while a memory waits."""
-        return 0.0 if self.in_training else 1.0
-
-    def remove(self, k: int, into: int) -> None:
-        """Adds expert k's statistics to those of `into`, exactly, and removes it."""
-        if k == into or not (0 <= k < self.n_experts and 0 <= into < self.n_experts):
-            raise ValueError(f"remove takes two different experts below {self.n_experts}; got {k} and {into}")
-        self._ready().merge_components([(k, into)], [j for j in range(self.n_experts) if j != k])
-
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """n draws of (x, y) from expert k, through the inverse of the feature map where it has one."""
         rows = self._ready().sample(k, n, generator)
@@ -151,45 +97,46 @@ class GaussianRegressionBank(Bank):
         return self.feature_map.inverse(rows[:, :d]), self._targets.inverse(rows[:, d:])
 
     @property
-    def n_parameters(self) -> int:
-        """Means and one triangle of every covariance."""
-        return 0 if self._gaussians is None else self._gaussians.n_numbers_kept
-
-    @property
     def n_numbers_kept(self) -> int:
         """Statistics, feature map and the targets' standardisation."""
         return self.n_parameters + self.feature_map.n_numbers_kept + self._targets.n_numbers_kept
 
     def state_dict(self) -> State:
-        """Everything, a waiting memory and the random state included."""
-        return {
-            "feature_map": self.feature_map.state_dict(),
-            "targets": self._targets.state_dict(),
-            "gaussians": None if self._gaussians is None else self._gaussians.state_dict(),
-            "memory": None if self._memory is None else {"x": self._memory[0].clone(), "y": self._memory[1].clone()},
-            "generator": self._generator.get_state(),
-        }
+        """The targets' standardisation beside the rest."""
+        return {**super().state_dict(), "targets": self._targets.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above; tensors go to this bank's device."""
-        state = to_device(state, self.device)
-        self.feature_map.load_state_dict(state["feature_map"])
-        self._targets.load_state_dict(state["targets"])
-        self._gaussians = None
-        if state["gaussians"] is not None:
-            self._gaussians = OwnGaussians(state["gaussians"]["origin"][None])
-            self._gaussians.load_state_dict(state["gaussians"])
-        self._memory = None if state["memory"] is None else (state["memory"]["x"], state["memory"]["y"])
-        self._generator.set_state(state["generator"].cpu())
-        self._cache.clear()
+        """Restores the above."""
+        super().load_state_dict(state)
+        self._targets.load_state_dict(to_device(state["targets"], self.device))
 
-    def _ready(self) -> OwnGaussians:
+    def _new_gaussians(self, rows: Tensor) -> OwnGaussians:
+        return OwnGaussians(rows)
+
+    def _taken(self, x: Tensor, y: Tensor | None) -> Tensor:
+        if y is None or y.dim() != 2 or len(y) != len(x) or not len(x):
+            received = None if y is None else tuple(y.shape)
+            raise ValueError(f"regression takes targets (batch, n_outputs) beside x, at least one; got {received}")
+        return y.detach().to(self.device, copy=True)
+
+    def _found(self, x: Tensor, y: Tensor) -> None:
+        if not self.feature_map.fitted:
+            self.feature_map.fit(x, generator=self._generator)
+        if not self._targets.fitted:
+            self._targets.fit(y, generator=self._generator)
+        rows = torch.cat([self._features(x), self._standardised(y)], dim=1)
         if self._gaussians is None:
-            raise RuntimeError("the bank has no expert yet; call start_expert() and train_expert() before")
-        return self._gaussians
+            self._gaussians = self._new_gaussians(rows)
+        self._gaussians.add_components(1)
+        weights = torch.zeros(len(x), self.n_experts, dtype=torch.float64, device=self.device)
+        weights[:, -1] = 1
+        self._gaussians.found(rows, weights)
+
+    def _merge(self, k: int, into: int) -> None:
+        self._ready().merge_components([(k, into)], [j for j in range(self.n_experts) if j != k])
 
     def _features(self, x: Tensor) -> Tensor:
-        return self._cache.rows(x if x.device == self.device else x.to(self.device)).z.double()
+        return self._rows(x).z.double()
 
     def _standardised(self, y: Tensor | None) -> Tensor:
         if y is None:
