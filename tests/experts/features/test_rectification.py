@@ -1,5 +1,11 @@
 """Moments of rectified responses: one compiled pass on a CPU, some operations elsewhere, the same numbers."""
 
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -71,3 +77,19 @@ def test_what_is_not_finite_is_not_hidden():
     responses = torch.zeros(2, 1, 4 * 5)
     responses[0, 0, 7] = torch.inf
     assert pooled(responses, (1,), 0.25, 1)[0].isinf().any()
+
+
+def test_it_is_compiled_where_nothing_can_be_written(tmp_path):
+    archive, no_folder = tmp_path / "package.zip", tmp_path / "file"
+    no_folder.touch()
+    with zipfile.ZipFile(archive, "w") as package:
+        package.write(Path(rectification.__file__), "rectification.py")
+    script = (
+        "import torch, rectification; moments = [torch.empty(1, 2, 3, 1, 2, 2) for _ in range(2)];"
+        "rectification.pool_rectified(torch.ones(2, 3, 36), (1,), 0.25, *moments); print(float(moments[0].sum()))"
+    )
+    unwritable = {"HOME": str(no_folder), "XDG_CACHE_HOME": str(no_folder), "PYTHONPATH": str(archive)}
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=os.environ | unwritable, capture_output=True, text=True, check=True
+    )
+    assert float(run.stdout) == 3 * 36 * 2.0

@@ -49,8 +49,12 @@ def _compiled() -> Callable[..., None]:
 
     arrays = "float32[:, :, ::1], float32[::1], float32, float32[:, :, :, :], float32[:, :, :, :]"
     # Sums in any order, so that they are made of vectors; what is not finite stays so.
-    jit = numba.njit(f"void({arrays})", nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
-    compiled: Callable[..., None] = jit(_pool)
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+    compiled: Callable[..., None]
+    try:
+        compiled = numba.njit(f"void({arrays})", cache=True, **options)(_pool)
+    except (OSError, RuntimeError):  # nowhere to keep it until the next time
+        compiled = numba.njit(f"void({arrays})", **options)(_pool)
     return compiled
 
 
