@@ -69,5 +69,7 @@ def route(log_known: Tensor, is_new: Tensor) -> Routing:
         log_known: log N_k + log p(x, y | k), (batch, n_experts).
         is_new: (batch,) bool.
     """
-    responsibilities = torch.softmax(log_known.double(), dim=1)
+    log_known = log_known.double()
+    # Not softmax, which wakes all threads for any few numbers; they spin on between the batches of a stream.
+    responsibilities = (log_known - log_known.logsumexp(dim=1, keepdim=True)).exp()
     return Routing(is_new, responsibilities.masked_fill(is_new.unsqueeze(1), 0.0))
