@@ -70,6 +70,9 @@ def route(log_known: Tensor, is_new: Tensor) -> Routing:
         is_new: (batch,) bool.
     """
     log_known = log_known.double()
+    if not log_known.shape[1]:
+        return Routing(is_new, log_known)
     # Not softmax, which wakes all threads for any few numbers; they spin on between the batches of a stream.
-    responsibilities = (log_known - log_known.logsumexp(dim=1, keepdim=True)).exp()
+    shares = (log_known - log_known.amax(dim=1, keepdim=True)).exp()
+    responsibilities = shares / shares.sum(dim=1, keepdim=True)
     return Routing(is_new, responsibilities.masked_fill(is_new.unsqueeze(1), 0.0))
