@@ -31,7 +31,7 @@ def all_images(height: int, width: int) -> torch.Tensor:
 def test_a_pixels_logit_depends_on_the_pixels_before_it_and_on_no_other(seed, i):
     density = random_density(5, 7)
     x = torch.rand(1, 1, 5, 7, generator=torch.Generator().manual_seed(seed)).requires_grad_()
-    gradient = torch.autograd.grad(density.logits(x).flatten()[i], x)[0].flatten()
+    gradient = torch.autograd.grad(density.outputs(x).flatten()[i], x)[0].flatten()
     assert (gradient[i:] == 0).all()
     assert i == 0 or gradient[i - 1] != 0 or i % 7 == 0
 
@@ -39,7 +39,7 @@ def test_a_pixels_logit_depends_on_the_pixels_before_it_and_on_no_other(seed, i)
 def test_every_pixel_within_reach_is_seen():
     density = random_density(4, 4, n_blocks=3)
     x = torch.rand(1, 1, 4, 4, requires_grad=True)
-    gradient = torch.autograd.grad(density.logits(x).flatten()[-1], x)[0].flatten()
+    gradient = torch.autograd.grad(density.outputs(x).flatten()[-1], x)[0].flatten()
     assert (gradient[:-1] != 0).all()
 
 
@@ -67,10 +67,10 @@ def test_samples_are_drawn_with_their_probabilities():
 def test_sampling_computes_the_logits_of_the_whole_image():
     density = random_density(4, 5, n_blocks=3)
     x = (torch.rand(6, 1, 4, 5) > 0.5).float()
-    wanted = density.logits(x)
+    wanted = density.outputs(x)
     padded, seen = density.first.canvas(6, 4, 5), [block.look.canvas(6, 4, 5) for block in density.blocks]
     padded[:, :, 3:, 3:8] = x
-    got = torch.stack([density._logit_at(i, j, padded, seen) for i in range(4) for j in range(5)], dim=2)
+    got = torch.stack([density._output_at(i, j, padded, seen) for i in range(4) for j in range(5)], dim=2)
     torch.testing.assert_close(got.view(6, 1, 4, 5), wanted, atol=1e-5, rtol=1e-5)
 
 

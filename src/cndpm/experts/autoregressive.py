@@ -1,4 +1,4 @@
-"""An exact density of binary images: every pixel given those before it, by a network of causal convolutions."""
+"""An exact density of images: every pixel given those before it, by a network of causal convolutions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cndpm.experts.lateral import Features
-from cndpm.experts.likelihoods import Bernoulli
 from cndpm.experts.parts import Density
+from cndpm.experts.pixels import BernoulliPixel, Pixel
 
 __all__ = ["AutoregressiveDensity", "CausalConvolution"]
 
@@ -78,16 +78,18 @@ class _Block(nn.Module):
 
 
 class AutoregressiveDensity(Density):
-    r"""p(x) of binary images, exact.
+    r"""p(x) of images, exact.
 
     .. math:: \log p(x) = \sum_i \log p(x_i \mid x_1, \dots, x_{i-1})
 
     Pixels are in reading order. A causal convolution of 7 x 7 and residual blocks of 3 x 3 (van den Oord et al. 2016)
     look at what lies above and to the left. Digits have a place on the page, so every row and every column
-    adds numbers of its own to the channels.
+    adds numbers of its own to the channels. What a pixel can be, and how it depends on what the network says, is the
+    matter of `pixel`.
 
     Args:
-        input_shape: (1, height, width).
+        input_shape: (channels of a pixel, height, width).
+        pixel: What one pixel is given the network's output for it; by default black or white.
         channels: Channels of every layer.
         n_blocks: Residual blocks.
         dropout: Part of the channels of each block that a training step leaves out.
@@ -103,29 +105,30 @@ class AutoregressiveDensity(Density):
         self,
         input_shape: tuple[int, ...],
         *,
+        pixel: Pixel | None = None,
         channels: int = 32,
         n_blocks: int = 7,
         dropout: float = 0.1,
         lateral_widths: tuple[int, ...] = (),
     ) -> None:
         super().__init__()
-        if len(input_shape) != 3 or input_shape[0] != 1:
-            raise ValueError(f"an autoregressive density needs images (1, height, width); got {input_shape}")
+        pixel = BernoulliPixel() if pixel is None else pixel
+        if len(input_shape) != 3 or input_shape[0] != pixel.n_channels:
+            raise ValueError(
+                f"an autoregressive density with a {type(pixel).__name__} needs images ({pixel.n_channels}, height, "
+                f"width); got {input_shape}"
+            )
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout is a part of the channels, at least 0 and below 1; got {dropout}")
-        self.input_shape, self.dropout = input_shape, dropout
-        self.first = CausalConvolution(1, channels, reach=3, own=False)
+        self.input_shape, self.dropout, self.pixel = input_shape, dropout, pixel
+        self.first = CausalConvolution(pixel.n_channels, channels, reach=3, own=False)
         self.rows = nn.Parameter(torch.zeros(channels, input_shape[1], 1))
         self.columns = nn.Parameter(torch.zeros(channels, 1, input_shape[2]))
         self.blocks = nn.ModuleList(_Block(channels) for _ in range(n_blocks))
-        self.last = nn.Conv2d(channels, 1, 1)
+        self.last = nn.Conv2d(channels, pixel.n_outputs, 1)
 
     def check(self, x: Tensor) -> None:
-        if x.numel() and not bool(((x == 0) | (x == 1)).all()):
-            raise ValueError(
-                "an autoregressive density is one of black and white: x must be 0 or 1; got other values. Binarise x, "
-                "e.g. torch.bernoulli(x), or choose density='vae'."
-            )
+        self.pixel.check(x)
 
     def log_prob(self, x: Tensor, lateral: Features = ()) -> Tensor:
         return self._log_prob(x, None)
@@ -138,20 +141,20 @@ class AutoregressiveDensity(Density):
         return -self._log_prob(x, (kept >= self.dropout).to(x.dtype) / (1 - self.dropout))
 
     def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
-        return Bernoulli().kernel_log_prob(x, centres)
+        return self.pixel.kernel_log_prob(x, centres)
 
-    def logits(self, x: Tensor, noise: Tensor | None = None) -> Tensor:
-        """log p(x_i = 1 | before) - log p(x_i = 0 | before) for every pixel, (n, 1, H, W).
+    def outputs(self, x: Tensor, noise: Tensor | None = None) -> Tensor:
+        """What the network says of every pixel given those before it, (n, pixel.n_outputs, H, W).
 
         Args:
-            x: (n, 1, H, W).
+            x: (n, pixel.n_channels, H, W).
             noise: Factors of the channels of each block, (n_blocks, n, channels, 1, 1).
         """
         h = self.first(x) + self.rows + self.columns
         for i, block in enumerate(self.blocks):
             h = block(h, None if noise is None else noise[i])
-        logits: Tensor = self.last(functional.elu(h))
-        return logits
+        outputs: Tensor = self.last(functional.elu(h))
+        return outputs
 
     @torch.no_grad()
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
@@ -162,19 +165,19 @@ class AutoregressiveDensity(Density):
         reach = self.first.reach
         for row in range(height):
             for column in range(width):
-                logit = self._logit_at(row, column, x, seen)
-                x[:, :, reach + row, reach + column] = torch.bernoulli(torch.sigmoid(logit), generator=generator)
+                output = self._output_at(row, column, x, seen)
+                x[:, :, reach + row, reach + column] = self.pixel.sample(output, generator)
         return x[:, :, reach:, reach : reach + width].clone()
 
-    def _logit_at(self, row: int, column: int, x: Tensor, seen: list[Tensor]) -> Tensor:
-        """The logit of one pixel, (n, 1); notes in `seen` what the blocks look at here."""
+    def _output_at(self, row: int, column: int, x: Tensor, seen: list[Tensor]) -> Tensor:
+        """What is said of one pixel, (n, n_outputs); notes in `seen` what the blocks look at here."""
         h = self.first.at(row, column, x) + (self.rows[:, row] + self.columns[:, :, column])[..., None]
         for block, canvas in zip(self._blocks(), seen, strict=True):
             reach = block.look.reach
             canvas[:, :, reach + row, reach + column] = functional.elu(h)[:, :, 0, 0]
             h = h + block.judge(block.look.at(row, column, canvas))
-        logit: Tensor = self.last(functional.elu(h))
-        return logit[:, :, 0, 0]
+        output: Tensor = self.last(functional.elu(h))
+        return output[:, :, 0, 0]
 
     def _blocks(self) -> Iterator[_Block]:
         for block in self.blocks:
@@ -182,5 +185,4 @@ class AutoregressiveDensity(Density):
             yield block
 
     def _log_prob(self, x: Tensor, noise: Tensor | None) -> Tensor:
-        logits = self.logits(x, noise)
-        return (x * logits - functional.softplus(logits)).flatten(1).sum(dim=1)
+        return self.pixel.log_prob(x, self.outputs(x, noise)).flatten(1).sum(dim=1)

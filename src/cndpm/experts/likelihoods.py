@@ -17,7 +17,16 @@ from torch.nn import functional
 from cndpm.experts.fused import linear_bernoulli_log_prob, linear_sigmoid_squared_error, sigmoid_squared_error
 from cndpm.experts.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
 
-__all__ = ["Bernoulli", "DiscretisedLogistic", "Gaussian", "Likelihood", "LikelihoodName", "make_likelihood"]
+__all__ = [
+    "Bernoulli",
+    "DiscretisedLogistic",
+    "Gaussian",
+    "Likelihood",
+    "LikelihoodName",
+    "logistic_kernel_log_prob",
+    "logistic_log_mass",
+    "make_likelihood",
+]
 
 LikelihoodName = Literal["bernoulli", "unit-gaussian", "gaussian", "pixel-gaussian", "logistic"]
 
@@ -175,22 +184,13 @@ class DiscretisedLogistic(Likelihood):
     """
 
     unit_interval = True
-    _HALF_BIN = 1 / 510
 
     def __init__(self, n_features: int) -> None:
         super().__init__()
         self.log_scale = nn.Parameter(torch.full((n_features,), -2.0))
 
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
-        return self._log_mass(x, self.mean(output), self.log_scale.clamp_min(-7.0)).sum(dim=-1)
-
-    def _log_mass(self, x: Tensor, mean: Tensor, log_scale: Tensor) -> Tensor:
-        upper = (x + self._HALF_BIN - mean) / log_scale.exp()
-        lower = (x - self._HALF_BIN - mean) / log_scale.exp()
-        # log(σ(u) - σ(l)) = log σ(u) + log σ(-l) + log(1 - exp(l - u)): exact, and finite far out in the tails.
-        log_mass = functional.logsigmoid(upper) + functional.logsigmoid(-lower) + torch.log(-torch.expm1(lower - upper))
-        log_mass = torch.where(x < self._HALF_BIN, functional.logsigmoid(upper), log_mass)
-        return torch.where(x > 1 - self._HALF_BIN, functional.logsigmoid(-lower), log_mass)
+        return logistic_log_mass(x, self.mean(output), self.log_scale.clamp_min(-7.0)).sum(dim=-1)
 
     def mean(self, output: Tensor) -> Tensor:
         return torch.sigmoid(output)
@@ -201,10 +201,30 @@ class DiscretisedLogistic(Likelihood):
         return (drawn.clamp(0, 1) * 255).round() / 255
 
     def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
-        # A logistic of scale s has variance s²π²/3.
-        log_scale = 0.5 * torch.log(nearest_neighbour_variance(centres) * 3 / math.pi**2)
-        rows = [self._log_mass(row, centres.flatten(1), log_scale).sum(dim=-1) for row in x.flatten(1)]
-        return torch.stack(rows)
+        return logistic_kernel_log_prob(x, centres)
+
+
+def logistic_log_mass(x: Tensor, mean: Tensor, log_scale: Tensor, *, half_bin: float = 1 / 510) -> Tensor:
+    """log of the mass that a logistic has within half a bin of x, elementwise; at 0 and 1 of all that lies beyond too.
+
+    Finite, and exact to rounding, however far x is from the mean.
+    """
+    inverse_scale = torch.exp(-log_scale)
+    upper = (x + half_bin - mean) * inverse_scale
+    lower = (x - half_bin - mean) * inverse_scale
+    # log(σ(u) - σ(l)) = log σ(u) + log σ(-l) + log(1 - exp(l - u)), where u - l is known without taking a difference.
+    log_below, log_above = functional.logsigmoid(upper), functional.logsigmoid(-lower)
+    log_mass = log_below + log_above + torch.log(-torch.expm1(-2 * half_bin * inverse_scale))
+    log_mass = torch.where(x < half_bin, log_below, log_mass)
+    return torch.where(x > 1 - half_bin, log_above, log_mass)
+
+
+def logistic_kernel_log_prob(x: Tensor, centres: Tensor, *, half_bin: float = 1 / 510) -> Tensor:
+    """A discretised logistic around every centre, as wide as centres are apart: (batch, n_centres)."""
+    # A logistic of scale s has variance s²π²/3.
+    log_scale = 0.5 * torch.log(nearest_neighbour_variance(centres) * 3 / math.pi**2)
+    flat = centres.flatten(1)
+    return torch.stack([logistic_log_mass(row, flat, log_scale, half_bin=half_bin).sum(dim=-1) for row in x.flatten(1)])
 
 
 def make_likelihood(

@@ -19,6 +19,7 @@ from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
 from cndpm.experts.lateral import Column
 from cndpm.experts.neural_bank import DensityMaker, NeuralBank, PredictorMaker
 from cndpm.experts.parts import Density, NoDensity, Predictor
+from cndpm.experts.pixels import BernoulliPixel, LogisticPixel, Pixel
 from cndpm.experts.predictors import Classifier, Regressor
 from cndpm.experts.selected import SelectedBank
 from cndpm.experts.vae import VAE
@@ -177,6 +178,7 @@ def _density_maker(settings: CNDPMSettings, input_shape: tuple[int, ...], custom
         if settings.density == "autoregressive":
             return AutoregressiveDensity(
                 input_shape,
+                pixel=_pixel(settings, input_shape),
                 channels=settings.density_channels,
                 n_blocks=settings.density_blocks,
                 dropout=settings.density_dropout,
@@ -204,6 +206,12 @@ def _density_maker(settings: CNDPMSettings, input_shape: tuple[int, ...], custom
         )
 
     return make
+
+
+def _pixel(settings: CNDPMSettings, input_shape: tuple[int, ...]) -> Pixel:
+    if settings.likelihood == "logistic":
+        return LogisticPixel(input_shape[0], n_components=settings.density_components)
+    return BernoulliPixel()
 
 
 def _predictor_maker(

@@ -73,7 +73,7 @@ class CNDPMSettings(LearnerSettings):
     channels: int = Field(20, ge=1, description="channels of the first stage of the first expert's residual network")
     channel_growth: int = Field(4, ge=1, description="channels that each later expert adds to it")
     density: Literal["vae", "autoregressive"] = Field(
-        "vae", description="of neural experts: the paper's, or an exact one for images of zeros and ones"
+        "vae", description="of neural experts: the paper's, or an exact one for binary or 8-bit images"
     )
     selection: Literal["density", "gaussian"] = Field(
         "density",
@@ -86,6 +86,7 @@ class CNDPMSettings(LearnerSettings):
     )
     density_channels: int = Field(32, ge=1, description="channels of the first layer of a convolutional density")
     density_blocks: int = Field(7, ge=0, description="residual blocks of an autoregressive density")
+    density_components: int = Field(10, ge=1, description="logistics that an 8-bit pixel of it is a mixture of")
     density_dropout: float = Field(0.1, ge=0, lt=1, description="channels of it that a training step leaves out")
     density_channel_growth: int = Field(4, ge=1, description="channels that each later expert adds to it")
     hidden: int = Field(64, ge=1, description="units per layer of the first expert")
@@ -93,7 +94,11 @@ class CNDPMSettings(LearnerSettings):
     n_layers: int = Field(2, ge=1, description="hidden layers of encoder, decoder and predictor")
     sharing: bool = Field(True, description="lateral connections to the features of earlier experts")
     latent_dim: int = Field(16, ge=1, description="dimension of the VAE's code")
-    likelihood: LikelihoodName = Field("unit-gaussian", description="p(x | code)")
+    likelihood: LikelihoodName = Field(
+        "unit-gaussian",
+        description="p(x | code); with density='autoregressive' 'logistic' is for 8-bit pixels, and 'bernoulli' or the "
+        "default for pixels of zeros and ones",
+    )
     min_variance: float = Field(1e-4, gt=0, description="a learned variance of p(x | code) does not fall below")
     n_latent_samples: int = Field(16, ge=1, description="latent samples when a density is evaluated")
     n_train_latent_samples: int | None = Field(None, ge=1, description="the same in training; by default as many")
@@ -165,6 +170,15 @@ class CNDPMSettings(LearnerSettings):
             raise ValueError(
                 "classifier='both' puts networks beside Gaussians for class labels: it needs experts='gaussian' and "
                 f"target='classes'; got {self.experts!r} and {self.target!r}. Leave it out."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _pixels_that_are_counted(self) -> Self:
+        if self.density == "autoregressive" and self.likelihood in ("gaussian", "pixel-gaussian"):
+            raise ValueError(
+                "density='autoregressive' is for pixels of zeros and ones (likelihood='bernoulli') or of 8 bits "
+                f"('logistic'); got likelihood={self.likelihood!r}"
             )
         return self
 
