@@ -155,6 +155,12 @@ def test_every_8_bit_value_is_accepted_in_either_precision():
     LogisticPixel(1).check(torch.empty(0, 1, 2, 2))
 
 
+def test_black_and_white_is_torchs_bernoulli():
+    output, x = torch.randn(5, 1, 3, 4), torch.bernoulli(torch.full((5, 1, 3, 4), 0.4))
+    expected = torch.distributions.Bernoulli(logits=output).log_prob(x)[:, 0]
+    torch.testing.assert_close(BernoulliPixel().log_prob(x, output), expected)
+
+
 def test_black_and_white_says_what_it_received():
     with pytest.raises(ValueError, match=r"got values in \[0, 0.5\].*likelihood='logistic'"):
         BernoulliPixel().check(torch.tensor([[0.0, 0.5]]))
