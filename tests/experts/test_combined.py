@@ -263,3 +263,7 @@ def test_networks_beside_gaussians_need_gaussians_and_labels(changes):
 def test_auto_means_networks_for_labelled_colour_images(shape, target, expected):
     settings = CNDPMSettings(experts="gaussian", classifier="auto", target=target)
     assert settings.has_networks(shape) is expected
+
+
+def test_patch_features_describe_no_image():
+    assert not make().describes_x

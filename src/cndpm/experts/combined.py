@@ -75,6 +75,10 @@ class CombinedBank(CompositeBank):
 
     # Evaluation
 
+    @property
+    def describes_x(self) -> bool:
+        return self.gaussians.describes_x
+
     def log_density(self, x: Tensor) -> Tensor:
         return self.gaussians.log_density(x)
 
