@@ -41,6 +41,7 @@ ROUNDING = {"check_methods_subset_invariance": "networks in float32 round differ
 @parametrize_with_checks(
     [CNDPMClassifier(settings=NEURAL), CNDPMRegressor(settings={**NEURAL, "temperature": 1.0})],
     expected_failed_checks=lambda estimator: ROUNDING if isinstance(estimator, CNDPMRegressor) else {},
+    xfail_strict=False,  # how much depends on what was learned, to the last bit
 )
 def test_neural_experts_pass_scikit_learns_checks(estimator, check):
     check(estimator)
