@@ -27,10 +27,10 @@ __all__ = [
 
 TAILS = (math.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0, 4.0)
 
-GRID_STEP = math.sqrt(10)
-"""Between neighbouring values of lambda."""
-
 _GRID = [10 ** (-exponent / 2) for exponent in range(12, -1, -1)]
+
+GRID_STEP = _GRID[1] / _GRID[0]
+"""Between neighbouring values of lambda."""
 
 
 def mean_variance(scatter: Tensor, degrees: float) -> float:
