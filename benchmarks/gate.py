@@ -20,8 +20,8 @@ import torch
 from cndpm.experiments.evaluation import TestSet, dissect, evaluate
 from cndpm.experiments.presets import preset_settings
 from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, PatchFeatures
-from cndpm.learners.cndpm import CNDPM
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.cndpm import CNDPM
+from cndpm.model.settings import CNDPMSettings
 from cndpm.streams import Stream, load_scenario
 
 

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 
 from cndpm.experiments.presets import preset_settings
-from cndpm.learners.cndpm import CNDPM
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.cndpm import CNDPM
+from cndpm.model.settings import CNDPMSettings
 from cndpm.streams import load_scenario
 
 

@@ -16,8 +16,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from cndpm.experiments.presets import preset_settings
-from cndpm.learners.cndpm import CNDPM
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.cndpm import CNDPM
+from cndpm.model.settings import CNDPMSettings
 
 _SHAPES = {"split-mnist": (1, 28, 28), "split-cifar10": (3, 32, 32), "split-cifar100": (3, 32, 32)}
 

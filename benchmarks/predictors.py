@@ -14,10 +14,10 @@ from pathlib import Path
 
 import torch
 
-from cndpm.experiments.analyses import load_run
 from cndpm.experts.combined import CombinedBank
-from cndpm.learners.cndpm import CNDPM
 from cndpm.mixture import log_gate
+from cndpm.model.cndpm import CNDPM
+from cndpm.paper.analyses import load_run
 from cndpm.streams import Task
 
 

@@ -15,9 +15,9 @@ import time
 
 import torch
 
-from cndpm.learners.finetune import FineTune
-from cndpm.learners.learner import Learner
-from cndpm.learners.reservoir import Reservoir
+from cndpm.baselines.finetune import FineTune
+from cndpm.baselines.reservoir import Reservoir
+from cndpm.learner import Learner
 
 LIMIT = 2.2
 

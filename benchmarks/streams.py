@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from cndpm.streams import Batch, MissingDataError, ScenarioStream, load_scenario
+from cndpm.datasets import MissingDataError
+from cndpm.streams import Batch, ScenarioStream, load_scenario
 
 ROUNDS, BATCHES = 11, 100
 

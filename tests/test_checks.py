@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from cndpm.baselines.finetune import FineTune
+from cndpm.baselines.reservoir import Reservoir
 from cndpm.checks import (
     CHECKS,
     ContractError,
@@ -22,10 +24,8 @@ from cndpm.checks import (
     check_save_and_load,
     check_seed_repeats,
 )
-from cndpm.learners.finetune import FineTune
-from cndpm.learners.learner import Footprint
-from cndpm.learners.registry import LEARNERS
-from cndpm.learners.reservoir import Reservoir
+from cndpm.experiments.learners import LEARNERS
+from cndpm.learner import Footprint
 
 CNDPM = {
     "memory_size": 12,

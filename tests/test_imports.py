@@ -14,7 +14,7 @@ def test_imports_point_downwards_only():
 def test_importing_the_package_does_nothing():
     command = (
         "import sys, cndpm; assert 'torch' not in sys.modules;"
-        "import torch; before = torch.get_rng_state(); import cndpm.estimators, cndpm.learners.cndpm;"
+        "import torch; before = torch.get_rng_state(); import cndpm.estimators, cndpm.model.cndpm;"
         "assert torch.equal(before, torch.get_rng_state())"
     )
     done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True)

@@ -21,7 +21,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from cndpm.learners.learner import Learner, LearnerSettings, TaskBasedLearner
+from cndpm.learner import Learner, LearnerSettings, TaskBasedLearner
 from cndpm.state import State, load_state, save_state
 
 __all__ = [

@@ -2,9 +2,10 @@
 
 import pytest
 
-from cndpm.experiments import EXPERIMENTS
-from cndpm.learners.registry import LEARNERS
-from cndpm.streams import dataset_names, scenario_names
+from cndpm.datasets import dataset_names
+from cndpm.experiments.learners import LEARNERS
+from cndpm.paper import EXPERIMENTS
+from cndpm.streams import scenario_names
 
 NAMES = {
     "scenarios": scenario_names(),

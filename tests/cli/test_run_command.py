@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.record import find_records, read_record
-from cndpm.learners.registry import LEARNERS
 
 NUMBERS = ("accuracy", "bits_per_dim", "n_experts", "n_parameters", "n_numbers_kept", "memory_samples", "seconds")
 RUN = ("run", "split-digits", "--learner", "finetune", "--device", "cpu", "--json")

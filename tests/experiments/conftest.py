@@ -5,8 +5,8 @@ from typing import ClassVar
 import pytest
 import torch
 
-from cndpm.learners.learner import Footprint, LearnerSettings, MixtureLearner
-from cndpm.learners.registry import LEARNERS
+from cndpm.experiments.learners import LEARNERS
+from cndpm.learner import Footprint, LearnerSettings, MixtureLearner
 
 
 class MeanMixture(MixtureLearner):

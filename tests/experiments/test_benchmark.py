@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cndpm.experiments.benchmark import Costs, run_benchmark
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.settings import CNDPMSettings
 
 
 def test_a_whole_run_is_five_sleeps_and_twelve_hundred_batches_a_task():

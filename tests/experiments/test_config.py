@@ -5,12 +5,13 @@ import json
 import pytest
 
 from cndpm.experiments.config import RunConfig, completed, configure
+from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.presets import PRESETS, preset_settings
-from cndpm.experts.autoregressive import AutoregressiveDensity
-from cndpm.learners.learner import MixtureLearner, TaskBasedLearner
-from cndpm.learners.registry import LEARNERS
-from cndpm.streams import UnknownNameError, scenario_names
+from cndpm.experts.neural.autoregressive import AutoregressiveDensity
+from cndpm.learner import MixtureLearner, TaskBasedLearner
+from cndpm.names import UnknownNameError
+from cndpm.streams import scenario_names
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cndpm.experiments.evaluation import TestSet, dissect, evaluate
-from cndpm.learners.learner import Footprint, Learner, LearnerSettings, MixtureLearner
+from cndpm.learner import Footprint, Learner, LearnerSettings, MixtureLearner
 from cndpm.streams import Task
 
 

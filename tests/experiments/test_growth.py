@@ -3,7 +3,7 @@
 import pytest
 
 from cndpm.experiments.growth import growth_by_batch, growth_by_experts, wake_seconds
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.settings import CNDPMSettings
 
 SMALL = CNDPMSettings(hidden=4, hidden_growth=2, latent_dim=2, n_latent_samples=2)
 

@@ -8,10 +8,11 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cndpm.experiments import ConfigError, Monitor, configure, load_run, read_record, run
+from cndpm.experiments import ConfigError, Monitor, configure, read_record, run
+from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.loop import teach_tasks
-from cndpm.learners.learner import TaskBasedLearner
-from cndpm.learners.registry import LEARNERS
+from cndpm.learner import TaskBasedLearner
+from cndpm.paper import load_run
 from cndpm.streams import load_scenario
 
 QUICK = ["run.evaluations=2", "run.log_points=5"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cndpm.experiments.config import RunSettings
 from cndpm.experiments.overrides import ConfigError, parse_overrides, parse_value, validate
-from cndpm.streams import UnknownNameError
+from cndpm.names import UnknownNameError
 
 plain_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),

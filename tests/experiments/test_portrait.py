@@ -5,7 +5,7 @@ import torch
 from cndpm.experiments import RecordError, configure, read_record, run
 from cndpm.experiments.evaluation import TestSet
 from cndpm.experiments.portrait import PORTRAIT, describe_mixture, load_portrait, take_portrait
-from cndpm.learners.cndpm import CNDPM
+from cndpm.model.cndpm import CNDPM
 
 FAST = [
     "learner.experts=neural",
@@ -25,7 +25,7 @@ FAST = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        from cndpm.learners.registry import LEARNERS
+        from cndpm.experiments.learners import LEARNERS
 
         patch.setitem(LEARNERS, "cndpm", CNDPM)
         path = tmp_path_factory.mktemp("portrait") / "run"

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from cndpm.experiments.subjects import AWAKE, LearnerSubject, OracleSubject, best_of, images
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.settings import CNDPMSettings
 
 SETTINGS = CNDPMSettings(memory_size=10, n_latent_samples=2).model_copy(update=AWAKE)
 

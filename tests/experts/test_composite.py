@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from cndpm.experts.bank import Bank
-from cndpm.learners.assembly import make_bank
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.assembly import make_bank
+from cndpm.model.settings import CNDPMSettings
 
 SELECTED = {"target": "none", "selection": "gaussian", "features": "identity", "likelihood": "gaussian"}
 COMBINED = {"experts": "gaussian", "classifier": "both", "features": "identity"}

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from cndpm.learners.cndpm import CNDPM
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.cndpm import CNDPM
+from cndpm.model.settings import CNDPMSettings
 from cndpm.state import load_state, save_state
 
 SETTINGS = CNDPMSettings(

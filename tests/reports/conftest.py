@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cndpm.experiments import configure, run_seeds
-from cndpm.experiments.experiment import Cell
+from cndpm.paper.experiment import Cell
 from cndpm.reports.screenshot import find_browser
 
 FAST_MIXTURE = [

@@ -1,4 +1,4 @@
-from cndpm.experiments.experiment import Published
+from cndpm.paper.experiment import Published
 from cndpm.reports.layout import lay_out
 from cndpm.reports.tables import Entry, Row, Table
 

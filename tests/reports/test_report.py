@@ -6,7 +6,7 @@ import time
 import pytest
 
 from cndpm.experiments import ConfigError, RecordError
-from cndpm.experiments.experiment import Experiment
+from cndpm.paper.experiment import Experiment
 from cndpm.reports import write_report
 from cndpm.reports.content import gather
 from cndpm.reports.html import encode, page_values, render_page
@@ -103,7 +103,7 @@ def test_nothing_to_report_and_unknown_formats_are_refused(tmp_path, records):
 
 
 def test_a_report_of_nothing_but_missing_runs_gives_the_commands(tmp_path):
-    from cndpm.experiments import find_experiment
+    from cndpm.paper import find_experiment
 
     (tmp_path / "runs").mkdir()
     report = write_report([tmp_path / "runs"], tmp_path / "out", experiments=[find_experiment("sharing")])

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cndpm.experiments import find_experiment
-from cndpm.experiments.experiment import Published
-from cndpm.experiments.reproduce import cell_config
+from cndpm.paper import find_experiment
+from cndpm.paper.experiment import Published
+from cndpm.paper.reproduce import cell_config
 from cndpm.reports.collection import collect
 from cndpm.reports.formats import render_terminal, to_csv, to_latex, to_markdown
 from cndpm.reports.groups import Group, compare

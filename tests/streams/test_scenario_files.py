@@ -3,7 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cndpm.streams import ScenarioFileError, UnknownNameError, load_scenario
+from cndpm.names import UnknownNameError
+from cndpm.streams import ScenarioFileError, load_scenario
 
 TOML = """
 summary = "two pairs"

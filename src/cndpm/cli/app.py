@@ -42,7 +42,7 @@ def list_names(
     json: options.Json = False,
 ) -> None:
     """List what can be named, with a line each."""
-    from cndpm.cli.names import list_kinds
+    from cndpm.cli.listing import list_kinds
 
     list_kinds(kind, as_json=json)
 
@@ -172,7 +172,7 @@ def reproduce(
     Example: cndpm reproduce concentration --seeds 2
     """
     from cndpm.cli.show import Watch, show_reproduction
-    from cndpm.experiments import reproduce as reproduce_experiment
+    from cndpm.paper import reproduce as reproduce_experiment
 
     cells = [name.strip() for name in (only or "").split(",") if name.strip()]
     summary = reproduce_experiment(

@@ -17,7 +17,7 @@ data_app = typer.Typer(help="Datasets on disk: status, fetch, verify.", no_args_
 def status(data_dir: options.DataDir = None, json: options.Json = False) -> None:
     """Show which datasets are on disk, and where."""
     from cndpm.cli.show import show, table
-    from cndpm.streams import dataset_status, resolve_data_dir
+    from cndpm.datasets import dataset_status, resolve_data_dir
 
     found = dataset_status(data_dir)
     rows = [
@@ -51,8 +51,8 @@ def fetch(
     """Download datasets, checked by sha256; what is there is kept, what broke off goes on."""
     from cndpm.cli.progress import DownloadBars
     from cndpm.cli.show import show
-    from cndpm.streams import dataset_names, fetch_dataset
-    from cndpm.streams.catalogue import catalogue_entry
+    from cndpm.datasets import dataset_names, fetch_dataset
+    from cndpm.datasets.catalogue import catalogue_entry
 
     chosen = dataset_names() if names == ["all"] else names
     for name in chosen:
@@ -74,7 +74,7 @@ def verify(
 ) -> None:
     """Compare datasets on disk with what was published; ends with 1 where they differ."""
     from cndpm.cli.show import show, table
-    from cndpm.streams import dataset_status, verify_dataset
+    from cndpm.datasets import dataset_status, verify_dataset
 
     chosen = names or [one.name for one in dataset_status(data_dir) if one.present]
     checks = {name: verify_dataset(name, data_dir) for name in chosen}

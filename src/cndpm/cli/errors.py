@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from cndpm.datasets import DamagedFileError, FetchError, MissingDataError, RefusedPickleError
 from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import RecordError
 from cndpm.experiments.workers import LostWorkerError, RunsFailedError
+from cndpm.names import UnknownNameError
 from cndpm.state import StateError
-from cndpm.streams import (
-    DamagedFileError,
-    FetchError,
-    MissingDataError,
-    RefusedPickleError,
-    ScenarioFileError,
-    UnknownNameError,
-)
+from cndpm.streams import ScenarioFileError
 
 __all__ = ["exit_code"]
 

@@ -45,7 +45,7 @@ def report(
     Example: cndpm report runs/compare-split-mnist --format html,tex,pdf
     """
     from cndpm.cli.show import show
-    from cndpm.experiments import find_experiment
+    from cndpm.paper import find_experiment
     from cndpm.reports import write_report
     from cndpm.reports.formats import to_terminal
     from cndpm.reports.report import FORMATS
@@ -100,10 +100,11 @@ def leave_report(
     Of an experiment the cells in `only` are reported, as they were run, since overrides may fit no others. What its
     analysis left in the folder above `out` is reported with it.
     """
-    from cndpm.experiments import RecordError, find_experiment
-    from cndpm.experiments.reproduce import select_cells
+    from cndpm.experiments import RecordError
+    from cndpm.paper import find_experiment
+    from cndpm.paper.reproduce import select_cells
     from cndpm.reports import write_report
-    from cndpm.reports.pruning import find_prunings
+    from cndpm.reports.pruned import find_prunings
 
     folders = [run["folder"] for result in results for run in result["runs"]]
     folders += [file.parent for file in find_prunings([Path(out).parent])] if experiment is not None else []

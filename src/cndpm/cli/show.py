@@ -12,8 +12,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
-from cndpm.experiments.reproduce import format_value, table_rows
 from cndpm.experiments.terminal import Bars, TerminalMonitor
+from cndpm.paper.reproduce import format_value, table_rows
 
 __all__ = ["Watch", "show", "show_reproduction", "show_results", "table"]
 

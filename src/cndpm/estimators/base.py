@@ -15,12 +15,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.serial import from_plain, to_plain
-from cndpm.estimators.summary import mixture_html
 from cndpm.experts.features import ModuleFeatures
-from cndpm.learners.assembly import CustomDensity, CustomPredictor
-from cndpm.learners.cndpm import CNDPM
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.assembly import CustomDensity, CustomPredictor
+from cndpm.model.cndpm import CNDPM
+from cndpm.model.settings import CNDPMSettings
 from cndpm.state import State, StateError, load_state, save_state
 
 __all__ = ["DEFAULTS", "Estimator"]
@@ -28,7 +28,7 @@ __all__ = ["DEFAULTS", "Estimator"]
 DEFAULTS: dict[str, Any] = {"experts": "gaussian", "log_alpha": "auto", "anytime": True}
 """What serves without tuning: closed-form experts, a concentration of the model's own, answers from the first batch.
 
-The paper's settings are those of :class:`cndpm.learners.settings.CNDPMSettings`.
+The paper's settings are those of :class:`cndpm.model.settings.CNDPMSettings`.
 """
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 from torch import Tensor
 
 from cndpm.estimators.base import DEFAULTS, Estimator
-from cndpm.estimators.labels import LabelCodec
+from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.mixture import Merge
 from cndpm.state import State
@@ -36,7 +36,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         density: A density class of one's own, for neural experts.
         predictor: A predictor class of one's own, for neural experts.
         features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
-        settings: Any other setting, by name: see :class:`cndpm.learners.settings.CNDPMSettings`.
+        settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 

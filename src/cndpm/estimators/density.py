@@ -27,7 +27,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         input_shape: Shape of one sample where it is not a row; X may come flat or in shape.
         density: A density class of one's own, for neural experts.
         features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
-        settings: Any other setting, by name: see :class:`cndpm.learners.settings.CNDPMSettings`.
+        settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
     """

@@ -30,7 +30,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         density: A density class of one's own, for neural experts.
         predictor: A predictor class of one's own, for neural experts.
         features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
-        settings: Any other setting, by name: see :class:`cndpm.learners.settings.CNDPMSettings`.
+        settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
     """

@@ -6,20 +6,16 @@ run(configure("split-digits", learner="reservoir"), "runs/mine")
 read_record("runs/mine").column("accuracy")
 """
 
-from cndpm.experiments.analyses import load_run
 from cndpm.experiments.config import RunConfig, RunSettings, configure
 from cndpm.experiments.loop import run
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
 from cndpm.experiments.overrides import ConfigError
-from cndpm.experiments.paper import EXPERIMENTS, find_experiment
 from cndpm.experiments.record import Record, RecordError, find_records, read_record
-from cndpm.experiments.reproduce import reproduce
 from cndpm.experiments.sweep import claim_folder, compare_learners, latest_folder, run_seeds
 from cndpm.experiments.terminal import Bars, TerminalMonitor
 from cndpm.experiments.workers import RunsFailedError
 
 __all__ = [
-    "EXPERIMENTS",
     "Bars",
     "ConfigError",
     "Monitor",
@@ -34,12 +30,9 @@ __all__ = [
     "claim_folder",
     "compare_learners",
     "configure",
-    "find_experiment",
     "find_records",
     "latest_folder",
-    "load_run",
     "read_record",
-    "reproduce",
     "run",
     "run_seeds",
 ]

@@ -19,7 +19,7 @@ import torch
 from cndpm.experiments.growth import growth_by_batch, growth_by_experts, wake_seconds
 from cndpm.experiments.presets import preset_settings
 from cndpm.experiments.subjects import AWAKE, Clock, LearnerSubject, OracleSubject, Subject, best_of, peak_resident_mib
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.settings import CNDPMSettings
 
 __all__ = ["Costs", "measure", "run_benchmark"]
 

@@ -14,12 +14,13 @@ from typing import Any
 import torch
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
 
+from cndpm.experiments.learners import LEARNERS, learner_class
 from cndpm.experiments.overrides import ConfigError, describe_errors, parse_overrides, validate
 from cndpm.experiments.presets import preset_settings
-from cndpm.learners.expert_mixture import ExpertMixture
-from cndpm.learners.learner import Learner, LearnerSettings, MixtureLearner, TaskBasedLearner
-from cndpm.learners.registry import LEARNERS, learner_class
-from cndpm.streams import Scenario, Stream, UnknownNameError, load_scenario
+from cndpm.learner import Learner, LearnerSettings, MixtureLearner, TaskBasedLearner
+from cndpm.model.expert_mixture import ExpertMixture
+from cndpm.names import UnknownNameError
+from cndpm.streams import Scenario, Stream, load_scenario
 
 __all__ = ["SECTIONS", "RunConfig", "RunSettings", "completed", "configure", "resolve_device"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cndpm.learners.learner import Learner, MixtureLearner
+from cndpm.learner import Learner, MixtureLearner
 from cndpm.streams import Task
 
 __all__ = ["Dissection", "Evaluation", "TestSet", "dissect", "evaluate"]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from cndpm.experiments.subjects import AWAKE, Clock, LearnerSubject, Subject, best_of, images, peak_resident_mib
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.settings import CNDPMSettings
 
 __all__ = ["growth_by_batch", "growth_by_experts", "wake_seconds"]
 

@@ -28,8 +28,8 @@ from cndpm.experiments.portrait import describe_mixture, describe_stream, save_p
 from cndpm.experiments.recorder import Recorder
 from cndpm.experiments.schedule import Schedule
 from cndpm.experiments.summary import summarise_run
-from cndpm.learners.expert_mixture import ExpertMixture
-from cndpm.learners.learner import Learner, MixtureLearner, TaskBasedLearner
+from cndpm.learner import Learner, MixtureLearner, TaskBasedLearner
+from cndpm.model.expert_mixture import ExpertMixture
 from cndpm.streams import Stream
 
 __all__ = ["run", "teach", "teach_tasks"]

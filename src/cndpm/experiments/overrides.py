@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from cndpm.streams import UnknownNameError
+from cndpm.names import UnknownNameError
 
 __all__ = ["ConfigError", "describe_errors", "parse_overrides", "parse_value", "validate"]
 

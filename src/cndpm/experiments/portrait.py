@@ -20,7 +20,7 @@ from torch import Tensor
 
 from cndpm.experiments.evaluation import TestSet
 from cndpm.experiments.record import RecordError
-from cndpm.learners.expert_mixture import ExpertMixture
+from cndpm.model.expert_mixture import ExpertMixture
 from cndpm.streams import Stream
 
 __all__ = [

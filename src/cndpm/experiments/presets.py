@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cndpm.experiments.overrides import ConfigError
-from cndpm.streams import UnknownNameError
+from cndpm.names import UnknownNameError
 
 __all__ = ["PRESETS", "preset_settings"]
 

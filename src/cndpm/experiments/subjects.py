@@ -13,9 +13,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from cndpm.learners.cndpm import CNDPM
-from cndpm.learners.oracle import Oracle
-from cndpm.learners.settings import CNDPMSettings
+from cndpm.model.cndpm import CNDPM
+from cndpm.model.oracle import Oracle
+from cndpm.model.settings import CNDPMSettings
 
 __all__ = [
     "AWAKE",

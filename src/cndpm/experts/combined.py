@@ -16,8 +16,8 @@ from cndpm.experts.bank import Provisional
 from cndpm.experts.composite import CompositeBank
 from cndpm.experts.features.jitter import Jitter
 from cndpm.experts.gaussian import GaussianBank
-from cndpm.experts.neural_bank import NeuralBank
-from cndpm.experts.recent import RecentSamples
+from cndpm.experts.neural.neural_bank import NeuralBank
+from cndpm.experts.neural.recent import RecentSamples
 from cndpm.mixture.pooling import add_evidence, exponent_grid, mean_exponents, pool_log_proba, score_exponents
 from cndpm.state import State
 

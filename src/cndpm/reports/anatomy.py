@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cndpm.experiments.analyses import SIMILARITY_THRESHOLD
+from cndpm.paper.analyses import SIMILARITY_THRESHOLD
 from cndpm.reports.curves import X_LABEL
 from cndpm.reports.figures import Area, AreaChart, Figure, HeatMap, ImageGrid, Tile
 from cndpm.reports.run import Run

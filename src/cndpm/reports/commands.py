@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from cndpm.datasets import MissingDataError
 from cndpm.experiments.config import configure
 from cndpm.experiments.overrides import parse_value
 from cndpm.experiments.recorder import differing_keys
+from cndpm.names import UnknownNameError
 from cndpm.reports.run import Run
-from cndpm.streams import MissingDataError, ScenarioFileError, UnknownNameError
+from cndpm.streams import ScenarioFileError
 
 __all__ = ["repeat_command", "resume_command", "run_command"]
 

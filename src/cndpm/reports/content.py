@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cndpm.experiments.experiment import Experiment
+from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy, sample_grid
 from cndpm.reports.collection import Collection, collect
 from cndpm.reports.composition import composition_chart
 from cndpm.reports.curves import growth_chart, metric_chart, task_chart
 from cndpm.reports.figures import Figure
 from cndpm.reports.groups import Comparison, Group, compare
-from cndpm.reports.pruning import find_prunings, pruning_table
+from cndpm.reports.pruned import find_prunings, pruning_table
 from cndpm.reports.run import Run
 from cndpm.reports.tables import Table, cell_group, comparison_table, experiment_table
 

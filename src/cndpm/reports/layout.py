@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cndpm.experiments.reproduce import format_value
+from cndpm.paper.reproduce import format_value
 from cndpm.reports.tables import METRICS, Entry, Row, Table
 
 __all__ = ["Layout", "lay_out"]

@@ -14,9 +14,9 @@ from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 
-from cndpm.experiments.experiment import Experiment
 from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import RecordError
+from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy
 from cndpm.reports.composition import composition_chart
 from cndpm.reports.content import Content, Part, gather

@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cndpm.experiments.experiment import Cell, Experiment, Published
-from cndpm.experiments.reproduce import cell_config
+from cndpm.paper.experiment import Cell, Experiment, Published
+from cndpm.paper.reproduce import cell_config
 from cndpm.reports.commands import resume_command, run_command
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.paper_values import matches, published_values

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.streams.dataset import Dataset
-from cndpm.streams.loading import load_dataset
+from cndpm.datasets.dataset import Dataset
+from cndpm.datasets.loading import load_dataset
 from cndpm.streams.ordering import Rows
 from cndpm.streams.randomness import Purpose, host_generator
 from cndpm.streams.transforms import permute_pixels, resize, rotate, set_channels

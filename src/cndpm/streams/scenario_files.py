@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from cndpm.streams.names import UnknownNameError, nearest_names
-from cndpm.streams.presets import PRESETS
+from cndpm.names import UnknownNameError, nearest_names
+from cndpm.streams.builtin import PRESETS
 from cndpm.streams.scenario import Blur, Scenario, Stage, Subset, Transform
 from cndpm.streams.variations import VARIATIONS, reorder_classes, repeat, set_epochs
 

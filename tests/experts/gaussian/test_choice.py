@@ -5,7 +5,7 @@ import torch
 
 from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.rows import FeatureRows
-from cndpm.experts.gaussian.shared import SharedGaussians
+from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.gaussian.statistics import SharedStatistics
 
 

@@ -17,9 +17,9 @@ from torch.nn import functional
 from cndpm.experts.features.feature_map import FeatureMap
 from cndpm.experts.features.responses import CONTRAST_FLOOR, GRID, N_MOMENTS, FoldedFilters, fold_filters
 from cndpm.experts.features.views import admissible_views, apply_view, mirror_pairs
-from cndpm.experts.threads import map_in_threads
 from cndpm.state import State
-from cndpm.stepping import Recorder, Routine
+from cndpm.threads import map_in_threads
+from cndpm.training.stepping import Recorder, Routine
 
 __all__ = ["PatchFeatures", "PatchFilters"]
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.features import FeatureMap
-from cndpm.experts.gaussian.own import OwnGaussians
+from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.rows import FeatureRows, RowCache
-from cndpm.experts.gaussian.shared import SharedGaussians
+from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.gaussian.transfer import to_device
 from cndpm.state import State
 

@@ -10,9 +10,9 @@ from torch.nn import functional
 
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.rows import FeatureRows
-from cndpm.experts.gaussian.shared import SharedGaussians
-from cndpm.experts.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
-from cndpm.experts.provisional import KernelModel
+from cndpm.experts.gaussian.shared_covariance import SharedGaussians
+from cndpm.experts.kernels import KernelModel
+from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
 
 __all__ = ["ProvisionalGaussians", "kernel_model"]
 

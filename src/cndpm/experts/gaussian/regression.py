@@ -15,7 +15,7 @@ from cndpm.experts.bank import Provisional
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.conjugate import log_student_t
-from cndpm.experts.gaussian.own import OwnGaussians
+from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import kernel_model
 from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.transfer import to_device

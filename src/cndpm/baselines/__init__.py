@@ -1,0 +1,1 @@
+"""Every compared method, one file each."""

@@ -1,0 +1,33 @@
+"""Fine-tuning: the network takes one step on every batch as it arrives, and nothing guards what it knew."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from cndpm.baselines.shared.objective import ObjectiveLearner
+from cndpm.baselines.shared.training import NetworkSettings
+
+__all__ = ["FineTune"]
+
+
+class FineTune(ObjectiveLearner):
+    r"""Plain stochastic gradient descent along the stream, the lower bound of every comparison.
+
+    .. math:: \theta \leftarrow \theta - \lambda \nabla_\theta \frac{1}{B} \sum_b \ell(x_b, y_b; \theta)
+
+    The loss is the cross entropy of a classifier, or the negative ELBO of a VAE where the stream has no labels.
+
+    Departures: none known; the optimiser is not given in the paper, the default is measured (docs/results).
+    """
+
+    class Settings(NetworkSettings):
+        """Nothing beside the network and its optimiser."""
+
+    summary: ClassVar[str] = "one step on every batch, nothing against forgetting"
+    settings: Settings
+
+    def learn(self, x: Tensor, y: Tensor | None) -> None:
+        """One optimiser step on the batch."""
+        self.train_on(*self.received(x, y))

@@ -1,0 +1,75 @@
+"""Learning without forgetting: on new data, go on answering as the network did before."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Unpack
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from cndpm.baselines.shared.components import FrozenCopy
+from cndpm.baselines.shared.composed import ClassifierLearner, StreamFacts
+from cndpm.baselines.shared.task_progress import TaskProgress, distillation, log_proba_of_seen, only
+from cndpm.baselines.shared.training import NetworkSettings
+from cndpm.learner import TaskBasedLearner
+
+__all__ = ["LwF"]
+
+
+class LwF(ClassifierLearner, TaskBasedLearner):
+    r"""Learning without forgetting (Li and Hoiem 2017) with one output layer.
+
+    .. math:: \mathcal{L} = \frac{1}{t} \mathrm{CE}(f(x), y)
+        + \left(1 - \frac{1}{t}\right) T^2\, \mathrm{CE}\left(\sigma(f_{t-1}(x) / T), \sigma(f(x) / T)\right)
+
+    in task :math:`t`, where the teacher :math:`f_{t-1}` is the network at the end of the task before and answers for
+    the classes it knew.
+
+    Departures: one output layer for all classes, the softmax over those seen so far, and the two terms weighted by the
+    number of tasks, all after the class-incremental comparison of van de Ven and Tolias (2018).
+    """
+
+    class Settings(NetworkSettings):
+        """The teacher's temperature."""
+
+        temperature: float = Field(2.0, gt=0, description="T, which softens the teacher's answers")
+        learning_rate: float = Field(1e-4, gt=0, le=10, description="step size")
+
+    summary: ClassVar[str] = "learning without forgetting: distils the previous network on new data"
+    settings: Settings
+
+    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
+        super().__init__(settings, **facts)
+        self.progress = TaskProgress(self.required_classes(), self.device)
+        self.teacher = FrozenCopy(self.network)
+        self.parts |= {"progress": self.progress, "teacher": self.teacher}
+
+    def begin_task(self, task: int) -> None:
+        """Counts the task."""
+        self.progress.begin(task)
+
+    def learn(self, x: Tensor, y: Tensor | None) -> None:
+        """One step on the labels and the teacher's answers."""
+        x, y = self.labelled(x, y)
+        self.progress.see(y)
+        logits = only(self.network.train()(x), self.progress.seen)
+        loss = F.cross_entropy(logits, y)
+        if self.teacher.network is not None:
+            with torch.no_grad():
+                answers = only(self.teacher.network(x), self.progress.known)
+            share = self.progress.share_of_present
+            loss = share * loss + (1 - share) * distillation(logits, answers, temperature=self.settings.temperature)
+        self.trainer.step(loss)
+
+    @torch.no_grad()
+    def predict_log_proba(self, x: Tensor) -> Tensor:
+        """Log-probabilities of the classes seen so far, (batch, n_classes); minus infinity for the others."""
+        self.network.eval()
+        return log_proba_of_seen(self.network(x.to(self.device)), self.progress)
+
+    def end_task(self) -> None:
+        """The network of this moment is the next task's teacher."""
+        self.teacher.take()
+        self.progress.end()

@@ -1,0 +1,46 @@
+"""Memory-aware synapses: importance is how much the network's answer depends on a weight."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from cndpm.baselines.shared.gradients import mean_over_gradients
+from cndpm.baselines.shared.penalty import PenalisedLearner, PenaltySettings
+
+__all__ = ["MAS", "output_sensitivity"]
+
+
+def output_sensitivity(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    r"""How far the squared length of the output moves with each weight, (n_parameters,); labels play no part.
+
+    .. math:: \Omega_i = \frac{1}{N} \sum_n \left| \partial_{\theta_i} \lVert f(x_n; \theta) \rVert_2^2 \right|
+    """
+    return mean_over_gradients(network, lambda output, _: output.square().sum(), x, y, of=Tensor.abs)
+
+
+class MAS(PenalisedLearner):
+    r"""Memory-aware synapses (Aljundi et al. 2018).
+
+    .. math:: \mathcal{L}(\theta) = \mathcal{L}_t(\theta) + \lambda \sum_i \Omega_i (\theta_i - \theta^*_i)^2
+
+    with the importances of all tasks summed and the anchor at the last task's end; see :func:`output_sensitivity`.
+
+    Departures: importance is measured on at most `importance_samples` samples of the task that ends, though it needs no
+    labels and the authors may use any data.
+    """
+
+    class Settings(PenaltySettings):
+        """The penalty's weight and the samples that measure importance."""
+
+    summary: ClassVar[str] = "memory-aware synapses: penalty by the answer's sensitivity to each weight"
+    settings: Settings
+
+    def end_task(self) -> None:
+        """Adds the task's importances and moves the anchor."""
+        if len(self.memory):
+            # Twice, because the authors' penalty has no half in front.
+            importance = 2 * output_sensitivity(self.network, **self.memory.rows)
+            self.penalty.accumulate(importance, self.trainer.weights())
+            self.memory.clear()

@@ -1,0 +1,148 @@
+"""Prediction-error classification: one small network per class, and the one that errs least names the class."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Unpack
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from cndpm.baselines.shared.components import load_module, module_state, total_footprint
+from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
+from cndpm.baselines.shared.networks import initialise
+from cndpm.baselines.shared.training import NetworkSettings, Trainer
+from cndpm.learner import Footprint
+from cndpm.state import State
+
+__all__ = ["PEC"]
+
+
+class PEC(ComposedLearner):
+    r"""Prediction error-based classification (Zajac, Tuytelaars and van de Ven 2024).
+
+    A fixed random teacher :math:`h` maps inputs to vectors; a student :math:`g_c` per class learns to imitate it on
+    that class's samples only, and knows nothing of the others:
+
+    .. math:: \theta_c \leftarrow \theta_c - \lambda \nabla \lVert g_c(x) - h(x) \rVert^2 \ (y = c), \qquad
+        \log p(c \mid x) \propto -\lVert g_c(x) - h(x) \rVert^2 / \tau
+
+    No class interferes with another, so nothing is forgotten.
+
+    Departures: fully connected networks of one hidden layer for all inputs; the samples of one class in a batch make
+    one step; the learning rate falls as :math:`1 / \sqrt{1 + n_c / n_0}` with the class's steps, because the stream's
+    length is not known.
+    """
+
+    class Settings(NetworkSettings):
+        """The students and the teacher."""
+
+        hidden: int = Field(50, ge=1, description="hidden units of each student")
+        teacher_hidden: int = Field(400, ge=1, description="hidden units of the random teacher")
+        outputs: int = Field(200, ge=1, description="dimension of what the students imitate")
+        learning_rate: float = Field(1e-2, gt=0, le=10, description="step size at the start")
+        steady_steps: int = Field(100, ge=1, description="n_0, steps after which the step size begins to fall")
+
+    summary: ClassVar[str] = "prediction-error classification: one small network per class"
+    settings: Settings
+
+    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
+        super().__init__(settings, **facts)
+        self.teacher = Teacher(self._network(settings.teacher_hidden))
+        self.students = [Student(self._network(settings.hidden), settings) for _ in range(self.required_classes())]
+        self.parts |= {f"student_{label}": student for label, student in enumerate(self.students)}
+        self.parts["teacher"] = self.teacher
+
+    def learn(self, x: Tensor, y: Tensor | None) -> None:
+        """One step of every student whose class is in the batch."""
+        x, y = self.labelled(x, y)
+        target = self.teacher.answers(x)
+        for label in torch.unique(y).tolist():
+            mine = y == label
+            self.students[label].learn(x[mine], target[mine])
+
+    @torch.no_grad()
+    def predict_log_proba(self, x: Tensor) -> Tensor:
+        """By each student's error, (batch, n_classes); minus infinity for classes never seen."""
+        x = x.to(self.device)
+        target = self.teacher.answers(x)
+        errors = torch.stack([student.errors(x, target) for student in self.students], dim=1)
+        unseen = torch.tensor([student.n_steps == 0 for student in self.students], device=self.device)
+        if bool(unseen.all()):
+            unseen = torch.zeros_like(unseen)
+        return F.log_softmax((-errors).masked_fill(unseen, float("-inf")), dim=1)
+
+    def footprint(self) -> Footprint:
+        """The students' weights, and the frozen teacher's beside them."""
+        return total_footprint(self.parts.values(), n_experts=len(self.students))
+
+    def _network(self, hidden: int) -> nn.Module:
+        with torch.device("meta"):
+            layers = [
+                nn.Linear(math.prod(self.input_shape), hidden),
+                nn.GELU(),
+                nn.Linear(hidden, self.settings.outputs),
+            ]
+            network = nn.Sequential(nn.Flatten(), *layers)
+        return initialise(network, self.random.generator).to(self.device)
+
+
+class Student:
+    """One class's imitation of the teacher, with its own optimiser and falling step size."""
+
+    def __init__(self, network: nn.Module, settings: PEC.Settings) -> None:
+        self.network = network
+        self.settings = settings
+        self.trainer = Trainer(network, settings)
+        self.n_steps = 0
+
+    def errors(self, x: Tensor, target: Tensor) -> Tensor:
+        """Squared distance to the target, summed over its dimensions, (batch,)."""
+        difference: Tensor = self.network(x) - target
+        return difference.square().sum(1)
+
+    def learn(self, x: Tensor, target: Tensor) -> None:
+        """One step on the mean error."""
+        fall = math.sqrt(1 + self.n_steps / self.settings.steady_steps)
+        self.trainer.set_learning_rate(self.settings.learning_rate / fall)
+        self.trainer.step(self.errors(x, target).mean())
+        self.n_steps += 1
+
+    def footprint(self) -> Footprint:
+        """The student's weights."""
+        return self.trainer.footprint()
+
+    def state_dict(self) -> State:
+        """Weights, moments and steps."""
+        return {"trainer": self.trainer.state_dict(), "n_steps": self.n_steps}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores the above."""
+        self.trainer.load_state_dict(state["trainer"])
+        self.n_steps = state["n_steps"]
+
+
+class Teacher:
+    """The random network that students imitate: kept, never trained."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network.requires_grad_(False)
+
+    def answers(self, x: Tensor) -> Tensor:
+        """What is to be imitated, (batch, n_outputs)."""
+        target: Tensor = self.network(x)
+        return target
+
+    def footprint(self) -> Footprint:
+        """Weights that are kept and never trained."""
+        return Footprint(0, sum(p.numel() for p in self.network.parameters()))
+
+    def state_dict(self) -> State:
+        """Its weights."""
+        return module_state(self.network)
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores its weights."""
+        load_module(self.network, state)

@@ -1,0 +1,51 @@
+"""Experience replay from a reservoir: every batch is learned together with as many samples of the past."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Unpack
+
+import torch
+from torch import Tensor
+
+from cndpm.baselines.shared.augmentation import Augmentation
+from cndpm.baselines.shared.composed import StreamFacts
+from cndpm.baselines.shared.objective import ObjectiveLearner
+from cndpm.baselines.shared.replay import ReplayMemory, ReplaySettings
+
+__all__ = ["Reservoir"]
+
+
+class Reservoir(ObjectiveLearner):
+    r"""Experience replay with reservoir sampling (Chaudhry et al. 2019, "On tiny episodic memories").
+
+    .. math:: \nabla_\theta \frac{1}{|B| + |R|} \sum_{(x, y) \in B \cup R} \ell(x, y; \theta),
+        \qquad R \sim \mathcal{M},\ |R| = |B|
+
+    after which the reservoir :math:`\mathcal{M}` is offered the batch (Vitter 1985, Algorithm R).
+
+    Departures: stream and memory share one forward pass, so batch normalisation sees both. On an unlabelled stream
+    the network is the VAE and the memory holds x alone.
+    """
+
+    class Settings(ReplaySettings):
+        """The memory and what is replayed of it."""
+
+    summary: ClassVar[str] = "experience replay from a uniform sample of the stream (ER)"
+    settings: Settings
+
+    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
+        super().__init__(settings, **facts)
+        self.memory = ReplayMemory(settings.memory_size, self.random.generator, device=self.device)
+        self.augmentation = Augmentation(settings.augmentation, self.input_shape, self.random.generator)
+        self.parts["memory"] = self.memory
+
+    def learn(self, x: Tensor, y: Tensor | None) -> None:
+        """One step on the batch and as many replayed samples; then the memory is offered the batch."""
+        x, y = self.received(x, y)
+        rows = {"x": x} if y is None else {"x": x, "y": y}
+        batch = rows
+        if len(self.memory):
+            replayed = self.memory.sample(self.settings.n_replayed(len(x)))
+            batch = {name: torch.cat([rows[name], replayed[name]]) for name in rows}
+        self.train_on(self.augmentation(batch["x"]), batch.get("y"))
+        self.memory.add(**rows)

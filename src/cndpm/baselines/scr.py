@@ -1,0 +1,105 @@
+"""Supervised contrastive replay: learn a representation, and answer by the nearest class mean of the memory."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Unpack
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from cndpm.baselines.shared.augmentation import Augmentation, AugmentationName
+from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
+from cndpm.baselines.shared.networks import build_classifier
+from cndpm.baselines.shared.replay import ReplayMemory, ReplaySettings
+from cndpm.baselines.shared.training import Trainer
+
+__all__ = ["SCR", "class_means", "contrastive_loss"]
+
+
+def contrastive_loss(projections: Tensor, y: Tensor, *, temperature: float) -> Tensor:
+    r"""The supervised contrastive loss (Khosla et al. 2020), a scalar.
+
+    .. math:: -\frac{1}{N} \sum_i \frac{1}{|P(i)|} \sum_{p \in P(i)}
+        \log \frac{\exp(z_i \cdot z_p / \tau)}{\sum_{a \neq i} \exp(z_i \cdot z_a / \tau)}
+
+    where P(i) are the other samples of i's class; samples without any are left out.
+
+    Args:
+        projections: (N, n_dimensions), of any length.
+        y: (N,).
+        temperature: tau.
+    """
+    z = F.normalize(projections, dim=1)
+    itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
+    log_share = F.log_softmax((z @ z.T / temperature).masked_fill(itself, float("-inf")), dim=1)
+    positive = (y[:, None] == y[None, :]) & ~itself
+    n_positive = positive.sum(1)
+    per_sample = -log_share.masked_fill(~positive, 0).sum(1) / n_positive.clamp_min(1)
+    return per_sample.sum() / (n_positive > 0).sum().clamp_min(1)
+
+
+def class_means(features: Tensor, y: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
+    """The unit-length mean feature of each class, (n_classes, n_features), and each class's samples, (n_classes,)."""
+    member = F.one_hot(y, n_classes).to(features.dtype)
+    return F.normalize(member.T @ F.normalize(features, dim=1), dim=1), member.sum(0)
+
+
+class SCR(ComposedLearner):
+    r"""Supervised contrastive replay (Mai et al. 2021).
+
+    The batch and replayed samples, each as it is and as a randomly changed view, are drawn together by class and apart
+    otherwise (:func:`contrastive_loss`). Prediction is by the nearest mean of the memory's unit-length features,
+    :math:`\log p(c \mid x) \propto -\lVert f(x) - \mu_c \rVert^2 / \tau`.
+
+    Departures: the projection is linear; views are shifts and mirror images, without colour changes. Every answer
+    passes the memory through the network once.
+    """
+
+    class Settings(ReplaySettings):
+        """The memory and the loss."""
+
+        replay_batch: int | None = Field(50, ge=1, description="samples replayed per step; null: as many as the batch")
+        augmentation: AugmentationName = Field("auto", description="auto: crop-flip for colour images, shift for grey")
+        temperature: float = Field(0.1, gt=0, description="tau")
+        projection: int = Field(128, ge=1, description="dimension in which samples are contrasted")
+
+    summary: ClassVar[str] = "supervised contrastive replay, nearest class mean"
+    settings: Settings
+
+    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
+        super().__init__(settings, **facts)
+        self.required_classes()
+        generator = self.random.generator
+        self.network = build_classifier(
+            settings.network, self.input_shape, settings.projection, generator, hidden=settings.hidden
+        ).to(self.device)
+        self.trainer = Trainer(self.network, settings)
+        self.memory = ReplayMemory(settings.memory_size, generator, device=self.device)
+        self.augmentation = Augmentation(settings.augmentation, self.input_shape, generator)
+        self.parts |= {"trainer": self.trainer, "memory": self.memory}
+
+    def learn(self, x: Tensor, y: Tensor | None) -> None:
+        """One step on two views of the batch and of replayed samples; then the memory is offered the batch."""
+        x, y = self.labelled(x, y)
+        inputs, labels = x, y
+        if len(self.memory):
+            replayed = self.memory.sample(self.settings.n_replayed(len(x)))
+            inputs, labels = torch.cat([x, replayed["x"]]), torch.cat([y, replayed["y"]])
+        projections = self.network.train()(torch.cat([inputs, self.augmentation(inputs)]))
+        self.trainer.step(contrastive_loss(projections, labels.repeat(2), temperature=self.settings.temperature))
+        self.memory.add(x=x, y=y)
+
+    @torch.no_grad()
+    def predict_log_proba(self, x: Tensor) -> Tensor:
+        """By distance to the memory's class means, (batch, n_classes); minus infinity for classes without samples."""
+        n_classes = self.required_classes()
+        if not len(self.memory):
+            return torch.full((len(x), n_classes), 1 / n_classes, device=self.device).log()
+        rows = self.memory.rows
+        self.network.eval()
+        means, counts = class_means(self.network.features(rows["x"]), rows["y"], n_classes)
+        features = F.normalize(self.network.features(x.to(self.device)), dim=1)
+        logits = -torch.cdist(features, means).square() / self.settings.temperature
+        return F.log_softmax(logits.masked_fill(counts == 0, float("-inf")), dim=1)

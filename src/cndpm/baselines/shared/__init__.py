@@ -1,0 +1,1 @@
+"""Parts that several of the compared methods have in common."""

@@ -1,0 +1,113 @@
+"""Learners composed of parts: construction, checks of what arrives, state and footprint, written once.
+
+A learner adds the one thing it is about, `learn`; whatever it stores is a part.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Required, TypedDict, Unpack
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cndpm.baselines.shared.components import Part, RandomSource, total_footprint
+from cndpm.baselines.shared.networks import build_classifier
+from cndpm.baselines.shared.training import NetworkSettings, Trainer
+from cndpm.learner import Footprint, Learner
+from cndpm.state import State
+
+__all__ = ["ClassifierLearner", "ComposedLearner", "StreamFacts"]
+
+
+class StreamFacts(TypedDict, total=False):
+    """What a learner is told of its stream when it is made; see :class:`cndpm.learner.Learner`."""
+
+    input_shape: Required[tuple[int, ...]]
+    n_classes: int | None
+    seed: int
+    device: torch.device | str
+
+
+class ComposedLearner(Learner):
+    """A learner made of parts: its state is theirs by name, its footprint their sum.
+
+    Attributes:
+        summary: One line for lists of learners.
+        random: The learner's own random numbers; torch's global ones are never touched.
+        parts: Everything that holds state, by name.
+    """
+
+    summary: ClassVar[str]
+
+    def __init__(self, settings: Any, **facts: Unpack[StreamFacts]) -> None:
+        super().__init__(settings, **facts)
+        self.random = RandomSource(self.seed)
+        self.parts: dict[str, Part] = {"random": self.random}
+
+    def received(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """A batch, checked and on this learner's device."""
+        if tuple(x.shape[1:]) != self.input_shape:
+            raise ValueError(f"each sample of x must have shape {self.input_shape}; got x of shape {tuple(x.shape)}")
+        if (y is None) != (self.n_classes is None):
+            made_for = "no labels" if self.n_classes is None else f"labels of {self.n_classes} classes"
+            raise ValueError(f"{type(self).__name__} was made for {made_for}; got {'none' if y is None else 'labels'}")
+        if y is None:
+            return x.to(self.device), None
+        if y.shape != x.shape[:1] or y.dtype != torch.int64:
+            raise ValueError(f"y must be int64 of shape ({len(x)},); got {y.dtype} of shape {tuple(y.shape)}")
+        return x.to(self.device), y.to(self.device)
+
+    def labelled(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor]:
+        """A batch with its labels, checked and on this learner's device."""
+        x, y = self.received(x, y)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} learns from labels; got none")
+        return x, y
+
+    def required_classes(self) -> int:
+        """The number of classes, for learners that cannot do without."""
+        if self.n_classes is None:
+            raise ValueError(f"{type(self).__name__} learns from labels: n_classes must be a number; got None")
+        return self.n_classes
+
+    def footprint(self) -> Footprint:
+        """The sum over the parts."""
+        return total_footprint(self.parts.values())
+
+    def state_dict(self) -> State:
+        """The parts' states by name."""
+        return {name: part.state_dict() for name, part in self.parts.items()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores every part."""
+        if state.keys() != self.parts.keys():
+            raise ValueError(f"{type(self).__name__} has the parts {sorted(self.parts)}; the state has {sorted(state)}")
+        for name, part in self.parts.items():
+            part.load_state_dict(state[name])
+
+
+class ClassifierLearner(ComposedLearner):
+    """One classifier with one optimiser.
+
+    Attributes:
+        network: The classifier; calling it gives logits.
+        trainer: Takes its steps.
+    """
+
+    settings: NetworkSettings
+
+    def __init__(self, settings: NetworkSettings, **facts: Unpack[StreamFacts]) -> None:
+        super().__init__(settings, **facts)
+        n_classes = self.required_classes()
+        generator = self.random.generator
+        network = build_classifier(settings.network, self.input_shape, n_classes, generator, hidden=settings.hidden)
+        self.network = network.to(self.device)
+        self.trainer = Trainer(self.network, settings)
+        self.parts["trainer"] = self.trainer
+
+    @torch.no_grad()
+    def predict_log_proba(self, x: Tensor) -> Tensor:
+        """Log-softmax of the network's logits, (batch, n_classes)."""
+        self.network.eval()
+        return F.log_softmax(self.network(x.to(self.device)), dim=1)

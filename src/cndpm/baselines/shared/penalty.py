@@ -1,0 +1,98 @@
+r"""A quadratic penalty on leaving the weights that earlier tasks settled on.
+
+.. math:: \frac{c}{2} \sum_t \sum_i F_{t,i} (\theta_i - \theta^*_{t,i})^2
+
+EWC, online EWC, SI and MAS differ in the importances :math:`F` and in whether the anchors :math:`\theta^*_t` of all
+tasks or only the last one's count. Its gradient needs two vectors however many tasks there were:
+:math:`c\,(P\theta - s)` with :math:`P = \sum_t F_t` and :math:`s = \sum_t F_t \theta^*_t`.
+"""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from cndpm.baselines.shared.components import TensorSlots
+from cndpm.baselines.shared.composed import ClassifierLearner, StreamFacts
+from cndpm.baselines.shared.replay import ReplayMemory
+from cndpm.baselines.shared.training import NetworkSettings
+from cndpm.learner import TaskBasedLearner
+
+__all__ = ["PenalisedLearner", "PenaltySettings", "QuadraticPenalty"]
+
+
+class QuadraticPenalty(TensorSlots):
+    """The penalty's two vectors, both empty before the first task has ended.
+
+    Args:
+        strength: c.
+        device: Where the weights live.
+    """
+
+    def __init__(self, strength: float, device: torch.device) -> None:
+        super().__init__(device)
+        self.strength = strength
+
+    @property
+    def importance(self) -> Tensor | None:
+        """P, the importances of all tasks together, (n_parameters,); None before the first task has ended."""
+        return self.values.get("importance")
+
+    def gradient(self, weights: Tensor) -> Tensor:
+        """The penalty's gradient at `weights`, (n_parameters,)."""
+        if self.importance is None:
+            return torch.zeros_like(weights)
+        return self.strength * (self.importance * weights - self.values["pull"])
+
+    def add(self, importance: Tensor, anchor: Tensor) -> None:
+        """One more task, with an anchor of its own beside the earlier ones."""
+        if self.importance is None:
+            self.move(importance, anchor)
+        else:
+            pull = self.values["pull"] + importance * anchor
+            self.values = {"importance": self.importance + importance, "pull": pull}
+
+    def move(self, importance: Tensor, anchor: Tensor) -> None:
+        """One penalty in place of all earlier ones."""
+        self.values = {"importance": importance.clone(), "pull": importance * anchor}
+
+    def accumulate(self, importance: Tensor, anchor: Tensor, *, decay: float = 1.0) -> None:
+        """Adds to the (decayed) importances of earlier tasks and moves the anchor of all."""
+        if self.importance is not None:
+            importance = importance + decay * self.importance
+        self.move(importance, anchor)
+
+
+class PenaltySettings(NetworkSettings):
+    """What learners that measure importance at the end of a task can be told."""
+
+    strength: float = Field(1.0, ge=0, description="weight of the penalty, lambda")
+    importance_samples: int = Field(200, ge=1, description="samples of a task, kept until its end, to measure on")
+    learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
+
+
+class PenalisedLearner(ClassifierLearner, TaskBasedLearner):
+    """The penalised step, and a uniform sample of the present task to measure importance on when it ends."""
+
+    settings: PenaltySettings
+
+    def __init__(self, settings: PenaltySettings, **facts: Unpack[StreamFacts]) -> None:
+        super().__init__(settings, **facts)
+        self.penalty = QuadraticPenalty(settings.strength, self.device)
+        self.memory = ReplayMemory(settings.importance_samples, self.random.generator, device=self.device)
+        self.parts |= {"penalty": self.penalty, "memory": self.memory}
+
+    def begin_task(self, task: int) -> None:
+        """Starts a new sample of the task's data."""
+        self.memory.clear()
+
+    def learn(self, x: Tensor, y: Tensor | None) -> None:
+        """One step on the cross entropy and the penalty."""
+        x, y = self.labelled(x, y)
+        gradient = self.trainer.gradient(F.cross_entropy(self.network.train()(x), y))
+        self.trainer.step_along(gradient + self.penalty.gradient(self.trainer.weights()))
+        self.memory.add(x=x, y=y)

@@ -1,0 +1,126 @@
+"""A bounded memory of samples, filled by reservoir sampling.
+
+Every sample of a stream of unknown length is in the memory with the same probability, capacity / n_seen (Vitter 1985,
+Algorithm R): the t-th sample takes a place drawn uniformly from 1..t, where that place exists.
+"""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from cndpm.baselines.shared.augmentation import AugmentationName
+from cndpm.baselines.shared.training import NetworkSettings
+from cndpm.learner import Footprint
+from cndpm.state import State
+
+__all__ = ["ReplayMemory", "ReplaySettings"]
+
+
+class ReplaySettings(NetworkSettings):
+    """What every learner with a replay memory can be told."""
+
+    memory_size: int = Field(500, ge=1, description="samples kept for replay")
+    replay_batch: int | None = Field(None, ge=1, description="samples replayed per step; null: as many as the batch")
+    augmentation: AugmentationName = Field("none", description="random changes of the images, drawn anew at every use")
+
+    def n_replayed(self, batch_size: int) -> int:
+        """Samples to replay beside a batch of this size."""
+        return batch_size if self.replay_batch is None else self.replay_batch
+
+
+class ReplayMemory:
+    """At most `capacity` samples, each a row of named tensors such as x, y and logits.
+
+    Args:
+        capacity: The most samples it holds.
+        generator: Source of all random choices, on the CPU and owned by the learner.
+        device: Where the samples lie.
+
+    Example:
+        >>> memory = ReplayMemory(500, torch.Generator().manual_seed(0), device=torch.device("cpu"))
+        >>> memory.add(x=x, y=y)
+        >>> memory.sample(10)["x"].shape
+        torch.Size([10, 1, 28, 28])
+    """
+
+    def __init__(self, capacity: int, generator: torch.Generator, *, device: torch.device) -> None:
+        self.capacity = capacity
+        self.generator = generator
+        self.device = device
+        self.n_seen = 0
+        self._size = 0
+        self._columns: dict[str, Tensor] = {}
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def rows(self) -> dict[str, Tensor]:
+        """All samples: one tensor of len(self) rows for each name."""
+        return {name: column[: self._size] for name, column in self._columns.items()}
+
+    def add(self, **rows: Tensor) -> None:
+        """Offers a batch, sample by sample in order."""
+        n = len(next(iter(rows.values())))
+        seen = torch.arange(self.n_seen + 1, self.n_seen + n + 1)
+        drawn = (torch.rand(n, generator=self.generator, dtype=torch.float64) * seen).long()
+        places = torch.where(seen <= self.capacity, seen - 1, drawn).tolist()
+        self.n_seen += n
+        # Of two samples of one batch that draw the same place the later one stays, as if they had come one by one.
+        winners = {place: row for row, place in enumerate(places) if place < self.capacity}
+        if winners:
+            self.put(list(winners), **{name: value[list(winners.values())] for name, value in rows.items()})
+
+    def put(self, places: list[int], **rows: Tensor) -> None:
+        """Writes one row to each of the (distinct) places; places beyond the last one must follow it without gaps."""
+        if not self._columns:
+            self._columns = {
+                name: torch.empty(self.capacity, *value.shape[1:], dtype=value.dtype, device=self.device)
+                for name, value in rows.items()
+            }
+        index = torch.tensor(places).to(self.device)
+        for name, value in rows.items():
+            self._columns[name].index_copy_(0, index, value.detach().to(self.device))
+        self._size = max(self._size, max(places) + 1)
+
+    def sample(self, n: int) -> dict[str, Tensor]:
+        """n different rows drawn uniformly; all of them where there are fewer."""
+        return self.take(torch.randperm(self._size, generator=self.generator)[:n])
+
+    def take(self, index: Tensor) -> dict[str, Tensor]:
+        """The rows with these numbers, copied."""
+        index = index.to(self.device)
+        return {name: column.index_select(0, index) for name, column in self._columns.items()}
+
+    def shrink(self, capacity: int) -> None:
+        """Keeps a uniform choice of at most `capacity` rows and takes no more than that from now on."""
+        if capacity < self._size:
+            kept = self.sample(capacity)
+            self.clear()
+            self.capacity = capacity
+            self.put(list(range(capacity)), **kept)
+        self.capacity = capacity
+
+    def clear(self) -> None:
+        """Forgets every sample and starts counting anew."""
+        self.n_seen, self._size, self._columns = 0, 0, {}
+
+    def footprint(self) -> Footprint:
+        """The samples held now and their bytes."""
+        n_bytes = sum(rows.numel() * rows.element_size() for rows in self.rows.values())
+        return Footprint(0, 0, memory_samples=self._size, memory_bytes=n_bytes)
+
+    def state_dict(self) -> State:
+        """The samples; the random source belongs to the learner."""
+        rows = {name: value.clone() for name, value in self.rows.items()}
+        return {"capacity": self.capacity, "n_seen": self.n_seen, "rows": rows}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores the samples in their places."""
+        self.clear()
+        self.capacity, self.n_seen = state["capacity"], state["n_seen"]
+        rows = state["rows"]
+        if rows:
+            self.put(list(range(len(next(iter(rows.values()))))), **rows)

@@ -1,0 +1,39 @@
+"""What classifiers with a replay memory have in common: the memory, and batches joined with samples of it."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from cndpm.baselines.shared.augmentation import Augmentation
+from cndpm.baselines.shared.composed import ClassifierLearner, StreamFacts
+from cndpm.baselines.shared.replay import ReplayMemory, ReplaySettings
+
+__all__ = ["ReplayLearner"]
+
+
+class ReplayLearner(ClassifierLearner):
+    """A classifier, a memory and random changes of images; what is stored and what is replayed is the learner's own.
+
+    Attributes:
+        memory: The samples kept.
+        augmentation: Applied to inputs at every use; the memory holds them unchanged.
+    """
+
+    settings: ReplaySettings
+
+    def __init__(self, settings: ReplaySettings, **facts: Unpack[StreamFacts]) -> None:
+        super().__init__(settings, **facts)
+        self.memory = ReplayMemory(settings.memory_size, self.random.generator, device=self.device)
+        self.augmentation = Augmentation(settings.augmentation, self.input_shape, self.random.generator)
+        self.parts["memory"] = self.memory
+
+    def replayed(self, n: int) -> dict[str, Tensor]:
+        """The rows to replay beside a batch of n."""
+        return self.memory.sample(self.settings.n_replayed(n))
+
+    def joined(self, x: Tensor, y: Tensor, rows: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """The batch followed by the rows, inputs changed at random, and their labels."""
+        return self.augmentation(torch.cat([x, rows["x"]])), torch.cat([y, rows["y"]])

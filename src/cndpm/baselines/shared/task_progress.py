@@ -1,0 +1,89 @@
+"""What a learner has met so far, which classes and how many tasks, and how it is held to what it answered then."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cndpm.learner import Footprint
+from cndpm.state import State
+
+__all__ = ["TaskProgress", "distillation", "log_proba_of_seen", "only"]
+
+
+def only(logits: Tensor, marked: Tensor) -> Tensor:
+    """Logits with every class but the marked ones at minus infinity, (batch, C); unchanged where none is marked."""
+    return logits.masked_fill(~marked & marked.any(), float("-inf"))
+
+
+def log_proba_of_seen(logits: Tensor, progress: TaskProgress) -> Tensor:
+    """Log-softmax over the classes seen so far, (batch, C): the others' logits were never trained."""
+    return F.log_softmax(only(logits, progress.seen), dim=1)
+
+
+class TaskProgress:
+    """Tasks begun, classes seen, and classes that were known when the last task ended.
+
+    Args:
+        n_classes: C.
+        device: Where the logits live.
+    """
+
+    def __init__(self, n_classes: int, device: torch.device) -> None:
+        self.n_tasks = 0
+        self.seen = torch.zeros(n_classes, dtype=torch.bool, device=device)
+        self.known = torch.zeros(n_classes, dtype=torch.bool, device=device)
+
+    def begin(self, task: int) -> None:
+        """Task number `task` (0, 1, ...) begins."""
+        self.n_tasks = task + 1
+
+    def see(self, y: Tensor) -> None:
+        """Marks these labels' classes as seen, (batch,)."""
+        self.seen[y] = True
+
+    def end(self) -> None:
+        """What has been seen is known from now on."""
+        self.known = self.seen.clone()
+
+    def known_in_turn(self, n: int) -> Tensor:
+        """n labels, (n,): the known classes in turn, each as often as the others give or take one."""
+        known_first = self.known.long().argsort(descending=True, stable=True)
+        return known_first[torch.arange(n, device=self.known.device) % self.known.sum().clamp(min=1)]
+
+    @property
+    def share_of_present(self) -> float:
+        """The present task's weight against the past, 1 / t in task t; a half where nobody counted."""
+        return 1 / max(2, self.n_tasks)
+
+    def footprint(self) -> Footprint:
+        """Two marks per class."""
+        return Footprint(0, self.seen.numel() + self.known.numel())
+
+    def state_dict(self) -> State:
+        """The count and the marks."""
+        return {"n_tasks": self.n_tasks, "seen": self.seen.clone(), "known": self.known.clone()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores the above."""
+        self.n_tasks = state["n_tasks"]
+        self.seen = state["seen"].to(self.seen.device, copy=True)
+        self.known = state["known"].to(self.known.device, copy=True)
+
+
+def distillation(logits: Tensor, teacher: Tensor, *, temperature: float) -> Tensor:
+    r"""How far the student's answers are from the teacher's, a scalar (Hinton et al. 2015).
+
+    .. math:: -T^2 \frac{1}{B} \sum_b \sum_c \sigma_c(t_b / T) \log \sigma_c(s_b / T)
+
+    Args:
+        logits: The student's, (batch, C), minus infinity for classes not seen yet.
+        teacher: The teacher's, (batch, C), minus infinity for classes it does not know: there its probability is zero,
+            and the student learns to give these classes none.
+        temperature: T.
+    """
+    log_student = F.log_softmax(logits / temperature, dim=1)
+    target = F.softmax(teacher / temperature, dim=1)
+    # Zero times minus infinity is no number: a class without target probability adds nothing.
+    return -(target * log_student.masked_fill(torch.isneginf(teacher), 0)).sum(1).mean() * temperature**2

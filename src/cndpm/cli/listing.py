@@ -1,0 +1,66 @@
+"""``cndpm list``: everything that can be named, with a line each."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+
+from cndpm.cli.show import show, table
+from cndpm.datasets import dataset_names
+from cndpm.datasets.catalogue import catalogue_entry
+from cndpm.experiments.learners import LEARNERS
+from cndpm.experiments.presets import PRESETS
+from cndpm.names import UnknownNameError
+from cndpm.paper.paper import EXPERIMENTS
+from cndpm.streams import load_scenario, scenario_names
+
+__all__ = ["list_kinds"]
+
+
+def list_kinds(kind: str, *, as_json: bool) -> None:
+    """Prints the names of one kind, or of all."""
+    if kind != "all" and kind not in _KINDS:
+        raise UnknownNameError("list of", kind, ("all", *_KINDS))
+    chosen = _KINDS if kind == "all" else {kind: _KINDS[kind]}
+    lines = {name: describe() for name, describe in chosen.items()}
+    content = {
+        name: [{"name": key, "summary": text} for key, text in described.items()] for name, described in lines.items()
+    }
+    tables = [table(name, ["name", ""], [[key, text] for key, text in rows.items()]) for name, rows in lines.items()]
+    show(content, tables, as_json=as_json)
+
+
+def _scenarios() -> Mapping[str, str]:
+    return {name: load_scenario(name).summary for name in scenario_names()}
+
+
+def _learners() -> Mapping[str, str]:
+    return {name: getattr(cls, "summary", None) or _first_line(cls) for name, cls in LEARNERS.items()}
+
+
+def _datasets() -> Mapping[str, str]:
+    return {name: catalogue_entry(name).summary for name in dataset_names()}
+
+
+def _experiments() -> Mapping[str, str]:
+    return {name: experiment.title for name, experiment in EXPERIMENTS.items()}
+
+
+def _presets() -> Mapping[str, str]:
+    return {
+        name: "; ".join(f"{learner} on {', '.join(scenarios)}" for learner, scenarios in learners.items())
+        for name, learners in PRESETS.items()
+    }
+
+
+def _first_line(cls: type) -> str:
+    return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+
+_KINDS: Mapping[str, Callable[[], Mapping[str, str]]] = {
+    "scenarios": _scenarios,
+    "learners": _learners,
+    "datasets": _datasets,
+    "experiments": _experiments,
+    "presets": _presets,
+}

@@ -1,0 +1,28 @@
+"""Datasets: files on disk or fetched, and one's own.
+
+train, test = load_dataset("digits")
+"""
+
+from cndpm.datasets.dataset import Dataset, Split
+from cndpm.datasets.fetching import FetchError, fetch_dataset
+from cndpm.datasets.idx import DamagedFileError
+from cndpm.datasets.inventory import Check, DatasetStatus, dataset_status, verify_dataset
+from cndpm.datasets.loading import MissingDataError, dataset_names, load_dataset, resolve_data_dir
+from cndpm.datasets.pickles import RefusedPickleError
+
+__all__ = [
+    "Check",
+    "DamagedFileError",
+    "Dataset",
+    "DatasetStatus",
+    "FetchError",
+    "MissingDataError",
+    "RefusedPickleError",
+    "Split",
+    "dataset_names",
+    "dataset_status",
+    "fetch_dataset",
+    "load_dataset",
+    "resolve_data_dir",
+    "verify_dataset",
+]

@@ -1,0 +1,143 @@
+"""Training of one network on the whole memory while the learner sleeps: resumable at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from cndpm.state import State
+from cndpm.training.stepping import Optimiser, Recorder, Routine
+
+__all__ = ["Lesson", "Schedule"]
+
+
+class Schedule(BaseModel):
+    """How long a network is trained on the memory, and how."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_steps: int = Field(ge=0, description="steps at most; exactly so many when `until` is 'steps'")
+    batch_size: int = Field(50, ge=1, description="samples a step, drawn with replacement")
+    until: Literal["steps", "converged"] = Field("steps", description="when to end")
+    check_every: int = Field(100, ge=1, description="steps between two looks at the held-out part")
+    patience: int = Field(5, ge=1, description="looks without improvement before the lesson ends")
+    holdout: float = Field(0.1, gt=0, lt=1, description="part of the memory held out when `until` is 'converged'")
+
+
+class Lesson:
+    """Minimises a loss over rows of the memory.
+
+    With ``until="converged"`` a part of the memory is held out, the lesson ends when its loss has not improved for
+    `patience` looks, and the best parameters are restored.
+
+    Args:
+        loss: Training loss of given rows, (n,) from row indices (n,); may draw random numbers.
+        held_out_loss: Deterministic loss of given rows, for deciding when to stop.
+        optimiser: What takes the steps.
+        schedule: How long.
+        n_rows: Size of the memory.
+        recorder: Takes the steps; its generator is the source of the batches.
+    """
+
+    def __init__(
+        self,
+        loss: Callable[[Tensor], Tensor],
+        held_out_loss: Callable[[Tensor], Tensor],
+        optimiser: Optimiser,
+        schedule: Schedule,
+        n_rows: int,
+        recorder: Recorder,
+    ) -> None:
+        self.loss = loss
+        self.held_out_loss = held_out_loss
+        self.optimiser = optimiser
+        self.schedule = schedule
+        self.recorder = recorder
+        self._routine: Routine | None = None
+        self.step = 0
+        self.best = float("inf")
+        self.bad_looks = 0
+        self.best_parameters: list[Tensor] = []
+        n_held_out = int(n_rows * schedule.holdout) if schedule.until == "converged" else 0
+        rows = torch.arange(n_rows, device=recorder.generator.device)
+        if n_held_out:
+            with recorder.turn():
+                rows = torch.randperm(n_rows, generator=recorder.generator, device=rows.device)
+        self.held_out, self.rows = rows[:n_held_out], rows[n_held_out:]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.step >= self.schedule.max_steps or self.bad_looks >= self.schedule.patience
+
+    def advance(self, max_steps: int) -> int:
+        """Takes up to `max_steps` steps; returns how many were taken. Interruptions change nothing in the result."""
+        with self.recorder.turn():
+            return self._advance(max_steps)
+
+    def _advance(self, max_steps: int) -> int:
+        taken = 0
+        while taken < max_steps and not self.is_over:
+            to_look = self.schedule.check_every - self.step % self.schedule.check_every
+            n = min(max_steps - taken, to_look, self.schedule.max_steps - self.step)
+            self._routine = self._routine or self.recorder.routine(self._step)
+            self._routine.repeat(n)
+            self.step += n
+            taken += n
+            if len(self.held_out) and n == to_look:
+                self._look()
+        if self.is_over:
+            self._end()
+        return taken
+
+    def _step(self) -> None:
+        draw = torch.randint(
+            len(self.rows), (self.schedule.batch_size,), generator=self.recorder.generator, device=self.rows.device
+        )
+        # Without a held-out part the rows are all rows, in order.
+        rows = self.rows[draw] if len(self.held_out) else draw
+        self.optimiser.step(self.loss(rows).mean(), penalise=True)
+
+    @torch.no_grad()
+    def _look(self) -> None:
+        held_out_loss = self.held_out_loss(self.held_out).mean().item()
+        if held_out_loss < self.best:
+            self.best, self.bad_looks = held_out_loss, 0
+            self.best_parameters = [p.detach().clone() for p in self.optimiser.parameters]
+        else:
+            self.bad_looks += 1
+
+    @torch.no_grad()
+    def _end(self) -> None:
+        """Restores the best parameters where there are any, and lets go of the step.
+
+        It refers to the lesson and the lesson to it: a circle that would keep a memory's features, of many experts more
+        than a gigabyte, until somebody looks for circles.
+        """
+        self._routine = None
+        if self.best_parameters:
+            for parameter, best in zip(self.optimiser.parameters, self.best_parameters, strict=True):
+                parameter.copy_(best)
+            self.best_parameters = []
+
+    def state_dict(self) -> State:
+        """Progress; the optimiser and the network are saved by whoever owns them."""
+        return {
+            "step": self.step,
+            "best": self.best,
+            "bad_looks": self.bad_looks,
+            "best_parameters": [p.clone() for p in self.best_parameters],
+            "held_out": self.held_out.clone(),
+            "rows": self.rows.clone(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Goes on where the saved lesson was."""
+        device = self.rows.device
+        self.step, self.best, self.bad_looks = state["step"], state["best"], state["bad_looks"]
+        self.best_parameters = [p.to(device, copy=True) for p in state["best_parameters"]]
+        self.held_out, self.rows = state["held_out"].to(device), state["rows"].to(device)

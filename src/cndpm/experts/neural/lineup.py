@@ -1,0 +1,109 @@
+"""One kind of part of all experts, all densities or all predictors, in the order of their birth.
+
+A lineup is asked in two steps, so that what the columns compute of a batch serves both the answers and the learning:
+
+    survey = lineup.survey(x)           # every column's features
+    lineup.answers(x, survey)           # (batch, n_experts, ...)
+    lineup.lateral(k, survey)           # what column k is offered by the earlier ones
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.neural.lateral import Features
+from cndpm.experts.neural.parts import Part, Predictor
+
+__all__ = ["Lineup", "LoopedLineup"]
+
+
+class Lineup(ABC):
+    """Answers of all experts. Columns are numbered with those of retired experts, answers come without them."""
+
+    @property
+    @abstractmethod
+    def n_shared(self) -> int:
+        """Layers whose features are shared: the length of a survey."""
+
+    @abstractmethod
+    def survey(self, x: Tensor) -> Features:
+        """All columns' features of x (batch, ...), joined layer by layer; empty where nothing is shared."""
+
+    @abstractmethod
+    def lateral(self, k: int, survey: Features) -> Features:
+        """The features of all columns before column k; k may be one beyond the last."""
+
+    @abstractmethod
+    def answers(self, x: Tensor, survey: Features) -> Tensor:
+        """(batch, n_experts, ...)."""
+
+    @abstractmethod
+    def scores(self, y: Tensor, answers: Tensor) -> Tensor:
+        """log p(y | x, k) as routing sees it, (batch, n_experts), of predictors that gave these answers."""
+
+    @abstractmethod
+    def refresh(self, k: int) -> None:
+        """To be told when the part of column k has learned."""
+
+
+class LoopedLineup(Lineup):
+    """Parts of any kind, asked one after the other.
+
+    Args:
+        parts: In the order of birth.
+        retired: Which of them answer no more.
+        sharing: Whether later parts look at earlier ones.
+    """
+
+    def __init__(self, parts: Sequence[Part], retired: Sequence[bool], *, sharing: bool) -> None:
+        self.parts, self.retired, self.sharing = parts, retired, sharing
+        self.ends = [list(accumulate(widths)) for widths in zip(*(part.feature_widths for part in parts), strict=True)]
+
+    @property
+    def n_shared(self) -> int:
+        return len(self.ends) if self.sharing else 0
+
+    @torch.no_grad()
+    def survey(self, x: Tensor) -> Features:
+        joined: Features = ()
+        for k, part in enumerate(self.parts if self.sharing else []):
+            own = part.features(x, self.lateral(k, joined))
+            if not joined:
+                joined = tuple(
+                    f.new_empty(len(x), ends[-1], *f.shape[2:]) for f, ends in zip(own, self.ends, strict=True)
+                )
+            for feature, whole in zip(own, self._own(k, joined), strict=True):
+                whole.copy_(feature)
+        return joined
+
+    def lateral(self, k: int, survey: Features) -> Features:
+        if k == 0 or not self.sharing:
+            return ()
+        return tuple(feature[:, : ends[k - 1]] for feature, ends in zip(survey, self.ends, strict=True))
+
+    def answers(self, x: Tensor, survey: Features) -> Tensor:
+        answers = [
+            part.answer(x, self._own(k, survey) if survey else None, self.lateral(k, survey))
+            for k, (part, gone) in enumerate(zip(self.parts, self.retired, strict=True))
+            if not gone
+        ]
+        return torch.stack(answers, dim=1)
+
+    def scores(self, y: Tensor, answers: Tensor) -> Tensor:
+        predictors = [cast(Predictor, part) for part, gone in zip(self.parts, self.retired, strict=True) if not gone]
+        each = zip(predictors, answers.unbind(dim=1), strict=True)
+        return torch.stack([predictor.log_prob(y, own) for predictor, own in each], dim=1)
+
+    def refresh(self, k: int) -> None:
+        """Nothing is kept that could be stale."""
+
+    def _own(self, k: int, survey: Features) -> Features:
+        """The features of column k itself, views into those of all."""
+        starts = [ends[k - 1] if k else 0 for ends in self.ends]
+        return tuple(f[:, start : ends[k]] for f, start, ends in zip(survey, starts, self.ends, strict=True))

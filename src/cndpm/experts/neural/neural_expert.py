@@ -1,0 +1,168 @@
+"""One neural expert: a density and a predictor, each with its optimiser."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from cndpm.experts.neural.lateral import Features
+from cndpm.experts.neural.lesson import Lesson, Schedule
+from cndpm.experts.neural.parts import Density, Part, Predictor
+from cndpm.state import State
+from cndpm.training.stepping import Optimiser, Recorder
+
+__all__ = ["NeuralExpert", "PartTraining"]
+
+
+class PartTraining(BaseModel):
+    """How the density, or the predictor, of every expert is trained."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    lr: float = Field(gt=0, description="learning rate of Adam")
+    wake_lr_factor: float = Field(1.0, gt=0, description="multiplies the learning rate when the expert wakes")
+    clip: float = Field(0.5, gt=0, description="gradients are clipped by value")
+    weight_decay: float = Field(1e-5, ge=0, description="squared-norm penalty while asleep")
+    slowdown: int | None = Field(
+        None, ge=1, description="the learning rate falls as 1 / sqrt(1 + steps / this), anew when the expert wakes"
+    )
+    sleep: Schedule
+
+    def optimiser(self, part: Part) -> Optimiser:
+        """A fresh optimiser of the part's parameters."""
+        return Optimiser(
+            [parameter for parameter in part.parameters() if parameter.requires_grad],
+            lr=self.lr,
+            clip=self.clip,
+            weight_decay=self.weight_decay,
+            slowdown=self.slowdown,
+        )
+
+
+class NeuralExpert:
+    """p(x, y | k) by networks.
+
+    Args:
+        density: p(x | k).
+        predictor: p(y | x, k); None in an unlabelled mixture.
+        density_training: How the density learns.
+        predictor_training: How the predictor learns.
+    """
+
+    def __init__(
+        self,
+        density: Density,
+        predictor: Predictor | None,
+        density_training: PartTraining,
+        predictor_training: PartTraining,
+    ) -> None:
+        self.density = density
+        self.predictor = predictor
+        self.training = (density_training, predictor_training)
+        self.density_optimiser = density_training.optimiser(density)
+        self.predictor_optimiser = predictor_training.optimiser(predictor) if predictor is not None else None
+
+    @property
+    def parts(self) -> list[tuple[Part, Optimiser]]:
+        """The networks with their optimisers."""
+        parts: list[tuple[Part, Optimiser]] = [(self.density, self.density_optimiser)]
+        if self.predictor is not None and self.predictor_optimiser is not None:
+            parts.append((self.predictor, self.predictor_optimiser))
+        return parts
+
+    @property
+    def n_parameters(self) -> int:
+        """Trained numbers."""
+        return sum(p.numel() for part, _ in self.parts for p in part.parameters())
+
+    def log_joint(self, x: Tensor, y: Tensor | None, lateral: tuple[Features, Features]) -> Tensor:
+        """log p(x, y | k) as routing sees it, (batch,)."""
+        log_joint = self.density.log_prob(x, lateral[0])
+        if self.predictor is None or y is None:
+            return log_joint
+        return log_joint + self.predictor.log_prob(y, self.predictor.predictive(x, lateral[1]))
+
+    def admit(self, n_classes: int) -> None:
+        """Makes room for classes that were met somewhere."""
+        if self.predictor is not None and self.predictor_optimiser is not None:
+            for old, new in self.predictor.admit(n_classes):
+                self.predictor_optimiser.replace(old, new)
+
+    # One optimiser step on the weighted sum of the losses (line 19 of Algorithm 1); weight is (batch,). Nothing in it
+    # waits for the device, so that it can be recorded.
+
+    def learn_density(self, x: Tensor, weight: Tensor, lateral: Features, generator: torch.Generator) -> None:
+        """One step of the density."""
+        loss = (weight * self.density.loss(x, lateral, generator)).sum()
+        self.density_optimiser.step(loss, penalise=False)
+        self.density.stepped()
+
+    def learn_predictor(self, x: Tensor, y: Tensor | None, weight: Tensor, lateral: Features) -> None:
+        """One step of the predictor, where there is one and something to predict."""
+        if self.predictor is not None and self.predictor_optimiser is not None and y is not None:
+            loss = (weight * self.predictor.loss(x, y, lateral)).sum()
+            self.predictor_optimiser.step(loss, penalise=False)
+            self.predictor.stepped()
+
+    def lessons(
+        self, x: Tensor, y: Tensor | None, lateral: tuple[Features, Features], recorder: Recorder, beside: Recorder
+    ) -> list[Lesson]:
+        """What this expert has to learn from the memory: its predictor, by `beside`, and its density, by `recorder`.
+
+        The predictor's comes first, because it is the shorter one: beside it the other is soon under way.
+        """
+
+        def rows_of(features: Features, rows: Tensor) -> Features:
+            return tuple(feature[rows] for feature in features)
+
+        density, predictor = self.density, self.predictor
+        lessons = []
+        if predictor is not None and self.predictor_optimiser is not None and y is not None:
+            predictor.see(y)
+
+            def loss(rows: Tensor) -> Tensor:
+                return predictor.loss(x[rows], y[rows], rows_of(lateral[1], rows))
+
+            lessons.append(Lesson(loss, loss, self.predictor_optimiser, self.training[1].sleep, len(x), beside))
+        lessons.append(
+            Lesson(
+                lambda rows: density.loss(x[rows], rows_of(lateral[0], rows), recorder.generator),
+                lambda rows: -density.log_prob(x[rows], rows_of(lateral[0], rows)),
+                self.density_optimiser,
+                self.training[0].sleep,
+                len(x),
+                recorder,
+            )
+        )
+        return lessons
+
+    def wake(self) -> None:
+        """Lowers the learning rates for what follows sleep."""
+        for (part, optimiser), training in zip(self.parts, self.training, strict=False):
+            part.wake()
+            optimiser.scale_lr(training.wake_lr_factor)
+            if training.slowdown is not None:
+                optimiser.restart()
+
+    def retire(self) -> None:
+        """Keeps only what later experts look at."""
+        for part, _ in self.parts:
+            part.strip()
+            part.requires_grad_(False)
+        self.density_optimiser = self.training[0].optimiser(self.density)
+        if self.predictor is not None:
+            self.predictor_optimiser = self.training[1].optimiser(self.predictor)
+
+    def state_dict(self) -> State:
+        """Parameters, buffers and optimisers."""
+        return {
+            "parts": [{name: value.clone() for name, value in part.state_dict().items()} for part, _ in self.parts],
+            "optimisers": [optimiser.state_dict() for _, optimiser in self.parts],
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores the above into an expert of the same shape."""
+        for (part, optimiser), weights, moments in zip(self.parts, state["parts"], state["optimisers"], strict=True):
+            part.load_state_dict(weights)
+            optimiser.load_state_dict(moments)

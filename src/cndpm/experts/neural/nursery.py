@@ -1,0 +1,60 @@
+"""The expert in training, with what it is trained on."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from cndpm.experts.neural.lesson import Lesson
+from cndpm.experts.neural.neural_expert import NeuralExpert
+from cndpm.state import State
+
+__all__ = ["Nursery"]
+
+
+class Nursery:
+    """One expert and the lessons it takes, one after the other.
+
+    Args:
+        expert: The expert.
+        x: The memory, (M, ...).
+        y: Its targets, or None.
+        lessons: What the expert learns of them.
+    """
+
+    def __init__(self, expert: NeuralExpert, x: Tensor, y: Tensor | None, lessons: list[Lesson]) -> None:
+        self.expert, self.x, self.y, self.lessons = expert, x, y, lessons
+
+    def advance(self, max_steps: int) -> bool:
+        """Takes up to `max_steps` steps; True when all lessons are over."""
+        for lesson in self.lessons:
+            max_steps -= lesson.advance(max_steps)
+        if not all(lesson.is_over for lesson in self.lessons):
+            return False
+        self._join()
+        return True
+
+    def progress(self) -> float:
+        """The part done, 0 to 1, of the steps there may be at most."""
+        total = sum(lesson.schedule.max_steps for lesson in self.lessons)
+        done = sum(lesson.schedule.max_steps if lesson.is_over else lesson.step for lesson in self.lessons)
+        return done / total if total else 1.0
+
+    def state_dict(self) -> State:
+        """The expert, the memory it learns and how far it is."""
+        self._join()
+        return {
+            "expert": self.expert.state_dict(),
+            "lessons": [lesson.state_dict() for lesson in self.lessons],
+            "x": self.x.clone(),
+            "y": self.y.clone() if self.y is not None else None,
+        }
+
+    def _join(self) -> None:
+        """What follows waits for lessons that run beside others."""
+        for lesson in self.lessons:
+            lesson.recorder.join()
+
+    def load_progress(self, state: State) -> None:
+        """Goes on where the saved lessons were; expert and memory have been restored before."""
+        for lesson, progress in zip(self.lessons, state["lessons"], strict=True):
+            lesson.load_state_dict(progress)

@@ -1,0 +1,1 @@
+"""Networks of all experts evaluated as few large products."""

@@ -1,0 +1,213 @@
+"""The networks of all experts as they answer and learn awake: at once, and in steps that are recorded.
+
+A panel is made for the experts there are. When one comes, goes or changes its shape, another takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.neural.lateral import Features
+from cndpm.experts.neural.lineup import Lineup
+from cndpm.experts.neural.neural_expert import NeuralExpert
+from cndpm.experts.neural.packed.lineups import line_up_densities, line_up_predictors
+from cndpm.experts.neural.parts import Predictor
+from cndpm.training.stepping import Recorder, Routine
+
+__all__ = ["Panel", "Seat"]
+
+_SURVEY_ROWS = 250
+"""Samples of a memory whose features are computed at once."""
+
+
+class Seat(NamedTuple):
+    """An expert, and whether it is retired: then others look at its features, and it answers no more."""
+
+    expert: NeuralExpert
+    retired: bool
+
+
+class Panel:
+    """Experts by their position, those that are retired included; answers come without the retired ones.
+
+    Args:
+        seats: In the order of birth.
+        hypothesis: The expert that stands for "new".
+        sharing: Whether experts look at the features of earlier ones.
+        recorder: Takes the steps.
+    """
+
+    def __init__(self, seats: Sequence[Seat], hypothesis: NeuralExpert, *, sharing: bool, recorder: Recorder) -> None:
+        self.seats = list(seats)
+        self.answering = [position for position, seat in enumerate(seats) if not seat.retired]
+        self._hypothesis = hypothesis
+        self._sharing = sharing
+        self._recorder = recorder
+        self._routines: dict[tuple[str | int, ...], Routine] = {}
+        self._lineups: list[Lineup] | None = None
+        self._surveys: dict[int, tuple[Tensor, int, Features]] = {}
+        self._new: tuple[Tensor, Tensor | None, int, Tensor] | None = None
+
+    @property
+    def lineups(self) -> list[Lineup]:
+        """The densities and the predictors that answer; lined up when they are first asked."""
+        if self._lineups is None:
+            self._lineups = self._line_up() if self.answering else []
+        return self._lineups
+
+    def _line_up(self) -> list[Lineup]:
+        retired = [seat.retired for seat in self.seats]
+        lineups = [line_up_densities([seat.expert.density for seat in self.seats], retired, sharing=self._sharing)]
+        predictors = [seat.expert.predictor for seat in self.seats if seat.expert.predictor is not None]
+        return [*lineups, line_up_predictors(predictors, retired, sharing=self._sharing)] if predictors else lineups
+
+    # Answers. Labels lie where the networks are.
+
+    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x, y | k), (B, K), on the host."""
+        lineups = self.lineups  # made before anything runs side by side
+        values, *features = self._routine("evaluate", make=lambda: self._evaluate)(*_given(x, y))
+        log_joint = values.to("cpu")
+        if self._recorder.enabled:
+            log_joint, new = log_joint[:, :-1], log_joint[:, -1]
+            self._new = (x, y, x._version, new)
+        for part, lineup in enumerate(lineups):
+            survey, features = features[: lineup.n_shared], features[lineup.n_shared :]
+            self._surveys[part] = (x, x._version, tuple(survey))
+        return log_joint
+
+    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x, y | new), (B,), on the host; known already if the same was asked of the experts just now."""
+        known, self._new = self._new, None
+        if known is not None and known[0] is x and known[1] is y and known[2] == x._version:
+            return known[3]
+        return self._hypothesis.log_joint(x, y, ((), ())).to("cpu")
+
+    def answers(self, part: int, x: Tensor) -> Tensor:
+        """log p(x | k), (B, K), for part 0; p(y | x, k), (B, K, ...), for part 1."""
+        return self.lineups[part].answers(x, self._survey(part, x))
+
+    def answer_of(self, position: int, predictor: Predictor, x: Tensor) -> Tensor:
+        """p(y | x, k) of the predictor at this position, (B, ...); the others are asked for features at most."""
+        ask = self._routine("ask", position, make=lambda: lambda x, *lateral: (predictor.predictive(x, lateral),))
+        return ask(x, *self.lineups[1].lateral(position, self._survey(1, x)))[0]
+
+    def offered(self, x: Tensor) -> tuple[Features, Features]:
+        """What all offer to the density and the predictor of one more, a part of the memory x (M, ...) at a time."""
+        offered = [self._offered(lineup, x) for lineup in self.lineups]
+        return (offered[0] if offered else (), offered[1] if len(offered) > 1 else ())
+
+    def _offered(self, lineup: Lineup, x: Tensor) -> Features:
+        whole: Features = ()
+        for start in range(0, len(x), _SURVEY_ROWS):
+            part = slice(start, start + _SURVEY_ROWS)
+            features = lineup.lateral(len(self.seats), lineup.survey(x[part]))
+            # Into their place: parts that are joined at the end would lie there twice.
+            whole = whole or tuple(feature.new_empty(len(x), *feature.shape[1:]) for feature in features)
+            for target, feature in zip(whole, features, strict=True):
+                target[part] = feature
+        return whole
+
+    def best_of(self, x: Tensor) -> int:
+        """The expert, of those that answer, whose density explains samples (M, ...) best."""
+        return int(torch.cat([self.answers(0, part) for part in torch.split(x, _SURVEY_ROWS)]).mean(dim=0).argmax())
+
+    # Learning
+
+    def teach(self, position: int, x: Tensor, y: Tensor | None, weight: Tensor) -> None:
+        """One step of one expert on samples with weights (B,); later ones look at what it has become."""
+        offered = [lineup.lateral(position, self._survey(part, x)) for part, lineup in enumerate(self.lineups)]
+        features = [feature for of_part in offered for feature in of_part]
+        labelled = y is not None
+        update = self._routine("update", position, labelled, make=lambda: self._update(position, labelled), draws=True)
+        update(x, weight, *_given(y), *features)
+        self.forget()
+
+    def forget(self) -> None:
+        """To be called where features that are kept of the last batch are not those of the experts any more."""
+        self._surveys.clear()
+
+    def dissolve(self) -> None:
+        """Lets go of what was recorded, at once: the memory it holds is wanted by the panel that comes next."""
+        self._routines.clear()
+
+    # Inside
+
+    def _routine(
+        self, *key: str | int, make: Callable[[], Callable[..., tuple[Tensor, ...] | None]], draws: bool = False
+    ) -> Routine:
+        """The routine of this name; `make` gives its function when it is wanted for the first time."""
+        if key not in self._routines:
+            self._routines[key] = self._recorder.routine(make(), draws=draws)
+        return self._routines[key]
+
+    def _survey(self, part: int, x: Tensor) -> Features:
+        """All columns' features of x; the last batch's are kept until something has been learned."""
+        if not self.lineups[part].n_shared:
+            return ()
+        known = self._surveys.get(part)
+        if known is None or known[0] is not x or known[1] != x._version:
+            survey = self._routine("survey", part, make=lambda: self.lineups[part].survey)
+            known = self._surveys[part] = (x, x._version, survey(x))
+        return known[2]
+
+    def _evaluate(self, x: Tensor, y: Tensor | None = None) -> tuple[Tensor, ...]:
+        """log p(x, y | k), (batch, K), and behind it what is asked next: all columns' features of x.
+
+        Where steps are recorded, log p(x, y | new) is one column more, so that one recording holds both.
+        """
+        hypothesis = self._hypothesis if self._recorder.enabled else None
+        of_x, of_y = self._recorder.side_by_side(
+            lambda: self._evaluate_densities(x, hypothesis), lambda: self._evaluate_predictors(x, y, hypothesis)
+        )
+        values = [px + py for px, py in zip(of_x[0], of_y[0], strict=True)] if of_y[0] else of_x[0]
+        return torch.cat([values[0], *(new.unsqueeze(1) for new in values[1:])], dim=1), *of_x[1], *of_y[1]
+
+    def _evaluate_densities(self, x: Tensor, hypothesis: NeuralExpert | None) -> tuple[list[Tensor], Features]:
+        survey = self.lineups[0].survey(x)
+        known = self.lineups[0].answers(x, survey)
+        return [known, hypothesis.density.log_prob(x)] if hypothesis else [known], survey
+
+    def _evaluate_predictors(
+        self, x: Tensor, y: Tensor | None, hypothesis: NeuralExpert | None
+    ) -> tuple[list[Tensor], Features]:
+        if len(self.lineups) < 2:
+            return [], ()
+        lineup = self.lineups[1]
+        survey = lineup.survey(x)
+        if y is None:
+            return [], survey
+        values = [lineup.scores(y, lineup.answers(x, survey))]
+        if hypothesis is not None and hypothesis.predictor is not None:
+            values.append(hypothesis.predictor.log_prob(y, hypothesis.predictor.predictive(x)))
+        return values, survey
+
+    def _update(self, position: int, labelled: bool) -> Callable[..., None]:
+        """What :meth:`teach` does, as a function of tensors alone."""
+        expert = self.seats[position].expert
+        n_of_density = self.lineups[0].n_shared if position else 0
+
+        def update(x: Tensor, weight: Tensor, *others: Tensor) -> None:
+            y, features = (others[0], others[1:]) if labelled else (None, others)
+            lateral = (features[:n_of_density], features[n_of_density:])
+
+            def learn_density() -> None:
+                expert.learn_density(x, weight, lateral[0], self._recorder.generator)
+                self.lineups[0].refresh(position)
+
+            def learn_predictor() -> None:
+                expert.learn_predictor(x, y, weight, lateral[1])
+                for lineup in self.lineups[1:]:
+                    lineup.refresh(position)
+
+            self._recorder.side_by_side(learn_density, learn_predictor)
+
+        return update
+
+
+def _given(*tensors: Tensor | None) -> list[Tensor]:
+    return [tensor for tensor in tensors if tensor is not None]

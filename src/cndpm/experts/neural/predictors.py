@@ -1,0 +1,213 @@
+"""Predictors of y: a classifier whose classes are discovered as they arrive, and a Gaussian regressor."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from cndpm.experts.neural.lateral import Column, Features, LateralMLP
+from cndpm.experts.neural.parts import Predictor
+
+__all__ = ["Classifier", "Regressor", "gaussian_moments", "open_log_softmax", "temper"]
+
+
+class _LateralPredictor(Predictor):
+    """A column, by default of fully connected layers, and a linear head on top of all columns up to it."""
+
+    def __init__(
+        self,
+        input_shape: tuple[int, ...],
+        n_outputs: int,
+        hidden: Sequence[int],
+        lateral_widths: Sequence[int],
+        trunk: Column | None,
+    ) -> None:
+        super().__init__()
+        self.trunk = LateralMLP(math.prod(input_shape), hidden, lateral_widths) if trunk is None else trunk
+        self.head = nn.Linear(self.trunk.out_features, n_outputs)
+
+    @property
+    def feature_widths(self) -> tuple[int, ...]:
+        return self.trunk.widths
+
+    def features(self, x: Tensor, lateral: Features) -> Features:
+        return self.trunk(x, lateral)  # type: ignore[no-any-return]
+
+    def strip(self) -> None:
+        del self.head
+
+    def predictive(self, x: Tensor, lateral: Features = ()) -> Tensor:
+        return self.answer(x, None, lateral)
+
+    def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
+        return self._predictive_of(self.output(x, lateral, own))
+
+    def output(self, x: Tensor, lateral: Features, own: Features | None = None) -> Tensor:
+        """The head's raw output, (batch, n_outputs)."""
+        own = self.features(x, lateral) if own is None else own
+        return self.head(self.trunk.top(own, lateral))  # type: ignore[no-any-return]
+
+    @abstractmethod
+    def _predictive_of(self, output: Tensor) -> Tensor:
+        """From the head's raw output."""
+
+
+class Classifier(_LateralPredictor):
+    r"""Softmax over the classes this expert has seen; the others share a small probability.
+
+    .. math::
+        p(y \mid x, k) = \begin{cases} (1 - \epsilon)\, \mathrm{softmax}(f_k(x))_y & y \in S_k \\
+        \epsilon / |\bar S_k| & y \in \bar S_k \end{cases}
+
+    where :math:`\bar S_k` are classes met somewhere but never by this expert. With every class in :math:`S_k`, which is
+    so when the classes are given up front as in the paper, it is the plain softmax; with none it is uniform.
+
+    Args:
+        input_shape: Shape of one sample; it is flattened.
+        n_classes: Classes known so far; :meth:`admit` makes room for more.
+        hidden: Units of this column's layers.
+        lateral_widths: Units of all earlier columns, layer by layer.
+        temperature: Divides the log-probabilities, before a second softmax, in the value that routing sees. The
+            gradient stays that of the plain cross entropy.
+        unseen_probability: ε.
+        closed: Whether all `n_classes` count as seen from the start.
+        trunk: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
+    """
+
+    seen: Tensor
+
+    def __init__(
+        self,
+        input_shape: tuple[int, ...],
+        n_classes: int,
+        *,
+        hidden: Sequence[int] = (64, 64),
+        lateral_widths: Sequence[int] = (),
+        temperature: float = 1.0,
+        unseen_probability: float = 1e-3,
+        closed: bool = False,
+        trunk: Column | None = None,
+    ) -> None:
+        super().__init__(input_shape, n_classes, hidden, lateral_widths, trunk)
+        self.temperature = temperature
+        self.unseen_probability = unseen_probability
+        self.closed = closed
+        self.register_buffer("seen", torch.full((n_classes,), closed))
+
+    def _predictive_of(self, output: Tensor) -> Tensor:
+        return open_log_softmax(output, self.seen, self.unseen_probability)
+
+    def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
+        return gather_classes(temper(predictive, self.temperature), y)
+
+    def loss(self, x: Tensor, y: Tensor, lateral: Features) -> Tensor:
+        # Over the seen classes only. A label outside them is none of this expert's business: it teaches nothing.
+        logits = self.output(x, lateral).masked_fill(~self.seen, -torch.inf)
+        loss = nn.functional.cross_entropy(logits, y, reduction="none")
+        return torch.where(self.seen[y], loss, 0.0)
+
+    def draw(self, predictive: Tensor, generator: torch.Generator) -> Tensor:
+        return torch.multinomial(predictive.exp(), 1, generator=generator).squeeze(1)
+
+    def admit(self, n_classes: int) -> list[tuple[nn.Parameter, nn.Parameter]]:
+        missing = n_classes - len(self.seen)
+        if missing <= 0:
+            return []
+        old = list(self.head.parameters())
+        self.head = nn.Linear(self.head.in_features, n_classes, device=self.seen.device)
+        enlarged = list(zip(old, self.head.parameters(), strict=True))
+        with torch.no_grad():
+            for before, new in enlarged:
+                new.zero_()[: len(before)] = before
+        self.seen = torch.cat([self.seen, self.seen.new_zeros(missing)])
+        return enlarged
+
+    @property
+    def is_open(self) -> bool:
+        return not self.closed
+
+    def see(self, y: Tensor) -> None:
+        self.seen[y] = True
+
+    def strip(self) -> None:
+        super().strip()
+        del self.seen
+
+
+class Regressor(_LateralPredictor):
+    """Gaussian with mean and variance from the network, for targets (batch, n_outputs).
+
+    Args:
+        input_shape: Shape of one sample; it is flattened.
+        n_outputs: Number of targets.
+        hidden: Units of this column's layers.
+        lateral_widths: Units of all earlier columns, layer by layer.
+        temperature: T stretches the variance that routing sees to T σ², the Gaussian equivalent of dividing the log
+            density by T.
+        trunk: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
+    """
+
+    def __init__(
+        self,
+        input_shape: tuple[int, ...],
+        n_outputs: int,
+        *,
+        hidden: Sequence[int] = (64, 64),
+        lateral_widths: Sequence[int] = (),
+        temperature: float = 1.0,
+        trunk: Column | None = None,
+    ) -> None:
+        super().__init__(input_shape, 2 * n_outputs, hidden, lateral_widths, trunk)
+        self.temperature = temperature
+
+    def _predictive_of(self, output: Tensor) -> Tensor:
+        return gaussian_moments(output)
+
+    def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
+        mean, variance = predictive.unbind(dim=-2)
+        return _gaussian_log_prob(y, mean, variance * self.temperature)
+
+    def loss(self, x: Tensor, y: Tensor, lateral: Features) -> Tensor:
+        return -_gaussian_log_prob(y, *self.predictive(x, lateral).unbind(dim=1))
+
+    def draw(self, predictive: Tensor, generator: torch.Generator) -> Tensor:
+        mean, variance = predictive.unbind(dim=1)
+        return mean + variance.sqrt() * torch.randn(mean.shape, generator=generator, device=mean.device)
+
+
+def open_log_softmax(logits: Tensor, seen: Tensor, unseen_probability: float) -> Tensor:
+    """Log-probabilities (..., C) from logits (..., C); the classes outside `seen`, (C,) or (..., C), share ε."""
+    n_unseen = (~seen).sum(dim=-1, keepdim=True)
+    floor = torch.log(unseen_probability / n_unseen)
+    # With no unseen class the mass ε is not set aside; with no seen class the answer is uniform.
+    kept = torch.where(n_unseen > 0, math.log1p(-unseen_probability), 0.0)
+    log_proba = torch.log_softmax(logits.masked_fill(~seen, -torch.inf), dim=-1) + kept
+    uniform = torch.full_like(logits, -math.log(logits.shape[-1]))
+    return torch.where(seen.any(dim=-1, keepdim=True), torch.where(seen, log_proba, floor), uniform)
+
+
+def gaussian_moments(output: Tensor) -> Tensor:
+    """Mean and variance (..., 2, n_outputs) from a network's output (..., 2 n_outputs)."""
+    mean, raw = output.chunk(2, dim=-1)
+    return torch.stack([mean, nn.functional.softplus(raw) + 1e-4], dim=-2)
+
+
+def temper(log_proba: Tensor, temperature: float) -> Tensor:
+    """Log-probabilities (..., n_classes) divided by the temperature and normalised again."""
+    return log_proba if temperature == 1.0 else torch.log_softmax(log_proba / temperature, dim=-1)
+
+
+def gather_classes(log_proba: Tensor, y: Tensor) -> Tensor:
+    """The entry of class y (batch,) in each row of (batch, C) or (batch, n_experts, C)."""
+    index = y.view(-1, *(1,) * (log_proba.dim() - 1)).expand(*log_proba.shape[:-1], 1)
+    return log_proba.gather(-1, index).squeeze(-1)
+
+
+def _gaussian_log_prob(y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    """Summed over targets: (batch,), or (batch, n_experts) for moments of shape (batch, n_experts, n_outputs)."""
+    y = y.unsqueeze(1) if mean.dim() > y.dim() else y
+    return -0.5 * ((y - mean).square() / variance + torch.log(2 * torch.pi * variance)).sum(dim=-1)

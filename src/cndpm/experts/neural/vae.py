@@ -1,0 +1,169 @@
+"""Variational autoencoder, the paper's density (appendix C): of linear layers, or of any column and decoder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from cndpm.experts.neural.lateral import Column, Features, LateralMLP
+from cndpm.experts.neural.likelihoods import LikelihoodName, make_likelihood
+from cndpm.experts.neural.packed.fused import reparametrise
+from cndpm.experts.neural.parts import Density
+
+__all__ = ["VAE", "Bound", "evaluation_noise", "lower_bound"]
+
+Bound = Literal["elbo", "importance-weighted"]
+
+
+class VAE(Density):
+    r"""p(x) bounded from below by an encoder and a decoder.
+
+    .. math::
+        \text{ELBO} &= \tfrac1S \sum_s \log p(x \mid z_s) - \mathrm{KL}(q(z \mid x) \,\|\, \mathcal N(0, I)) \\
+        \text{IWAE} &= \log \tfrac1S \sum_s p(x \mid z_s)\, p(z_s) / q(z_s \mid x), \qquad z_s \sim q(z \mid x)
+
+    The encoder is a column with lateral connections; the decoder is the expert's own.
+
+    Args:
+        input_shape: Shape of one sample; it is flattened.
+        hidden: Units of this column's encoder layers.
+        decoder_hidden: Units of the decoder's layers, from the code upwards.
+        latent_dim: Dimension of the code z.
+        likelihood: p(x | z) by name, see :func:`cndpm.experts.neural.likelihoods.make_likelihood`.
+        variance_rate: How many times as fast as the weights a learned variance of a Gaussian likelihood learns.
+        min_variance: What it does not fall below.
+        n_samples: Latent samples S when the density is evaluated.
+        n_train_samples: Latent samples when it is trained.
+        bound: Mean of the ELBOs (the paper's release), or the importance-weighted bound (Burda et al. 2016).
+        lateral_widths: Units of all earlier encoders, layer by layer.
+        encoder: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
+        decoder: Maps codes (n, latent_dim) to outputs (n, d), in place of the one that `decoder_hidden` describes.
+
+    Example:
+        >>> vae = VAE((4,), hidden=[8], decoder_hidden=[8], latent_dim=2)
+        >>> vae.log_prob(torch.rand(3, 4)).shape
+        torch.Size([3])
+    """
+
+    noise: Tensor
+
+    def __init__(
+        self,
+        input_shape: tuple[int, ...],
+        *,
+        hidden: Sequence[int] = (64, 64),
+        decoder_hidden: Sequence[int] = (64, 64),
+        latent_dim: int = 16,
+        likelihood: LikelihoodName = "unit-gaussian",
+        variance_rate: float = 1.0,
+        min_variance: float = 1e-4,
+        n_samples: int = 16,
+        n_train_samples: int = 16,
+        bound: Bound = "elbo",
+        lateral_widths: Sequence[int] = (),
+        encoder: Column | None = None,
+        decoder: nn.Sequential | None = None,
+    ) -> None:
+        super().__init__()
+        self.input_shape = input_shape
+        self.latent_dim = latent_dim
+        self.n_train_samples = n_train_samples
+        self.bound = bound
+        n_features = math.prod(input_shape)
+        self.encoder = LateralMLP(n_features, hidden, lateral_widths) if encoder is None else encoder
+        self.code = nn.Linear(self.encoder.out_features, 2 * latent_dim)
+        self.decoder = _mlp([latent_dim, *decoder_hidden, n_features]) if decoder is None else decoder
+        self.likelihood = make_likelihood(
+            likelihood, n_features, variance_rate=variance_rate, min_variance=min_variance
+        )
+        self.register_buffer("noise", evaluation_noise(n_samples, latent_dim), persistent=False)
+
+    @property
+    def feature_widths(self) -> tuple[int, ...]:
+        return self.encoder.widths
+
+    def features(self, x: Tensor, lateral: Features) -> Features:
+        return self.encoder(x, lateral)  # type: ignore[no-any-return]
+
+    def strip(self) -> None:
+        del self.code, self.decoder, self.likelihood
+
+    def check(self, x: Tensor) -> None:
+        self.likelihood.check(x)
+
+    def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
+        return self.likelihood.kernel_log_prob(x, centres)
+
+    def log_prob(self, x: Tensor, lateral: Features = ()) -> Tensor:
+        """The bound with fixed noise, the same for every sample and every expert: deterministic and comparable."""
+        return self.answer(x, None, lateral)
+
+    def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
+        return self._bound(x, lateral, self.noise.unsqueeze(1), own)
+
+    def loss(self, x: Tensor, lateral: Features, generator: torch.Generator) -> Tensor:
+        noise = torch.randn(self.n_train_samples, len(x), self.latent_dim, generator=generator, device=x.device)
+        return -self._bound(x, lateral, noise)
+
+    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+        z = torch.randn(n, self.latent_dim, generator=generator, device=self.noise.device)
+        return self.likelihood.sample(self.decoder(z), generator).reshape(n, *self.input_shape)
+
+    def _bound(self, x: Tensor, lateral: Features, noise: Tensor, own: Features | None = None) -> Tensor:
+        """The bound for noise (S, batch or 1, latent); returns (batch,)."""
+        own = self.features(x, lateral) if own is None else own
+        code = self.code(self.encoder.top(own, lateral))
+        if self.bound == "elbo":
+            z, kl = reparametrise(code, noise)
+            return self.log_x(x.flatten(1), z).mean(dim=0) - kl
+        mean, log_variance = code.chunk(2, dim=1)
+        z = mean + (0.5 * log_variance).exp() * noise
+        return lower_bound(self.bound, self.log_x(x.flatten(1), z), mean, log_variance, noise)
+
+    def log_x(self, x: Tensor, z: Tensor) -> Tensor:
+        """log p(x | z) for x (batch, d) and z (S, batch, latent): (S, batch)."""
+        last = self.decoder[-1]
+        if isinstance(last, nn.Linear):
+            return self.likelihood.linear_log_prob(x, self.decoder[:-1](z), last)
+        return self.likelihood.log_prob(x, self.decoder(z.flatten(0, 1)).view(*z.shape[:2], -1))
+
+
+def lower_bound(bound: Bound, log_x: Tensor, mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
+    """The bound on log p(x).
+
+    Args:
+        bound: Which one.
+        log_x: log p(x | z_s), (S, ..., batch).
+        mean: Of q(z | x), (..., batch, latent).
+        log_variance: Of q(z | x), (..., batch, latent).
+        noise: What made z_s of them, (S, ..., batch or 1, latent).
+
+    Returns:
+        (..., batch).
+    """
+    if bound == "elbo":
+        kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1)
+        return log_x.mean(dim=0) - kl
+    z = mean + (0.5 * log_variance).exp() * noise
+    log_ratio = 0.5 * (noise.square() + log_variance - z.square()).sum(dim=-1)
+    return torch.logsumexp(log_x + log_ratio, dim=0) - math.log(len(noise))
+
+
+def evaluation_noise(n_samples: int, latent_dim: int) -> Tensor:
+    """Fixed standard normal noise in antithetic pairs, (n_samples, latent_dim): odd moments cancel exactly."""
+    generator = torch.Generator().manual_seed(0)
+    half = torch.randn((n_samples + 1) // 2, latent_dim, generator=generator)
+    return torch.cat([half, -half])[:n_samples]
+
+
+def _mlp(widths: Sequence[int]) -> nn.Sequential:
+    """Linear layers with ReLU between them."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU(inplace=True)]
+    return nn.Sequential(*layers[:-1])

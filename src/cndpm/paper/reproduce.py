@@ -1,0 +1,164 @@
+"""Runs an experiment of the paper: what is missing, nothing twice, and prints the paper's values beside ours.
+
+All runs lie under ``out/runs``, named by what determines them, so experiments share them; what an experiment makes of
+them goes to ``out/NAME``: ``summary.json``, ``table.md`` and what its analysis leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cndpm.experiments.config import RunConfig, configure
+from cndpm.experiments.monitor import Monitor
+from cndpm.experiments.overrides import ConfigError
+from cndpm.experiments.record import RecordError, write_json
+from cndpm.experiments.summary import over_seeds
+from cndpm.experiments.sweep import run_sweeps
+from cndpm.experiments.terminal import format_count
+from cndpm.paper.analyses import ANALYSES
+from cndpm.paper.experiment import Cell, Experiment, Published
+from cndpm.paper.paper import find_experiment
+
+__all__ = ["cell_config", "cell_folder", "format_value", "reproduce", "run_experiment", "select_cells", "table_rows"]
+
+
+def reproduce(name: str, out: str | Path = "runs/paper", **options: Any) -> dict[str, Any]:
+    """Reproduces the experiment of the paper called `name`; see :func:`run_experiment`."""
+    return run_experiment(find_experiment(name), out, **options)
+
+
+def run_experiment(
+    experiment: Experiment,
+    out: str | Path,
+    *,
+    n_seeds: int | None = None,
+    seed: int = 0,
+    preset: str = "paper",
+    device: str = "auto",
+    data_dir: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    only: Sequence[str] = (),
+    watch: Callable[[Path], Monitor] = lambda _: Monitor(),
+    jobs: int = 1,
+) -> dict[str, Any]:
+    """Runs what an experiment lacks and compares it with what was published.
+
+    Args:
+        experiment: One of the paper's, or of one's own.
+        out: The folder of all reproductions.
+        n_seeds: Runs per cell; None: as many as the paper.
+        seed: The first seed.
+        preset: The settings to start from.
+        device: Where to run.
+        data_dir: Where datasets lie.
+        overrides: For all cells, as for ``--set``.
+        only: Keeps the cells whose learner or scenario is named here.
+        watch: Gives the monitor of the run in a folder.
+        jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
+
+    Returns:
+        ``experiment``, ``title``, ``metrics`` and ``cells``: for each its result over seeds and what was published.
+    """
+    cells = select_cells(experiment, only)
+    configs = [cell_config(cell, preset, device, overrides) for cell in cells]  # all, before the first run
+    seeds = range(seed, seed + (n_seeds or experiment.n_seeds))
+    out = Path(out)
+    folders = [out / "runs" / cell_folder(cell, preset, overrides) for cell in cells]
+    by_folder = dict(zip(folders, configs, strict=True))  # cells that are the same runs share a folder
+    results = run_sweeps(by_folder, seeds, data_dir=data_dir, resume=True, watch=watch, jobs=jobs)
+    result_of = dict(zip(by_folder, results, strict=True))
+    summary: dict[str, Any] = {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "metrics": experiment.metrics,
+        "cells": [_beside_published(cell, result_of[folder]) for cell, folder in zip(cells, folders, strict=True)],
+    }
+    _write(out / experiment.name, summary)
+    if experiment.analysis is not None:
+        runs = [[folder / f"seed-{i}" for i in seeds] for folder in folders]
+        summary["analysis"] = ANALYSES[experiment.analysis](runs, out / experiment.name, data_dir)
+        _write(out / experiment.name, summary)
+    return summary
+
+
+def _beside_published(cell: Cell, result: dict[str, Any]) -> dict[str, Any]:
+    published = {metric: asdict(value) for metric, value in cell.published.items()}
+    return {"label": cell.label, "column": cell.column, **result, "published": published}
+
+
+def select_cells(experiment: Experiment, only: Sequence[str]) -> tuple[Cell, ...]:
+    """The cells whose learner or scenario is in `only`; all where it is empty."""
+    cells = tuple(cell for cell in experiment.cells if not only or {cell.learner, cell.scenario} & set(only))
+    if not cells:
+        known = sorted({name for cell in experiment.cells for name in (cell.learner, cell.scenario)})
+        raise ConfigError(f"{experiment.name} has no cell of {', '.join(only)}; it has {', '.join(known)}")
+    return cells
+
+
+def cell_config(cell: Cell, preset: str, device: str, overrides: Sequence[str] = ()) -> RunConfig:
+    """The configuration of a cell, for any seed."""
+    return configure(
+        cell.scenario,
+        learner=cell.learner,
+        preset=preset,
+        device=device,
+        overrides=[*cell.overrides, *overrides],
+        **cell.options,
+    )
+
+
+def cell_folder(cell: Cell, preset: str, overrides: Sequence[str] = ()) -> Path:
+    """A name for what determines the cell's runs.
+
+    Example:
+        ``split-mnist/cndpm-paper-epochs=10-log_alpha=80``
+    """
+    options = [f"{name}={value}" for name, value in sorted(cell.options.items())]
+    changes = [text.partition(".")[2] for text in (*cell.overrides, *overrides)]
+    return Path(cell.scenario) / "-".join([cell.learner, preset, *options, *changes]).replace("/", "_")
+
+
+def table_rows(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table of a reproduction: for every metric ours and the paper's."""
+    header = ["method", "scenario"]
+    for metric in summary["metrics"]:
+        header += [metric, "paper"]
+    rows = []
+    for cell in summary["cells"]:
+        row = [cell["label"], cell["column"]]
+        for metric in summary["metrics"]:
+            row.append(format_value(metric, *over_seeds(cell["runs"], metric)))
+            published = (
+                Published(**cell["published"][metric]) if metric in cell["published"] else Published(float("nan"))
+            )
+            row.append(format_value(metric, published.value, published.error))
+        rows.append(row)
+    return header, rows
+
+
+def format_value(metric: str, value: float | None, error: float | None = None) -> str:
+    """A value and its standard error as a table shows them; a dash where there is none."""
+    if value is None or value != value:
+        return "–"
+    if metric in ("n_parameters", "n_numbers_kept"):
+        return format_count(value)
+    digits = {"bits_per_dim": 4, "memory_samples": 0, "seconds": 1}.get(metric, 2)
+    return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
+
+
+def _write(folder: Path, summary: dict[str, Any]) -> None:
+    header, rows = table_rows(summary)
+    lines = [f"# {summary['title']}", "", _markdown(header), _markdown(["---"] * len(header)), *map(_markdown, rows)]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "summary.json", summary)
+        (folder / "table.md").write_text("\n".join(lines) + "\n")
+    except OSError as error:
+        raise RecordError(f"cannot write the results to {folder}: {error.strerror}") from error
+
+
+def _markdown(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

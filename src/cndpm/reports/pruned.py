@@ -1,0 +1,41 @@
+"""What pruning did to trained mixtures, beside what it did in the paper (appendix D)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cndpm.experiments.metrics import mean, standard_error
+from cndpm.experiments.record import RecordError
+from cndpm.paper.experiment import Published
+from cndpm.reports.tables import Entry, Row, Table
+
+__all__ = ["find_prunings", "pruning_table"]
+
+_METRICS = ("accuracy", "n_experts")
+
+
+def find_prunings(paths: Sequence[str | Path]) -> list[Path]:
+    """What the paper's pruning experiment left at or under the given folders."""
+    return sorted({file for path in paths for file in Path(path).rglob("pruning.json")})
+
+
+def pruning_table(file: Path) -> Table:
+    """Experts and accuracy before and after."""
+    try:
+        analysis = json.loads(file.read_text())
+        rows = tuple(_row(analysis, moment) for moment in ("before", "after"))
+        return Table(f"Pruning of experts more alike than {analysis['threshold']:g}", _METRICS, rows)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RecordError(f"{file} is damaged: {error}") from error
+
+
+def _row(analysis: dict[str, Any], moment: str) -> Row:
+    entries = {}
+    for metric in _METRICS:
+        values = [float(run[moment][metric]) for run in analysis["runs"]]
+        published = Published(float(analysis["paper"][moment][metric]))
+        entries[metric] = Entry(mean(values), standard_error(values), published)
+    return Row(f"{moment} pruning", "", len(analysis["runs"]), entries)

@@ -1,0 +1,1 @@
+"""A training step, many times, as fast as the device can."""

@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from published_files import cifar_arrays
+
+from cndpm.datasets import load_dataset
+from cndpm.datasets.cifar import read_cifar10_binary, read_cifar100_binary, read_cifar_python
+from cndpm.datasets.idx import DamagedFileError
+
+
+def test_the_python_version_keeps_channels_rows_and_columns_apart(data_dir: Path):
+    images, labels = read_cifar_python([data_dir / "cifar-10-batches-py" / f"data_batch_{i}" for i in range(1, 6)])
+    expected, expected_labels = cifar_arrays(12, 10, 0)
+    np.testing.assert_array_equal(images.reshape(120, 3072), expected)
+    np.testing.assert_array_equal(labels, expected_labels)
+    assert images.shape == (120, 3, 32, 32)
+    assert images[7, 2, 3, 4] == expected[7, 2 * 1024 + 3 * 32 + 4]
+
+
+def test_cifar100_has_its_fine_labels(data_dir: Path):
+    assert load_dataset("cifar100", data_dir).train.y[:100].tolist() == list(range(100))
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar100"])
+def test_the_binary_version_gives_the_same_as_the_python_version(tmp_path: Path, data_dir: Path, name):
+    expected = load_dataset(name, data_dir)
+    n_classes = len(expected.classes)
+    folder = tmp_path / {"cifar10": "cifar-10-batches-bin", "cifar100": "cifar-100-binary"}[name]
+    folder.mkdir()
+    for part, split in (("train", expected.train), ("test", expected.test)):
+        labels = split.y.numpy().astype(np.uint8)[:, None]
+        coarse = [] if n_classes == 10 else [labels // 5]
+        records = np.concatenate([*coarse, labels, split.x.numpy().reshape(len(labels), -1)], axis=1)
+        files = [f"{part}.bin"] if n_classes == 100 else ["test_batch.bin"]
+        files = [f"data_batch_{i}.bin" for i in range(1, 6)] if part == "train" and n_classes == 10 else files
+        for file, rows in zip(files, np.array_split(records, len(files)), strict=True):
+            rows.tofile(folder / file)
+    read = load_dataset(name, tmp_path)
+    for part in ("train", "test"):
+        np.testing.assert_array_equal(getattr(read, part).x, getattr(expected, part).x)
+        np.testing.assert_array_equal(getattr(read, part).y, getattr(expected, part).y)
+
+
+@pytest.mark.parametrize("read", [read_cifar10_binary, read_cifar100_binary])
+def test_a_binary_file_with_part_of_a_record_is_refused(tmp_path: Path, read):
+    (tmp_path / "cut.bin").write_bytes(bytes(4000))
+    with pytest.raises(DamagedFileError, match=r"cut\.bin .* 4000 bytes"):
+        read([tmp_path / "cut.bin"])
+
+
+def test_a_pickle_without_labels_is_refused_by_name(tmp_path: Path):
+    import pickle
+
+    (tmp_path / "batch").write_bytes(pickle.dumps({b"data": np.zeros((2, 3072), np.uint8)}))
+    with pytest.raises(DamagedFileError, match="batch should hold"):
+        read_cifar_python([tmp_path / "batch"])

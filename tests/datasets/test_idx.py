@@ -1,0 +1,58 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from published_files import idx_bytes
+
+from cndpm.datasets.idx import DamagedFileError, read_idx, read_idx_pair, read_transposed_idx_pair
+
+arrays = hnp.arrays(np.uint8, hnp.array_shapes(min_dims=1, max_dims=4, max_side=5))
+
+
+@given(arrays, st.booleans())
+def test_reading_returns_what_was_written_gzipped_or_not(tmp_path_factory, array, zipped):
+    path = tmp_path_factory.mktemp("idx") / ("a.gz" if zipped else "a")
+    path.write_bytes(gzip.compress(idx_bytes(array)) if zipped else idx_bytes(array))
+    np.testing.assert_array_equal(read_idx(path), array)
+
+
+@given(arrays, st.data())
+def test_a_file_that_ends_early_is_refused(tmp_path_factory, array, data):
+    content = idx_bytes(array)
+    path = tmp_path_factory.mktemp("idx") / "short"
+    path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
+    with pytest.raises(DamagedFileError, match="short"):
+        read_idx(path)
+
+
+def test_a_truncated_gzip_file_is_refused_by_name(tmp_path: Path):
+    path = tmp_path / "images.gz"
+    path.write_bytes(gzip.compress(idx_bytes(np.arange(200, dtype=np.uint8)))[:-20])
+    with pytest.raises(DamagedFileError, match=r"images\.gz is truncated"):
+        read_idx(path)
+
+
+def test_another_type_code_is_refused(tmp_path: Path):
+    path = tmp_path / "floats"
+    path.write_bytes(bytes([0, 0, 13, 1]) + bytes(8))
+    with pytest.raises(DamagedFileError, match="00000d01"):
+        read_idx(path)
+
+
+def test_images_and_labels_of_different_numbers_are_refused(tmp_path: Path):
+    (tmp_path / "x").write_bytes(idx_bytes(np.zeros((3, 2, 2), np.uint8)))
+    (tmp_path / "y").write_bytes(idx_bytes(np.zeros(4, np.uint8)))
+    with pytest.raises(DamagedFileError, match=r"\(3, 2, 2\) and \(4,\)"):
+        read_idx_pair([tmp_path / "x", tmp_path / "y"])
+
+
+def test_transposed_images_are_turned_back(tmp_path: Path):
+    images = np.arange(12, dtype=np.uint8).reshape(1, 3, 4)
+    (tmp_path / "x").write_bytes(idx_bytes(images))
+    (tmp_path / "y").write_bytes(idx_bytes(np.zeros(1, np.uint8)))
+    read, _ = read_transposed_idx_pair([tmp_path / "x", tmp_path / "y"])
+    np.testing.assert_array_equal(read[0, 0], images[0].T)

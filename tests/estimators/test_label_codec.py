@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cndpm.estimators.label_codec import LabelCodec
+from cndpm.estimators.serial import from_plain, to_plain
+
+labels = st.recursive(
+    st.one_of(st.integers(), st.text(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False)),
+    lambda inner: st.tuples(inner, inner),
+    max_leaves=3,
+)
+
+
+@given(st.lists(st.lists(labels, max_size=5), max_size=4))
+def test_indices_are_stable_whatever_arrives_later(batches):
+    codec = LabelCodec()
+    first_seen = {}
+    for batch in batches:
+        for label, index in zip(batch, codec.encode(batch, learn=True), strict=True):
+            assert first_seen.setdefault(label, index) == index
+            assert codec.labels[index] == label
+    assert sorted(codec.order()) == list(range(len(codec)))
+
+
+@given(labels)
+def test_labels_survive_saving(label):
+    restored = from_plain(to_plain(label))
+    assert restored == label
+    assert type(restored) is type(label)
+
+
+def test_classes_are_sorted_where_they_can_be_and_in_order_of_arrival_where_not():
+    codec = LabelCodec()
+    codec.encode(["b", "a"], learn=True)
+    assert codec.classes().tolist() == ["a", "b"]
+    codec.encode([("x", 1), 3], learn=True)
+    assert codec.classes().tolist() == ["b", "a", ("x", 1), 3]
+
+
+def test_numpy_scalars_and_python_values_are_one_label():
+    codec = LabelCodec()
+    assert codec.encode(np.array([3, 1]), learn=True).tolist() == [0, 1]
+    assert codec.encode([1, 3], learn=False).tolist() == [1, 0]
+
+
+def test_a_label_that_cannot_be_hashed_is_named():
+    with pytest.raises(TypeError, match=r"hashable; got a list: \[1\]"):
+        LabelCodec().encode([[1]], learn=True)
+
+
+def test_unknown_labels_are_an_error_when_the_classes_are_closed_and_nothing_is_added():
+    codec = LabelCodec(["a"], closed=True)
+    with pytest.raises(ValueError, match=r"\['z'\]; known: 'a'"):
+        codec.encode(["a", "z"], learn=True)
+    assert codec.labels == ["a"]
+
+
+def test_a_failed_batch_teaches_no_label():
+    codec = LabelCodec()
+    with pytest.raises(TypeError):
+        codec.encode(["new", {}], learn=True)
+    assert codec.labels == []

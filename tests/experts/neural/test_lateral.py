@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from cndpm.experts.neural.lateral import LateralMLP, join
+
+
+def columns():
+    torch.manual_seed(0)
+    first = LateralMLP(5, [4, 3])
+    second = LateralMLP(5, [2, 2], first.widths)
+    third = LateralMLP(5, [2, 1], [6, 5])
+    return [first, second, third]
+
+
+def test_three_columns_equal_one_network_with_block_triangular_weights():
+    x = torch.randn(7, 5)
+    lateral = ()
+    for column in (made := columns()):
+        lateral = join(lateral, column(x, lateral))
+    weights, biases = [], []
+    for depth, (rows, cols) in enumerate([((4, 2, 2), (5,)), ((3, 2, 1), (4, 2, 2))]):
+        weight = torch.zeros(sum(rows), sum(cols))
+        at = 0
+        for column, width in zip(made, rows, strict=True):
+            block = column.layers[depth].weight
+            weight[at : at + width, : block.shape[1]] = block
+            at += width
+        weights.append(weight)
+        biases.append(torch.cat([column.layers[depth].bias for column in made]))
+    hidden = torch.relu(x @ weights[0].T + biases[0])
+    torch.testing.assert_close(lateral[0], hidden)
+    torch.testing.assert_close(lateral[1], torch.relu(hidden @ weights[1].T + biases[1]))
+
+
+def test_no_gradient_reaches_an_earlier_column():
+    first, second, _ = columns()
+    x = torch.randn(3, 5)
+    lateral = join((), first(x, ()))
+    second.top(second(x, lateral), lateral).sum().backward()
+    assert all(p.grad is None for p in first.parameters())
+    assert all(p.grad is not None for p in second.parameters())
+
+
+def test_lateral_widths_must_match_the_layers():
+    with pytest.raises(ValueError, match="got 1 for 2 layers"):
+        LateralMLP(5, [4, 3], [7])

@@ -1,0 +1,102 @@
+"""Experiments of one's own through the machinery that runs the paper's."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cndpm.experiments import Monitor, read_record
+from cndpm.paper.experiment import Cell, Experiment, Published
+from cndpm.paper.reproduce import format_value, run_experiment
+
+SMALL = (
+    "learner.experts=neural",
+    "learner.log_alpha=-100",
+    "learner.memory_size=100",
+    "learner.density_sleep_steps=60",
+    "learner.predictor_sleep_steps=60",
+    "learner.n_latent_samples=1",
+    "learner.predictor_lr=0.01",
+    "learner.density_lr=0.01",
+)
+
+
+def cell(learner, label, *overrides, **options):
+    return Cell(label, "digits", "split-digits", learner, options, overrides, {"accuracy": Published(50.0, 1.0)})
+
+
+class Counting:
+    """Counts the runs that really ran."""
+
+    def __init__(self):
+        self.started = []
+
+    def __call__(self, folder):
+        counting = self
+
+        class Counter(Monitor):
+            def started(self, title, *, step, n_batches):
+                counting.started.append(folder.name)
+
+        return Counter()
+
+
+def test_only_what_is_missing_is_run(tmp_path):
+    experiment = Experiment("mine", "Mine", (cell("finetune", "A"), cell("reservoir", "B")), ("accuracy",), n_seeds=1)
+    first, second, third = Counting(), Counting(), Counting()
+    run_experiment(experiment, tmp_path, preset="default", watch=first)
+    run_experiment(experiment, tmp_path, preset="default", watch=second)
+    run_experiment(experiment, tmp_path, preset="default", n_seeds=2, watch=third)
+    assert (first.started, second.started, third.started) == (["seed-0"] * 2, [], ["seed-1"] * 2)
+
+
+def test_ours_stands_beside_the_papers(tmp_path):
+    experiment = Experiment("mine", "Mine", (cell("finetune", "A"),), ("accuracy",), n_seeds=2)
+    summary = run_experiment(experiment, tmp_path, preset="default")
+    ours = summary["cells"][0]
+    line = f"| A | digits | {ours['accuracy']:.2f} ± {ours['standard_error']['accuracy']:.2f} | 50.00 ± 1.00 |"
+    assert line in (tmp_path / "mine" / "table.md").read_text()
+    assert json.loads((tmp_path / "mine" / "summary.json").read_text())["cells"][0]["accuracy"] == ours["accuracy"]
+
+
+def test_a_mistake_in_the_last_cell_is_found_before_the_first_run(tmp_path):
+    experiment = Experiment("mine", "Mine", (cell("finetune", "A"), cell("nobody", "B")))
+    with pytest.raises(ValueError, match="nobody"):
+        run_experiment(experiment, tmp_path, preset="default")
+    assert not any(tmp_path.iterdir())
+
+
+def test_samples_and_pruning_work_on_a_trained_mixture(tmp_path):
+    cells = (cell("cndpm", "CN-DPM", *SMALL, fraction=0.7),)
+    drawn = Experiment("drawn", "Samples", cells, ("accuracy",), 1, "samples")
+    pruned = Experiment("pruned", "Pruning", cells, ("accuracy", "n_experts"), 1, "pruning")
+    run_experiment(drawn, tmp_path, preset="default")
+    summary = run_experiment(pruned, tmp_path, preset="default")
+    samples = np.load(tmp_path / "drawn" / "samples.npz")
+    assert samples["x"].shape == (50, 1, 8, 8)
+    assert set(samples["y"]) <= set(range(10))
+    before, after = (summary["analysis"]["runs"][0][when] for when in ("before", "after"))
+    assert before["accuracy"] == summary["cells"][0]["accuracy"]
+    assert after["n_experts"] <= before["n_experts"]
+
+
+def test_curves_hold_every_evaluation_of_every_run(tmp_path):
+    experiment = Experiment("mine", "Mine", (cell("finetune", "A"),), ("accuracy",), 2, "curves")
+    run_experiment(experiment, tmp_path, preset="default")
+    curves = json.loads((tmp_path / "mine" / "curves.json").read_text())["curves"]
+    record = read_record(tmp_path / "runs" / "split-digits" / "finetune-default" / "seed-1")
+    assert [curve["seed"] for curve in curves] == [0, 1]
+    assert curves[1]["accuracy"] == record.column("accuracy")
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "error", "text"),
+    [
+        ("accuracy", 93.234, 0.089, "93.23 ± 0.09"),
+        ("bits_per_dim", 0.21101, None, "0.2110"),
+        ("n_parameters", 524000.0, 12.0, "524K"),
+        ("n_experts", None, None, "–"),
+    ],
+)
+def test_values_are_printed_as_the_paper_prints_them(metric, value, error, text):
+    assert format_value(metric, value, error) == text
