@@ -6,8 +6,12 @@ A learner receives batches of ``x`` and ``y``, never a task, and answers at any 
         learner.learn(x, y)
     learner.predict_log_proba(x_test)
 
-Nothing outside asks which learner it holds. Learners that need more than the stream say so in their type:
-:class:`TaskBasedLearner` is told where tasks begin and end, and only a task-based run does so.
+Whoever holds many batches at once says so, which a learner may use to compute ahead:
+
+    learner.learn_block(x, y, batch_size=10)
+
+Nothing outside asks for a learner's type. What only some learners can do is a capability, None where it is missing:
+:attr:`Learner.experts` answers expert by expert, :attr:`Learner.task_listener` must be told where tasks begin and end.
 """
 
 from __future__ import annotations
@@ -15,15 +19,31 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from cndpm.state import State
 
-__all__ = ["Footprint", "Learner", "LearnerSettings", "MixtureLearner", "TaskBasedLearner"]
+__all__ = [
+    "ExpertAnswers",
+    "Footprint",
+    "Inputs",
+    "Learner",
+    "LearnerSettings",
+    "MixtureLearner",
+    "Portrait",
+    "Prepared",
+    "TaskBasedLearner",
+    "TaskListener",
+]
+
+Inputs: TypeAlias = Any
+"""A tensor (batch, *input_shape), or what :meth:`Learner.prepare` of the same learner made of one."""
 
 
 class LearnerSettings(BaseModel):
@@ -38,7 +58,7 @@ class Footprint:
 
     Attributes:
         n_parameters: Trained weights, as the paper counts them.
-        n_numbers_kept: Every number it must keep to predict: parameters, statistics, frozen features.
+        n_numbers_kept: Every number in the state apart from stored samples: parameters, statistics, frozen features.
         memory_samples: Samples stored for replay or until they are learned.
         memory_bytes: The bytes of these samples, labels included.
         n_experts: Components of a mixture; 1 for a single network.
@@ -51,6 +71,60 @@ class Footprint:
     n_experts: int = 1
 
 
+@dataclass(frozen=True)
+class Portrait:
+    """How a mixture of K experts looks: samples drawn from it, and how alike its experts are.
+
+    Attributes:
+        x: Drawn inputs (n, *input_shape), float32; none (0, ...) where the experts cannot be drawn from.
+        y: Their classes, (n,) int64; -1 where there are none.
+        expert: The expert of each, (n,) int64.
+        from_mixture: (n,) bool: drawn from the mixture, where experts are chosen by their counts; else one by one.
+        similarity: Cosine similarity of the experts' log-likelihoods of given samples, (K, K).
+        counts: Samples that each expert has learned, (K,).
+    """
+
+    x: NDArray[np.float32]
+    y: NDArray[np.int64]
+    expert: NDArray[np.int64]
+    from_mixture: NDArray[np.bool_]
+    similarity: NDArray[np.float64]
+    counts: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Inputs that will be asked about again, with what the learner that prepared them keeps of them.
+
+    Attributes:
+        x: The inputs, (batch, *input_shape).
+        kept: Belongs to that learner; no answer depends on it.
+    """
+
+    x: Tensor
+    kept: Any
+
+
+class ExpertAnswers(Protocol):
+    """Answers of a mixture, expert by expert. Has no effect on the learner."""
+
+    def expert_log_proba(self, x: Inputs) -> Tensor:
+        """Log-probability that each expert is responsible for x alone, (batch, n_experts)."""
+
+    def expert_predict_log_proba(self, x: Inputs) -> Tensor:
+        """Log-probabilities of the classes by each expert, (batch, n_experts, n_classes)."""
+
+
+class TaskListener(Protocol):
+    """Whoever must be told where tasks begin and end while learning; never at test time."""
+
+    def begin_task(self, task: int) -> None:
+        """What follows belongs to task number `task` (0, 1, ...)."""
+
+    def end_task(self) -> None:
+        """The task that began last is over."""
+
+
 class Learner(ABC):
     """Consumes a stream, batch by batch.
 
@@ -60,6 +134,12 @@ class Learner(ABC):
         n_classes: Number of classes, ``None`` for unlabelled streams (and for learners that discover them).
         seed: Determines every random choice.
         device: Where parameters and computation live.
+
+    Attributes:
+        on_progress: Told the phase and the fraction done while one `learn` takes long. What it raises stops the work
+            there; the learner goes on from that point when it is called again.
+        experts: Answers expert by expert; None for learners that are no mixture.
+        task_listener: Must be told where tasks begin and end; None for task-free learners.
     """
 
     Settings: ClassVar[type[LearnerSettings]]
@@ -78,7 +158,8 @@ class Learner(ABC):
                 f"{type(self).__name__} takes {self.Settings.__qualname__}; got {type(settings).__qualname__}"
             )
         self.on_progress: Callable[[str, float], None] | None = None
-        """Told the phase and the fraction done while one `learn` takes long. What it raises stops the work there."""
+        self.experts: ExpertAnswers | None = None
+        self.task_listener: TaskListener | None = None
         self.settings = settings
         self.input_shape = tuple(input_shape)
         self.n_classes = n_classes
@@ -94,20 +175,51 @@ class Learner(ABC):
             y: Class indices (batch,), int64; targets (batch, n_outputs), float32; or None for an unlabelled stream.
         """
 
+    def learn_block(
+        self,
+        x: Tensor,
+        y: Tensor | None,
+        batch_size: int,
+        *,
+        start: int = 0,
+        after_batch: Callable[[int], None] | None = None,
+    ) -> None:
+        """Learns a block of samples as consecutive batches, with the same result as one `learn` for each.
+
+        A learner that computes something of many samples at once (frozen features, say) does better than this loop; its
+        results then agree with the loop's to rounding. A block that was interrupted between two batches goes on to the
+        same bits when the whole block is given again with `start`.
+
+        Args:
+            x: Inputs, (n, *input_shape).
+            y: Labels or targets of these, (n, ...), or None.
+            batch_size: Samples of one batch; the last one may be shorter.
+            start: Samples at the beginning of the block that have been learned already, whole batches.
+            after_batch: Called after each batch with the number of samples of the block learned so far. What it raises
+                ends the block there, between two batches.
+        """
+        for first in range(start, len(x), batch_size):
+            stop = min(first + batch_size, len(x))
+            self.learn(x[first:stop], None if y is None else y[first:stop])
+            if after_batch is not None:
+                after_batch(stop)
+
     def finish(self) -> None:
         """Called once when a finite stream has ended; learners that work then (e.g. offline ones) do it here."""
 
-    def prepare(self, x: Tensor) -> None:
-        """Announces inputs, such as a test set, that answers will be asked for again and again, whole or in slices.
+    def prepare(self, x: Tensor) -> Inputs:
+        """Returns inputs, such as a test set's, to be asked about again and again.
 
-        A learner may keep what it computes of them and never learns, for as long as it lives; no answer depends on it.
+        Every method that answers takes the result in place of x. A learner may keep beside it what it computes of x and
+        never learns; no answer depends on that.
         """
+        return x
 
     @abstractmethod
-    def predict_log_proba(self, x: Tensor) -> Tensor:
+    def predict_log_proba(self, x: Inputs) -> Tensor:
         """Log-probabilities of the classes, (batch, n_classes). Has no effect on the learner."""
 
-    def log_prob(self, x: Tensor) -> Tensor:
+    def log_prob(self, x: Inputs) -> Tensor:
         """Log density of x, (batch,), for learners that model it. Has no effect on the learner."""
         raise NotImplementedError(f"{type(self).__name__} models no density of x")
 
@@ -118,7 +230,21 @@ class Learner(ABC):
 
     @abstractmethod
     def footprint(self) -> Footprint:
-        """What this learner keeps at this moment."""
+        """Counts what this learner keeps at this moment."""
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values by name that a line of progress tells beside the footprint."""
+        return {}
+
+    def portray(self, x: Tensor, y: Tensor | None, *, seed: int) -> Portrait | None:
+        """Draws a portrait of a mixture; None for learners without one.
+
+        Args:
+            x: Samples on which the experts are compared, (n, *input_shape).
+            y: Their labels, (n,), or None.
+            seed: Determines what is drawn; the learner itself is not changed.
+        """
+        return None
 
     @abstractmethod
     def state_dict(self) -> State:
@@ -134,6 +260,10 @@ class Learner(ABC):
 
 class TaskBasedLearner(Learner):
     """A learner that must be told where tasks begin and end while it learns; never at test time."""
+
+    def __init__(self, settings: Any, **facts: Any) -> None:
+        super().__init__(settings, **facts)
+        self.task_listener = self
 
     @abstractmethod
     def begin_task(self, task: int) -> None:
