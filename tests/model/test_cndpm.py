@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cndpm.experts.neural.parts import Density
-from cndpm.model.cndpm import CNDPM, TaskLabelledCNDPM
+from cndpm.model.cndpm import CNDPM
+from cndpm.experts.samples import Samples
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import load_state, save_state
 
@@ -72,26 +73,26 @@ def test_changing_a_later_expert_leaves_earlier_ones_untouched_to_the_bit(small_
     x = two_task_stream[0][0]
     before = copy.deepcopy(learner.bank.experts[0].state_dict())
     later = copy.deepcopy(learner.bank.experts[1].state_dict())
-    log_density, proba = learner.bank.log_density(x)[:, 0].clone(), learner.bank.predictive(x)[:, 0].clone()
+    log_density, proba = learner.bank.log_density(Samples(x))[:, 0].clone(), learner.bank.predictive(Samples(x))[:, 0].clone()
     learned(learner, two_task_stream[18:])
     assert learner.n_experts == 2
     assert not same(later, learner.bank.experts[1].state_dict())
     assert same(before, learner.bank.experts[0].state_dict())
-    assert torch.equal(log_density, learner.bank.log_density(x)[:, 0])
-    assert torch.equal(proba, learner.bank.predictive(x)[:, 0])
+    assert torch.equal(log_density, learner.bank.log_density(Samples(x))[:, 0])
+    assert torch.equal(proba, learner.bank.predictive(Samples(x))[:, 0])
 
 
 def test_adding_an_expert_leaves_earlier_ones_untouched(small_settings, two_task_stream):
     learner = learned(make(small_settings(log_alpha=-100)), two_task_stream[:12])
     x = two_task_stream[0][0]
     before = copy.deepcopy(learner.bank.experts[0].state_dict())
-    log_density, proba = learner.bank.log_density(x)[:, 0].clone(), learner.bank.predictive(x)[:, 0].clone()
+    log_density, proba = learner.bank.log_density(Samples(x))[:, 0].clone(), learner.bank.predictive(Samples(x))[:, 0].clone()
     learned(learner, two_task_stream[12:])
     assert learner.n_experts == 2
     assert same(before, learner.bank.experts[0].state_dict())
     # The products that all experts share have become larger, so answers agree to their rounding.
-    torch.testing.assert_close(log_density, learner.bank.log_density(x)[:, 0])
-    torch.testing.assert_close(proba, learner.bank.predictive(x)[:, 0])
+    torch.testing.assert_close(log_density, learner.bank.log_density(Samples(x))[:, 0])
+    torch.testing.assert_close(proba, learner.bank.predictive(Samples(x))[:, 0])
 
 
 @pytest.mark.parametrize("stop", [3, 4, 9, 17])
@@ -164,8 +165,8 @@ def test_inputs_are_neither_changed_nor_kept_by_reference(small_settings, two_ta
     assert torch.equal(x, two_task_stream[0][0])
     x.zero_()
     y.zero_()
-    stored_x, stored_y = learner.memory.data()
-    assert torch.equal(stored_x, two_task_stream[0][0])
+    stored, stored_y = learner.memory.batch()
+    assert torch.equal(stored.x, two_task_stream[0][0])
     assert torch.equal(stored_y, two_task_stream[0][1])
 
 
@@ -406,6 +407,6 @@ def test_five_experts_have_as_many_parameters_as_the_paper_says(sharing, total):
     settings = CNDPMSettings(density_sleep_steps=0, predictor_sleep_steps=0, memory_size=1, sharing=sharing)
     learner = CNDPM(settings, input_shape=(1, 28, 28), n_classes=10)
     for _ in range(5):
-        learner.bank.start_expert(torch.rand(1, 1, 28, 28), torch.tensor([0]))
-        assert learner.bank.train_expert(1)
+        learner.bank.found(Samples(torch.rand(1, 1, 28, 28)), torch.tensor([0]))
+        assert learner.bank.train(1) == 1
     assert learner.footprint().n_parameters == total

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from cndpm.experts.samples import Samples
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.oracle import Oracle
 
@@ -43,7 +44,7 @@ def test_responsibilities_agree(pair, two_task_stream):
     learner, oracle = pair
     for x, y in two_task_stream[::5]:
         rho, is_new = oracle.responsibilities(x, y)
-        routing = learner._assign(x, y)
+        routing = learner.novelty.route(learner.bank.evidence(Samples(x), y), y)
         assert routing.is_new.tolist() == is_new
         torch.testing.assert_close(routing.responsibilities, rho, atol=1e-5, rtol=1e-5)
 

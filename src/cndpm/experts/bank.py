@@ -5,32 +5,55 @@ connections and a bank of conjugate Gaussians with one shared covariance are int
 
 An expert is founded in steps, so that sleep can show progress, be interrupted and go on:
 
-    bank.start_expert(x, y)                  # from the memory
-    while not bank.train_expert(100):        # at most 100 steps; True when it is ready
+    bank.found(samples, y)                   # from the memory
+    while bank.train(100) < 1:               # at most 100 steps; the part done
         ...                                  # report, checkpoint, stop
+
+Samples live on the bank's device. Labels, evidence, counts and responsibilities are a handful of numbers that decisions
+are made of: they live on the host.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from cndpm.experts.samples import Samples
+from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["Bank", "Provisional"]
+__all__ = ["Bank", "Evidence", "Provisional"]
+
+
+class Evidence(NamedTuple):
+    """How well the experts explain a batch of B samples, on the host.
+
+    Attributes:
+        log_known: log N_k + log p(x, y | k) as routing sees it, temperature included, (B, K), float64; log p(x | k)
+            where there is no y.
+        log_new: log p(x, y) under the hypothesis "new", a draw from or an integral over the prior, (B,), float64.
+        drift: By how much log p(x, y | k) - log p(x, y | new) of expert k's samples has moved since evidence was last
+            asked for, (K,), where the bank renewed as a whole what experts share; NaN where it is not known, None if
+            nothing was renewed.
+    """
+
+    log_known: Tensor
+    log_new: Tensor
+    drift: Tensor | None = None
 
 
 class Provisional(Protocol):
     """A cheap model of samples that no expert has learned yet."""
 
-    def log_density(self, x: Tensor) -> Tensor:
-        """log p(x), comparable with the experts', (B,)."""
+    def log_density(self, samples: Samples) -> Tensor:
+        """Returns log p(x), comparable with the experts', (B,)."""
 
-    def predictive(self, x: Tensor) -> Tensor:
-        """As one expert's: (B, C) or (B, 2, n_outputs)."""
+    def predictive(self, samples: Samples) -> Tensor:
+        """Returns p(y | x) as one expert would: (B, C) or (B, 2, n_outputs)."""
 
 
 class Bank(ABC):
@@ -38,133 +61,109 @@ class Bank(ABC):
 
     @property
     @abstractmethod
-    def n_experts(self) -> int:
-        """K: experts that are ready; one in training does not count."""
+    def counts(self) -> Tensor:
+        """N_k, the samples that each expert has learned, (K,), float64, on the host; one in training does not count."""
 
     @property
     @abstractmethod
-    def in_training(self) -> bool:
-        """Whether an expert has been started and is not ready yet."""
-
-    @property
-    @abstractmethod
-    def evidence_device(self) -> torch.device:
-        """Where :meth:`log_joint`, :meth:`log_joint_new` and :meth:`log_leave_one_out` arrive, and labels and
-        responsibilities are best taken from; the mixture decides there. Answers arrive on the device of x.
-        """
-
-    @property
     def is_additive(self) -> bool:
         """Whether an expert is the sum of what it learned, so that one removed into another loses nothing."""
-        return False
-
-    @abstractmethod
-    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """log p(x, y | k) as routing sees it, temperature included, (B, K); log p(x | k) where y is None."""
-
-    @abstractmethod
-    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """log p(x, y) under the hypothesis "new", a draw from or an integral over the prior, (B,)."""
-
-    @abstractmethod
-    def log_density(self, x: Tensor) -> Tensor:
-        """log p(x | k), (B, K)."""
 
     @property
+    @abstractmethod
     def describes_x(self) -> bool:
         """Whether :meth:`log_density` is a density of x itself, not of some features of it."""
-        return True
 
     @abstractmethod
-    def predictive(self, x: Tensor) -> Tensor:
-        """p(y | x, k): class log-probabilities (B, K, C), or mean and variance of each target (B, K, 2, n_outputs)."""
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
+        """Cuts inputs into batches whose features are computed together; see :func:`cndpm.experts.samples.open_block`.
 
-    @property
-    def answer_size(self) -> int:
-        """Samples evaluated at once, which bounds the memory that an answer takes."""
-        return 250
+        Args:
+            x: Inputs, (n, *input_shape), on any device.
+            batch_size: Samples of a batch; by default as many as an answer is best computed for at once.
+            start: The first sample that is wanted.
 
-    def check(self, x: Tensor) -> None:
-        """Raises ValueError, with the remedy, where x is outside the experts' domain."""
-
-    def admit(self, y: Tensor) -> None:
-        """Makes room for class indices that were not met before; called with every batch before it is learned."""
-
-    def announce(self, x: Tensor) -> None:
-        """What is learned next. Where x is a slice of a larger tensor, as streams cut batches, frozen features of the
-        samples behind it may be prepared as well; no result depends on it.
+        Raises:
+            ValueError: x is outside the experts' domain; the message says what to do.
         """
 
-    def select(self, x: Tensor, chosen: Tensor) -> Tensor:
-        """x[chosen] for a mask (B,); what was computed of the frozen features of x need not be computed again."""
-        return x[chosen]
+    @abstractmethod
+    def admit(self, n_classes: int) -> None:
+        """Makes room for class indices below `n_classes`; answers are as wide from now on."""
 
-    def prepare(self, x: Tensor) -> None:
-        """What will be asked about again and again, unchanged; what is frozen of it may be computed once and kept."""
+    @abstractmethod
+    def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
+        """Compares the experts, and "new", on samples (B, ...) with targets (B, ...)."""
 
-    def margin_drift(self) -> Tensor | None:
-        """By how much log p(x, y | k) - log p(x, y | new) of expert k's samples has moved, (K,), on the host.
+    @abstractmethod
+    def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> Tensor | None:
+        """Returns log p(x_i, y_i) under an expert made of the other samples given, (M,), where that has a closed form.
 
-        For banks whose evidence is remade now and then as a whole, beside what batches teach; NaN where it is not
-        known, None if nothing was remade since this was last asked.
+        Samples that the experts explain better are tails of what is known. None where there is no closed form.
         """
-        return None
-
-    def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor | None:
-        """log p(x_i, y_i) under an expert made of the other samples given, (M,), where that has a closed form."""
-        return None
 
     @abstractmethod
-    def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
-        """A model of what waits in the memory, (M, ...), ready at once."""
+    def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
+        """Updates the experts by one step.
+
+        Args:
+            samples: (B, ...).
+            y: Their targets.
+            responsibilities: (B, K), float64, non-negative; a row of zeros teaches nobody.
+            counted: Whether they add to the counts; otherwise they were learned before, which sums cannot repeat.
+        """
 
     @abstractmethod
-    def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
-        """One weighted update; responsibilities (B, K) are non-negative, a row of zeros teaches nobody."""
+    def found(self, samples: Samples, y: Tensor | None) -> None:
+        """Begins a new expert from a whole memory, (M, ...)."""
 
     @abstractmethod
-    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
-        """Begins a new expert from the whole memory, (M, ...)."""
+    def train(self, max_steps: int) -> float:
+        """Trains the expert that was begun for at most `max_steps`; 0 only asks.
+
+        Returns:
+            The part done, by the steps it may take at most; 1 once the expert is ready and counted, and where none was
+            begun.
+        """
 
     @abstractmethod
-    def train_expert(self, max_steps: int) -> bool:
-        """Trains the started expert for at most `max_steps`; True once it is ready and counted in `n_experts`."""
+    def remove(self, k: int, into: int | None) -> None:
+        """Removes expert k.
+
+        Args:
+            k: The one that goes.
+            into: The one that its count goes to, and its sums where experts are sums; None drops a network's count.
+        """
 
     @abstractmethod
-    def training_progress(self) -> float:
-        """How far the started expert is, 0 to 1, by the steps it may take at most."""
+    def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        """Returns log p(x | k), (B, K), on the bank's device; see :meth:`predictive` for `exact`."""
 
     @abstractmethod
-    def remove(self, k: int, into: int) -> None:
-        """Removes expert k; sufficient statistics, where that is what an expert is, go to expert `into`."""
+    def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        """Returns p(y | x, k): class log-probabilities (B, K, C), or mean and variance (B, K, 2, n_outputs).
+
+        Args:
+            samples: (B, ...).
+            exact: Whether what the experts share is brought up to date first, where that is costly; otherwise it is as
+                old as routing's, while all that is an expert's own is up to date.
+        """
+
+    @abstractmethod
+    def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
+        """Models what waits in the memory, (M, ...), at once."""
 
     @abstractmethod
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """n draws of (x, y) from expert k: x ~ p(x | k), y ~ p(y | x, k)."""
+        """Draws n pairs (x, y) from expert k: x ~ p(x | k), y ~ p(y | x, k)."""
 
-    @property
     @abstractmethod
-    def n_parameters(self) -> int:
-        """Trained weights of all ready experts."""
+    def footprint(self) -> Footprint:
+        """Counts what the bank keeps."""
 
-    @property
     @abstractmethod
-    def n_numbers_kept(self) -> int:
-        """Every number needed to predict: parameters, statistics, frozen feature maps."""
-
-    @property
-    def n_samples_kept(self) -> int:
-        """Samples of the stream that the bank itself stores."""
-        return 0
-
-    @property
-    def sample_bytes(self) -> int:
-        """Their bytes, labels included."""
-        return 0
-
     def describe(self) -> dict[str, Any]:
-        """What a line of progress tells of the experts beside their number: plain values by name."""
-        return {}
+        """Returns plain values by name that a line of progress tells of the experts."""
 
     @abstractmethod
     def state_dict(self) -> State:

@@ -7,6 +7,7 @@ has a network; how the two are pooled is learned from how well they predicted th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from cndpm.experts.features.jitter import Jitter
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural.neural_bank import NeuralBank
 from cndpm.experts.neural.recent import RecentSamples
+from cndpm.experts.samples import Samples
+from cndpm.learner import Footprint
 from cndpm.mixture.pooling import add_evidence, exponent_grid, mean_exponents, pool_log_proba, score_exponents
 from cndpm.state import State
 
@@ -65,8 +68,8 @@ class CombinedBank(CompositeBank):
         self.recent = RecentSamples(n_recent, device) if n_recent else None
         self.wake_steps, self.content, self.batch_size, self.horizon = wake_steps, content, batch_size, horizon
         self._generator = torch.Generator().manual_seed(seed)
-        self._grid = exponent_grid(2, self.evidence_device)
-        self._evidence = torch.zeros(0, len(self._grid), dtype=torch.float64, device=self.evidence_device)
+        self._grid = exponent_grid(2)
+        self._evidence = torch.zeros(0, len(self._grid), dtype=torch.float64)
 
     @property
     def exponents(self) -> Tensor:
@@ -79,82 +82,72 @@ class CombinedBank(CompositeBank):
     def describes_x(self) -> bool:
         return self.gaussians.describes_x
 
-    def log_density(self, x: Tensor) -> Tensor:
-        return self.gaussians.log_density(x)
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
+        self.networks.open(x)
+        return self.gaussians.open(x, batch_size, start=start)
 
-    def predictive(self, x: Tensor) -> Tensor:
-        """Both predictors pooled, (B, K, C), float64."""
-        each = torch.stack([self.gaussians.predictive(x), self.networks.predictive(x).double()], dim=2)
-        return pool_log_proba(each, self.exponents.to(each.device))
+    def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        return self.gaussians.log_density(samples, exact=exact)
 
-    @property
-    def answer_size(self) -> int:
-        """The Gaussians', so that their answers are those of Gaussians alone."""
-        return self.gaussians.answer_size
+    def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        """Pools both predictors, (B, K, C), float64."""
+        by_gaussians = self.gaussians.predictive(samples, exact=exact)
+        by_networks = self.networks.predictive(samples).double()
+        return pool_log_proba(torch.stack([by_gaussians, by_networks], dim=2), self.exponents.to(by_networks.device))
 
-    def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
-        return self.gaussians.provisional(x, y)
+    def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
+        return self.gaussians.provisional(samples, y, exact=exact)
 
     # Learning
 
-    def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
+    def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
         """Judges both predictors on the batch, then lets them learn it."""
         y = _required(y)
-        y, responsibilities = y.to(self.evidence_device), responsibilities.to(self.evidence_device, torch.float64)
         learned = (responsibilities.sum(dim=1) > 0).nonzero().squeeze(1)
         if not len(learned):
             return
-        surprise = self._judge(x, y, responsibilities)
-        self.gaussians.learn(x, y, responsibilities)
-        batch = (x, y, responsibilities)
-        if len(learned) < len(x):
-            batch = (x[learned.to(x.device)], y[learned], responsibilities[learned])
+        surprise = self._judge(samples, y, responsibilities)
+        self.gaussians.learn(samples, y, responsibilities)
+        batch = (samples.x, y, responsibilities)
+        if len(learned) < len(samples):
+            batch = (samples.x[learned.to(samples.x.device)], y[learned], responsibilities[learned])
         if self.recent is not None:
             self.recent.add(*batch)
         for _ in range(self.wake_steps if surprise > self.content else 0):
             self._practise(*(self.recent.draw(self.batch_size, self._generator) if self.recent is not None else batch))
 
-    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
+    def found(self, samples: Samples, y: Tensor | None) -> None:
         y = _required(y)
-        super().start_expert(x, y)
+        self.gaussians.found(samples, y)
+        self.networks.found(samples, y)
+        n_experts = len(self.counts)
         if self.recent is not None:
-            self.recent.begin(x, y.to(self.evidence_device), n_experts=self.n_experts + 1)
-        if self.jitter is not None and not self.n_experts:
-            self.jitter.fit(x, y)
+            self.recent.begin(samples.x, y.cpu(), n_experts=n_experts + 1)
+        if self.jitter is not None and not n_experts:
+            self.jitter.fit(samples.x, y)
 
-    def train_expert(self, max_steps: int) -> bool:
-        if not super().train_expert(max_steps):
-            return False
-        self._evidence = torch.cat([self._evidence, self._evidence.new_zeros(1, len(self._grid))])
-        return True
+    def _welcome(self, n_experts: int) -> None:
+        if len(self._evidence) < n_experts:
+            self._evidence = torch.cat([self._evidence, self._evidence.new_zeros(1, len(self._grid))])
 
-    def remove(self, k: int, into: int) -> None:
-        """Merges the Gaussians exactly; network k is gone, its recent samples are those of `into` from now on."""
-        super().remove(k, into)
-        if self.recent is not None:
+    def _forget(self, k: int, into: int | None) -> None:
+        """Keeps the recent samples of expert k for `into`."""
+        if self.recent is not None and into is not None:
             self.recent.merge(k, into)
         self._evidence = torch.cat([self._evidence[:k], self._evidence[k + 1 :]])
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """By the Gaussians alone."""
+        """Draws by the Gaussians alone."""
         return self.gaussians.sample(k, n, generator)
 
     # What is kept
 
-    @property
-    def n_numbers_kept(self) -> int:
-        return super().n_numbers_kept + self._evidence.numel()
-
-    @property
-    def n_samples_kept(self) -> int:
-        return 0 if self.recent is None else len(self.recent)
-
-    @property
-    def sample_bytes(self) -> int:
-        return 0 if self.recent is None else self.recent.n_bytes
+    def _own_footprint(self) -> Footprint:
+        n_recent, n_bytes = (0, 0) if self.recent is None else (len(self.recent), self.recent.n_bytes)
+        return Footprint(0, self._evidence.numel(), memory_samples=n_recent, memory_bytes=n_bytes)
 
     def describe(self) -> dict[str, Any]:
-        """``predictor_exponents``: β of the Gaussians and of the network, expert by expert."""
+        """Returns ``predictor_exponents``: β of the Gaussians and of the network, expert by expert."""
         return {"predictor_exponents": [[round(beta, 4) for beta in row] for row in self.exponents.tolist()]}
 
     def state_dict(self) -> State:
@@ -174,30 +167,30 @@ class CombinedBank(CompositeBank):
             self.recent.load_state_dict(state["recent"])
         if self.jitter is not None:
             self.jitter.load_state_dict(state["jitter"])
-        self._evidence = state["evidence"].to(self.evidence_device, copy=True)
+        self._evidence = state["evidence"].to("cpu", copy=True)
         self._generator.set_state(state["generator"].cpu())
 
     # Inside
 
-    def _judge(self, x: Tensor, y: Tensor, responsibilities: Tensor) -> float:
-        """Adds to the evidence of those who learn how well every way to pool would have predicted the labels.
+    def _judge(self, samples: Samples, y: Tensor, responsibilities: Tensor) -> float:
+        """Adds, for every expert that learns the batch, the log-likelihood of its labels under each pooling weight.
 
         Returns:
             The networks' mean loss.
         """
-        by_gaussians, loss = self.gaussians.routing_predictive(x), 0.0
+        by_gaussians, loss = self.gaussians.routing_predictive(samples), 0.0
         for k in (responsibilities.sum(dim=0) > _NEGLIGIBLE).nonzero().squeeze(1).tolist():
-            by_network, weight = self.networks.predictive_of(k, x).to(by_gaussians), responsibilities[:, k]
+            by_network, weight = self.networks.predictive_of(k, samples).to(by_gaussians), responsibilities[:, k]
             loss -= float(weight @ by_network.gather(1, y[:, None])[:, 0])
             each = torch.stack([by_gaussians[:, k], by_network], dim=1).unsqueeze(1)
-            for rows in torch.split(torch.arange(len(x)), _JUDGED_AT_ONCE):
+            for rows in torch.split(torch.arange(len(samples)), _JUDGED_AT_ONCE):
                 scores, before = score_exponents(each[rows], y[rows], self._grid), self._evidence[k : k + 1]
                 self._evidence[k] = add_evidence(before, scores, weight[rows, None], horizon=self.horizon)[0]
         return loss / float(responsibilities.sum())
 
     def _practise(self, x: Tensor, y: Tensor, responsibilities: Tensor) -> None:
         x = x if self.jitter is None else self.jitter(x, self._generator)
-        self.networks.learn(x, y, responsibilities)
+        self.networks.learn(Samples(x), y, responsibilities)
 
 
 def _required(y: Tensor | None) -> Tensor:

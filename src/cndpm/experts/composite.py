@@ -6,16 +6,19 @@ learned, is what tells such banks apart.
 
 from __future__ import annotations
 
-import torch
+from abc import abstractmethod
+
 from torch import Tensor
 
-from cndpm.experts.bank import Bank
+from cndpm.experts.bank import Bank, Evidence
+from cndpm.experts.samples import Samples
+from cndpm.learner import Footprint
 
 __all__ = ["CompositeBank"]
 
 
 class CompositeBank(Bank):
-    """What they share.
+    """What such banks share.
 
     Args:
         chooser: Tells who is responsible and what is new; founds its experts in few steps.
@@ -26,81 +29,59 @@ class CompositeBank(Bank):
         self._chooser, self._companion = chooser, companion
 
     @property
-    def n_experts(self) -> int:
+    def counts(self) -> Tensor:
         """The chooser's, which are ready last."""
-        return self._chooser.n_experts
-
-    @property
-    def in_training(self) -> bool:
-        return self._chooser.in_training or self._companion.in_training
-
-    # By the chooser alone
-
-    @property
-    def evidence_device(self) -> torch.device:
-        return self._chooser.evidence_device
+        return self._chooser.counts
 
     @property
     def is_additive(self) -> bool:
-        """As the chooser is. What a removed expert's companion alone has learned is lost with it."""
+        """Whether the chooser is."""
         return self._chooser.is_additive
 
-    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
-        return self._chooser.log_joint(x, y)
+    def admit(self, n_classes: int) -> None:
+        self._chooser.admit(n_classes)
+        self._companion.admit(n_classes)
 
-    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
-        return self._chooser.log_joint_new(x, y)
+    def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
+        return self._chooser.evidence(samples, y)
 
-    def margin_drift(self) -> Tensor | None:
-        return self._chooser.margin_drift()
+    def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> Tensor | None:
+        return self._chooser.log_leave_one_out(samples, y)
 
-    def log_leave_one_out(self, x: Tensor, y: Tensor | None) -> Tensor | None:
-        return self._chooser.log_leave_one_out(x, y)
-
-    def select(self, x: Tensor, chosen: Tensor) -> Tensor:
-        return self._chooser.select(x, chosen)
-
-    # By both
-
-    def check(self, x: Tensor) -> None:
-        self._chooser.check(x)
-        self._companion.check(x)
-
-    def admit(self, y: Tensor) -> None:
-        self._chooser.admit(y)
-        self._companion.admit(y)
-
-    def announce(self, x: Tensor) -> None:
-        self._chooser.announce(x)
-        self._companion.announce(x)
-
-    def prepare(self, x: Tensor) -> None:
-        self._chooser.prepare(x)
-        self._companion.prepare(x)
-
-    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
-        self._chooser.start_expert(x, y)
-        self._companion.start_expert(x, y)
-
-    def train_expert(self, max_steps: int) -> bool:
-        """The companion's steps count; the chooser is ready at the same time, not before."""
-        if not self._companion.train_expert(max_steps):
-            return False
-        while not self._chooser.train_expert(1):
+    def train(self, max_steps: int) -> float:
+        """Counts the companion's steps; the chooser is ready at the same time, not before."""
+        done = self._companion.train(max_steps)
+        if done < 1 or max_steps < 1:
+            return min(done, self._chooser.train(0))
+        while self._chooser.train(1) < 1:
             pass
-        return True
+        self._welcome(len(self._chooser.counts))
+        return 1.0
 
-    def training_progress(self) -> float:
-        return self._companion.training_progress()
-
-    def remove(self, k: int, into: int) -> None:
+    def remove(self, k: int, into: int | None) -> None:
+        """Removes expert k from both; what its companion alone has learned is lost with it."""
         self._chooser.remove(k, into)
         self._companion.remove(k, into)
+        self._forget(k, into)
 
-    @property
-    def n_parameters(self) -> int:
-        return self._chooser.n_parameters + self._companion.n_parameters
+    def footprint(self) -> Footprint:
+        chooser, companion, own = self._chooser.footprint(), self._companion.footprint(), self._own_footprint()
+        return Footprint(
+            chooser.n_parameters + companion.n_parameters,
+            chooser.n_numbers_kept + companion.n_numbers_kept + own.n_numbers_kept,
+            memory_samples=own.memory_samples,
+            memory_bytes=own.memory_bytes,
+            n_experts=chooser.n_experts,
+        )
 
-    @property
-    def n_numbers_kept(self) -> int:
-        return self._chooser.n_numbers_kept + self._companion.n_numbers_kept
+    @abstractmethod
+    def _welcome(self, n_experts: int) -> None:
+        """Takes note that there are so many experts now."""
+
+    @abstractmethod
+    def _forget(self, k: int, into: int | None) -> None:
+        """Takes note that expert k goes in favour of `into`."""
+
+    @abstractmethod
+    def _own_footprint(self) -> Footprint:
+        """Counts what is kept beside the two banks."""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from cndpm.experts.samples import Samples
+
 __all__ = ["KernelModel"]
 
 
@@ -31,15 +33,15 @@ class KernelModel:
         self._y = y
         self._n_classes = n_classes
 
-    def log_density(self, x: Tensor) -> Tensor:
-        """(batch,)."""
-        return torch.logsumexp(self._kernel(x, self._x), dim=1) - math.log(len(self._x))
+    def log_density(self, samples: Samples) -> Tensor:
+        """Returns log p(x), (batch,)."""
+        return torch.logsumexp(self._kernel(samples.x, self._x), dim=1) - math.log(len(self._x))
 
-    def predictive(self, x: Tensor) -> Tensor:
-        """Class log-probabilities (batch, n_classes), or mean and variance (batch, 2, n_outputs)."""
+    def predictive(self, samples: Samples) -> Tensor:
+        """Returns class log-probabilities (batch, n_classes), or mean and variance (batch, 2, n_outputs)."""
         if self._y is None:
             raise ValueError("the memory holds no targets to predict")
-        weight = torch.softmax(self._kernel(x, self._x), dim=1)
+        weight = torch.softmax(self._kernel(samples.x, self._x), dim=1)
         if self._y.is_floating_point():
             mean = weight @ self._y
             spread = weight @ self._y.square() - mean.square()

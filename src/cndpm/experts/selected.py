@@ -7,11 +7,16 @@ from. Here both learn the same samples, and each answers what it is good at.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, Provisional
 from cndpm.experts.composite import CompositeBank
+from cndpm.experts.samples import Samples
+from cndpm.learner import Footprint
 from cndpm.state import State
 
 __all__ = ["SelectedBank"]
@@ -29,25 +34,46 @@ class SelectedBank(CompositeBank):
         super().__init__(selector, describer)
         self.selector, self.describer = selector, describer
 
-    def log_density(self, x: Tensor) -> Tensor:
-        return self.describer.log_density(x)
-
     @property
     def describes_x(self) -> bool:
         return self.describer.describes_x
 
-    def predictive(self, x: Tensor) -> Tensor:
-        return self.describer.predictive(x)
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
+        """Cuts inputs as the selector learns them, or as the describer answers."""
+        of_describer = self.describer.open(x)
+        return of_describer if batch_size is None else self.selector.open(x, batch_size, start=start)
 
-    def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
-        return self.describer.provisional(x, y)
+    def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        return self.describer.log_density(samples, exact=exact)
 
-    def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
-        self.selector.learn(x, y, responsibilities)
-        self.describer.learn(x, y, responsibilities.to(self.describer.evidence_device))
+    def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        return self.describer.predictive(samples, exact=exact)
+
+    def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
+        return self.describer.provisional(samples, y, exact=exact)
+
+    def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
+        self.selector.learn(samples, y, responsibilities, counted=counted)
+        self.describer.learn(samples, y, responsibilities, counted=counted)
+
+    def found(self, samples: Samples, y: Tensor | None) -> None:
+        self.selector.found(samples, y)
+        self.describer.found(samples, y)
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         return self.describer.sample(k, n, generator)
+
+    def _welcome(self, n_experts: int) -> None:
+        """Keeps nothing of its own."""
+
+    def _forget(self, k: int, into: int | None) -> None:
+        """Keeps nothing of its own."""
+
+    def _own_footprint(self) -> Footprint:
+        return Footprint(0, 0)
+
+    def describe(self) -> dict[str, Any]:
+        return {}
 
     def state_dict(self) -> State:
         return {"selector": self.selector.state_dict(), "describer": self.describer.state_dict()}

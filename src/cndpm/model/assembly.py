@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Protocol, TypedDict, Unpack
 
 import torch
@@ -23,9 +24,11 @@ from cndpm.experts.neural.pixels import BernoulliPixel, LogisticPixel, Pixel
 from cndpm.experts.neural.predictors import Classifier, Regressor
 from cndpm.experts.neural.vae import VAE
 from cndpm.experts.selected import SelectedBank
+from cndpm.model.founding import AlwaysFound, EarnedFounding, Founding
+from cndpm.model.novelty import FixedLevel, LearnedLevel, Novelty
 from cndpm.model.settings import CNDPMSettings
 
-__all__ = ["CustomDensity", "CustomPredictor", "make_bank"]
+__all__ = ["CustomDensity", "CustomPredictor", "make_bank", "make_founding", "make_novelty"]
 
 
 _N_PATCHES = 128
@@ -44,6 +47,18 @@ class CustomPredictor(Protocol):
 
     def __call__(self, input_shape: tuple[int, ...], n_outputs: int, *, lateral_widths: tuple[int, ...]) -> Predictor:
         """Makes one expert's predictor; `n_outputs` are the classes known so far, or the number of targets."""
+
+
+def make_novelty(settings: CNDPMSettings, at_end_of_task: Callable[[], None]) -> Novelty:
+    """Makes the part that routes samples."""
+    if settings.log_alpha == "auto":
+        return LearnedLevel(novelty_rate=settings.novelty_rate, window=settings.novelty_window)
+    return FixedLevel(settings.log_alpha)
+
+
+def make_founding(settings: CNDPMSettings) -> Founding:
+    """Makes the part that turns memories into experts."""
+    return EarnedFounding(for_labels=settings.target == "classes") if settings.log_alpha == "auto" else AlwaysFound()
 
 
 def make_bank(
@@ -93,7 +108,14 @@ def _gaussian_bank(settings: CNDPMSettings, feature_map: FeatureMap | None, **fa
     covariance = settings.covariance
     if covariance == "auto":
         covariance = "own" if settings.target == "none" else "shared"
-    gaussians = GaussianBank(features, n_classes=facts["n_classes"], covariance=covariance, seed=seed, device=device)
+    gaussians = GaussianBank(
+        features,
+        n_classes=facts["n_classes"],
+        covariance=covariance,
+        for_classes=settings.target == "classes",
+        seed=seed,
+        device=device,
+    )
     return _combined_bank(gaussians, settings, **facts) if settings.has_networks(facts["input_shape"]) else gaussians
 
 
@@ -114,6 +136,7 @@ def _neural_bank(
         n_classes=n_classes or 0,
         sharing=settings.sharing,
         inheriting=settings.inherit,
+        standardise=settings.standardise,
         min_share=settings.min_share,
         seed=facts["seed"],
         device=facts["device"],

@@ -2,194 +2,307 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor
 
-from cndpm.learner import TaskBasedLearner
-from cndpm.mixture import Merge, Routing, accepts_expert, margins, route
-from cndpm.model.answering_mixture import Samples
-from cndpm.model.concentration import make_concentration
-from cndpm.model.expert_mixture import LESSON, ExpertMixture
+from cndpm.experts.features import FeatureMap
+from cndpm.experts.samples import Samples
+from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
+from cndpm.mixture import Merge, similarity
+from cndpm.model.answers import Answers
+from cndpm.model.assembly import CustomDensity, CustomPredictor, make_bank, make_founding, make_novelty
+from cndpm.model.inputs import admit_targets, admit_x
+from cndpm.model.memory import Batch, ShortTermMemory
+from cndpm.model.merging import log_joint, prune
+from cndpm.model.portrait import draw_portrait
+from cndpm.model.settings import CNDPMSettings
 from cndpm.state import State
 
-__all__ = ["CNDPM", "TaskLabelledCNDPM"]
-
-_HELD_OUT = 5
-"""With log_alpha="auto" every fifth sample of the memory is held out, to judge and to calibrate the new expert."""
+__all__ = ["CNDPM"]
 
 
-class CNDPM(ExpertMixture):
+@final
+class CNDPM(Learner):
     """Each sample is learned by the experts that explain it; what none explains founds a new one (Algorithm 1).
 
-    With a concentration set by hand a full memory always becomes an expert, as in the paper. With ``log_alpha="auto"``
-    the model decides: samples of the memory that experts explain after all go back to them, and the candidate becomes
-    an expert only if it explains the held-out part of the memory better than the mixture does.
+    It is composed of a bank of experts, a novelty that routes samples, a short-term memory and a founding that makes
+    experts of full memories; the settings say which.
+
+    Args:
+        settings: See :class:`cndpm.model.settings.CNDPMSettings`.
+        input_shape: Shape of one sample.
+        n_classes: Number of classes where it is known up front; None discovers them as they arrive.
+        seed: Determines every random choice.
+        device: Where everything lives.
+        density: A density class of one's own in place of the VAE.
+        predictor: A predictor class of one's own in place of the classifier or regressor.
+        feature_map: A feature map of one's own for Gaussian experts, e.g. ``ModuleFeatures(backbone)``.
 
     Example:
-        >>> learner = CNDPM(CNDPMSettings(memory_size=100), input_shape=(1, 28, 28), n_classes=10)
-        >>> for x, y in stream:
-        ...     learner.learn(x, y)
+        >>> import torch
+        >>> learner = CNDPM(CNDPMSettings(memory_size=50), input_shape=(4,))
+        >>> y = torch.arange(200) // 100
+        >>> learner.learn_block(torch.randn(200, 4) + 9 * y[:, None], y, batch_size=10)
         >>> learner.n_experts
-        5
+        2
     """
 
     summary: ClassVar[str] = "the paper's method: a Dirichlet-process mixture of experts that grows by itself"
+    Settings = CNDPMSettings
+    settings: CNDPMSettings
 
-    def __init__(self, settings: Any, **arguments: Any) -> None:
-        super().__init__(settings, **arguments)
-        self.concentration = make_concentration(self.settings)
+    def __init__(
+        self,
+        settings: CNDPMSettings,
+        *,
+        input_shape: tuple[int, ...],
+        n_classes: int | None = None,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+        density: CustomDensity | None = None,
+        predictor: CustomPredictor | None = None,
+        feature_map: FeatureMap | None = None,
+    ) -> None:
+        super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
+        self.bank = make_bank(
+            settings,
+            input_shape=self.input_shape,
+            n_classes=n_classes,
+            seed=seed,
+            device=self.device,
+            density=density,
+            predictor=predictor,
+            feature_map=feature_map,
+        )
+        self.memory = ShortTermMemory(settings.memory_size, self.device)
+        self.novelty = make_novelty(settings, self.consolidate)
+        self.founding = make_founding(settings)
+        self.experts = self
+        self.task_listener = self.novelty.listener
+        self._answers = Answers(self.bank, self.memory, anytime=settings.anytime, device=self.device)
+        self._n_known_classes = n_classes or 0
+        self._waiting: Batch | None = None
+        self._is_exact = False
 
-    def _assign(self, x: Tensor, y: Tensor | None) -> Routing:
-        log_known = self._log_known(x, y)
-        return route(log_known, self.concentration.judge(log_known, self.bank.log_joint_new(x, y), self._labels(y)))
+    # Learning
 
-    def _teach(self, x: Tensor, y: Tensor | None, routing: Routing) -> None:
-        super()._teach(x, y, routing)
-        self._follow()
+    def learn(self, x: Tensor, y: Tensor | None = None) -> None:
+        self.learn_block(x, y, max(1, x.shape[0]) if isinstance(x, Tensor) and x.dim() else 1)
 
-    def _follow(self) -> None:
-        """The level of novelty moves with the evidence, where that was remade."""
-        drift = self.bank.margin_drift()
-        if drift is not None:
-            self.concentration.follow(drift)
+    def learn_block(
+        self,
+        x: Tensor,
+        y: Tensor | None,
+        batch_size: int,
+        *,
+        start: int = 0,
+        after_batch: Callable[[int], None] | None = None,
+    ) -> None:
+        x, y = self._admit(x, y)
+        batches = self.bank.open(x, batch_size, start=start)
+        self.settle()
+        self._meet(y)
+        for samples in batches:
+            stop = start + len(samples)
+            self._learn(Batch(samples, None if y is None else y[start:stop]))
+            start = stop
+            if after_batch is not None:
+                after_batch(stop)
 
-    def _labels(self, y: Tensor | None) -> Tensor | None:
-        return y if self.settings.target == "classes" else None
+    def _learn(self, batch: Batch | None) -> None:
+        """Learns one batch (lines 3 to 20 of Algorithm 1); what finds no room in the memory is judged after sleep."""
+        while batch is not None:
+            self._is_exact = False
+            evidence = self.bank.evidence(*batch)
+            is_new, responsibilities = self.novelty.route(evidence, self._labels(batch))
+            if not is_new.all():
+                self.bank.learn(*batch, responsibilities)
+            if not is_new.any():
+                self.founding.review(self.bank, self.memory, self.novelty)
+                break
+            self._waiting = batch = self.memory.add(batch.rows(is_new))
+            self._sleep_if_full()
+        self._waiting = None
 
-    def _founders(self, n: int) -> Tensor:
-        if self.settings.log_alpha != "auto" or n < 2 * _HELD_OUT:
-            return super()._founders(n)
-        return torch.arange(n, device=self._here) % _HELD_OUT != _HELD_OUT - 1
+    def _sleep_if_full(self) -> None:
+        while self.memory.is_full:
+            self.founding.sleep(self.bank, self.memory, self.novelty, self._report)
 
-    def _is_worth_founding(self) -> bool:
-        """Returns to the experts what they explain; what is left must be half a memory, or a whole one for networks."""
-        if self.settings.log_alpha != "auto" or self.n_experts == 0:
-            return True
-        self._return(self._is_tail())
-        return self.memory.is_full or (self.bank.is_additive and len(self.memory) >= self.memory.capacity / 2)
+    def settle(self) -> None:
+        """Finishes what was interrupted: a sleep, and samples that had to wait for it."""
+        self._sleep_if_full()
+        self._learn(self._waiting)
 
-    def _review(self) -> None:
-        """Strays of what is known go back before others join them in the memory."""
-        if self.settings.log_alpha == "auto" and len(self.memory) >= LESSON:
-            is_stray = self._is_known_again(self.memory.data()[1])
-            if int(is_stray.sum()) >= LESSON:
-                self._return(is_stray)
+    def consolidate(self) -> None:
+        """Sleeps now on whatever the memory holds, full or not."""
+        self.settle()
+        if len(self.memory):
+            self.founding.consolidate(self.bank, self.memory, self.novelty, self._report)
 
-    def _return(self, is_tail: Tensor) -> None:
-        """Samples of the memory, given by mask, go back to the experts."""
-        if not bool(is_tail.any()):
-            return
-        x, y = self.memory.data()
-        scaled = self._scaled(x, y)
-        self.memory.clear()
-        self.memory.add(x[~is_tail], y[~is_tail] if y is not None else None)
-        self._give_back((self.bank.select(scaled[0], is_tail), None if scaled[1] is None else scaled[1][is_tail]))
+    def finish(self) -> None:
+        """Brings everything that answers depend on up to date, until more is learned."""
+        self._is_exact = True
 
-    def _is_tail(self) -> Tensor:
-        """Which samples of the memory belong to what is known, (M,) bool.
+    # Answers
 
-        Where the evidence of a new expert has a closed form, those that an expert explains better than the rest of the
-        memory would. A network's has none, and what it got wrong would look new to it for ever: there, those whose
-        label is known by now.
+    @property
+    def n_experts(self) -> int:
+        """Number of experts that are ready."""
+        return len(self.bank.counts)
+
+    @property
+    def counts(self) -> Tensor:
+        """Samples that each expert has learned, (n_experts,), float64."""
+        return self.bank.counts
+
+    def prepare(self, x: Tensor) -> Prepared:
+        x = admit_x(x, self.input_shape)
+        return Prepared(x, list(self.bank.open(x)))
+
+    def predict_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
+        """Log-probabilities of the classes, (batch, n_classes).
+
+        Args:
+            x: Inputs, (batch, *input_shape), or prepared ones.
+            exact: Whether what experts share is brought up to date first, where that is costly. Otherwise it is as old
+                as its last renewal, which follows a schedule; what is an expert's own is up to date.
         """
-        x, y = self.memory.data()
-        scaled = self._scaled(x, y)
-        log_alone = self.bank.log_leave_one_out(*scaled)
-        if log_alone is not None:
-            return self._log_known(*scaled).amax(dim=1) > math.log(len(x)) + log_alone
-        return self._is_known_again(y)
+        n_classes = max(1, self._n_known_classes)
+        return self._answers.predict_log_proba(self._asked(x), n_classes, exact=exact or self._is_exact)
 
-    def _is_known_again(self, y: Tensor | None) -> Tensor:
-        """Which samples of the memory have a label whose latest samples are known, (M,) bool; none without labels."""
-        labels = self._labels(y)
-        if labels is None:
-            return torch.zeros(len(self.memory), dtype=torch.bool, device=self._here)
-        return ~self.concentration.is_still_new(labels)
+    def predict_moments(self, x: Inputs, *, exact: bool = False) -> Tensor:
+        """Mean and variance of every target, (batch, 2, n_outputs), for target='values'."""
+        return self._answers.predict_moments(self._asked(x), exact=exact or self._is_exact)
 
-    def _welcome(self, founders: Samples, held_out: Samples) -> None:
-        """The newest expert must earn its place on the held-out samples, which also tell its level of novelty."""
-        self._follow()
-        if not len(held_out[0]):
-            self.concentration.add_expert(self.counts.new_zeros(0))
-            return
-        self.bank.announce(held_out[0])
-        log_known = self._log_known(*held_out)
-        if self.n_experts > 1 and not self._is_earned(log_known):
-            self._dismiss(log_known, founders, held_out)
-            return
-        margin, expert = margins(log_known, self.bank.log_joint_new(*held_out))
-        own = expert == self.n_experts - 1
-        labels = self._labels(held_out[1])
-        self.concentration.add_expert(margin[own], labels[own] if labels is not None else None)
-        self._give_back(held_out)
+    @property
+    def describes_x(self) -> bool:
+        return self.bank.describes_x
 
-    def _is_earned(self, log_known: Tensor) -> bool:
-        """log_known is (H, K) with the candidate last."""
-        log_n_known, log_n = self.counts[:-1].sum().clamp_min(1).log(), self.counts.sum().log()
-        with_it = log_known.logsumexp(dim=1) - log_n
-        without = log_known[:, :-1].logsumexp(dim=1) - log_n_known
-        return accepts_expert(with_it, without, cost=float(log_n_known))
+    def log_prob(self, x: Inputs, *, exact: bool = False) -> Tensor:
+        return self._answers.log_prob(self._asked(x), exact=exact or self._is_exact)
 
-    def _dismiss(self, log_known: Tensor, founders: Samples, held_out: Samples) -> None:
-        """The memory was a tail of what is known, and goes back to the experts.
+    def expert_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
+        """Log-probability that each expert is responsible for x alone, (batch, n_experts)."""
+        return self._answers.expert_log_proba(self._asked(x), exact=exact or self._is_exact)
 
-        An expert that is a sum goes into the one nearest to it; a network goes, and its samples are learned again.
+    def expert_predict_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
+        """Log-probabilities of the classes by each expert, (batch, n_experts, n_classes)."""
+        return self._answers.expert_predictive(self._asked(x), exact=exact or self._is_exact)
+
+    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
+        """log p(x, y | k) as routing sees it, (batch, n_experts)."""
+        return log_joint(self.bank, self._given(x, y))
+
+    def sample(self, n: int, *, seed: int = 0, expert: int | None = None) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Draws (x, y) pairs (appendix G): an expert by its count, x from its density, y from its predictor.
+
+        Args:
+            n: Number of samples.
+            seed: Determines the draws; the learner itself is not changed.
+            expert: Draws from this expert alone.
+
+        Returns:
+            x (n, *input_shape), y (n,) or (n, n_outputs) or None, and the index of the expert of each, (n,).
         """
-        newest, into = self.n_experts - 1, int(log_known[:, :-1].sum(dim=0).argmax())
-        if self.bank.is_additive:
-            self._merge(newest, into)
-        else:
-            self.bank.remove(newest, into=into)
-            self.counts = self.counts[:-1]
-            self._give_back(founders)
-        self._give_back(held_out)
+        return self._answers.sample(n, seed=seed, expert=expert)
+
+    # Pruning
+
+    def similarity(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+        """Cosine similarity of the experts' log-likelihoods of given data, (n_experts, n_experts)."""
+        return similarity(self.log_joint(x, y))
 
     def prune(self, x: Tensor, y: Tensor | None = None, *, threshold: float = 0.9) -> list[Merge]:
-        merges = super().prune(x, y, threshold=threshold)
-        for removed in sorted((merge.removed for merge in merges), reverse=True):
-            self.concentration.remove_expert(removed)
-        return merges
+        """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
+
+        Args:
+            x: The data, (n, *input_shape).
+            y: Its targets.
+            threshold: Pairs of experts that are less similar are left alone.
+
+        Returns:
+            The merges, in the numbering of the experts before pruning.
+        """
+        batch, classes = self._given(x, y), self.settings.target == "classes"
+        return prune(self.bank, self.novelty, batch, threshold=threshold, classes=classes)
+
+    # What is kept
+
+    def footprint(self) -> Footprint:
+        kept = self.bank.footprint()
+        n_samples, n_bytes = kept.memory_samples + len(self.memory), kept.memory_bytes + self.memory.n_bytes
+        return replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
+
+    def describe(self) -> dict[str, Any]:
+        """``expert_counts``: samples learned by each expert; ``memory_classes``: samples in the memory by class."""
+        y = self.memory.batch().y if len(self.memory) else None
+        classes = None if y is None or y.is_floating_point() else torch.bincount(y).tolist()
+        counts = [round(n, 2) for n in self.counts.tolist()]
+        return {"expert_counts": counts, "memory_classes": classes, **self.bank.describe()}
+
+    @torch.no_grad()
+    def portray(self, x: Tensor, y: Tensor | None, *, seed: int) -> Portrait | None:
+        """Draws a portrait; None while there is no expert."""
+        if not self.n_experts:
+            return None
+        similarities, counts = self.similarity(x, y), self.counts
+        return draw_portrait(
+            self._answers, similarity=similarities, counts=counts, input_shape=self.input_shape, seed=seed
+        )
 
     def state_dict(self) -> State:
-        return {**super().state_dict(), "concentration": self.concentration.state_dict()}
+        waiting = self._waiting
+        return {
+            "bank": self.bank.state_dict(),
+            "memory": self.memory.state_dict(),
+            "novelty": self.novelty.state_dict(),
+            "n_known_classes": self._n_known_classes,
+            "waiting": None if waiting is None else [waiting.samples.x.clone(), waiting.y],
+            "is_exact": self._is_exact,
+        }
 
     def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
-        self.concentration.load_state_dict(state["concentration"])
+        self.bank.load_state_dict(state["bank"])
+        self.memory.load_state_dict(state["memory"])
+        self.novelty.load_state_dict(state["novelty"])
+        self._n_known_classes, self._is_exact = state["n_known_classes"], state["is_exact"]
+        self._waiting = None
+        if state["waiting"] is not None:
+            x, y = state["waiting"]
+            self._waiting = Batch(Samples(x.to(self.device)), None if y is None else y.cpu())
 
+    # Inside
 
-class TaskLabelledCNDPM(ExpertMixture, TaskBasedLearner):
-    """One expert per task, by the task's number in training; at test time nobody tells (appendix E of the paper)."""
+    def _admit(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Checks inputs and targets; the bank checks their domain."""
+        x, settings = admit_x(x, self.input_shape), self.settings
+        return x, admit_targets(y, len(x), settings.target, settings.n_outputs, self.n_classes)
 
-    summary: ClassVar[str] = "CN-DPM whose experts are chosen by task labels in training"
+    def _given(self, x: Tensor, y: Tensor | None) -> Batch:
+        x, y = self._admit(x, y)
+        return Batch(Samples(x.to(self.device)), y)
 
-    def __init__(self, settings: Any, **arguments: Any) -> None:
-        super().__init__(settings, **arguments)
-        self._task = -1
-        self._tasks: list[int] = []
+    def _asked(self, x: Inputs) -> Iterable[Samples]:
+        if isinstance(x, Prepared):
+            batches: list[Samples] = x.kept
+            return batches
+        return self.bank.open(admit_x(x, self.input_shape))
 
-    def begin_task(self, task: int) -> None:
-        self._task = task
+    def _labels(self, batch: Batch) -> Tensor | None:
+        return batch.y if self.settings.target == "classes" else None
 
-    def end_task(self) -> None:
-        self.consolidate()
+    def _meet(self, y: Tensor | None) -> None:
+        """Makes room for classes that were not met before."""
+        if y is not None and self.settings.target == "classes":
+            n_classes = int(y.max()) + 1
+            if n_classes > self._n_known_classes:
+                self._n_known_classes = n_classes
+                self.bank.admit(n_classes)
 
-    def _assign(self, x: Tensor, y: Tensor | None) -> Routing:
-        is_known = self._task in self._tasks
-        responsibilities = torch.zeros(len(x), self.n_experts, dtype=torch.float64, device=self._here)
-        if is_known:
-            responsibilities[:, self._tasks.index(self._task)] = 1.0
-        return Routing(torch.full((len(x),), not is_known, device=self._here), responsibilities)
-
-    def _welcome(self, founders: Samples, held_out: Samples) -> None:
-        self._tasks.append(self._task)
-
-    def state_dict(self) -> State:
-        return {**super().state_dict(), "task": self._task, "tasks": list(self._tasks)}
-
-    def load_state_dict(self, state: State) -> None:
-        super().load_state_dict(state)
-        self._task, self._tasks = state["task"], list(state["tasks"])
+    def _report(self, fraction: float) -> None:
+        if self.on_progress is not None:
+            self.on_progress("sleep", fraction)

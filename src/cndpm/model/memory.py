@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
+from cndpm.experts.samples import Samples
 from cndpm.state import State
 
-__all__ = ["ShortTermMemory"]
+__all__ = ["Batch", "ShortTermMemory"]
+
+_PART = 16
+"""Samples kept together. What was computed of a full part stays, so that a memory that grows is not computed anew; and
+as parts are filled in order, a memory that was loaded is computed in the same pieces."""
+
+
+class Batch(NamedTuple):
+    """Samples (n, ...) and their targets (n, ...), on the host, or None."""
+
+    samples: Samples
+    y: Tensor | None
+
+    def rows(self, rows: Tensor) -> Batch:
+        """Returns some of the rows, by mask or index on the host, as samples of their own."""
+        x = self.samples.x
+        return Batch(Samples(x[rows.to(x.device)]), None if self.y is None else self.y[rows])
 
 
 class ShortTermMemory:
@@ -15,66 +34,90 @@ class ShortTermMemory:
 
     Args:
         capacity: M in the paper.
-        device: Where the samples are kept.
-        target_device: Where their targets are kept; by default in the same place.
+        device: Where samples live; their targets live on the host.
+
+    Example:
+        >>> import torch
+        >>> memory = ShortTermMemory(3)
+        >>> rest = memory.add(Batch(Samples(torch.rand(4, 2)), torch.tensor([0, 1, 0, 1])))
+        >>> len(memory), memory.is_full, len(rest.samples)
+        (3, True, 1)
     """
 
-    def __init__(self, capacity: int, device: torch.device, target_device: torch.device | None = None) -> None:
+    def __init__(self, capacity: int, device: torch.device | str = "cpu") -> None:
         self.capacity = capacity
-        self._device, self._target_device = device, target_device or device
-        self._x: list[Tensor] = []
-        self._y: list[Tensor] = []
+        self._device = torch.device(device)
+        self._parts: list[Samples] = []
+        self._y: Tensor | None = None
         self._size = 0
+        self._batch: Batch | None = None
 
     def __len__(self) -> int:
         return self._size
 
     @property
-    def room(self) -> int:
-        """How many more samples fit."""
-        return self.capacity - self._size
-
-    @property
     def is_full(self) -> bool:
         """Whether it is time to sleep."""
-        return self.room <= 0
+        return self._size >= self.capacity
 
     @property
     def n_bytes(self) -> int:
         """Bytes of the stored samples and targets."""
-        return sum(part.numel() * part.element_size() for part in (*self._x, *self._y))
+        tensors = [part.x for part in self._parts] + ([] if self._y is None else [self._y])
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
-    def add(self, x: Tensor, y: Tensor | None) -> None:
-        """Stores copies of samples (n, ...) with n <= room."""
-        if len(x) > self.room:
-            raise ValueError(f"{len(x)} samples do not fit: there is room for {self.room} of {self.capacity}")
-        if len(x):
-            self._x.append(x.clone())
-            self._size += len(x)
-            if y is not None:
-                self._y.append(y.clone())
+    def add(self, batch: Batch) -> Batch | None:
+        """Stores copies of samples while there is room; returns those that found none, or None."""
+        room = self.capacity - self._size
+        if room < len(batch.samples):
+            rest = batch.rows(torch.arange(max(0, room), len(batch.samples)))
+            batch = batch.rows(torch.arange(max(0, room)))
+        else:
+            rest = None
+        if len(batch.samples):
+            self._append(batch.samples.x)
+            if batch.y is not None:
+                self._y = batch.y.clone() if self._y is None else torch.cat([self._y, batch.y])
+            self._size += len(batch.samples)
+            self._batch = None
+        return rest
 
-    def data(self) -> tuple[Tensor, Tensor | None]:
-        """All samples, (n, ...), with their targets."""
-        if len(self._x) > 1:
-            self._x = [torch.cat(self._x)]
-            self._y = [torch.cat(self._y)] if self._y else []
-        return self._x[0], self._y[0] if self._y else None
+    def batch(self) -> Batch:
+        """Returns all samples with their targets; the same object until the memory changes."""
+        if self._batch is None:
+            x = torch.cat([part.x for part in self._parts])
+            self._batch = Batch(Samples(x, self._parts), self._y)
+        return self._batch
+
+    def keep(self, rows: Tensor) -> Batch:
+        """Keeps the samples of a mask (n,); returns the others."""
+        batch = self.batch()
+        others = Batch(batch.samples.select(~rows), None if batch.y is None else batch.y[~rows])
+        kept = batch.rows(rows)
+        self.clear()
+        self.add(kept)
+        return others
 
     def clear(self) -> None:
         """Forgets everything."""
-        self._x, self._y, self._size = [], [], 0
+        self._parts, self._y, self._size, self._batch = [], None, 0, None
 
     def state_dict(self) -> State:
         """The samples."""
         if not self._size:
             return {"x": None, "y": None}
-        x, y = self.data()
-        return {"x": x.clone(), "y": y.clone() if y is not None else None}
+        x, y = self.batch()
+        return {"x": x.x.clone(), "y": y.clone() if y is not None else None}
 
     def load_state_dict(self, state: State) -> None:
         """Restores the samples."""
         self.clear()
         if state["x"] is not None:
-            y = state["y"].to(self._target_device) if state["y"] is not None else None
-            self.add(state["x"].to(self._device), y)
+            y = None if state["y"] is None else state["y"].cpu()
+            self.add(Batch(Samples(state["x"].to(self._device)), y))
+
+    def _append(self, x: Tensor) -> None:
+        """Fills the last part, then makes new ones."""
+        if self._parts and len(self._parts[-1]) < _PART:
+            x = torch.cat([self._parts.pop().x, x])
+        self._parts += [Samples(part.clone()) for part in torch.split(x, _PART)]

@@ -61,6 +61,16 @@ class IdentityFeatures(FeatureMap):
         return (x.flatten(1).float() - self._mean) / self._scale
 
     @property
+    def shift(self) -> Tensor:
+        """What is subtracted from each coordinate, (d,)."""
+        return self._mean
+
+    @property
+    def scale(self) -> Tensor:
+        """What each coordinate is divided by, (d,)."""
+        return self._scale
+
+    @property
     def keeps_x(self) -> bool:
         """Yes: at most the units change."""
         return True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Generic, TypeVar
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,14 +12,24 @@ from torch import Tensor
 from cndpm.experts.bank import Bank
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
-from cndpm.experts.gaussian.rows import FeatureRows, RowCache
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.gaussian.transfer import to_device
+from cndpm.experts.samples import Samples, open_block
+from cndpm.learner import Footprint
 from cndpm.state import State
 
 __all__ = ["AdditiveBank"]
 
 Gaussians = TypeVar("Gaussians", bound=SharedGaussians | OwnGaussians)
+
+_CPU_CHUNK = 500
+"""Samples whose features are computed together: a triangular solve for ten rows reads the whole factor."""
+
+_GPU_CHUNK = 80
+"""The same on a GPU, which computes the following chunk while the host is busy with this one."""
+
+_ANSWER_SIZE = 1000
+"""Samples of one answer: it takes little more memory than their features."""
 
 
 class AdditiveBank(Bank, Generic[Gaussians]):
@@ -27,7 +38,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
     Args:
         feature_map: Where the Gaussians live; fitted on the first memory unless it already is.
         seed: Of the feature map's random choices.
-        device: Where statistics live and computation runs.
+        device: Where features are computed.
     """
 
     def __init__(self, feature_map: FeatureMap, *, seed: int, device: torch.device | str) -> None:
@@ -36,91 +47,115 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         self._generator = torch.Generator().manual_seed(seed)
         self._gaussians: Gaussians | None = None
         self._memory: tuple[Tensor, Tensor] | None = None
-        self._cache = RowCache(feature_map)
+        self._frozen = object()  # stands for the map as it was fitted or loaded
 
     @property
     def is_additive(self) -> bool:
-        """An expert is its statistics."""
         return True
 
     @property
-    def in_training(self) -> bool:
-        """Whether a memory waits to become an expert."""
-        return self._memory is not None
+    def describes_x(self) -> bool:
+        return self.feature_map.keeps_x
 
-    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes the memory; :meth:`train_expert` turns it into an expert in one step."""
-        if self.in_training:
-            raise RuntimeError("an expert is already in training; finish it with train_expert()")
-        self._memory = (x.detach().to(self.device, copy=True), self._taken(x, y))
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
+        x = x.to(self.device)
+        if batch_size is None:
+            return open_block(x, _ANSWER_SIZE, chunk_size=_ANSWER_SIZE, start=start)
+        chunk_size = _GPU_CHUNK if self.device.type == "cuda" else _CPU_CHUNK
+        return open_block(x, batch_size, chunk_size=chunk_size, start=start, in_order=True)
 
-    def train_expert(self, max_steps: int) -> bool:
-        """Founds the expert; one step suffices."""
+    def found(self, samples: Samples, y: Tensor | None) -> None:
+        """Takes the memory; :meth:`train` turns it into an expert in one step."""
+        if self._memory is not None:
+            raise RuntimeError("an expert is already in training; finish it with train()")
+        self._memory = (samples.x.detach().to(self.device, copy=True), self._taken(samples.x, y))
+
+    def train(self, max_steps: int) -> float:
         if self._memory is None:
-            raise RuntimeError("no expert has been started; call start_expert() with the memory before")
+            return 1.0
         if max_steps < 1:
-            return False
-        self._found(*self._memory)
+            return 0.0
+        self._make_expert(*self._memory)
         self._memory = None
-        return True
+        return 1.0
 
-    def training_progress(self) -> float:
-        """0 while a memory waits."""
-        return 0.0 if self.in_training else 1.0
-
-    def remove(self, k: int, into: int) -> None:
+    def remove(self, k: int, into: int | None) -> None:
         """Adds expert k's statistics to those of `into`, exactly, and removes it."""
-        if k == into or not (0 <= k < self.n_experts and 0 <= into < self.n_experts):
-            raise ValueError(f"remove takes two different experts below {self.n_experts}; got {k} and {into}")
+        n_experts = len(self.counts)
+        if into is None or k == into or not (0 <= k < n_experts and 0 <= into < n_experts):
+            raise ValueError(f"remove takes two different experts below {n_experts}; got {k} and {into}")
         self._merge(k, into)
 
-    @property
-    def n_parameters(self) -> int:
-        """Means of all components and one triangle of every covariance: what a Gaussian model would train."""
-        return 0 if self._gaussians is None else self._gaussians.n_numbers_kept
+    def footprint(self) -> Footprint:
+        """Counts means and one triangle of every covariance, what a Gaussian model would train, and the feature map."""
+        n_parameters = 0 if self._gaussians is None else self._gaussians.n_numbers_kept
+        n_kept = n_parameters + self.feature_map.n_numbers_kept + self._n_own_numbers()
+        return Footprint(n_parameters, n_kept, n_experts=len(self.counts))
+
+    def describe(self) -> dict[str, Any]:
+        return {}
 
     def state_dict(self) -> State:
-        """Everything, a waiting memory and the random state included."""
+        memory = None if self._memory is None else {"x": self._memory[0].clone(), "y": self._memory[1].clone()}
         return {
             "feature_map": self.feature_map.state_dict(),
             "gaussians": None if self._gaussians is None else self._gaussians.state_dict(),
-            "memory": None if self._memory is None else {"x": self._memory[0].clone(), "y": self._memory[1].clone()},
+            "memory": memory,
             "generator": self._generator.get_state(),
+            "own": self._own_state(),
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above; tensors go to this bank's device."""
         state = to_device(state, self.device)
+        self._frozen = object()
         self.feature_map.load_state_dict(state["feature_map"])
+        self._load_own_state(state["own"])
         self._gaussians = self._memory = None
         if state["gaussians"] is not None:
-            self._gaussians = self._new_gaussians(torch.zeros(1, self.feature_map.n_features, device=self.device))
-            self._gaussians.load_state_dict(state["gaussians"])
+            self._gaussians = self._restored_gaussians(state["gaussians"])
         if state["memory"] is not None:
-            self.start_expert(state["memory"]["x"], state["memory"]["y"])
+            self._memory = (state["memory"]["x"], state["memory"]["y"].cpu())
         self._generator.set_state(state["generator"].cpu())
-        self._cache.clear()
 
     @abstractmethod
-    def _new_gaussians(self, rows: Tensor) -> Gaussians:
-        """No components yet; their prior is made of the rows of the first memory, (M, d)."""
+    def _restored_gaussians(self, state: State) -> Gaussians:
+        """Makes the components that were saved."""
 
     @abstractmethod
     def _taken(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """A copy of what a memory (M, ...) says of y; ValueError where no expert can be made of it."""
+        """Copies the targets of a memory (M, ...); ValueError where no expert can be made of it."""
 
     @abstractmethod
-    def _found(self, x: Tensor, y: Tensor) -> None:
+    def _make_expert(self, x: Tensor, y: Tensor) -> None:
         """Makes one expert more of a memory."""
 
     @abstractmethod
     def _merge(self, k: int, into: int) -> None:
         """Adds expert k to another one and removes it; both are there."""
 
+    @abstractmethod
+    def _n_own_numbers(self) -> int:
+        """Counts the numbers that this kind of bank keeps beside components and features."""
+
+    @abstractmethod
+    def _own_state(self) -> State:
+        """The state of what this kind of bank keeps beside them."""
+
+    @abstractmethod
+    def _load_own_state(self, state: State) -> None:
+        """Restores the above."""
+
     def _ready(self) -> Gaussians:
         if self._gaussians is None:
-            raise RuntimeError("the bank has no expert yet; call start_expert() and train_expert() before")
+            raise RuntimeError("the bank has no expert yet; call found() and train() before")
         return self._gaussians
 
-    def _rows(self, x: Tensor) -> FeatureRows:
-        return self._cache.rows(x if x.device == self.device else x.to(self.device))
+    def _features(self, samples: Samples) -> Tensor:
+        """Returns features (B, d), computed once for each chunk: they are frozen."""
+        features: Tensor = samples.derive("features", self._frozen, self._features_of_chunk)
+        return features
+
+    def _features_of_chunk(self, chunk: Samples) -> Tensor:
+        if chunk.parts:
+            return torch.cat([self._features(part) for part in chunk.parts])
+        return self.feature_map(chunk.x)

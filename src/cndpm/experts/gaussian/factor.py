@@ -32,6 +32,8 @@ class Factor:
         kappa: Prior pseudo-samples.
         tail: Degrees of freedom of the components' tails; inf for normal ones.
         count: Weight of the samples behind the covariance.
+        degrees: Its degrees of freedom.
+        shrinkage: lambda of the covariance.
     """
 
     cholesky: Tensor
@@ -40,6 +42,8 @@ class Factor:
     kappa: float
     tail: float
     count: float
+    degrees: float
+    shrinkage: float
     _inverse: Tensor | None = field(default=None, init=False, repr=False)
 
     @property
@@ -77,8 +81,9 @@ class Factor:
 
     def precision_times(self, shifted: Tensor) -> Tensor:
         """Sigma^-1 z for rows z (B, d), float64."""
-        back: Tensor = torch.linalg.solve_triangular(self.cholesky.mT, self.whiten(shifted).T, upper=True)
-        return back.T
+        whitened = self.whiten(shifted).to(self.cholesky.dtype)
+        back: Tensor = torch.linalg.solve_triangular(self.cholesky.mT, whitened.T, upper=True)
+        return back.T.double()
 
     def state_dict(self) -> State:
         """Everything as tensors and plain values."""
@@ -89,6 +94,8 @@ class Factor:
             "kappa": self.kappa,
             "tail": finite(self.tail),
             "count": self.count,
+            "degrees": self.degrees,
+            "shrinkage": self.shrinkage,
         }
 
     @classmethod
@@ -101,6 +108,8 @@ class Factor:
             kappa=state["kappa"],
             tail=maybe_infinite(state["tail"]),
             count=state["count"],
+            degrees=state["degrees"],
+            shrinkage=state["shrinkage"],
         )
 
     def add_components(self, n: int) -> None:
@@ -109,14 +118,16 @@ class Factor:
 
 
 class Groups(NamedTuple):
-    """Components of a memory, by the exact factor.
+    """Components of a memory.
 
     Attributes:
+        factor: The factor they were made with.
         duals: Sigma^-1 mu_g, (G, d).
         squares: mu_g Sigma^-1 mu_g, (G,).
         kappas: kappa0 + n_g, (G,).
     """
 
+    factor: Factor
     duals: Tensor
     squares: Tensor
     kappas: Tensor

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.gaussian.factor import Whitened
-from cndpm.experts.gaussian.rows import FeatureRows
+from cndpm.experts.samples import Samples
 from cndpm.state import State
 
 __all__ = ["WINDOW", "Ledger", "Products"]
@@ -67,27 +67,28 @@ class Ledger:
     """A window of rows and the weights they were learned with.
 
     Args:
-        whole: The rows that the window is cut from.
-        first: Where it begins in them.
+        whole: The chunk of samples that the window is cut from.
+        first: Where it begins in it.
         window: Its rows, N of them.
         sums: Of the components when it is opened, (J, d).
         anchors: The same whitened, then "new" and the prior mean, which do not move, (J + 2, d).
     """
 
-    def __init__(self, whole: FeatureRows, first: int, window: Whitened, sums: Tensor, anchors: Tensor) -> None:
+    def __init__(self, whole: Samples, first: int, window: Whitened, sums: Tensor, anchors: Tensor) -> None:
         self.whole, self.first, self.window = whole, first, window
         self._sums_before, self._anchors_before = sums, anchors
         self._gram, self._inner, self._of_anchors = _gram(window.rows, anchors)
         # Memory of torch is aligned, and what products round to may depend on that.
         self._weights = torch.zeros(len(window.rows), len(anchors), dtype=torch.float64).numpy()
         self._squares = self._gram.diagonal()
+        self.n_rows = len(self._weights)
         self._weights_there: Tensor | None = None
 
-    def place(self, rows: FeatureRows) -> slice | None:
-        """Where rows lie in the window; None where they are not of it."""
-        start, n = rows.start - self.first, len(rows.z)
-        inside = rows.whole is self.whole and 0 <= start <= len(self._weights) - n
-        return slice(start, start + n) if inside else None
+    def place(self, samples: Samples) -> slice | None:
+        """Returns where samples lie in the window; None where they are not of it."""
+        start = samples.start - self.first
+        stop = start + len(samples.x)
+        return slice(start, stop) if samples.whole is self.whole and start >= 0 and stop <= self.n_rows else None
 
     def products(self, place: slice) -> Products:
         """Of the rows at `place` and of the anchors as they have become."""
@@ -131,17 +132,17 @@ class Ledger:
         }
 
     @classmethod
-    def recalled(cls, state: State, rows: FeatureRows, whitened: Whitened) -> Ledger | None:
-        """The ledger of :meth:`state_dict`, to the bit, if `rows` are of its window; else None.
+    def recalled(cls, state: State, samples: Samples, whitened: Whitened) -> Ledger | None:
+        """Returns the ledger of :meth:`state_dict`, to the bit, if `samples` are of its window; else None.
 
         Args:
             state: What was saved.
-            rows: Some rows.
-            whitened: The whole that they are cut from.
+            samples: Some samples.
+            whitened: The chunk that they lie in.
         """
         first, squares = state["first"], state["squares"].cpu().numpy()
-        ledger = cls(rows.whole, first, whitened[first : first + len(squares)], state["sums"], state["anchors"])
-        if ledger.place(rows) is None or not np.array_equal(ledger._squares, squares):
+        ledger = cls(samples.whole, first, whitened[first : first + len(squares)], state["sums"], state["anchors"])
+        if ledger.place(samples) is None or not np.array_equal(ledger._squares, squares):
             return None
         ledger._weights[:] = state["weights"].cpu().numpy()
         return ledger

@@ -6,7 +6,11 @@ share of its variances as the expected covariance, with as few degrees of freedo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.gaussian.conjugate import (
@@ -14,8 +18,8 @@ from cndpm.experts.gaussian.conjugate import (
     log_student_t,
     normal_inverse_wishart_from_sums,
 )
-from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.transfer import normal_draws, to_device
+from cndpm.experts.samples import Samples
 from cndpm.state import State
 
 __all__ = ["OwnGaussians"]
@@ -29,14 +33,24 @@ class OwnGaussians:
 
     Args:
         memory: Feature rows of the first memory, (M, d), float64, from which the prior is made.
+        features: Gives the features of samples, (B, d), on any device.
         kappa: Pseudo-samples behind the prior mean.
         extra_degrees: Degrees of freedom above d + 1; the smaller, the vaguer the prior.
         share: Expected variance of a component, as a share of the memory's: components are narrower than what they
             make up together, and targets narrower given the features.
     """
 
-    def __init__(self, memory: Tensor, *, kappa: float = 0.05, extra_degrees: float = 1.0, share: float = 0.1) -> None:
+    def __init__(
+        self,
+        memory: Tensor,
+        features: Callable[[Samples], Tensor],
+        *,
+        kappa: float = 0.05,
+        extra_degrees: float = 1.0,
+        share: float = 0.1,
+    ) -> None:
         d = memory.shape[1]
+        self._features = features
         self._origin = memory.mean(dim=0)
         deviations = memory - self._origin
         variance = deviations.square().mean(dim=0)
@@ -76,17 +90,14 @@ class OwnGaussians:
 
     def found(self, z: Tensor, weights: Tensor) -> None:
         """Adds a founding memory z (M, d) with weights (M, J)."""
-        self.add(FeatureRows(z), weights)
+        self._add(z, weights)
 
-    def foresee(self, rows: FeatureRows) -> None:
-        """Nothing can be prepared: every component has a factor of its own, and it changes."""
+    def add(self, samples: Samples, weights: Tensor) -> None:
+        """Learns B samples with weights (B, J)."""
+        self._add(self._values(samples), weights)
 
-    def go_ahead(self, rows: FeatureRows) -> None:
-        """Likewise."""
-
-    def add(self, rows: FeatureRows, weights: Tensor) -> None:
-        """Learns B rows with weights (B, J)."""
-        z, weights = self._values(rows) - self._origin, weights.to(self._origin.device)
+    def _add(self, z: Tensor, weights: Tensor) -> None:
+        z, weights = z.to(self._origin) - self._origin, weights.to(self._origin.device)
         # Responsibilities that round to nothing would only cost a factorisation.
         weights = torch.where(weights > 1e-9, weights, 0.0).double()
         self.counts = self.counts + weights.sum(dim=0)
@@ -114,38 +125,38 @@ class OwnGaussians:
         sums = (self.counts[components], self._sums[components], self._second_moments[components])
         return normal_inverse_wishart_from_sums(self.prior, *sums)
 
-    def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
-        """Predictive log densities of every component (B, J) and of "new" (B,), where the features are."""
-        scores = self._log_student_t(rows).to(rows.z.device)
+    def log_prob(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        """Returns predictive log densities of every component, (B, J), where the features are; always exact."""
+        device = self._features(samples).device
+        return self._log_student_t(samples)[:, :-1].to(device)
+
+    def routing_log_prob(self, samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns log densities of every component (B, J) and of "new" (B,), on the host."""
+        scores = self._log_student_t(samples).cpu().numpy()
         return scores[:, :-1], scores[:, -1]
 
-    def routing_log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
-        """The same on the host, for routing."""
-        scores = self._log_student_t(rows).cpu()
-        return scores[:, :-1], scores[:, -1]
-
-    def _log_student_t(self, rows: FeatureRows) -> Tensor:
-        """(B, J + 1), the prior's last."""
+    def _log_student_t(self, samples: Samples) -> Tensor:
+        """Returns log densities (B, J + 1), the prior's last."""
         degrees, location, cholesky = self.predictive()
-        return log_student_t(self._values(rows), degrees, location, cholesky)
+        return log_student_t(self._values(samples), degrees, location, cholesky)
 
-    def _values(self, rows: FeatureRows) -> Tensor:
-        """z (B, d), float64, where the components are; a chunk that was announced is brought there as a whole."""
+    def _values(self, samples: Samples) -> Tensor:
+        """Returns features (B, d), float64, where the components are; a chunk is brought there as a whole."""
         device = self._origin.device
-        z = rows.z if rows.z.device.type == device.type else rows.derive(self, lambda z: z.to(device))
-        return z.double()
+        values: Tensor = samples.derive("values", self, lambda chunk: self._features(chunk).to(device).double())
+        return values
 
     def margin_drift(self) -> None:
-        """Nothing is shared, and nothing is renewed."""
+        """Returns None: nothing is shared, so nothing is renewed."""
 
-    def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
-        """log density of each of M rows under a component made of the other rows of its group, (M,), on the host.
+    def log_leave_one_out(self, samples: Samples, groups: Tensor) -> Tensor:
+        """Returns the log density of each of M samples under a component made of the others of its group, (M,).
 
         Args:
-            rows: The rows.
+            samples: (M, ...).
             groups: Group indices (M,), from 0 on.
         """
-        z, groups = self._values(rows) - self._origin, groups.to(self._origin.device)
+        z, groups = self._values(samples) - self._origin, groups.to(self._origin.device)
         members = torch.nn.functional.one_hot(groups).double()
         counts, sums = members.sum(dim=0) - 1, members.T @ z
         squares = torch.einsum("mg,md,me->gde", members, z, z)

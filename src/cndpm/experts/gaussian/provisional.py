@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from cndpm.experts.features import FeatureMap, IdentityFeatures
-from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
+from cndpm.experts.samples import Samples
 
-__all__ = ["ProvisionalGaussians", "kernel_model"]
+__all__ = ["LOG_FLOOR", "ProvisionalGaussians", "kernel_model"]
 
-_LOG_FLOOR = -50.0
+LOG_FLOOR = -50.0
+"""The least log-probability of a label."""
 
 
 class ProvisionalGaussians:
@@ -24,51 +23,49 @@ class ProvisionalGaussians:
 
     Args:
         gaussians: The experts' components; they are not changed.
-        rows: Finds the feature rows of samples.
-        x: The stored samples, (M, ...).
+        memory: The stored samples, (M, ...).
         y: Class indices (M,); zeros where there are no labels.
+        exact: Whether the covariance is brought up to date first.
         n_classes: Width of :meth:`predictive`.
         log_volume: Of the feature map.
     """
 
     def __init__(
-        self,
-        gaussians: SharedGaussians,
-        rows: Callable[[Tensor], FeatureRows],
-        x: Tensor,
-        y: Tensor,
-        *,
-        n_classes: int,
-        log_volume: float,
+        self, gaussians: SharedGaussians, memory: Samples, y: Tensor, *, exact: bool, n_classes: int, log_volume: float
     ) -> None:
-        self._gaussians, self._rows, self._n_classes, self._log_volume = gaussians, rows, n_classes, log_volume
-        memory = rows(x)
-        self._labels, groups = (part.to(memory.z.device) for part in torch.unique(y, return_inverse=True))
+        self._gaussians, self._n_classes, self._log_volume = gaussians, n_classes, log_volume
+        self._labels, groups = (part.to(memory.x.device) for part in torch.unique(y, return_inverse=True))
         members = functional.one_hot(groups, len(self._labels)).double()
-        self._groups = gaussians.groups(memory, members)
-        self._log_share = (members.sum(dim=0) / len(x)).log()
-        self._latest: tuple[FeatureRows, Tensor] | None = None
+        self._groups = gaussians.groups(memory, members, exact=exact)
+        self._log_share = (members.sum(dim=0) / len(memory)).log()
 
-    def log_density(self, x: Tensor) -> Tensor:
-        """log p(x), (B,)."""
-        return self._weighted(x).logsumexp(dim=1) - self._log_volume
+    def log_density(self, samples: Samples) -> Tensor:
+        """Returns log p(x), (B,)."""
+        return self._weighted(samples).logsumexp(dim=1) - self._log_volume
 
-    def predictive(self, x: Tensor) -> Tensor:
-        """Class log-probabilities (B, C)."""
-        log_proba = x.new_full((len(x), self._n_classes), _LOG_FLOOR, dtype=torch.float64)
-        log_proba[:, self._labels] = self._weighted(x).log_softmax(dim=1).clamp_min(_LOG_FLOOR)
+    def predictive(self, samples: Samples) -> Tensor:
+        """Returns class log-probabilities (B, C)."""
+        log_proba = samples.x.new_full((len(samples), self._n_classes), LOG_FLOOR, dtype=torch.float64)
+        log_proba[:, self._labels] = self._weighted(samples).log_softmax(dim=1).clamp_min(LOG_FLOOR)
         return log_proba.log_softmax(dim=1)
 
-    def _weighted(self, x: Tensor) -> Tensor:
-        """log p(label) p(x | label), (B, number of labels)."""
-        rows = self._rows(x)
-        if self._latest is None or self._latest[0] is not rows:
-            self._latest = (rows, self._gaussians.log_prob_of_groups(rows, self._groups) + self._log_share)
-        return self._latest[1]
+    def _weighted(self, samples: Samples) -> Tensor:
+        """Returns log p(label) p(x | label), (B, number of labels)."""
+        weighted: Tensor = samples.derive(
+            "of memory", self, lambda chunk: self._gaussians.log_prob_of_groups(chunk, self._groups) + self._log_share
+        )
+        return weighted
 
 
 def kernel_model(feature_map: FeatureMap, x: Tensor, y: Tensor | None, n_classes: int) -> KernelModel:
-    """Kernels around the stored samples in feature space; in standardised x before the map is fitted."""
+    """Puts kernels around the stored samples in feature space; in standardised x before the map is fitted.
+
+    Args:
+        feature_map: The experts' map, fitted or not.
+        x: The stored samples, (M, ...).
+        y: Class indices (M,), targets (M, n_outputs), or None.
+        n_classes: Number of classes known, for class indices.
+    """
     if not feature_map.fitted:
         feature_map = IdentityFeatures()
         feature_map.fit(x, generator=torch.Generator())

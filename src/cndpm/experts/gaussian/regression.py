@@ -8,17 +8,18 @@ features; random Fourier features make it one in a function space.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Provisional
+from cndpm.experts.bank import Evidence, Provisional
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.conjugate import log_student_t
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import kernel_model
-from cndpm.experts.gaussian.rows import FeatureRows
-from cndpm.experts.gaussian.transfer import to_device
+from cndpm.experts.samples import Samples
 from cndpm.state import State
 
 __all__ = ["GaussianRegressionBank"]
@@ -33,11 +34,16 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         device: Where statistics live and computation runs.
 
     Example:
+        >>> import torch
+        >>> from cndpm.experts.features import IdentityFeatures
+        >>> x = torch.randn(40, 3)
         >>> bank = GaussianRegressionBank(IdentityFeatures())
-        >>> bank.start_expert(x_memory, y_memory)
-        >>> bank.train_expert(1)
-        True
-        >>> mean, variance = bank.predictive(x)[:, 0].unbind(dim=1)
+        >>> bank.found(Samples(x), x.sum(dim=1, keepdim=True))
+        >>> bank.train(1)
+        1.0
+        >>> mean, variance = bank.predictive(Samples(x))[:, 0].unbind(dim=1)
+        >>> mean.shape
+        torch.Size([40, 1])
     """
 
     def __init__(self, feature_map: FeatureMap, *, seed: int = 0, device: torch.device | str = "cpu") -> None:
@@ -45,30 +51,26 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         self._targets = IdentityFeatures()
 
     @property
-    def n_experts(self) -> int:
-        """K."""
-        return 0 if self._gaussians is None else self._gaussians.n_components
+    def counts(self) -> Tensor:
+        return torch.zeros(0, dtype=torch.float64) if self._gaussians is None else self._gaussians.counts
 
-    @property
-    def evidence_device(self) -> torch.device:
-        """The bank's own device."""
-        return self.device
+    def admit(self, n_classes: int) -> None:
+        """Does nothing: targets are numbers."""
 
-    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """log p(x, y | k), (B, K), float64."""
-        return self._log_rows(x, y)[:, :-1]
+    def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
+        log_rows = self._log_rows(samples, y)
+        return Evidence(self.counts.log() + log_rows[:, :-1], log_rows[:, -1])
 
-    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """log p(x, y) under the prior predictive density, (B,)."""
-        return self._log_rows(x, y)[:, -1]
+    def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> None:
+        """Returns None: it has a closed form that is not implemented."""
 
-    def log_density(self, x: Tensor) -> Tensor:
-        """log p(x | k), (B, K), float64: the marginal of the joint Student's t."""
-        return self._log_rows(x, None)[:, :-1]
+    def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        """Returns the marginal of the joint Student's t, (B, K), float64."""
+        return self._log_rows(samples, None)[:, :-1].to(self.device)
 
-    def predictive(self, x: Tensor) -> Tensor:
-        """Mean and variance of the targets by every expert, (B, K, 2, n_outputs), in the targets' own units."""
-        z = self._features(x)
+    def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        """Returns mean and variance of the targets by every expert, (B, K, 2, n_outputs), in the targets' own units."""
+        z = self._values(samples)
         d = z.shape[1]
         degrees, location, cholesky = (value[:-1] for value in self._ready().predictive())
         centred = (z[:, None] - location[:, :d]).permute(1, 2, 0)
@@ -76,82 +78,81 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         mean = location[:, d:, None] + cholesky[:, d:, :d] @ whitened
         inflation = (degrees[:, None] + whitened.square().sum(dim=1)) / (degrees[:, None] + d - 2)
         variance = cholesky[:, d:, d:].square().sum(dim=2)[:, :, None] * inflation[:, None]
-        scale = self._target_scale().double()
-        shift = self._targets.inverse(torch.zeros_like(scale)[None]).double()
+        shift, scale = self._targets.shift.double(), self._targets.scale.double()
         means = mean.permute(2, 0, 1) * scale + shift
-        return torch.stack([means, variance.permute(2, 0, 1) * scale.square()], dim=2)
+        return torch.stack([means, variance.permute(2, 0, 1) * scale.square()], dim=2).to(self.device)
 
-    def provisional(self, x: Tensor, y: Tensor | None) -> Provisional:
-        """Kernels around the stored samples."""
-        return kernel_model(self.feature_map, x, y, 0)
+    def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
+        """Puts kernels around the stored samples."""
+        return kernel_model(self.feature_map, samples.x, y if y is None else y.to(samples.x.device), 0)
 
-    def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
+    def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
         """Adds the weighted samples to the statistics."""
-        rows = torch.cat([self._features(x), self._standardised(y)], dim=1)
-        self._ready().add(FeatureRows(rows), responsibilities.to(self.device))
+        self._ready().found(torch.cat([self._values(samples), self._standardised(y)], dim=1), responsibilities)
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """n draws of (x, y) from expert k, through the inverse of the feature map where it has one."""
+        """Draws through the inverse of the feature map, where it has one."""
         rows = self._ready().sample(k, n, generator)
         d = self.feature_map.n_features
-        return self.feature_map.inverse(rows[:, :d]), self._targets.inverse(rows[:, d:])
+        return self.feature_map.inverse(rows[:, :d].to(self.device)), self._targets.inverse(rows[:, d:]).to(self.device)
 
-    @property
-    def n_numbers_kept(self) -> int:
-        """Statistics, feature map and the targets' standardisation."""
-        return self.n_parameters + self.feature_map.n_numbers_kept + self._targets.n_numbers_kept
+    # What an additive bank asks of its kind
 
-    def state_dict(self) -> State:
-        """The targets' standardisation beside the rest."""
-        return {**super().state_dict(), "targets": self._targets.state_dict()}
+    def _n_own_numbers(self) -> int:
+        return self._targets.n_numbers_kept
 
-    def load_state_dict(self, state: State) -> None:
-        """Restores the above."""
-        super().load_state_dict(state)
-        self._targets.load_state_dict(to_device(state["targets"], self.device))
+    def _own_state(self) -> State:
+        return {"targets": self._targets.state_dict()}
 
-    def _new_gaussians(self, rows: Tensor) -> OwnGaussians:
-        return OwnGaussians(rows)
+    def _load_own_state(self, state: State) -> None:
+        self._targets.load_state_dict({name: _on_host(value) for name, value in state["targets"].items()})
+
+    def _restored_gaussians(self, state: State) -> OwnGaussians:
+        d = self.feature_map.n_features + self._targets.n_features
+        gaussians = OwnGaussians(torch.zeros(1, d, dtype=torch.float64), self._values)
+        gaussians.load_state_dict(state)
+        return gaussians
 
     def _taken(self, x: Tensor, y: Tensor | None) -> Tensor:
         if y is None or y.dim() != 2 or len(y) != len(x) or not len(x):
             received = None if y is None else tuple(y.shape)
             raise ValueError(f"regression takes targets (batch, n_outputs) beside x, at least one; got {received}")
-        return y.detach().to(self.device, copy=True)
+        return y.detach().to("cpu", copy=True)
 
-    def _found(self, x: Tensor, y: Tensor) -> None:
+    def _make_expert(self, x: Tensor, y: Tensor) -> None:
         if not self.feature_map.fitted:
             self.feature_map.fit(x, generator=self._generator)
+            self._frozen = object()
         if not self._targets.fitted:
             self._targets.fit(y, generator=self._generator)
-        rows = torch.cat([self._features(x), self._standardised(y)], dim=1)
+        rows = torch.cat([self._values(Samples(x)), self._standardised(y)], dim=1)
         if self._gaussians is None:
-            self._gaussians = self._new_gaussians(rows)
+            self._gaussians = OwnGaussians(rows, self._values)
         self._gaussians.add_components(1)
-        weights = torch.zeros(len(x), self.n_experts, dtype=torch.float64, device=self.device)
+        weights = torch.zeros(len(x), len(self.counts), dtype=torch.float64)
         weights[:, -1] = 1
         self._gaussians.found(rows, weights)
 
     def _merge(self, k: int, into: int) -> None:
-        self._ready().merge_components([(k, into)], [j for j in range(self.n_experts) if j != k])
+        self._ready().merge_components([(k, into)], [j for j in range(len(self.counts)) if j != k])
 
-    def _features(self, x: Tensor) -> Tensor:
-        return self._rows(x).z.double()
+    # Inside. Few features: the host is the better place for what is done with them.
+
+    def _values(self, samples: Samples) -> Tensor:
+        """Returns features (B, d), float64, on the host."""
+        values: Tensor = samples.derive("values", self._frozen, lambda chunk: self._features(chunk).cpu().double())
+        return values
 
     def _standardised(self, y: Tensor | None) -> Tensor:
         if y is None:
             raise ValueError("regression experts learn from targets (batch, n_outputs); got None")
-        return self._targets(y.to(self.device)).double()
+        return self._targets(y.cpu()).double()
 
-    def _target_scale(self) -> Tensor:
-        scale: Tensor = self._targets.state_dict()["scale"]
-        return scale
-
-    def _log_rows(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """log density of (x, y), or of x alone, under every expert and, last, the prior: (B, K + 1)."""
+    def _log_rows(self, samples: Samples, y: Tensor | None) -> Tensor:
+        """Returns the log density of (x, y), or of x alone, under every expert and, last, the prior: (B, K + 1)."""
         if self._gaussians is None:
-            return torch.zeros(len(x), 1, dtype=torch.float64, device=self.device)
-        z = self._features(x)
+            return torch.zeros(len(samples), 1, dtype=torch.float64)
+        z = self._values(samples)
         degrees, location, cholesky = self._gaussians.predictive()
         if y is None:
             d = z.shape[1]
@@ -160,3 +161,7 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         # The density in the units of x and y: the scales are the Jacobian.
         log_volume = self.feature_map.log_volume + self._targets.log_volume
         return log_student_t(rows, degrees, location, cholesky) - log_volume
+
+
+def _on_host(value: Any) -> Any:
+    return value.cpu() if isinstance(value, Tensor) else value

@@ -5,31 +5,33 @@ the prior predictive N(m0, (1 + 1 / kappa0) Sigma), exactly. m0 is the mean of e
 means lie apart. Where held-out data has heavier tails than a normal density, the normal densities become Student's t of
 the same mean and covariance; with tail=inf everything stays exactly conjugate.
 
-Two factorisations of Sigma are cached. *Routing* uses one that is renewed when as many samples have arrived as there
-are features, or 5 % more, whichever is more: then factorising costs no more than accumulating; and when an expert is
-founded on at least a tenth of all data, because what it brings may vary in other directions. Between renewals the
-covariance is stale, the means are not; it is shrunk as densities want it. *Prediction* uses an exact one, made on
-demand and kept until the statistics change; it never influences learning. It is shrunk as classes want it, then scaled
-so that new samples are expected at distance d from their component.
+*Routing* uses a factor of Sigma that is renewed when as many samples have arrived as there are features, or 5 % more,
+whichever is more: then factorising costs no more than accumulating; and when an expert is founded on at least a tenth
+of all data, because what it brings may vary in other directions. Between renewals the covariance is stale, the means
+are not; it is shrunk as densities want it. *Answers* use the same covariance, shrunk as classes want it and scaled so
+that new samples are expected at distance d from their component (:mod:`.prediction`); or an exact one, made on demand
+and kept until the statistics change. Neither influences learning.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.conjugate import Values, log_elliptical
-from cndpm.experts.gaussian.discrimination import expected_distance
-from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, prior_strength, typical_margins
+from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, typical_margins
 from cndpm.experts.gaussian.ledger import WINDOW, Ledger, Products
-from cndpm.experts.gaussian.rows import FeatureRows
+from cndpm.experts.gaussian.prediction import LaggingFactor, anchored, widen
 from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.experts.gaussian.transfer import normal_draws
+from cndpm.experts.samples import Samples
 from cndpm.state import State
 
 __all__ = ["SharedGaussians"]
@@ -42,6 +44,7 @@ class SharedGaussians:
 
     Args:
         origin: Fixed shift of the features, (d,).
+        features: Gives the features of samples, (B, d).
         shrinkage: A fixed lambda, or None to let the data choose one for densities and one for classes.
         tail: A fixed weight of the tails (inf for exactly normal components), or None to let the data choose it.
         for_classes: Whether predictions are to tell the components apart, or to give their densities.
@@ -51,6 +54,7 @@ class SharedGaussians:
     def __init__(
         self,
         origin: Tensor,
+        features: Callable[[Samples], Tensor],
         *,
         shrinkage: float | None = None,
         tail: float | None = None,
@@ -61,13 +65,13 @@ class SharedGaussians:
         self.choice = CovarianceChoice(shrinkage, tail, for_classes=for_classes)
         self.routing_dtype = routing_dtype
         self.n_factorisations = 0
+        self._features = features
         self._routing: Factor | None = None
+        self._lagging: LaggingFactor | None = None
         self._exact: Factor | None = None
         self._before: Tensor | None = None
         self._ledger: Ledger | None = None
         self._saved_ledger: State | None = None
-        self._latest: tuple[FeatureRows, tuple[Tensor, Tensor]] | None = None
-        self._latest_exact: tuple[FeatureRows, Factor, tuple[Tensor, Tensor]] | None = None
 
     @property
     def n_components(self) -> int:
@@ -91,37 +95,26 @@ class SharedGaussians:
         held_out = torch.arange(len(z)) % 5 == 4
         for part in (~held_out, held_out):
             self.statistics.flush()
-            self._add(FeatureRows(z[part.to(z.device)]), weights[part])
+            self._add_outside(self.statistics.shift(z[part.to(z.device)]), weights[part])
         self._renew_if_due(n_samples=0, share=0.1)
 
-    def foresee(self, rows: FeatureRows) -> None:
-        """Prepares to route and learn rows, and those that follow them in their whole."""
-        if self._routing is None or self._place(rows) is not None:
-            return
-        if self._saved_ledger is not None:
-            recalled = Ledger.recalled(self._saved_ledger, rows, self._whitened(rows.whole))
-            if recalled is not None:
-                self._open(recalled)
-                return
-        self._settle()
-        window = self._whitened(rows.whole)[rows.start : rows.start + max(WINDOW, len(rows.z))]
-        self._open(Ledger(rows.whole, rows.start, window, self.statistics.sums, self._routing.anchors))
-
-    def go_ahead(self, rows: FeatureRows) -> None:
-        """Computes what can be computed of rows that will be foreseen later; does not wait for it."""
-        if self._routing is not None:
-            self._whitened(rows)
-
-    def add(self, rows: FeatureRows, weights: Tensor) -> None:
-        """Learns B rows with weights (B, J)."""
-        self._add(rows, weights)
+    def add(self, samples: Samples, weights: Tensor) -> None:
+        """Learns B samples with weights (B, J)."""
+        place = self._place(samples)
+        if self._ledger is not None and place is not None:
+            self._exact = None
+            self._ledger.add(place, weights.numpy())
+            self.statistics.note(self._ledger.window.shifted[place], weights)
+        else:
+            self._settle()
+            self._add_outside(self.statistics.shift(self._features(samples)), weights)
         self._renew_if_due(n_samples=self.statistics.n_features, share=0.05)
         if self.statistics.n_pending >= _BLOCK_SIZE:
             self.statistics.flush()
 
     def add_components(self, n: int) -> None:
         """Appends n empty components."""
-        self._exact = self._latest = self._latest_exact = None
+        self._exact = None
         self._settle()
         self.statistics.add_components(n)
         if self._routing is not None:
@@ -134,7 +127,7 @@ class SharedGaussians:
         self._settle()
         self._remember_margins()
         self.statistics.merge_components(pairs, keep)
-        self._exact = self._latest = self._latest_exact = None
+        self._exact = self._lagging = None
         if self._routing is not None and self._before is not None:
             self._before = self._before[keep]
             self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
@@ -154,43 +147,56 @@ class SharedGaussians:
             self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
         return self._routing
 
-    def exact(self) -> Factor:
-        """The factor of the statistics as they are now; cached until they change."""
-        if self._exact is None:
-            self._exact = self._factorise(self.choice.classes, for_classes=self.choice.for_classes)
-        return self._exact
+    def answering(self, *, exact: bool) -> Factor:
+        """Returns the factor for answers: of the statistics as they are, or with the covariance of the last renewal."""
+        if exact:
+            if self._exact is None:
+                self._exact = self._factorise(self.choice.classes, for_classes=self.choice.for_classes)
+            return self._exact
+        routing = self.routing()
+        if self._lagging is None or self._lagging.source is not routing.cholesky:
+            self._lagging = LaggingFactor(routing, shrinkage=self.choice.classes, for_classes=self.choice.for_classes)
+        return self._lagging.factor(self.statistics)
 
-    def routing_log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
-        """Predictive log densities of every component (B, J) and of "new" (B,), by the routing factor, on the host.
+    def routing_log_prob(self, samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns log densities of every component (B, J) and of "new" (B,), by the routing factor, on the host.
 
-        Of rows that were foreseen all is on the host already.
+        Where the samples are learned in order, a window of what follows in their chunk is opened: all that routing
+        needs of its rows comes to the host at once.
         """
-        if self._latest is None or self._latest[0] is not rows:
-            factor, products = self.routing(), self._products(rows)
-            kappas = np.append(self.statistics.counts.numpy(), 0.0) + factor.kappa
-            scores = torch.from_numpy(_scores(factor, kappas, *products))
-            self._latest = (rows, (scores[:, :-1], scores[:, -1]))
-        return self._latest[1]
+        factor, place = self.routing(), self._place(samples)
+        if place is None and samples.whole.in_order:
+            place = self._open_window(samples)
+        if self._ledger is not None and place is not None:
+            products = self._ledger.products(place)
+        else:
+            anchors = factor.anchors if self._ledger is None else self._ledger.anchors()
+            products = Products.of(self._whitened(samples).rows, anchors)
+        kappas = np.append(self.statistics.counts.numpy(), 0.0) + factor.kappa
+        scores = _scores(factor, kappas, *products)
+        return scores[:, :-1], scores[:, -1]
 
-    def log_prob(self, rows: FeatureRows) -> tuple[Tensor, Tensor]:
-        """Predictive log densities of every component (B, J) and of "new" (B,), exactly, on the device."""
-        factor, known = self.exact(), self._latest_exact
-        if known is None or known[0] is not rows or known[1] is not factor:
-            products = self._exact_products(rows)
+    def log_prob(self, samples: Samples, *, exact: bool) -> Tensor:
+        """Returns predictive log densities of every component, (B, J), on the device."""
+        factor = self.answering(exact=exact)
+
+        def score(chunk: Samples) -> Tensor:
+            products = self._products(chunk, factor)
             to_mean, lengths = factor.anchors @ factor.mean, factor.anchors.square().sum(dim=1)
             kappas = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(to_mean.device) + factor.kappa
-            scores = _scores(factor, kappas, products[:, 0], products[:, 1:], to_mean, lengths)
-            known = self._latest_exact = (rows, factor, (scores[:, :-1], scores[:, -1]))
-        return known[2]
+            return _scores(factor, kappas, products[:, 0], products[:, 1:], to_mean, lengths)[:, :-1]
 
-    def log_leave_one_out(self, rows: FeatureRows, groups: Tensor) -> Tensor:
-        """log density of each of M rows under a component made of the other rows of its group, (M,), on the host.
+        scores: Tensor = samples.derive("scores", factor, score)
+        return scores
+
+    def log_leave_one_out(self, samples: Samples, groups: Tensor) -> Tensor:
+        """Returns the log density of each of M samples under a component made of the others of its group, (M,).
 
         Args:
-            rows: The rows.
+            samples: (M, ...).
             groups: Group indices (M,), from 0 on.
         """
-        factor, whitened = self.routing(), self._whitened(rows).rows
+        factor, whitened = self.routing(), self._whitened(samples).rows
         members = torch.nn.functional.one_hot(groups.to(whitened.device)).double()
         own = members.argmax(dim=1)
         kappas = (members.sum(dim=0) - 1)[own] + factor.kappa
@@ -198,46 +204,50 @@ class SharedGaussians:
         distance = (whitened - means).square().sum(dim=1)
         return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail).cpu()
 
-    def groups(self, memory: FeatureRows, members: Tensor) -> Groups:
-        """Components made of groups of a memory of M rows, given one-hot (M, G), float64; they are not added."""
-        factor = self.exact()
+    def groups(self, memory: Samples, members: Tensor, *, exact: bool) -> Groups:
+        """Makes components of groups of a memory of M samples, given one-hot (M, G), float64; they are not added."""
+        factor = self.answering(exact=exact)
         kappas = members.sum(dim=0) + factor.kappa
-        prior = factor.kappa * (factor.cholesky @ factor.mean)
-        means = (members.T @ self.statistics.shift(memory.z) + prior) / kappas[:, None]
+        prior = factor.kappa * (factor.cholesky.double() @ factor.mean)
+        means = (members.T @ self.statistics.shift(self._features(memory)) + prior) / kappas[:, None]
         duals = factor.precision_times(means)
-        return Groups(duals, (means * duals).sum(dim=1), kappas)
+        return Groups(factor, duals, (means * duals).sum(dim=1), kappas)
 
-    def log_prob_of_groups(self, rows: FeatureRows, groups: Groups) -> Tensor:
-        """log density of B rows under components of :meth:`groups`, (B, G), while the statistics are the same."""
-        factor = self.exact()
-        cross = self.statistics.shift(rows.z) @ groups.duals.T
-        distance = (self._exact_products(rows)[:, :1] - 2 * cross + groups.squares).clamp_min(0)
+    def log_prob_of_groups(self, samples: Samples, groups: Groups) -> Tensor:
+        """Returns the log density of B samples under components of :meth:`groups`, (B, G)."""
+        factor = groups.factor
+        cross = self.statistics.shift(self._features(samples)) @ groups.duals.T
+        distance = (self._products(samples, factor)[:, :1] - 2 * cross + groups.squares).clamp_min(0)
         return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / groups.kappas, factor.tail)
 
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
         """n feature rows drawn from the predictive density of a component, (n, d), float64."""
-        factor = self.exact()
+        factor = self.answering(exact=True)
         kappa = float(self.statistics.counts[component]) + factor.kappa
         noise = normal_draws((n, len(factor.mean)), generator, factor.mean.device)
         # Tails are left out of samples: a draw of the normal density with the same mean and covariance.
         whitened = (factor.sums[component] + factor.kappa * factor.mean) / kappa + noise * math.sqrt(1 + 1 / kappa)
         return whitened @ factor.cholesky.T + self.statistics.origin
 
-    def _whitened(self, rows: FeatureRows) -> Whitened:
-        """Rows whitened by the routing factor."""
+    def _whitened(self, samples: Samples) -> Whitened:
+        """Returns rows whitened by the routing factor; on a GPU those of the following chunk are begun as well."""
         factor = self.routing()
 
-        def whiten(z: Tensor) -> Whitened:
-            shifted = self.statistics.shift(z)
+        def whiten(chunk: Samples) -> Whitened:
+            shifted = self.statistics.shift(self._features(chunk))
             return Whitened(shifted, factor.whiten(shifted))
 
-        return rows.derive(factor, whiten)
+        whitened: Whitened = samples.derive("whitened", factor.cholesky, whiten)
+        following = samples.whole.following
+        if following is not None and factor.cholesky.is_cuda:
+            following.derive("whitened", factor.cholesky, whiten)
+        return whitened
 
-    def _exact_products(self, rows: FeatureRows) -> Tensor:
-        """Squared lengths of whitened rows and their products with the exact factor's anchors, (B, 1 + J + 2)."""
-        factor = self.exact()
+    def _products(self, samples: Samples, factor: Factor) -> Tensor:
+        """Returns squared lengths of whitened rows and their products with the factor's anchors, (B, 1 + J + 2)."""
 
-        def multiply(z: Tensor) -> Tensor:
+        def multiply(chunk: Samples) -> Tensor:
+            z = self._features(chunk)
             parts = []
             # A GPU solves for many rows in hardly more time than for few.
             for part in torch.split(z, _BLOCK_SIZE if z.device.type == "cpu" else 4 * _BLOCK_SIZE):
@@ -247,37 +257,32 @@ class SharedGaussians:
                 )
             return torch.cat(parts)
 
-        return rows.derive(factor, multiply)
+        products: Tensor = samples.derive("products", factor, multiply)
+        return products
 
-    def _place(self, rows: FeatureRows) -> slice | None:
-        return None if self._ledger is None else self._ledger.place(rows)
+    def _place(self, samples: Samples) -> slice | None:
+        return None if self._ledger is None else self._ledger.place(samples)
 
-    def _products(self, rows: FeatureRows) -> Products:
-        """Inner products of whitened rows and anchors, on the host."""
-        place = self._place(rows)
-        if self._ledger is not None and place is not None:
-            return self._ledger.products(place)
-        anchors = self.routing().anchors if self._ledger is None else self._ledger.anchors()
-        return Products.of(self._whitened(rows).rows, anchors)
-
-    def _add(self, rows: FeatureRows, weights: Tensor) -> None:
-        self._exact = self._latest = self._latest_exact = None
-        if self._routing is None:
-            self.statistics.add(self.statistics.shift(rows.z), weights)
-            return
-        place = self._place(rows)
-        if self._ledger is not None and place is not None:
-            self._ledger.add(place, weights.numpy())
-            self.statistics.note(self._ledger.window.shifted[place], weights)
-            return
-        self._settle()
-        whitened = self._whitened(rows)
-        beside = self.statistics.add(whitened.shifted, weights)
-        self._routing.sums.addmm_(beside.T, whitened.rows)
-
-    def _open(self, ledger: Ledger) -> None:
+    def _open_window(self, samples: Samples) -> slice:
+        """Opens a window that begins with samples; goes on with a saved one if they are of it."""
+        whitened = self._whitened(samples.whole)
+        ledger = None if self._saved_ledger is None else Ledger.recalled(self._saved_ledger, samples, whitened)
+        if ledger is None:
+            self._settle()
+            window = whitened[samples.start : samples.start + max(WINDOW, len(samples))]
+            ledger = Ledger(samples.whole, samples.start, window, self.statistics.sums, self.routing().anchors)
         self._ledger, self._saved_ledger = ledger, None
         self.statistics.defer(ledger.sums)
+        place = ledger.place(samples)
+        assert place is not None
+        return place
+
+    def _add_outside(self, shifted: Tensor, weights: Tensor) -> None:
+        """Adds shifted rows (B, d) that no window holds."""
+        self._exact = None
+        beside = self.statistics.add(shifted, weights)
+        if self._routing is not None:
+            self._routing.sums.addmm_(beside.T, self._routing.whiten(shifted))
 
     def _settle(self) -> None:
         """Closes the ledger: sums and anchors catch up."""
@@ -304,7 +309,7 @@ class SharedGaussians:
             self._before = typical_margins(self._routing, self.counts)
 
     def _factorise(self, shrinkage: float, *, for_classes: bool = False) -> Factor:
-        """The factor of Sigma(lambda); for classes scaled, and with a prior that counts no more than one sample.
+        """Returns the factor of Sigma(lambda); for classes widened, with a prior that counts no more than one sample.
 
         The prior of the means is as wide as the data in every direction, while classes differ in few: it would pull all
         means towards each other.
@@ -317,18 +322,18 @@ class SharedGaussians:
         floor = shrinkage * mean_variance(scatter, degrees)
         cholesky = torch.linalg.cholesky(shrunk_covariance(scatter, degrees, shrinkage))
         del scatter
-        if for_classes and shrinkage < 1:
-            distance = expected_distance(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
-            cholesky *= math.sqrt(distance / len(cholesky))
+        if for_classes:
+            cholesky = widen(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
         sums = torch.linalg.solve_triangular(cholesky, statistics.sums.T, upper=False).T
-        total = float(statistics.counts.sum())
-        mean = sums.sum(dim=0) / max(total, 1e-9)
-        anchors = torch.cat([sums, torch.zeros_like(mean)[None], mean[None]])
-        log_det = 2 * float(cholesky.diagonal().log().sum())
-        kappa = prior_strength(sums, statistics.counts.to(sums.device), mean)
-        # Row by row, as a state restores it: another layout would round otherwise.
-        return Factor(
-            cholesky.contiguous(), log_det, anchors, min(kappa, 1.0) if for_classes else kappa, self.choice.tail, total
+        return anchored(
+            cholesky.contiguous(),  # row by row, as a state restores it: another layout would round otherwise
+            sums,
+            statistics,
+            kappa=1.0 if for_classes else math.inf,
+            tail=self.choice.tail,
+            count=float(statistics.counts.sum()),
+            degrees=degrees,
+            shrinkage=shrinkage,
         )
 
     def state_dict(self) -> State:
@@ -350,7 +355,7 @@ class SharedGaussians:
         self.choice.load_state_dict(state["choice"])
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._before = None if state["before"] is None else state["before"].cpu().clone()
-        self._exact = self._ledger = self._latest = self._latest_exact = None
+        self._exact = self._lagging = self._ledger = None
         self._saved_ledger = state["ledger"]
 
 

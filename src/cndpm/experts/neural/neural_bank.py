@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank
+from cndpm.experts.bank import Bank, Evidence
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.neural_expert import NeuralExpert, PartTraining
 from cndpm.experts.neural.nursery import Nursery
 from cndpm.experts.neural.panel import Panel, Seat
 from cndpm.experts.neural.parts import Density, Predictor
+from cndpm.experts.neural.scaling import Scaling
+from cndpm.experts.samples import Samples, open_block
+from cndpm.learner import Footprint
 from cndpm.state import State
 from cndpm.training.stepping import Recorder
 
 __all__ = ["DensityMaker", "NeuralBank", "PredictorMaker"]
+
+_ANSWER_SIZE = 250
+"""Samples of one answer, which bounds the memory it takes."""
 
 
 class DensityMaker(Protocol):
@@ -49,12 +56,11 @@ class NeuralBank(Bank):
         sharing: Whether experts look at the features of earlier ones.
         inheriting: Whether a new density begins as a copy of the one that explains its memory best; not with sharing,
             where later densities have another shape.
+        standardise: Whether inputs and real-valued targets are scaled by the statistics of the first memory.
         min_share: An expert is updated when its share of the batch exceeds this.
         seed: Determines initialisations, batches and noise.
         device: Where everything lives.
     """
-
-    _labels: tuple[Tensor, int, Tensor] | None = None
 
     def __init__(
         self,
@@ -66,6 +72,7 @@ class NeuralBank(Bank):
         n_classes: int = 0,
         sharing: bool = True,
         inheriting: bool = False,
+        standardise: bool = False,
         min_share: float = 0.0,
         seed: int = 0,
         device: torch.device | str = "cpu",
@@ -77,6 +84,7 @@ class NeuralBank(Bank):
         self._training = (density_training, predictor_training)
         self._sharing = sharing
         self._inheriting = inheriting
+        self._standardise = standardise
         self._min_share = min_share
         self._seed = seed
         self._device = torch.device(device)
@@ -86,6 +94,8 @@ class NeuralBank(Bank):
         self._closed = n_classes > 0
         self._n_classes = max(1, n_classes)
         self._born = 0
+        self._counts = torch.zeros(0, dtype=torch.float64)
+        self._scalings: tuple[Scaling, Scaling | None] | None = None
         self._seats: list[Seat] = []
         self._nursery: Nursery | None = None
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
@@ -99,113 +109,124 @@ class NeuralBank(Bank):
         return [seat.expert for seat in self._seats if not seat.retired]
 
     @property
-    def n_experts(self) -> int:
-        return len(self.experts)
+    def counts(self) -> Tensor:
+        return self._counts.clone()
 
     @property
-    def evidence_device(self) -> torch.device:
-        """The host: to decide about ten samples takes a dozen launches on a GPU, and a wait for each answer."""
-        return torch.device("cpu")
+    def is_additive(self) -> bool:
+        return False
 
     @property
-    def in_training(self) -> bool:
-        return self._nursery is not None
+    def describes_x(self) -> bool:
+        return True
 
-    @property
-    def n_parameters(self) -> int:
-        return sum(seat.expert.n_parameters for seat in self._seats)
-
-    @property
-    def n_numbers_kept(self) -> int:
-        return self.n_parameters
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
+        """Cuts inputs into batches on their own: what networks make of them changes with every step."""
+        x = x.to(self._device)
+        self._placeholder.density.check(x)
+        size = _ANSWER_SIZE if batch_size is None else batch_size
+        return open_block(x, size, chunk_size=size, start=start)
 
     # Evaluation
 
     @torch.no_grad()
-    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
-        return self.panel.log_joint(x, self._on_device(y)) if self.n_experts else torch.zeros(len(x), 0)
+    def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
+        log_joint, log_new = self.panel.evidence(self._scaled(samples), self._targets(y))
+        return Evidence(self._counts.log() + log_joint.double(), log_new.double())
+
+    def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> None:
+        """Returns None: a network has no closed form."""
 
     @torch.no_grad()
-    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
-        return self.panel.log_joint_new(x, self._on_device(y))
+    def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        if not len(self._counts):
+            return samples.x.new_zeros(len(samples), 0)
+        log_density = self.panel.answers(0, self._scaled(samples))
+        return log_density if self._scalings is None else log_density.double() - self._scalings[0].log_volume
 
     @torch.no_grad()
-    def log_density(self, x: Tensor) -> Tensor:
-        return self.panel.answers(0, x) if self.n_experts else x.new_zeros(len(x), 0)
-
-    @torch.no_grad()
-    def predictive(self, x: Tensor) -> Tensor:
+    def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
         if self._make_predictor is None:
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
-        return self.panel.answers(1, x)
+        return self._unscaled(self.panel.answers(1, self._scaled(samples)))
 
     @torch.no_grad()
-    def predictive_of(self, k: int, x: Tensor) -> Tensor:
-        """p(y | x, k) of one expert, (B, C) or (B, 2, n_outputs); the others are asked for features at most."""
+    def predictive_of(self, k: int, samples: Samples) -> Tensor:
+        """Returns p(y | x, k) of one expert, (B, C) or (B, 2, n_outputs); the others give features at most."""
         predictor = self.experts[k].predictor
         if predictor is None:
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
-        return self.panel.answer_of(self.panel.answering[k], predictor, x)
+        position = self.panel.answering[k]
+        return self._unscaled(self.panel.answer_of(position, predictor, self._scaled(samples)))
 
-    def check(self, x: Tensor) -> None:
-        self._placeholder.density.check(x)
+    def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> KernelModel:
+        scaling, density = self._scaling_of_x(samples.x), self._placeholder.density
+        targets = None if y is None else y.to(self._device)
+        if scaling is None:
+            return KernelModel(density.kernel_log_prob, samples.x, targets, self._n_classes)
+        centres, log_volume = scaling.apply(samples.x), float(scaling.log_volume)
 
-    def provisional(self, x: Tensor, y: Tensor | None) -> KernelModel:
-        return KernelModel(self._placeholder.density.kernel_log_prob, x, self._on_device(y), self._n_classes)
+        def kernel(x: Tensor, _: Tensor) -> Tensor:
+            return density.kernel_log_prob(scaling.apply(x), centres) - log_volume
+
+        return KernelModel(kernel, samples.x, targets, self._n_classes)
 
     # Learning
 
-    def admit(self, y: Tensor) -> None:
-        if self._closed:
+    def admit(self, n_classes: int) -> None:
+        if self._closed or n_classes <= self._n_classes:
             return
-        n_classes = int(y.max()) + 1 if len(y) else 0
-        if n_classes > self._n_classes:
-            self._n_classes = n_classes
-            waiting = [self._nursery.expert] if self._nursery else []
-            for expert in [*self.experts, *waiting, self._placeholder]:
-                expert.admit(n_classes)
-            self._line_up()
+        self._n_classes = n_classes
+        waiting = [self._nursery.expert] if self._nursery else []
+        for expert in [*self.experts, *waiting, self._placeholder]:
+            expert.admit(n_classes)
+        self._line_up()
 
-    def learn(self, x: Tensor, y: Tensor | None, responsibilities: Tensor) -> None:
+    def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
+        if counted:
+            self._counts = self._counts + responsibilities.sum(dim=0)
+        samples, targets = self._scaled(samples), self._targets(y)
         # In the precision of the networks: a weight that vanishes in it teaches nothing.
-        responsibilities = responsibilities.to(self.evidence_device, x.dtype)
-        share = (responsibilities.sum(dim=0) / len(x)).tolist()
+        responsibilities = responsibilities.to(samples.x.dtype)
+        share = (responsibilities.sum(dim=0) / len(samples)).tolist()
         learned = responsibilities.sum(dim=1) > 0
         if not learned.all():
             rows = learned.nonzero().squeeze(1)
-            x, y, responsibilities = x[rows], y[rows] if y is not None else None, responsibilities[rows]
+            samples, responsibilities = Samples(samples.x[rows.to(self._device)]), responsibilities[rows]
+            y, targets = (None, None) if y is None or targets is None else (y[rows], targets[rows.to(self._device)])
         weights = responsibilities.t().to(self._device).contiguous()
         for k, position in enumerate(self.panel.answering):
             if share[k] > self._min_share:
                 # A label belongs to an expert's repertoire once it takes at least half of a sample that bears it.
                 self._show(position, y, responsibilities[:, k] >= 0.5)
-                self.panel.teach(position, x, self._on_device(y), weights[k])
-        self.panel.forget()
+                self.panel.teach(position, samples, targets, weights[k])
 
-    def start_expert(self, x: Tensor, y: Tensor | None) -> None:
+    def found(self, samples: Samples, y: Tensor | None) -> None:
         if self._nursery is not None:
-            raise RuntimeError("an expert is in training already; finish it with train_expert first")
+            raise RuntimeError("an expert is in training already; finish it with train() first")
+        if self._standardise and self._scalings is None:
+            of_y = Scaling.fit(y.to(self._device)) if y is not None and y.is_floating_point() else None
+            self._scalings = (Scaling.fit(samples.x), of_y)
+        x = self._scaled(samples).x
         self._born += 1
         expert = self._make_expert(serial=self._born, standing_alone=not self._sharing)
-        if self._inheriting and self.n_experts:
+        if self._inheriting and len(self._counts):
             expert.density.inherit(self.experts[self.panel.best_of(x)].density)
-        self._nursery = self._enrol(expert, x, self._on_device(y))
+        self._nursery = self._enrol(expert, x, self._targets(y))
 
-    def train_expert(self, max_steps: int) -> bool:
+    def train(self, max_steps: int) -> float:
         if self._nursery is None:
-            raise RuntimeError("no expert is in training; start one with start_expert")
-        if not self._nursery.advance(max_steps):
-            return False
+            return 1.0
+        if not max_steps or not self._nursery.advance(max_steps):
+            return min(self._nursery.progress(), 1 - 1e-9)
         self._nursery.expert.wake()
         self._seats.append(Seat(self._nursery.expert, retired=False))
+        self._counts = torch.cat([self._counts, torch.tensor([float(len(self._nursery.x))], dtype=torch.float64)])
         self._nursery = None
         self._line_up()
-        return True
+        return 1.0
 
-    def training_progress(self) -> float:
-        return self._nursery.progress() if self._nursery is not None else 0.0
-
-    def remove(self, k: int, into: int) -> None:
+    def remove(self, k: int, into: int | None) -> None:
         position = self.panel.answering[k]
         expert = self._seats[position].expert
         expert.retire()
@@ -214,23 +235,37 @@ class NeuralBank(Bank):
             self._seats.pop()
         if not self._sharing:
             self._seats = [seat for seat in self._seats if not seat.retired]
+        if into is not None:
+            self._counts[into] += self._counts[k]
+        self._counts = torch.cat([self._counts[:k], self._counts[k + 1 :]])
         self._line_up()
 
     @torch.no_grad()
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         expert = self.experts[k]
         x = expert.density.sample(n, generator)
+        x = x if self._scalings is None else self._scalings[0].undo(x)
         if expert.predictor is None:
             return x, None
-        return x, expert.predictor.draw(self.predictive_of(k, x), generator)
+        return x, expert.predictor.draw(self.predictive_of(k, Samples(x)), generator)
 
     # State
 
+    def footprint(self) -> Footprint:
+        n_parameters = sum(seat.expert.n_parameters for seat in self._seats)
+        return Footprint(n_parameters, n_parameters + len(self._counts), n_experts=len(self._counts))
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
     def state_dict(self) -> State:
+        scalings = None if self._scalings is None else [s and s.state_dict() for s in self._scalings]
         return {
             "seed": self._seed,
             "n_classes": self._n_classes,
             "born": self._born,
+            "counts": self._counts.clone(),
+            "scalings": scalings,
             "generator": self._generator.get_state(),
             "placeholder": self._placeholder.state_dict(),
             "columns": [{"retired": seat.retired, "expert": seat.expert.state_dict()} for seat in self._seats],
@@ -239,6 +274,11 @@ class NeuralBank(Bank):
 
     def load_state_dict(self, state: State) -> None:
         self._seed, self._n_classes, self._born = state["seed"], state["n_classes"], state["born"]
+        self._counts, self._scalings = state["counts"].to("cpu", copy=True), None
+        if state["scalings"]:
+            of_x, of_y = (None if s is None else Scaling.from_state(s, self._device) for s in state["scalings"])
+            assert of_x is not None
+            self._scalings = (of_x, of_y)
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
         self._placeholder.load_state_dict(state["placeholder"])
         self._seats, self._nursery = [], None
@@ -293,17 +333,40 @@ class NeuralBank(Bank):
     def _made_panel(self) -> Panel:
         return Panel(self._seats, self._placeholder, sharing=self._sharing, recorder=self._recorder)
 
-    def _on_device(self, y: Tensor | None) -> Tensor | None:
-        """The labels where the networks are; those of the last batch are asked for more than once."""
-        if y is None or y.device == self._device:
-            return y
-        known = self._labels
-        if known is None or known[0] is not y or known[1] != y._version:
-            known = self._labels = (y, y._version, y.to(self._device))
-        return known[2]
+    # Scaling, where inputs and targets are standardised
+
+    def _scaling_of_x(self, memory: Tensor) -> Scaling | None:
+        """Returns the scaling of x: fixed when the first expert is founded, before that the memory's, (M, ...)."""
+        if not self._standardise:
+            return None
+        return Scaling.fit(memory) if self._scalings is None else self._scalings[0]
+
+    def _scaled(self, samples: Samples) -> Samples:
+        """Returns samples as the networks see them, on their own: what networks make of them changes with every step."""
+        if self._scalings is None:
+            return samples.alone()
+        of_x = self._scalings[0]
+        scaled: Samples = samples.alone().derive("scaled", of_x, lambda chunk: Samples(of_x.apply(chunk.x)))
+        return scaled
+
+    def _targets(self, y: Tensor | None) -> Tensor | None:
+        """Returns targets as the networks learn them, where the networks are."""
+        if y is None:
+            return None
+        y = y.to(self._device)
+        scaling = None if self._scalings is None else self._scalings[1]
+        return y if scaling is None else scaling.apply(y)
+
+    def _unscaled(self, predictive: Tensor) -> Tensor:
+        """Returns moments (..., 2, n_outputs) in the targets' own units; log-probabilities as they are."""
+        scaling = None if self._scalings is None else self._scalings[1]
+        if scaling is None:
+            return predictive
+        mean, variance = predictive.unbind(dim=-2)
+        return torch.stack([scaling.undo(mean), variance * scaling.scale.square()], dim=-2)
 
     def _show(self, position: int, y: Tensor | None, convinced: Tensor) -> None:
         """Lets an expert see the labels of the rows it is convinced of, (batch,) bool on the host."""
         expert = self._seats[position].expert
         if y is not None and expert.predictor is not None and expert.predictor.is_open:
-            expert.predictor.see(y.to(self.evidence_device)[convinced].to(self._device))
+            expert.predictor.see(y[convinced].to(self._device))

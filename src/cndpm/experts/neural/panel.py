@@ -16,6 +16,7 @@ from cndpm.experts.neural.lineup import Lineup
 from cndpm.experts.neural.neural_expert import NeuralExpert
 from cndpm.experts.neural.packed.lineups import line_up_densities, line_up_predictors
 from cndpm.experts.neural.parts import Predictor
+from cndpm.experts.samples import Samples
 from cndpm.training.stepping import Recorder, Routine
 
 __all__ = ["Panel", "Seat"]
@@ -29,6 +30,16 @@ class Seat(NamedTuple):
 
     expert: NeuralExpert
     retired: bool
+
+
+class _Survey:
+    """Features of all columns, cut by samples."""
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+
+    def __getitem__(self, rows: slice) -> _Survey:
+        return _Survey(tuple(feature[rows] for feature in self.features))
 
 
 class Panel:
@@ -49,8 +60,7 @@ class Panel:
         self._recorder = recorder
         self._routines: dict[tuple[str | int, ...], Routine] = {}
         self._lineups: list[Lineup] | None = None
-        self._surveys: dict[int, tuple[Tensor, int, Features]] = {}
-        self._new: tuple[Tensor, Tensor | None, int, Tensor] | None = None
+        self._lesson = object()  # stands for what the experts have learned
 
     @property
     def lineups(self) -> list[Lineup]:
@@ -67,34 +77,31 @@ class Panel:
 
     # Answers. Labels lie where the networks are.
 
-    def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """log p(x, y | k), (B, K), on the host."""
+    def evidence(self, samples: Samples, y: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Returns log p(x, y | k), (B, K), and log p(x, y | new), (B,), on the host."""
+        if not self.answering:
+            return torch.zeros(len(samples), 0), self._new(samples.x, y)
         lineups = self.lineups  # made before anything runs side by side
-        values, *features = self._routine("evaluate", make=lambda: self._evaluate)(*_given(x, y))
+        values, *features = self._routine("evaluate", make=lambda: self._evaluate)(*_given(samples.x, y))
         log_joint = values.to("cpu")
-        if self._recorder.enabled:
-            log_joint, new = log_joint[:, :-1], log_joint[:, -1]
-            self._new = (x, y, x._version, new)
         for part, lineup in enumerate(lineups):
-            survey, features = features[: lineup.n_shared], features[lineup.n_shared :]
-            self._surveys[part] = (x, x._version, tuple(survey))
-        return log_joint
+            survey, features = tuple(features[: lineup.n_shared]), features[lineup.n_shared :]
+            samples.derive(f"survey {part}", self._lesson, lambda _, survey=survey: _Survey(survey))  # type: ignore[misc]
+        if self._recorder.enabled:
+            return log_joint[:, :-1], log_joint[:, -1]
+        return log_joint, self._new(samples.x, y)
 
-    def log_joint_new(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """log p(x, y | new), (B,), on the host; known already if the same was asked of the experts just now."""
-        known, self._new = self._new, None
-        if known is not None and known[0] is x and known[1] is y and known[2] == x._version:
-            return known[3]
+    def _new(self, x: Tensor, y: Tensor | None) -> Tensor:
         return self._hypothesis.log_joint(x, y, ((), ())).to("cpu")
 
-    def answers(self, part: int, x: Tensor) -> Tensor:
-        """log p(x | k), (B, K), for part 0; p(y | x, k), (B, K, ...), for part 1."""
-        return self.lineups[part].answers(x, self._survey(part, x))
+    def answers(self, part: int, samples: Samples) -> Tensor:
+        """Returns log p(x | k), (B, K), for part 0; p(y | x, k), (B, K, ...), for part 1."""
+        return self.lineups[part].answers(samples.x, self._survey(part, samples))
 
-    def answer_of(self, position: int, predictor: Predictor, x: Tensor) -> Tensor:
-        """p(y | x, k) of the predictor at this position, (B, ...); the others are asked for features at most."""
+    def answer_of(self, position: int, predictor: Predictor, samples: Samples) -> Tensor:
+        """Returns p(y | x, k) of the predictor at this position, (B, ...); the others give features at most."""
         ask = self._routine("ask", position, make=lambda: lambda x, *lateral: (predictor.predictive(x, lateral),))
-        return ask(x, *self.lineups[1].lateral(position, self._survey(1, x)))[0]
+        return ask(samples.x, *self.lineups[1].lateral(position, self._survey(1, samples)))[0]
 
     def offered(self, x: Tensor) -> tuple[Features, Features]:
         """What all offer to the density and the predictor of one more, a part of the memory x (M, ...) at a time."""
@@ -114,22 +121,19 @@ class Panel:
 
     def best_of(self, x: Tensor) -> int:
         """The expert, of those that answer, whose density explains samples (M, ...) best."""
-        return int(torch.cat([self.answers(0, part) for part in torch.split(x, _SURVEY_ROWS)]).mean(dim=0).argmax())
+        parts = [self.answers(0, Samples(part)) for part in torch.split(x, _SURVEY_ROWS)]
+        return int(torch.cat(parts).mean(dim=0).argmax())
 
     # Learning
 
-    def teach(self, position: int, x: Tensor, y: Tensor | None, weight: Tensor) -> None:
-        """One step of one expert on samples with weights (B,); later ones look at what it has become."""
-        offered = [lineup.lateral(position, self._survey(part, x)) for part, lineup in enumerate(self.lineups)]
+    def teach(self, position: int, samples: Samples, y: Tensor | None, weight: Tensor) -> None:
+        """Takes one step of one expert on samples with weights (B,); later ones look at what it has become."""
+        offered = [lineup.lateral(position, self._survey(part, samples)) for part, lineup in enumerate(self.lineups)]
         features = [feature for of_part in offered for feature in of_part]
         labelled = y is not None
         update = self._routine("update", position, labelled, make=lambda: self._update(position, labelled), draws=True)
-        update(x, weight, *_given(y), *features)
-        self.forget()
-
-    def forget(self) -> None:
-        """To be called where features that are kept of the last batch are not those of the experts any more."""
-        self._surveys.clear()
+        update(samples.x, weight, *_given(y), *features)
+        self._lesson = object()
 
     def dissolve(self) -> None:
         """Lets go of what was recorded, at once: the memory it holds is wanted by the panel that comes next."""
@@ -145,15 +149,13 @@ class Panel:
             self._routines[key] = self._recorder.routine(make(), draws=draws)
         return self._routines[key]
 
-    def _survey(self, part: int, x: Tensor) -> Features:
-        """All columns' features of x; the last batch's are kept until something has been learned."""
+    def _survey(self, part: int, samples: Samples) -> Features:
+        """Returns all columns' features of samples; they are kept until something has been learned."""
         if not self.lineups[part].n_shared:
             return ()
-        known = self._surveys.get(part)
-        if known is None or known[0] is not x or known[1] != x._version:
-            survey = self._routine("survey", part, make=lambda: self.lineups[part].survey)
-            known = self._surveys[part] = (x, x._version, survey(x))
-        return known[2]
+        survey = self._routine("survey", part, make=lambda: self.lineups[part].survey)
+        known: _Survey = samples.derive(f"survey {part}", self._lesson, lambda chunk: _Survey(survey(chunk.x)))
+        return known.features
 
     def _evaluate(self, x: Tensor, y: Tensor | None = None) -> tuple[Tensor, ...]:
         """log p(x, y | k), (batch, K), and behind it what is asked next: all columns' features of x.

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from cndpm.state import State
+
 __all__ = ["Scaling"]
 
 
@@ -46,3 +48,12 @@ class Scaling:
     def log_volume(self) -> Tensor:
         """log |dx / dx'|: what a log density on the common scale exceeds one on the original scale by."""
         return self.scale.double().log().sum()
+
+    def state_dict(self) -> State:
+        """Shift and scale."""
+        return {"shift": self.shift.clone(), "scale": self.scale.clone()}
+
+    @classmethod
+    def from_state(cls, state: State, device: torch.device) -> Scaling:
+        """Returns the scaling of :meth:`state_dict` on a device."""
+        return cls(state["shift"].to(device, copy=True), state["scale"].to(device, copy=True))

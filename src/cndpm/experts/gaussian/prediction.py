@@ -1,0 +1,114 @@
+"""The factor that answers use between two renewals: the covariance as routing last saw it, the means as they are now.
+
+Factorising the covariance takes as long as learning thousands of samples, and a live stream is predicted before every
+batch. So answers take the covariance of the latest renewal, shrunk as answers want it, and up-to-date means. It follows
+from what was learned alone, never from when answers were asked for: a model that is asked often, one that is asked once
+and one that was saved and loaded give the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.gaussian.discrimination import expected_distance
+from cndpm.experts.gaussian.factor import Factor, prior_strength
+from cndpm.experts.gaussian.statistics import SharedStatistics
+
+__all__ = ["LaggingFactor", "anchored", "widen"]
+
+_GROUP = 8
+"""Components whitened together; a group is whitened anew when one of them has changed."""
+
+
+def widen(cholesky: Tensor, *, degrees: float, shrinkage: float, floor: float) -> Tensor:
+    """Scales a factor so that new samples are expected at squared distance d from their component.
+
+    Args:
+        cholesky: L of Sigma(lambda), (d, d); changed in place.
+        degrees: Degrees of freedom behind the covariance.
+        shrinkage: lambda.
+        floor: What it added to the diagonal.
+    """
+    if shrinkage < 1:
+        distance = expected_distance(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
+        cholesky *= math.sqrt(distance / len(cholesky))
+    return cholesky
+
+
+def anchored(cholesky: Tensor, sums: Tensor, statistics: SharedStatistics, **facts: float) -> Factor:
+    """Makes a factor of a covariance and of whitened sums.
+
+    Args:
+        cholesky: L, (d, d).
+        sums: L^-1 s_j, (J, d), float64.
+        statistics: Of the components.
+        **facts: The remaining fields of the factor; `kappa`, the most pseudo-samples that its prior may count as.
+    """
+    mean = sums.sum(dim=0) / max(float(statistics.counts.sum()), 1e-9)
+    kappa = min(prior_strength(sums, statistics.counts.to(sums.device), mean), facts.pop("kappa"))
+    return Factor(
+        cholesky=cholesky,
+        log_det=2 * float(cholesky.diagonal().double().log().sum()),
+        anchors=torch.cat([sums, torch.zeros_like(mean)[None], mean[None]]),
+        kappa=kappa,
+        **facts,
+    )
+
+
+class LaggingFactor:
+    """Brings the covariance of a routing factor to another shrinkage, and its means up to date.
+
+    Sigma(lambda') = a Sigma(lambda) + b I, so routing's own factor is all that is needed.
+
+    Args:
+        routing: The factor of the latest renewal.
+        shrinkage: lambda', as answers want it.
+        for_classes: Whether it is widened, with a prior that counts no more than one sample; see :func:`widen`.
+    """
+
+    def __init__(self, routing: Factor, *, shrinkage: float, for_classes: bool) -> None:
+        self.source = routing.cholesky
+        self._facts = {"tail": routing.tail, "count": routing.count, "degrees": routing.degrees, "shrinkage": shrinkage}
+        self._for_classes = for_classes
+        self._cholesky = _reshrunk(routing, shrinkage, for_classes=for_classes).to(routing.cholesky.dtype)
+        self._counts = torch.zeros(0, dtype=torch.float64)
+        self._sums = torch.zeros(0, len(self._cholesky), dtype=torch.float64, device=self._cholesky.device)
+        self._current: Factor | None = None
+
+    def factor(self, statistics: SharedStatistics) -> Factor:
+        """Returns the factor with the means that the statistics have now; the same object while they do not change."""
+        counts = statistics.counts
+        if self._current is None or not torch.equal(counts, self._counts):
+            self._follow(statistics, counts)
+            kappa = 1.0 if self._for_classes else math.inf
+            self._current = anchored(self._cholesky, self._sums, statistics, kappa=kappa, **self._facts)
+        return self._current
+
+    def _follow(self, statistics: SharedStatistics, counts: Tensor) -> None:
+        sums = statistics.sums
+        if len(counts) != len(self._counts):
+            self._counts, self._sums = torch.full_like(counts, math.nan), torch.empty_like(sums)
+        whitened = self._sums.clone()  # the factor that was given out keeps its own
+        for group in torch.split(torch.arange(len(counts)), _GROUP):
+            if not torch.equal(counts[group], self._counts[group]):
+                rows = sums[int(group[0]) : int(group[-1]) + 1].to(self._cholesky.dtype)
+                solved: Tensor = torch.linalg.solve_triangular(self._cholesky, rows.T, upper=False)
+                whitened[int(group[0]) : int(group[-1]) + 1] = solved.T.double()
+        self._sums, self._counts = whitened, counts.clone()
+
+
+def _reshrunk(routing: Factor, shrinkage: float, *, for_classes: bool) -> Tensor:
+    """Returns the factor of the same covariance at another shrinkage, (d, d), float64."""
+    lower = routing.cholesky.double()
+    covariance = lower @ lower.mT
+    variance = float(covariance.diagonal().mean())  # shrinkage keeps the mean variance
+    share = (1 - shrinkage) / (1 - routing.shrinkage) if routing.shrinkage < 1 else 0.0
+    covariance.mul_(share).diagonal().add_((shrinkage - share * routing.shrinkage) * variance)
+    cholesky, info = torch.linalg.cholesky_ex(covariance)
+    if int(info):  # less shrinkage than rounding bears: routing's own covariance serves
+        return lower
+    floor = shrinkage * variance
+    return widen(cholesky, degrees=routing.degrees, shrinkage=shrinkage, floor=floor) if for_classes else cholesky

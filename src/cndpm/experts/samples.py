@@ -1,0 +1,123 @@
+"""Samples as a bank sees them: inputs, and what was computed of them, once.
+
+Whoever holds a block of samples opens it at a bank and gets its batches. They share what is computed of the chunk that
+they lie in, so that frozen features are computed for many samples at once, and nobody has to recognise a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from torch import Tensor
+
+__all__ = ["Samples", "open_block"]
+
+
+class Samples:
+    """Consecutive samples (B, ...): a chunk, or a part of one.
+
+    Args:
+        x: Their inputs, (B, ...).
+        parts: The chunks that these samples consist of, where they were joined.
+
+    Attributes:
+        whole: The chunk that these are a part of; themselves if they are a chunk.
+        start: Where they begin in it.
+        following: The chunk behind this one in its block, if there is one.
+        in_order: Whether the chunk's batches are about to be learned one after the other.
+
+    Example:
+        >>> import torch
+        >>> samples = Samples(torch.arange(6.0).reshape(3, 2))
+        >>> samples.part(1, 3).derive("double", None, lambda chunk: 2 * chunk.x)
+        tensor([[ 4.,  6.],
+                [ 8., 10.]])
+    """
+
+    def __init__(self, x: Tensor, parts: Sequence[Samples] = ()) -> None:
+        self.x, self.parts = x, tuple(parts)
+        self.whole, self.start = self, 0
+        self.following: Samples | None = None
+        self.in_order = False
+        self._alone: Samples | None = None
+        self._derived: dict[str, tuple[object, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def part(self, start: int, stop: int) -> Samples:
+        """Returns samples `start` to `stop`, which share what is derived of the whole.
+
+        Args:
+            start: The first of them.
+            stop: The first behind them.
+        """
+        part = Samples(self.x[start:stop])
+        part.whole, part.start = self.whole, self.start + start
+        return part
+
+    def alone(self) -> Samples:
+        """Returns these samples without their chunk, for what changes with every batch; the same object every time."""
+        if self.whole is self:
+            return self
+        if self._alone is None:
+            self._alone = Samples(self.x)
+        return self._alone
+
+    def select(self, rows: Tensor) -> Samples:
+        """Returns some of the samples, by mask or index on the host, with those of their features that are known."""
+        selected = Samples(self.x[rows.to(self.x.device)])
+        if "features" in self._derived:
+            key, features = self._derived["features"]
+            selected._derived["features"] = (key, features[rows.to(features.device)])
+        return selected
+
+    def derive(self, name: str, key: object, function: Callable[[Samples], Any]) -> Any:
+        """Returns a quantity of these samples, computed for their whole chunk when `key` asks for the first time.
+
+        Args:
+            name: Of the quantity; the latest value is kept for each.
+            key: An object that stands for what the quantity depends on beside the samples; another one computes anew.
+            function: Maps a chunk of N samples to a value with one entry a sample, cut by slices.
+        """
+        known = self._derived.get(name)
+        if known is None or known[0] is not key:
+            if self.whole is self:
+                value = function(self)
+            else:
+                value = self.whole.derive(name, key, function)[self.start : self.start + len(self.x)]
+            known = self._derived[name] = (key, value)
+        return known[1]
+
+
+def open_block(
+    x: Tensor, batch_size: int, *, chunk_size: int, start: int = 0, in_order: bool = False
+) -> Iterator[Samples]:
+    """Cuts a block into batches that share chunks of about `chunk_size` samples, whole batches each.
+
+    Chunks begin at multiples of their size and are copied when they are reached, so that the same block gives the same
+    bits wherever one starts and however it lies in memory.
+
+    Args:
+        x: Inputs of the block, (n, ...).
+        batch_size: Samples of a batch; the last one may be shorter.
+        chunk_size: Samples of a chunk.
+        start: The first sample that is wanted, the beginning of a batch.
+        in_order: Whether the batches are about to be learned one after the other.
+    """
+    return chain.from_iterable(_chunks(x, batch_size, batch_size * max(1, chunk_size // batch_size), start, in_order))
+
+
+def _chunks(x: Tensor, batch_size: int, size: int, start: int, in_order: bool) -> Iterator[list[Samples]]:
+    """Yields the batches of chunk after chunk; the following chunk is at hand when one is begun."""
+    first = start - start % size
+    chunk: Samples | None = Samples(x[first : first + size].clone())
+    while chunk is not None:
+        chunk.in_order = in_order
+        begin, first = first, first + size
+        if first < len(x):
+            chunk.following = Samples(x[first : first + size].clone())
+        yield [chunk.part(i, i + batch_size) for i in range(max(0, start - begin), len(chunk), batch_size)]
+        chunk = chunk.following

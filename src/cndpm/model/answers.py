@@ -1,0 +1,126 @@
+"""What a mixture answers: equation 6 of the paper, densities and samples. Nothing here changes what was learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.bank import Bank
+from cndpm.experts.samples import Samples
+from cndpm.mixture import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
+from cndpm.model.memory import ShortTermMemory
+
+__all__ = ["Answers"]
+
+
+class Answers:
+    """Asks the experts, and a provisional model of what waits in the memory.
+
+    Args:
+        bank: The experts.
+        memory: Samples that wait to become one.
+        anytime: Whether the memory takes part.
+        device: Where answers arrive.
+    """
+
+    def __init__(self, bank: Bank, memory: ShortTermMemory, *, anytime: bool, device: torch.device) -> None:
+        self._bank, self._memory, self._anytime, self._device = bank, memory, anytime, device
+
+    @torch.no_grad()
+    def predict_log_proba(self, batches: Iterable[Samples], n_classes: int, *, exact: bool) -> Tensor:
+        """Returns log-probabilities of the classes, (batch, n_classes).
+
+        Args:
+            batches: What is asked about.
+            n_classes: Classes known; equally probable before anything was learned.
+            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
+        """
+
+        def answer(samples: Samples) -> Tensor:
+            log_density, counts, predictive = self._components(samples, exact)
+            if not len(counts):
+                shape = (len(samples), n_classes)
+                return torch.full(shape, -math.log(n_classes), dtype=torch.float64, device=self._device)
+            return mix_log_proba(log_gate(log_density, counts), predictive())
+
+        return torch.cat([answer(samples) for samples in batches])
+
+    @torch.no_grad()
+    def predict_moments(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
+        """Returns mean and variance of every target, (batch, 2, n_outputs)."""
+
+        def answer(samples: Samples) -> Tensor:
+            log_density, counts, predictive = self._components(samples, exact)
+            if not len(counts):
+                raise ValueError("nothing has been learned yet, so no value can be predicted; learn a batch first")
+            return mix_gaussians(log_gate(log_density, counts), predictive())
+
+        return torch.cat([answer(samples) for samples in batches])
+
+    @torch.no_grad()
+    def log_prob(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
+        """Returns log p(x), (batch,)."""
+        if not self._bank.describes_x:
+            raise ValueError(
+                "these experts model features of x, not x itself, so x has no density; use features='identity' "
+                "(density estimators of rows do) or neural experts"
+            )
+
+        def answer(samples: Samples) -> Tensor:
+            log_density, counts, _ = self._components(samples, exact)
+            if not len(counts):
+                raise ValueError("nothing has been learned yet, so x has no density; learn a batch or consolidate()")
+            return log_mixture_density(log_density, counts)
+
+        return torch.cat([answer(samples) for samples in batches])
+
+    @torch.no_grad()
+    def expert_log_proba(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
+        """Returns the log-probability that each expert is responsible for x alone, (batch, n_experts)."""
+        counts = self._bank.counts.to(self._device)
+        return torch.cat([log_gate(self._bank.log_density(samples, exact=exact), counts) for samples in batches])
+
+    @torch.no_grad()
+    def expert_predictive(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
+        """Returns p(y | x, k) of each expert, (batch, n_experts, ...)."""
+        return torch.cat([self._bank.predictive(samples, exact=exact) for samples in batches])
+
+    def sample(self, n: int, *, seed: int, expert: int | None) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Draws (x, y) pairs (appendix G): an expert by its count, x from its density, y from its predictor.
+
+        Args:
+            n: Number of samples.
+            seed: Determines the draws.
+            expert: Draws from this expert alone.
+        """
+        counts = self._bank.counts.to(self._device)
+        if not len(counts):
+            raise ValueError("there is no expert to sample from yet; learn more or call consolidate()")
+        generator = torch.Generator(self._device).manual_seed(seed)
+        weights = counts if expert is None else torch.eye(len(counts), device=self._device)[expert]
+        chosen = torch.multinomial(weights, n, replacement=True, generator=generator).sort().values
+        draws = [self._bank.sample(k, int((chosen == k).sum()), generator) for k in sorted(set(chosen.tolist()))]
+        targets = [y for _, y in draws if y is not None]
+        return torch.cat([x for x, _ in draws]), torch.cat(targets) if targets else None, chosen
+
+    def _components(self, samples: Samples, exact: bool) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
+        """Returns log densities (B, n), counts (n,), and predictives when asked for, the provisional model included."""
+        counts = self._bank.counts.to(self._device)
+        n_experts = len(counts)
+        log_density = self._bank.log_density(samples, exact=exact) if n_experts else counts.new_zeros(len(samples), 0)
+        if not (self._anytime and len(self._memory)):
+            return log_density, counts, lambda: self._bank.predictive(samples, exact=exact)
+        provisional = self._bank.provisional(*self._memory.batch(), exact=exact)
+        log_density = torch.cat([log_density, provisional.log_density(samples).unsqueeze(1)], dim=1)
+        counts = torch.cat([counts, counts.new_tensor([len(self._memory)])])
+
+        def predictive() -> Tensor:
+            of_memory = provisional.predictive(samples).unsqueeze(1)
+            if not n_experts:
+                return of_memory
+            return torch.cat([self._bank.predictive(samples, exact=exact), of_memory], dim=1)
+
+        return log_density, counts, predictive

@@ -1,0 +1,210 @@
+"""What becomes of a full memory (lines 13 to 15 of Algorithm 1): always an expert, or only one that earns its place."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from cndpm.experts.bank import Bank, Evidence
+from cndpm.mixture import accepts_expert, route
+from cndpm.model.memory import Batch, ShortTermMemory
+from cndpm.model.novelty import Novelty
+
+__all__ = ["AlwaysFound", "EarnedFounding", "Founding", "teach"]
+
+_SLEEP_CHUNK = 100
+"""Steps between two reports of progress; the result does not depend on it."""
+
+_LESSON = 10
+"""Samples that an expert learns at once when they are given back to it."""
+
+_HELD_OUT = 5
+"""Every fifth sample of a memory is held out, to judge and to calibrate the expert made of the others."""
+
+Report = Callable[[float], None]
+"""Told the part done of a sleep."""
+
+
+class Founding(ABC):
+    """Makes experts of memories."""
+
+    @abstractmethod
+    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+        """Works on a full memory, which has room again afterwards; goes on where it was interrupted.
+
+        Args:
+            bank: Grows by one expert, or by none.
+            memory: Full.
+            novelty: Takes note of the new expert.
+            report: Told how far the expert is. What it raises stops the work there.
+        """
+
+    @abstractmethod
+    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+        """Does the same with whatever the memory holds; it is empty afterwards."""
+
+    @abstractmethod
+    def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
+        """Called after a batch of which nothing was new; may give samples back that need not wait."""
+
+
+class AlwaysFound(Founding):
+    """The paper's: whatever is in the memory becomes an expert."""
+
+    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+        self.consolidate(bank, memory, novelty, report)
+
+    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+        _train(bank, memory.batch(), report)
+        memory.clear()
+        novelty.add_expert(_no_evidence(bank), None)
+
+    def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
+        """Does nothing: what is new stays new."""
+
+
+class EarnedFounding(Founding):
+    """The model decides whether a memory becomes an expert.
+
+    Samples that experts explain after all go back to them. Of the rest an expert is made, which stays only if it
+    explains a held-out fifth better than the mixture does without it, by more than its prior cost; otherwise what it
+    was made of goes back to the experts too.
+
+    Args:
+        for_labels: Whether targets are class labels, which tell strays from what is new.
+    """
+
+    def __init__(self, *, for_labels: bool) -> None:
+        self._for_labels = for_labels
+
+    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+        """Founds an expert if half a memory is left when tails are given back; a whole one for networks."""
+        under_way = bank.train(0) < 1
+        if not under_way and len(bank.counts):
+            is_tail, in_closed_form = self._tails(bank, memory, novelty)
+            self._give_back(bank, memory, is_tail)
+            if len(memory) < memory.capacity * (0.5 if in_closed_form else 1.0):
+                return
+        self._found(bank, memory, novelty, report)
+
+    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+        """Founds an expert where the memory earns one; a handful of strays goes back to the experts."""
+        if len(bank.counts) and bank.train(0) == 1:
+            is_tail, _ = self._tails(bank, memory, novelty)
+            self._give_back(bank, memory, is_tail)
+        if len(memory):
+            self._found(bank, memory, novelty, report)
+
+    def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
+        """Gives strays of what is known back before others join them in the memory."""
+        if len(memory) >= _LESSON:
+            is_stray = self._known_again(memory.batch(), novelty)
+            if int(is_stray.sum()) >= _LESSON:
+                self._give_back(bank, memory, is_stray)
+
+    def _tails(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> tuple[Tensor, bool]:
+        """Returns which samples of the memory belong to what is known, (M,) bool, and whether by a closed form.
+
+        Where the evidence of a new expert has a closed form, those that an expert explains better than the rest of the
+        memory would. A network's has none, and what it got wrong would look new to it for ever: there, those whose
+        label is known by now.
+        """
+        samples, y = memory.batch()
+        log_alone = bank.log_leave_one_out(samples, y)
+        if log_alone is None:
+            return self._known_again(memory.batch(), novelty), False
+        return bank.evidence(samples, y).log_known.amax(dim=1) > math.log(len(memory)) + log_alone, True
+
+    def _known_again(self, batch: Batch, novelty: Novelty) -> Tensor:
+        """Returns which samples have a label whose latest samples are known, (M,) bool; none without labels."""
+        if batch.y is None or not self._for_labels:
+            return torch.zeros(len(batch.samples), dtype=torch.bool)
+        return ~novelty.is_still_new(batch.y)
+
+    def _give_back(self, bank: Bank, memory: ShortTermMemory, is_tail: Tensor) -> None:
+        """Has the experts learn samples of the memory, given by mask."""
+        if bool(is_tail.any()):
+            teach(bank, memory.keep(~is_tail))
+
+    def _found(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+        batch = memory.batch()
+        is_founder = _founders(len(memory))
+        founders, held_out = batch.rows(is_founder), batch.rows(~is_founder)
+        _train(bank, founders, report)
+        memory.clear()
+        evidence = bank.evidence(*held_out) if len(held_out.samples) else _no_evidence(bank)
+        if len(bank.counts) > 1 and not self._is_earned(bank, evidence, founders):
+            _dismiss(bank, evidence, founders)
+        else:
+            novelty.add_expert(evidence, held_out.y if self._for_labels else None)
+        teach(bank, held_out)
+
+    def _is_earned(self, bank: Bank, evidence: Evidence, founders: Batch) -> bool:
+        """Compares the mixture with and without its newest expert on held-out samples.
+
+        Where too few are held out, the founders themselves are asked, each under an expert made of the others.
+        """
+        counts, log_known = bank.counts, evidence.log_known
+        log_n_known, log_n = counts[:-1].sum().clamp_min(1).log(), counts.sum().log()
+        if not len(log_known):
+            log_alone = bank.log_leave_one_out(*founders)
+            if log_alone is None:
+                return True
+            log_known = bank.evidence(*founders).log_known
+            log_known[:, -1] = counts[-1].log() + log_alone
+        with_it, without = log_known.logsumexp(dim=1) - log_n, log_known[:, :-1].logsumexp(dim=1) - log_n_known
+        return accepts_expert(with_it, without, cost=float(log_n_known))
+
+
+def teach(bank: Bank, batch: Batch) -> None:
+    """Has the experts learn known samples, a few a step as they would have when they came.
+
+    Args:
+        bank: The experts.
+        batch: Samples that are a chunk of their own.
+    """
+    samples, y = batch
+    samples.in_order = True
+    for start in range(0, len(samples), _LESSON):
+        part = samples.part(start, start + _LESSON)
+        of_part = None if y is None else y[start : start + _LESSON]
+        log_known = bank.evidence(part, of_part).log_known
+        nothing_new = torch.zeros(len(part), dtype=torch.bool)
+        bank.learn(part, of_part, route(log_known, nothing_new).responsibilities)
+
+
+def _train(bank: Bank, founders: Batch, report: Report) -> None:
+    """Begins an expert, unless one is under way, and trains it to the end."""
+    if bank.train(0) == 1:
+        bank.found(*founders)
+    while (done := bank.train(_SLEEP_CHUNK)) < 1:
+        report(done)
+
+
+def _dismiss(bank: Bank, evidence: Evidence, founders: Batch) -> None:
+    """Gives back what the newest expert was made of.
+
+    An expert that is a sum goes into the one nearest to it; a network goes, and its samples are learned again.
+    """
+    newest = len(bank.counts) - 1
+    if bank.is_additive:
+        log_known = evidence.log_known if len(evidence.log_known) else bank.evidence(*founders).log_known
+        bank.remove(newest, into=int(log_known[:, :-1].sum(dim=0).argmax()))
+    else:
+        bank.remove(newest, into=None)
+        teach(bank, founders)
+
+
+def _founders(n: int) -> Tensor:
+    """Returns which of n samples of a memory a new expert is made of, (n,) bool; the others are held out."""
+    if n < 2 * _HELD_OUT:
+        return torch.ones(n, dtype=torch.bool)
+    return torch.arange(n) % _HELD_OUT != _HELD_OUT - 1
+
+
+def _no_evidence(bank: Bank) -> Evidence:
+    return Evidence(torch.zeros(0, len(bank.counts), dtype=torch.float64), torch.zeros(0, dtype=torch.float64))

@@ -1,0 +1,81 @@
+"""Checks at the door: what a learner is given is refused, with the reason, before anything changes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+__all__ = ["Target", "admit_targets", "admit_x"]
+
+Target = Literal["classes", "values", "none"]
+
+
+def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
+    """Returns inputs as float32.
+
+    Args:
+        x: What came.
+        input_shape: Shape of one sample.
+
+    Raises:
+        TypeError, ValueError: It is not (batch, *input_shape) of finite real numbers; the message says what to do.
+    """
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x must be a torch tensor; got {type(x).__name__}. Use torch.as_tensor(x).")
+    if x.dim() == 0 or tuple(x.shape[1:]) != input_shape:
+        wanted = ", ".join(map(str, ("batch", *input_shape)))
+        raise ValueError(f"x must have shape ({wanted}); got {tuple(x.shape)}")
+    if len(x) == 0:
+        raise ValueError("x has no samples: a batch needs at least one")
+    if x.dtype is torch.bool or x.is_complex():
+        raise TypeError(f"x must hold real numbers; got {x.dtype}")
+    x = x.detach().float()
+    if not torch.isfinite(x).all():
+        raise ValueError("x contains NaN or infinity; only finite values can be learned. Impute or drop such rows.")
+    return x
+
+
+def admit_targets(y: Tensor | None, n: int, target: Target, n_outputs: int, n_classes: int | None) -> Tensor | None:
+    """Returns targets on the host: class indices int64 (n,), values float32 (n, n_outputs), or None.
+
+    Args:
+        y: What came.
+        n: Number of samples that x has.
+        target: What y must be.
+        n_outputs: Values of one sample, for target="values".
+        n_classes: Class indices lie below it; None where they are discovered.
+
+    Raises:
+        ValueError: y is something else; the message says what to do.
+    """
+    if target == "none":
+        if y is not None:
+            raise ValueError("this learner was made for unlabelled data (target='none'); got y. Pass y=None.")
+        return None
+    if y is None:
+        raise ValueError(f"this learner needs y (target={target!r}); got None. For unlabelled data use target='none'.")
+    if len(y) != n:
+        raise ValueError(f"x and y must have as many rows; got {n} and {len(y)}")
+    y = y.detach().cpu()
+    return _class_indices(y, n_classes) if target == "classes" else _values(y, n_outputs)
+
+
+def _class_indices(y: Tensor, n_classes: int | None) -> Tensor:
+    if y.dim() != 1 or y.is_floating_point() or y.is_complex():
+        raise ValueError(f"y must hold one integer class index a sample; got {y.dtype} of shape {tuple(y.shape)}")
+    lowest, highest = (int(bound) for bound in torch.aminmax(y))
+    if lowest < 0 or (n_classes is not None and highest >= n_classes):
+        allowed = "0 or more" if n_classes is None else f"from 0 to {n_classes - 1}"
+        raise ValueError(f"class indices must be {allowed}; got {lowest} to {highest}")
+    return y.long()
+
+
+def _values(y: Tensor, n_outputs: int) -> Tensor:
+    y = y.float().reshape(len(y), -1)
+    if y.shape[1] != n_outputs:
+        raise ValueError(f"y must have {n_outputs} values a sample; got {y.shape[1]}")
+    if not torch.isfinite(y).all():
+        raise ValueError("y contains NaN or infinity; only finite values can be learned")
+    return y
