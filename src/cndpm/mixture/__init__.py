@@ -1,13 +1,11 @@
 """Dirichlet-process mathematics on plain tensors: responsibilities, novelty, similarity and pruning of experts."""
 
-from cndpm.mixture.auto_concentration import AutoConcentration
 from cndpm.mixture.inference import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
 from cndpm.mixture.novelty import accepts_expert, margins
 from cndpm.mixture.pruning import Merge, plan_merges, similarity
 from cndpm.mixture.responsibility import Routing, is_new, log_responsibilities, route
 
 __all__ = [
-    "AutoConcentration",
     "Merge",
     "Routing",
     "accepts_expert",

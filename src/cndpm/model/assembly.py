@@ -25,7 +25,8 @@ from cndpm.experts.neural.predictors import Classifier, Regressor
 from cndpm.experts.neural.vae import VAE
 from cndpm.experts.selected import SelectedBank
 from cndpm.model.founding import AlwaysFound, EarnedFounding, Founding
-from cndpm.model.novelty import FixedLevel, LearnedLevel, Novelty
+from cndpm.model.learned_level import LearnedLevel
+from cndpm.model.novelty import FixedLevel, Novelty
 from cndpm.model.settings import CNDPMSettings
 
 __all__ = ["CustomDensity", "CustomPredictor", "make_bank", "make_founding", "make_novelty"]

@@ -84,6 +84,7 @@ class CNDPM(Learner):
         self.experts = self
         self.task_listener = self.novelty.listener
         self._answers = Answers(self.bank, self.memory, anytime=settings.anytime, device=self.device)
+        self._has_labels = settings.target == "classes"
         self._n_known_classes = n_classes or 0
         self._waiting: Batch | None = None
         self._is_exact = False
@@ -107,7 +108,7 @@ class CNDPM(Learner):
         self.settle()
         self._meet(y)
         for samples in batches:
-            stop = start + len(samples)
+            stop = start + len(samples.x)
             self._learn(Batch(samples, None if y is None else y[start:stop]))
             start = stop
             if after_batch is not None:
@@ -118,11 +119,12 @@ class CNDPM(Learner):
         while batch is not None:
             self._is_exact = False
             evidence = self.bank.evidence(*batch)
-            is_new, responsibilities = self.novelty.route(evidence, self._labels(batch))
+            is_new, responsibilities = self.novelty.route(evidence, batch.y if self._has_labels else None)
             if not is_new.all():
                 self.bank.learn(*batch, responsibilities)
             if not is_new.any():
-                self.founding.review(self.bank, self.memory, self.novelty)
+                if self.memory.size:
+                    self.founding.review(self.bank, self.memory, self.novelty)
                 break
             self._waiting = batch = self.memory.add(batch.rows(is_new))
             self._sleep_if_full()
@@ -227,8 +229,8 @@ class CNDPM(Learner):
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        batch, classes = self._given(x, y), self.settings.target == "classes"
-        return prune(self.bank, self.novelty, batch, threshold=threshold, classes=classes)
+        batch = self._given(x, y)
+        return prune(self.bank, self.novelty, batch, threshold=threshold, classes=self._has_labels)
 
     # What is kept
 
@@ -292,12 +294,9 @@ class CNDPM(Learner):
             return batches
         return self.bank.open(admit_x(x, self.input_shape))
 
-    def _labels(self, batch: Batch) -> Tensor | None:
-        return batch.y if self.settings.target == "classes" else None
-
     def _meet(self, y: Tensor | None) -> None:
         """Makes room for classes that were not met before."""
-        if y is not None and self.settings.target == "classes":
+        if y is not None and self._has_labels:
             n_classes = int(y.max()) + 1
             if n_classes > self._n_known_classes:
                 self._n_known_classes = n_classes

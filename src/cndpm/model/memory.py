@@ -36,6 +36,9 @@ class ShortTermMemory:
         capacity: M in the paper.
         device: Where samples live; their targets live on the host.
 
+    Attributes:
+        size: Samples stored.
+
     Example:
         >>> import torch
         >>> memory = ShortTermMemory(3)
@@ -49,16 +52,16 @@ class ShortTermMemory:
         self._device = torch.device(device)
         self._parts: list[Samples] = []
         self._y: Tensor | None = None
-        self._size = 0
+        self.size = 0
         self._batch: Batch | None = None
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     @property
     def is_full(self) -> bool:
         """Whether it is time to sleep."""
-        return self._size >= self.capacity
+        return self.size >= self.capacity
 
     @property
     def n_bytes(self) -> int:
@@ -68,7 +71,7 @@ class ShortTermMemory:
 
     def add(self, batch: Batch) -> Batch | None:
         """Stores copies of samples while there is room; returns those that found none, or None."""
-        room = self.capacity - self._size
+        room = self.capacity - self.size
         if room < len(batch.samples):
             rest = batch.rows(torch.arange(max(0, room), len(batch.samples)))
             batch = batch.rows(torch.arange(max(0, room)))
@@ -78,7 +81,7 @@ class ShortTermMemory:
             self._append(batch.samples.x)
             if batch.y is not None:
                 self._y = batch.y.clone() if self._y is None else torch.cat([self._y, batch.y])
-            self._size += len(batch.samples)
+            self.size += len(batch.samples)
             self._batch = None
         return rest
 
@@ -100,11 +103,11 @@ class ShortTermMemory:
 
     def clear(self) -> None:
         """Forgets everything."""
-        self._parts, self._y, self._size, self._batch = [], None, 0, None
+        self._parts, self._y, self.size, self._batch = [], None, 0, None
 
     def state_dict(self) -> State:
         """The samples."""
-        if not self._size:
+        if not self.size:
             return {"x": None, "y": None}
         x, y = self.batch()
         return {"x": x.x.clone(), "y": y.clone() if y is not None else None}

@@ -1,6 +1,6 @@
-"""Who learns a sample, and whether it is new: a concentration set by hand, one that the model sets, or task labels.
+"""Decides who learns a sample, and whether it is new: by a concentration set by hand, or by task labels.
 
-Each takes the evidence of a batch and answers with a :class:`~cndpm.mixture.responsibility.Routing`.
+The third way, a level that the model sets by itself, is :mod:`cndpm.model.learned_level`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from torch import Tensor
 
 from cndpm.experts.bank import Evidence
 from cndpm.learner import TaskListener
-from cndpm.mixture import Routing, is_new, log_responsibilities, margins, route
-from cndpm.mixture.auto_concentration import AutoConcentration
+from cndpm.mixture import Routing, is_new, log_responsibilities, route
 from cndpm.state import State
 
-__all__ = ["FixedLevel", "LearnedLevel", "Novelty", "TaskLabels"]
+__all__ = ["FixedLevel", "Novelty", "TaskLabels"]
 
 
 class Novelty(ABC):
@@ -93,55 +92,6 @@ class FixedLevel(Novelty):
 
     def load_state_dict(self, state: State) -> None:
         """Does nothing: there is no state."""
-
-
-class LearnedLevel(Novelty):
-    """The level follows from what known samples were like; see :mod:`cndpm.mixture.auto_concentration`.
-
-    Args:
-        novelty_rate: How often a known sample may be called new, about.
-        window: Consecutive samples whose evidence is pooled; 1 judges each alone.
-
-    Example:
-        >>> import torch
-        >>> level = LearnedLevel(novelty_rate=0.01, window=10)
-        >>> level.add_expert(Evidence(torch.randn(50, 1), torch.full((50,), -20.0)), None)
-        >>> level.route(Evidence(torch.full((10, 1), -30.0), torch.full((10,), -20.0)), None).is_new.all()
-        tensor(True)
-    """
-
-    def __init__(self, *, novelty_rate: float, window: int) -> None:
-        self.concentration = AutoConcentration(novelty_rate=novelty_rate, window=window)
-
-    def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
-        log_known, log_new, drift = evidence
-        if drift is not None:
-            self.concentration.follow(drift)
-        if not log_known.shape[1]:
-            return Routing(torch.ones(len(log_known), dtype=torch.bool), log_known)
-        return route(log_known, self.concentration.judge(log_known, log_new, labels))
-
-    def is_still_new(self, labels: Tensor) -> Tensor:
-        return self.concentration.is_still_new(labels)
-
-    def add_expert(self, held_out: Evidence, labels: Tensor | None) -> None:
-        if held_out.drift is not None:
-            self.concentration.follow(held_out.drift)
-        if not len(held_out.log_known):
-            self.concentration.add_expert(held_out.log_new)
-            return
-        margin, expert = margins(held_out.log_known, held_out.log_new)
-        own = expert == held_out.log_known.shape[1] - 1
-        self.concentration.add_expert(margin[own], None if labels is None else labels[own])
-
-    def remove_expert(self, k: int) -> None:
-        self.concentration.remove_expert(k)
-
-    def state_dict(self) -> State:
-        return self.concentration.state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        self.concentration.load_state_dict(state)
 
 
 class TaskLabels(Novelty):

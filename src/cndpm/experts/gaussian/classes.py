@@ -94,33 +94,34 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
 
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
         """Exact for the means, with the covariance as routing knows it."""
-        if not self._labels.n_experts:
+        if self._gaussians is None:
             return Evidence(torch.zeros(len(samples), 0, dtype=torch.float64), torch.zeros(len(samples)).double())
-        counts = self._component_counts()
-        scores, new = self._ready().routing_log_prob(samples)
+        counts = self._gaussians.counts.numpy()
+        scores, new = self._gaussians.routing_log_prob(samples)
         # log p(label | k) + log N_k is the log count of the label's component.
-        weighted = scores - self.feature_map.log_volume + np.log(np.maximum(counts, 1e-300))
+        weighted = scores - self._log_volume + np.log(np.maximum(counts, 1e-300))
         if y is None:
             log_known, n_labels = self._mix_labels(weighted), 0
         else:
             log_known, n_labels = self._joint_of_labels(weighted, y.cpu().numpy()), self._labels.n_labels
-        log_new = new - (self.feature_map.log_volume + math.log(n_labels + 1))
+        log_new = new - (self._log_volume + math.log(n_labels + 1))
         return Evidence(torch.from_numpy(log_known), torch.from_numpy(log_new), self._drift(counts))
 
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> Tensor:
         labels, groups = torch.unique(self._as_labels(samples.x, y), return_inverse=True)
         others = (torch.bincount(groups, minlength=len(labels)) - 1)[groups] / max(1, len(samples) - 1)
         log_label = others.double().log().clamp_min(LOG_FLOOR)
-        return self._ready().log_leave_one_out(samples, groups) - self.feature_map.log_volume + log_label
+        return self._ready().log_leave_one_out(samples, groups) - self._log_volume + log_label
 
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
         """Adds the weighted samples to the statistics."""
         labels = np.zeros(len(samples), dtype=np.int64) if y is None else y.cpu().numpy()
-        self._ready().add(samples, self._component_weights(labels, responsibilities.numpy()))
+        gaussians = self._gaussians or self._ready()
+        gaussians.add(samples, self._component_weights(labels, responsibilities.numpy()))
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         scores = self._ready().log_prob(samples, exact=exact)
-        return self._mix_by_expert(scores - self.feature_map.log_volume + self._log_label_share(scores))
+        return self._mix_by_expert(scores - self._log_volume + self._log_label_share(scores))
 
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
         """Returns class log-probabilities of every expert, (B, K, C), float64; unseen labels get e^-50."""
@@ -143,7 +144,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
                 labels,
                 exact=exact,
                 n_classes=self._labels.n_classes,
-                log_volume=self.feature_map.log_volume,
+                log_volume=self._log_volume,
             )
             known = self._provisional = (samples, factor, model)
         return known[2]
@@ -184,7 +185,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     def _make_expert(self, x: Tensor, y: Tensor) -> None:
         if not self.feature_map.fitted:
             self.feature_map.fit(x, generator=self._generator, labels=y)
-            self._frozen = object()
+            self._freeze()
         rows = self.feature_map(x)
         if self._gaussians is None:
             self._gaussians = self._new_gaussians(rows)
@@ -253,7 +254,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
 
     def _drift(self, counts: Floats) -> Tensor | None:
         """Averages the drift of an expert's components by their counts (J,)."""
-        drift = self._ready().margin_drift()
+        drift = None if self._gaussians is None else self._gaussians.margin_drift()
         if drift is None:
             return None
         moved = drift.numpy()

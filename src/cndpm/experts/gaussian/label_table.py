@@ -24,6 +24,9 @@ class LabelTable:
         owners: The expert of each component, (J,).
         labels: The label of each component, (J,).
         by_expert: The components of each expert without the gaps, (K, most labels of one expert), -1 behind them.
+        n_experts: K.
+        n_classes: C, the labels there is room for.
+        n_components: J.
         n_labels: Labels that some expert has seen.
 
     Example:
@@ -39,28 +42,14 @@ class LabelTable:
     def __init__(self, n_classes: int) -> None:
         self.replace(np.full((0, max(1, n_classes)), -1, dtype=np.int64))
 
-    @property
-    def n_experts(self) -> int:
-        """K."""
-        return len(self.table)
-
-    @property
-    def n_classes(self) -> int:
-        """C: labels there is room for."""
-        return int(self.table.shape[1])
-
-    @property
-    def n_components(self) -> int:
-        """J."""
-        return len(self.owners)
-
     def replace(self, table: Indices) -> None:
         """Takes another table, (K, C)."""
         self.table = table
+        self.n_experts, self.n_classes = table.shape
         expert, label = np.nonzero(table >= 0)
         order = np.argsort(table[expert, label])
         self.owners, self.labels = expert[order], label[order]
-        self.n_labels = len(np.unique(label))
+        self.n_components, self.n_labels = len(order), len(np.unique(label))
         width = max(1, int((table >= 0).sum(axis=1).max())) if len(table) else 1
         self.by_expert: Indices = -np.sort(-table, axis=1)[:, :width]
 
@@ -72,6 +61,7 @@ class LabelTable:
         """Makes room for labels below `n_classes`."""
         if n_classes > self.n_classes:
             self.table = np.pad(self.table, ((0, 0), (0, n_classes - self.n_classes)), constant_values=-1)
+            self.n_classes = n_classes
 
     def create(self, y: Indices, missing: NDArray[np.bool_]) -> int:
         """Adds components for labels in experts where they are missing.

@@ -122,7 +122,7 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     def _make_expert(self, x: Tensor, y: Tensor) -> None:
         if not self.feature_map.fitted:
             self.feature_map.fit(x, generator=self._generator)
-            self._frozen = object()
+            self._freeze()
         if not self._targets.fitted:
             self._targets.fit(y, generator=self._generator)
         rows = torch.cat([self._values(Samples(x)), self._standardised(y)], dim=1)
@@ -156,10 +156,10 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         degrees, location, cholesky = self._gaussians.predictive()
         if y is None:
             d = z.shape[1]
-            return log_student_t(z, degrees, location[:, :d], cholesky[:, :d, :d]) - self.feature_map.log_volume
+            return log_student_t(z, degrees, location[:, :d], cholesky[:, :d, :d]) - self._log_volume
         rows = torch.cat([z, self._standardised(y)], dim=1)
         # The density in the units of x and y: the scales are the Jacobian.
-        log_volume = self.feature_map.log_volume + self._targets.log_volume
+        log_volume = self._log_volume + self._targets.log_volume
         return log_student_t(rows, degrees, location, cholesky) - log_volume
 
 

@@ -375,4 +375,4 @@ def _scores(factor: Factor, kappas: Values, squares: Values, inner: Values, to_m
     of_means = (lengths[:-1] + 2 * kappa * to_mean[:-1] + kappa**2 * lengths[-1]) / kappas**2
     distance = squares[:, None] - 2 * cross + of_means
     distance = distance * (distance > 0)  # clipping an array takes longer
-    return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail)
+    return log_elliptical(distance, factor.log_det, factor.anchors.shape[1], 1 + 1 / kappas, factor.tail)

@@ -35,13 +35,14 @@ class SharedStatistics:
         origin: Subtracted from every feature row, (d,); the mean of the first memory is a good one.
 
     Attributes:
+        n_features: d.
         counts: Weight of each component, (J,), float64, on the host.
         n_pending: Rows that wait to enter the second moment.
     """
 
     def __init__(self, origin: Tensor) -> None:
-        self.origin = origin.double()
-        d = len(origin)
+        self.origin, self.n_features = origin.double(), len(origin)
+        d = self.n_features
         self.counts = torch.zeros(0, dtype=torch.float64)
         self._sums = self.origin.new_zeros(0, d)
         self._deferred: Callable[[], Tensor] | None = None
@@ -68,11 +69,6 @@ class SharedStatistics:
     def settle(self) -> None:
         """Takes the sums back."""
         self._sums, self._deferred = self.sums, None
-
-    @property
-    def n_features(self) -> int:
-        """d."""
-        return len(self.origin)
 
     @property
     def n_numbers_kept(self) -> int:

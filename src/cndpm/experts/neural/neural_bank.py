@@ -342,7 +342,7 @@ class NeuralBank(Bank):
         return Scaling.fit(memory) if self._scalings is None else self._scalings[0]
 
     def _scaled(self, samples: Samples) -> Samples:
-        """Returns samples as the networks see them, on their own: what networks make of them changes with every step."""
+        """Returns samples as the networks see them, without their chunk: networks change with every step."""
         if self._scalings is None:
             return samples.alone()
         of_x = self._scalings[0]

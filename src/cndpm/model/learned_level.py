@@ -1,4 +1,4 @@
-"""The concentration of the Dirichlet process, set by what the mixture has seen.
+"""A level of novelty, the concentration of the Dirichlet process, that the model sets by what it has seen.
 
 Margins of samples that were known when they came are recorded for each expert before it learns them, so they are held
 out. The level log alpha follows from that record and one number with a meaning: `novelty_rate`, how often a known
@@ -27,14 +27,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cndpm.experts.bank import Evidence
+from cndpm.mixture import Routing, margins, route
 from cndpm.mixture.novelty import MIN_RECORD, Floats, levels, novelty_level, window_means
+from cndpm.model.novelty import Novelty
 from cndpm.state import State
 
-__all__ = ["AutoConcentration", "LabelWindows"]
+__all__ = ["LabelWindows", "LearnedLevel"]
 
 _CLIP = 1.0
+"""Deviations up to which one sample counts where a window is judged as a whole: no sample may decide alone."""
+
 _CAP = 30.0
+"""Deviations up to which one sample counts where its margin is judged with its window: all beyond is as strange."""
+
 _MOST = 0.5
+"""The share of strange samples above which a label is new."""
+
+_MIN_WINDOWS = 40
+"""Windows of known samples that tell how windows vary; before, they are taken to vary as independent samples would."""
+
+_MEASURED_EVERY = 20
+"""Levels are measured again when one part in so many of a record has changed."""
 
 Labels = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -82,7 +96,7 @@ class LabelWindows:
         self._latest = {int(label): _array(latest) for label, latest in state.items()}
 
 
-class AutoConcentration:
+class LearnedLevel(Novelty):
     """The record of known margins and the verdict on what comes.
 
     Args:
@@ -91,9 +105,11 @@ class AutoConcentration:
         capacity: Margins kept per expert, the latest.
 
     Example:
-        >>> novelty = AutoConcentration(novelty_rate=0.01)
-        >>> novelty.add_expert(held_out_margins, labels)
-        >>> is_new = novelty.judge(log_known, log_new, labels)
+        >>> import torch
+        >>> level = LearnedLevel(novelty_rate=0.01)
+        >>> level.add_expert(Evidence(torch.randn(50, 1), torch.full((50,), -20.0)), None)
+        >>> level.route(Evidence(torch.full((10, 1), -30.0), torch.full((10,), -20.0)), None).is_new.all()
+        tensor(True)
     """
 
     def __init__(self, *, novelty_rate: float = 0.01, window: int = 10, capacity: int = 500) -> None:
@@ -110,47 +126,56 @@ class AutoConcentration:
         self._window_level = math.inf
         self._n_unmeasured = 0
 
-    def add_expert(self, held_out_margins: Tensor, labels: Tensor | None = None) -> None:
-        """Begins the record of a new expert with margins (H,) of samples it was not made of, and their labels (H,)."""
-        margin = _array(held_out_margins)
+    def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
+        """Margins of the samples that are known enter the record, before learning."""
+        log_known, log_new, drift = evidence
+        if drift is not None:
+            self._follow(drift)
+        if not log_known.shape[1]:
+            return Routing(torch.ones(len(log_known), dtype=torch.bool), log_known)
+        return route(log_known, self._judge(log_known.numpy(), log_new.numpy(), labels))
+
+    def is_still_new(self, labels: Tensor) -> Tensor:
+        """Tells, of samples that were called new, which may have been strays of what is known.
+
+        The samples of their label that came later tell.
+        """
+        return torch.from_numpy(self._by_label.shares(labels.numpy()) > _MOST)
+
+    def add_expert(self, held_out: Evidence, labels: Tensor | None) -> None:
+        """Begins the record of the newest expert with the margins of held-out samples that are its own."""
+        if held_out.drift is not None:
+            self._follow(held_out.drift)
+        margin, own = held_out.log_new, torch.zeros(0, dtype=torch.bool)
+        if len(held_out.log_known):
+            margin, expert = margins(held_out.log_known, held_out.log_new)
+            own = expert == held_out.log_known.shape[1] - 1
+        values = margin[own].numpy()
         self._record = np.concatenate([self._record, np.full((1, self.capacity), np.nan)])
-        self._push(len(self._record) - 1, margin)
+        self._push(len(self._record) - 1, values)
         self._history = self._history[:0]
         self._measure()
-        if labels is not None:
-            self._by_label.forget(labels.cpu().numpy())
-            self._by_label.push(margin < self._levels[0, -1], labels.cpu().numpy())
+        if labels is not None and len(own):
+            self._by_label.forget(labels[own].numpy())
+            self._by_label.push(values < self._levels[0, -1], labels[own].numpy())
 
-    def follow(self, drift: Tensor) -> None:
-        """Margins of the experts' samples have moved by so much, (K,), NaN where it is not known.
+    def remove_expert(self, k: int) -> None:
+        self._record = np.delete(self._record, k, axis=0)
+        self._measure()
+
+    def _follow(self, drift: Tensor) -> None:
+        """Moves the record with the margins of the experts' samples, by (K,), NaN where it is not known.
 
         Densities that share something change all at once when that is renewed. Measured by what margins were like
         before, everything might look new from then on, and for ever: what is new is not recorded.
         """
-        moved = np.nan_to_num(_array(drift)[: len(self._record)])
-        self._record += moved[:, None]
+        self._record += np.nan_to_num(drift.numpy()[: len(self._record)])[:, None]
         self._measure()
 
-    def remove_expert(self, k: int) -> None:
-        """Forgets expert k's record."""
-        self._record = np.delete(self._record, k, axis=0)
-        self._measure()
-
-    def log_alpha(self) -> Tensor:
-        """The level of every expert, (K,)."""
-        return torch.tensor(self._levels[0])
-
-    def judge(self, log_known: Tensor, log_new: Tensor, labels: Tensor | None = None) -> Tensor:
-        """Which samples are new, (B,) of booleans; margins of the known ones enter the record, before learning.
-
-        Args:
-            log_known: log n_k + log p(x, y | k), (B, K).
-            log_new: log p(x, y | new), (B,).
-            labels: Class indices (B,), where there are any.
-        """
-        known = _array(log_known)
+    def _judge(self, known: Floats, new: Floats, labels: Tensor | None) -> Tensor:
+        """Returns which samples are new, (B,) bool."""
         expert = known.argmax(axis=1)
-        margin = known[np.arange(len(known)), expert] - _array(log_new)
+        margin = known[np.arange(len(known)), expert] - new
         level, median, scale = self._levels[:, expert]
         surprises = _within_cap((median - margin) / scale)
         below = margin < level
@@ -158,20 +183,12 @@ class AutoConcentration:
             agrees, majority = self._window_verdicts(surprises)
             is_new = (below & agrees) | (majority & (surprises > 0))
         else:
-            is_new = self._judge_labelled(below, surprises, labels.cpu().numpy())
+            is_new = self._judge_labelled(below, surprises, labels.numpy())
         self._observe(margin[~is_new], expert[~is_new], labelled=labels is not None)
-        return torch.from_numpy(is_new).to(log_known.device)
-
-    def is_still_new(self, labels: Tensor) -> Tensor:
-        """Whether the latest samples of each label given, (B,), are new: (B,) of booleans.
-
-        A sample that was called new may have been a stray one of what is known, as the samples of its label that came
-        later tell.
-        """
-        return torch.from_numpy(self._by_label.shares(labels.cpu().numpy()) > _MOST).to(labels.device)
+        return torch.from_numpy(is_new)
 
     def _judge_labelled(self, below: Flags, surprises: Floats, labels: Labels) -> Flags:
-        """As :meth:`judge`; what its label explains says nothing about the samples beside it."""
+        """Judges labelled samples: what its label explains says nothing about the samples beside it."""
         explained = below & ~(self._by_label.shares(labels) <= _MOST)
         majority = np.zeros_like(below)
         majority[~explained] = self._window_verdicts(surprises[~explained])[1]
@@ -201,7 +218,7 @@ class AutoConcentration:
         noted = expert if labelled or not len(expert) else np.array([np.bincount(expert).argmax()])
         for k in set(noted.tolist()):
             self._push(k, margin[expert == k])
-        if self._n_unmeasured * 20 >= self.capacity:
+        if self._n_unmeasured * _MEASURED_EVERY >= self.capacity:
             self._measure()
 
     def _push(self, k: int, values: Floats) -> None:
@@ -224,11 +241,14 @@ class AutoConcentration:
             deviation = float(known.std(ddof=1)) / math.sqrt(self.window)
             normal = float(known.mean()) + NormalDist().inv_cdf(1 - self.novelty_rate) * deviation
             # Known windows vary more than independent samples would.
-            seen = -float(novelty_level(self._windows, self.novelty_rate)) if len(self._windows) >= 40 else normal
+            seen = (
+                -float(novelty_level(self._windows, self.novelty_rate))
+                if len(self._windows) >= _MIN_WINDOWS
+                else normal
+            )
             self._window_level = min(max(normal, seen), (normal + _CLIP) / 2)
 
     def state_dict(self) -> State:
-        """Record, window and what was last measured."""
         return {
             "record": torch.tensor(self._record),
             "history": torch.tensor(self._history),
