@@ -1,24 +1,97 @@
-"""Independent parts in threads of their own, where many small operations do not gain from torch's threads."""
+"""The number of threads for the size of the work.
+
+A step of a stream is hundreds of operations on a few numbers. Shared among threads each of them costs a wait for the
+slowest, and where cores are busy with something else that wait is a turn of the scheduler: steps take ten times as
+long. So the package learns and answers in one thread, and spreads single pieces of work that are worth it over as many
+as torch was told to use.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
-__all__ = ["map_in_threads"]
+__all__ = ["allowed_threads", "map_in_threads", "one_thread", "spread"]
+
+_WORTH_SPREADING = 5e7
+"""Multiplications from which work is spread: some milliseconds of one core."""
 
 
-def map_in_threads(function: Callable[[Tensor], Tensor], parts: Sequence[Tensor]) -> list[Tensor]:
-    """function(part) of every part on a CPU, in as many threads as torch uses; within each torch uses one.
+class _Allowance(threading.local):
+    """Threads that torch had been told to use when this thread entered :func:`one_thread`; None outside."""
+
+    n_threads: int | None = None
+
+
+_allowance = _Allowance()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Has torch use one thread inside, and as many as before outside; may be nested.
 
     Example:
-        >>> torch.cat(map_in_threads(features, images.split(16)))
+        >>> with one_thread():
+        ...     torch.get_num_threads()
+        1
     """
-    n_threads = min(torch.get_num_threads(), len(parts))
-    if n_threads < 2:
-        return [function(part) for part in parts]
+    allowed, n_threads = _allowance.n_threads, torch.get_num_threads()
+    _allowance.n_threads = allowed or n_threads
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
+        _allowance.n_threads = allowed
+
+
+@contextmanager
+def spread(n_multiplications: float) -> Iterator[None]:
+    """Allows all threads inside :func:`one_thread` for work that is large enough.
+
+    Args:
+        n_multiplications: About how many the work takes.
+    """
+    n_threads = _allowance.n_threads
+    if n_threads is None or n_threads == 1 or n_multiplications < _WORTH_SPREADING:
+        yield
+        return
+    torch.set_num_threads(n_threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(1)
+
+
+def allowed_threads() -> int:
+    """Returns how many threads torch was told to use."""
+    return _allowance.n_threads or torch.get_num_threads()
+
+
+def map_in_threads(
+    function: Callable[[Tensor], Tensor], x: Tensor, *, part_size: int, n_multiplications: float
+) -> Tensor:
+    """Returns function(x) of samples (n, ...) on a CPU, part by part in all allowed threads; torch uses one in each.
+
+    Args:
+        function: Maps some samples to rows of a result.
+        x: The samples.
+        part_size: Samples of one part, at most; fewer where there are too few parts for the threads.
+        n_multiplications: About how many one sample takes.
+
+    Example:
+        >>> map_in_threads(lambda part: 2 * part, torch.arange(4.0), part_size=2, n_multiplications=1)
+        tensor([0., 2., 4., 6.])
+    """
+    n_threads = allowed_threads() if n_multiplications * len(x) >= _WORTH_SPREADING else 1
+    parts: Sequence[Tensor] = torch.split(x, max(1, min(part_size, -(-len(x) // n_threads))))
+    if n_threads < 2 or len(parts) < 2:
+        with one_thread():
+            return torch.cat([function(part) for part in parts])
     with ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,)) as threads:
-        return list(threads.map(function, parts))
+        return torch.cat(list(threads.map(function, parts)))

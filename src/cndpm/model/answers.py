@@ -12,6 +12,7 @@ from cndpm.experts.bank import Bank
 from cndpm.experts.samples import Samples
 from cndpm.mixture import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
 from cndpm.model.memory import ShortTermMemory
+from cndpm.threads import one_thread
 
 __all__ = ["Answers"]
 
@@ -30,6 +31,7 @@ class Answers:
         self._bank, self._memory, self._anytime, self._device = bank, memory, anytime, device
 
     @torch.no_grad()
+    @one_thread()
     def predict_log_proba(self, batches: Iterable[Samples], n_classes: int, *, exact: bool) -> Tensor:
         """Returns log-probabilities of the classes, (batch, n_classes).
 
@@ -49,6 +51,7 @@ class Answers:
         return torch.cat([answer(samples) for samples in batches])
 
     @torch.no_grad()
+    @one_thread()
     def predict_moments(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
         """Returns mean and variance of every target, (batch, 2, n_outputs)."""
 
@@ -61,6 +64,7 @@ class Answers:
         return torch.cat([answer(samples) for samples in batches])
 
     @torch.no_grad()
+    @one_thread()
     def log_prob(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
         """Returns log p(x), (batch,)."""
         if not self._bank.describes_x:
@@ -78,12 +82,14 @@ class Answers:
         return torch.cat([answer(samples) for samples in batches])
 
     @torch.no_grad()
+    @one_thread()
     def expert_log_proba(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
         """Returns the log-probability that each expert is responsible for x alone, (batch, n_experts)."""
         counts = self._bank.counts.to(self._device)
         return torch.cat([log_gate(self._bank.log_density(samples, exact=exact), counts) for samples in batches])
 
     @torch.no_grad()
+    @one_thread()
     def expert_predictive(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
         """Returns p(y | x, k) of each expert, (batch, n_experts, ...)."""
         return torch.cat([self._bank.predictive(samples, exact=exact) for samples in batches])

@@ -21,6 +21,7 @@ from cndpm.model.merging import log_joint, prune
 from cndpm.model.portrait import draw_portrait
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import State
+from cndpm.threads import one_thread
 
 __all__ = ["CNDPM"]
 
@@ -104,15 +105,19 @@ class CNDPM(Learner):
         after_batch: Callable[[int], None] | None = None,
     ) -> None:
         x, y = self._admit(x, y)
-        batches = self.bank.open(x, batch_size, start=start)
-        self.settle()
-        self._meet(y)
-        for samples in batches:
-            stop = start + len(samples.x)
-            self._learn(Batch(samples, None if y is None else y[start:stop]))
-            start = stop
-            if after_batch is not None:
-                after_batch(stop)
+        n_threads = torch.get_num_threads()
+        with one_thread():
+            batches = self.bank.open(x, batch_size, start=start)
+            self.settle()
+            self._meet(y)
+            for samples in batches:
+                stop = start + len(samples.x)
+                self._learn(Batch(samples, None if y is None else y[start:stop]))
+                start = stop
+                if after_batch is not None:
+                    torch.set_num_threads(n_threads)  # what is called is not ours
+                    after_batch(stop)
+                    torch.set_num_threads(1)
 
     def _learn(self, batch: Batch | None) -> None:
         """Learns one batch (lines 3 to 20 of Algorithm 1); what finds no room in the memory is judged after sleep."""
@@ -139,6 +144,7 @@ class CNDPM(Learner):
         self._sleep_if_full()
         self._learn(self._waiting)
 
+    @one_thread()
     def consolidate(self) -> None:
         """Sleeps now on whatever the memory holds, full or not."""
         self.settle()
@@ -214,10 +220,12 @@ class CNDPM(Learner):
 
     # Pruning
 
+    @one_thread()
     def similarity(self, x: Tensor, y: Tensor | None = None) -> Tensor:
         """Cosine similarity of the experts' log-likelihoods of given data, (n_experts, n_experts)."""
         return similarity(self.log_joint(x, y))
 
+    @one_thread()
     def prune(self, x: Tensor, y: Tensor | None = None, *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
 

@@ -105,8 +105,10 @@ class PatchFeatures(FeatureMap):
         """(B, C, H, W) to (B, d)."""
         self._require_fitted()
         on_cpu = x.device.type == "cpu"
-        chunks = torch.split(x.float(), self._chunk_size or (16 if on_cpu else 512))
-        return torch.cat(map_in_threads(self._chunk, chunks) if on_cpu else [self._on_gpu(chunk) for chunk in chunks])
+        if on_cpu:
+            per_image = len(self.views) * sum(f.weight.numel() for f in self._filters) * x[0, 0].numel()
+            return map_in_threads(self._chunk, x.float(), part_size=self._chunk_size or 16, n_multiplications=per_image)
+        return torch.cat([self._on_gpu(chunk) for chunk in torch.split(x.float(), self._chunk_size or 512)])
 
     def _on_gpu(self, x: Tensor) -> Tensor:
         """Of one chunk. Starting the operations for a few images takes longer than they do: one graph."""

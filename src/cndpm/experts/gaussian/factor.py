@@ -12,6 +12,7 @@ from torch import Tensor
 from cndpm.experts.gaussian.conjugate import log_elliptical
 from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
 from cndpm.state import State
+from cndpm.threads import spread
 
 __all__ = ["Factor", "Groups", "Whitened", "finite", "maybe_infinite", "prior_strength", "typical_margins"]
 
@@ -65,7 +66,8 @@ class Factor:
         rows = shifted.to(self.cholesky.dtype)
         if rows.device.type == "cuda" and rows.dtype is torch.float32:
             return (rows @ self.inverse().T).double()
-        whitened: Tensor = torch.linalg.solve_triangular(self.cholesky, rows.T, upper=False)
+        with spread(rows.numel() * rows.shape[1]):
+            whitened: Tensor = torch.linalg.solve_triangular(self.cholesky, rows.T, upper=False)
         return whitened.T.double()
 
     def inverse(self) -> Tensor:
@@ -82,7 +84,8 @@ class Factor:
     def precision_times(self, shifted: Tensor) -> Tensor:
         """Sigma^-1 z for rows z (B, d), float64."""
         whitened = self.whiten(shifted).to(self.cholesky.dtype)
-        back: Tensor = torch.linalg.solve_triangular(self.cholesky.mT, whitened.T, upper=True)
+        with spread(whitened.numel() * whitened.shape[1]):
+            back: Tensor = torch.linalg.solve_triangular(self.cholesky.mT, whitened.T, upper=True)
         return back.T.double()
 
     def state_dict(self) -> State:

@@ -63,6 +63,11 @@ def _gram(rows: Tensor, anchors: Tensor) -> tuple[Floats, Floats, Floats]:
     return products[:n, :n], products[:n, n:], products[n:, n:]
 
 
+def _product(a: Floats, b: Floats) -> Floats:
+    """Returns a @ b by torch, whose threads are under control; those of numpy wake up for windows of this size."""
+    return torch.mm(torch.from_numpy(a), torch.from_numpy(b)).numpy()
+
+
 class Ledger:
     """A window of rows and the weights they were learned with.
 
@@ -92,8 +97,8 @@ class Ledger:
 
     def products(self, place: slice) -> Products:
         """Of the rows at `place` and of the anchors as they have become."""
-        moved = self._gram @ self._weights
-        across = (self._inner + moved / 2).T @ self._weights
+        moved = _product(self._gram, self._weights)
+        across = _product((self._inner + moved / 2).T, self._weights)
         of_anchors = self._of_anchors + across + across.T
         inner = self._inner[place] + moved[place]
         return Products(self._squares[place], inner, of_anchors[:, -1], of_anchors.diagonal())

@@ -16,6 +16,7 @@ from torch import Tensor
 from cndpm.experts.gaussian.discrimination import expected_distance
 from cndpm.experts.gaussian.factor import Factor, prior_strength
 from cndpm.experts.gaussian.statistics import SharedStatistics
+from cndpm.threads import spread
 
 __all__ = ["LaggingFactor", "anchored", "widen"]
 
@@ -73,7 +74,8 @@ class LaggingFactor:
         self.source = routing.cholesky
         self._facts = {"tail": routing.tail, "count": routing.count, "degrees": routing.degrees, "shrinkage": shrinkage}
         self._for_classes = for_classes
-        self._cholesky = _reshrunk(routing, shrinkage, for_classes=for_classes).to(routing.cholesky.dtype)
+        with spread(len(routing.cholesky) ** 3):
+            self._cholesky = _reshrunk(routing, shrinkage, for_classes=for_classes).to(routing.cholesky.dtype)
         self._counts = torch.zeros(0, dtype=torch.float64)
         self._sums = torch.zeros(0, len(self._cholesky), dtype=torch.float64, device=self._cholesky.device)
         self._current: Factor | None = None
@@ -95,7 +97,8 @@ class LaggingFactor:
         for group in torch.split(torch.arange(len(counts)), _GROUP):
             if not torch.equal(counts[group], self._counts[group]):
                 rows = sums[int(group[0]) : int(group[-1]) + 1].to(self._cholesky.dtype)
-                solved: Tensor = torch.linalg.solve_triangular(self._cholesky, rows.T, upper=False)
+                with spread(rows.numel() * rows.shape[1]):
+                    solved: Tensor = torch.linalg.solve_triangular(self._cholesky, rows.T, upper=False)
                 whitened[int(group[0]) : int(group[-1]) + 1] = solved.T.double()
         self._sums, self._counts = whitened, counts.clone()
 

@@ -33,6 +33,7 @@ from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.experts.gaussian.transfer import normal_draws
 from cndpm.experts.samples import Samples
 from cndpm.state import State
+from cndpm.threads import spread
 
 __all__ = ["SharedGaussians"]
 
@@ -297,7 +298,8 @@ class SharedGaussians:
         stale = 0.0 if self._routing is None else self._routing.count
         if self._routing is None or count - stale >= max(n_samples, share * stale):
             self._settle()
-            self.choice.judge(self.statistics)
+            with spread(self.statistics.n_features**3):
+                self.choice.judge(self.statistics)
             self.statistics.flush()
             self._remember_margins()
             self._routing = None
@@ -318,13 +320,14 @@ class SharedGaussians:
         if not statistics.n_components:
             raise RuntimeError("there is no component yet; found an expert first")
         self.n_factorisations += 1
-        scatter, degrees = statistics.within_scatter(), statistics.degrees_of_freedom
-        floor = shrinkage * mean_variance(scatter, degrees)
-        cholesky = torch.linalg.cholesky(shrunk_covariance(scatter, degrees, shrinkage))
-        del scatter
-        if for_classes:
-            cholesky = widen(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
-        sums = torch.linalg.solve_triangular(cholesky, statistics.sums.T, upper=False).T
+        with spread(statistics.n_features**3):
+            scatter, degrees = statistics.within_scatter(), statistics.degrees_of_freedom
+            floor = shrinkage * mean_variance(scatter, degrees)
+            cholesky = torch.linalg.cholesky(shrunk_covariance(scatter, degrees, shrinkage))
+            del scatter
+            if for_classes:
+                cholesky = widen(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
+            sums = torch.linalg.solve_triangular(cholesky, statistics.sums.T, upper=False).T
         return anchored(
             cholesky.contiguous(),  # row by row, as a state restores it: another layout would round otherwise
             sums,

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from cndpm.state import State
+from cndpm.threads import spread
 
 __all__ = ["SharedStatistics", "pack_symmetric", "unpack_symmetric", "unpack_triangle"]
 
@@ -201,9 +202,10 @@ class SharedStatistics:
 
 def _add_products(matrix: Tensor, left: Tensor, right: Tensor) -> None:
     """Adds leftᵀ right, (N, d) each, to the lower triangle of a matrix (d, d), strip by strip; little above it."""
-    for start in range(0, len(matrix), _STRIP):
-        stop = min(start + _STRIP, len(matrix))
-        matrix[start:stop, :stop].addmm_(left[:, start:stop].T, right[:, :stop])
+    with spread(left.numel() * len(matrix)):
+        for start in range(0, len(matrix), _STRIP):
+            stop = min(start + _STRIP, len(matrix))
+            matrix[start:stop, :stop].addmm_(left[:, start:stop].T, right[:, :stop])
 
 
 def _degrees_of_freedom(counts: Tensor) -> float:

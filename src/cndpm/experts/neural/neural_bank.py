@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cndpm.experts.bank import Bank, Evidence
 from cndpm.experts.kernels import KernelModel
@@ -19,12 +20,19 @@ from cndpm.experts.neural.scaling import Scaling
 from cndpm.experts.samples import Samples, open_block
 from cndpm.learner import Footprint
 from cndpm.state import State
+from cndpm.threads import spread
 from cndpm.training.stepping import Recorder
 
 __all__ = ["DensityMaker", "NeuralBank", "PredictorMaker"]
 
 _ANSWER_SIZE = 250
 """Samples of one answer, which bounds the memory it takes."""
+
+_N_PLACES = 100
+"""About how often a convolutional weight is used for one image."""
+
+_N_PASSES = 10
+"""About how often a weight is used in a step: forwards and backwards, for some latent samples."""
 
 
 class DensityMaker(Protocol):
@@ -99,6 +107,7 @@ class NeuralBank(Bank):
         self._seats: list[Seat] = []
         self._nursery: Nursery | None = None
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
+        self._n_products = sum(_n_products(part) for part, _ in self._placeholder.parts)
         self.panel = self._made_panel()
 
     # The experts
@@ -131,7 +140,8 @@ class NeuralBank(Bank):
 
     @torch.no_grad()
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
-        log_joint, log_new = self.panel.evidence(self._scaled(samples), self._targets(y))
+        with self._spread(len(samples)):
+            log_joint, log_new = self.panel.evidence(self._scaled(samples), self._targets(y))
         return Evidence(self._counts.log() + log_joint.double(), log_new.double())
 
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> None:
@@ -141,14 +151,16 @@ class NeuralBank(Bank):
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         if not len(self._counts):
             return samples.x.new_zeros(len(samples), 0)
-        log_density = self.panel.answers(0, self._scaled(samples))
+        with self._spread(len(samples)):
+            log_density = self.panel.answers(0, self._scaled(samples))
         return log_density if self._scalings is None else log_density.double() - self._scalings[0].log_volume
 
     @torch.no_grad()
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
         if self._make_predictor is None:
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
-        return self._unscaled(self.panel.answers(1, self._scaled(samples)))
+        with self._spread(len(samples)):
+            return self._unscaled(self.panel.answers(1, self._scaled(samples)))
 
     @torch.no_grad()
     def predictive_of(self, k: int, samples: Samples) -> Tensor:
@@ -157,7 +169,8 @@ class NeuralBank(Bank):
         if predictor is None:
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
         position = self.panel.answering[k]
-        return self._unscaled(self.panel.answer_of(position, predictor, self._scaled(samples)))
+        with self._spread(len(samples)):
+            return self._unscaled(self.panel.answer_of(position, predictor, self._scaled(samples)))
 
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> KernelModel:
         scaling, density = self._scaling_of_x(samples.x), self._placeholder.density
@@ -199,7 +212,8 @@ class NeuralBank(Bank):
             if share[k] > self._min_share:
                 # A label belongs to an expert's repertoire once it takes at least half of a sample that bears it.
                 self._show(position, y, responsibilities[:, k] >= 0.5)
-                self.panel.teach(position, samples, targets, weights[k])
+                with self._spread(len(samples)):
+                    self.panel.teach(position, samples, targets, weights[k])
 
     def found(self, samples: Samples, y: Tensor | None) -> None:
         if self._nursery is not None:
@@ -217,7 +231,9 @@ class NeuralBank(Bank):
     def train(self, max_steps: int) -> float:
         if self._nursery is None:
             return 1.0
-        if not max_steps or not self._nursery.advance(max_steps):
+        with self._spread(self._training[0].sleep.batch_size):
+            is_ready = max_steps > 0 and self._nursery.advance(max_steps)
+        if not is_ready:
             return min(self._nursery.progress(), 1 - 1e-9)
         self._nursery.expert.wake()
         self._seats.append(Seat(self._nursery.expert, retired=False))
@@ -333,6 +349,10 @@ class NeuralBank(Bank):
     def _made_panel(self) -> Panel:
         return Panel(self._seats, self._placeholder, sharing=self._sharing, recorder=self._recorder)
 
+    def _spread(self, n_samples: int) -> AbstractContextManager[None]:
+        """Allows all threads where a step of one expert on so many samples is worth it."""
+        return spread(self._n_products * n_samples)
+
     # Scaling, where inputs and targets are standardised
 
     def _scaling_of_x(self, memory: Tensor) -> Scaling | None:
@@ -370,3 +390,8 @@ class NeuralBank(Bank):
         expert = self._seats[position].expert
         if y is not None and expert.predictor is not None and expert.predictor.is_open:
             expert.predictor.see(y[convinced].to(self._device))
+
+
+def _n_products(part: nn.Module) -> int:
+    """Returns about how many multiplications a step takes for one sample."""
+    return sum(p.numel() * (_N_PLACES if p.dim() == 4 else 1) for p in part.parameters()) * _N_PASSES
