@@ -18,8 +18,12 @@ from torch import Tensor
 
 __all__ = ["allowed_threads", "map_in_threads", "one_thread", "spread"]
 
-_WORTH_SPREADING = 5e7
-"""Multiplications from which work is spread: some milliseconds of one core."""
+_WORTH_SPREADING = 1e9
+"""Multiplications from which torch's threads share an operation, which they do in many small regions: about a tenth of
+a second of one core."""
+
+_WORTH_A_THREAD = 3e8
+"""Multiplications from which samples are shared among threads of our own, which wait for each other only once."""
 
 
 class _Allowance(threading.local):
@@ -88,7 +92,7 @@ def map_in_threads(
         >>> map_in_threads(lambda part: 2 * part, torch.arange(4.0), part_size=2, n_multiplications=1)
         tensor([0., 2., 4., 6.])
     """
-    n_threads = allowed_threads() if n_multiplications * len(x) >= _WORTH_SPREADING else 1
+    n_threads = allowed_threads() if n_multiplications * len(x) >= _WORTH_A_THREAD else 1
     parts: Sequence[Tensor] = torch.split(x, max(1, min(part_size, -(-len(x) // n_threads))))
     if n_threads < 2 or len(parts) < 2:
         with one_thread():
