@@ -11,7 +11,6 @@ from torch import Tensor
 from cndpm.learner import TaskBasedLearner
 from cndpm.mixture import Merge, Routing, accepts_expert, margins, route
 from cndpm.model.answering_mixture import Samples
-from cndpm.model.concentration import make_concentration
 from cndpm.model.expert_mixture import LESSON, ExpertMixture
 from cndpm.state import State
 
@@ -40,7 +39,7 @@ class CNDPM(ExpertMixture):
 
     def __init__(self, settings: Any, **arguments: Any) -> None:
         super().__init__(settings, **arguments)
-        self.concentration = make_concentration(self.settings)
+        self.concentration = self.settings.novelty.build()
 
     def _assign(self, x: Tensor, y: Tensor | None) -> Routing:
         log_known = self._log_known(x, y)
@@ -60,20 +59,20 @@ class CNDPM(ExpertMixture):
         return y if self.settings.target == "classes" else None
 
     def _founders(self, n: int) -> Tensor:
-        if self.settings.log_alpha != "auto" or n < 2 * _HELD_OUT:
+        if self.settings.novelty.kind != "auto" or n < 2 * _HELD_OUT:
             return super()._founders(n)
         return torch.arange(n, device=self._here) % _HELD_OUT != _HELD_OUT - 1
 
     def _is_worth_founding(self) -> bool:
         """Returns to the experts what they explain; what is left must be half a memory, or a whole one for networks."""
-        if self.settings.log_alpha != "auto" or self.n_experts == 0:
+        if self.settings.novelty.kind != "auto" or self.n_experts == 0:
             return True
         self._return(self._is_tail())
         return self.memory.is_full or (self.bank.is_additive and len(self.memory) >= self.memory.capacity / 2)
 
     def _review(self) -> None:
         """Strays of what is known go back before others join them in the memory."""
-        if self.settings.log_alpha == "auto" and len(self.memory) >= LESSON:
+        if self.settings.novelty.kind == "auto" and len(self.memory) >= LESSON:
             is_stray = self._is_known_again(self.memory.data()[1])
             if int(is_stray.sum()) >= LESSON:
                 self._return(is_stray)

@@ -7,11 +7,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from cndpm.mixture import AutoConcentration, is_new, log_responsibilities
-from cndpm.model.settings import CNDPMSettings
+from cndpm.mixture import is_new, log_responsibilities
 from cndpm.state import State
 
-__all__ = ["Concentration", "FixedConcentration", "make_concentration"]
+__all__ = ["Concentration", "FixedConcentration"]
 
 
 class Concentration(Protocol):
@@ -74,10 +73,3 @@ class FixedConcentration:
 
     def load_state_dict(self, state: State) -> None:
         pass
-
-
-def make_concentration(settings: CNDPMSettings) -> Concentration:
-    """What the settings ask for."""
-    if settings.log_alpha == "auto":
-        return AutoConcentration(novelty_rate=settings.novelty_rate, window=settings.novelty_window)
-    return FixedConcentration(settings.log_alpha, settings.novelty_threshold)
