@@ -37,7 +37,7 @@ def timed(call: Callable[[], Any], clock: Clock) -> float:
 
 
 def build(stream: Stream, preset: str, **overrides: Any) -> CNDPM:
-    settings = CNDPMSettings(**preset_settings(preset, "cndpm", _STREAM) | overrides)
+    settings = CNDPMSettings(**preset_settings(preset, "cndpm", _STREAM)).changed(**overrides)
     return CNDPM(settings, input_shape=stream.input_shape, n_classes=stream.n_classes)
 
 
@@ -85,8 +85,8 @@ def paper_costs(stream: Stream, clock: Clock, n_steps: int) -> dict[str, float]:
 
 def paper_seconds(costs: dict[str, float], stream: Stream) -> float:
     """A whole pass and its final evaluation, extrapolated."""
-    settings = build(stream, "paper").settings
-    asleep = settings.density_sleep_steps * costs["density"] + settings.predictor_sleep_steps * costs["predictor"]
+    training = build(stream, "paper").settings.experts.training
+    asleep = training.density_sleep_steps * costs["density"] + training.predictor_sleep_steps * costs["predictor"]
     awake = (stream.n_batches or 0) * (costs["wake_1"] + costs[f"wake_{_N_EXPERTS}"]) / 2
     n_answers = sum(len(task.x) for task in stream.tasks) / _TEST_CHUNK
     return _N_EXPERTS * asleep + awake + n_answers * costs["answer"]

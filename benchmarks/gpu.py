@@ -49,7 +49,7 @@ def run(
 ) -> dict[str, Any]:
     """One pass over the stream and the accuracy at its end; without `graphs` every step is taken as it comes."""
     stream = load_scenario(name).build(data_dir=data, seed=seed)
-    settings = CNDPMSettings(**preset_settings(preset, "cndpm", name) | overrides)
+    settings = CNDPMSettings(**preset_settings(preset, "cndpm", name)).changed(**overrides)
     learner = Clocked(settings, input_shape=stream.input_shape, n_classes=stream.n_classes, seed=seed, device=device)
     for recorder in (learner.bank._recorder, learner.bank._beside):
         recorder.enabled &= graphs
@@ -107,7 +107,7 @@ def agreement(*, device: str, **_: Any) -> dict[str, Any]:
 
 def _work(shape: tuple[int, ...], options: dict[str, Any], device: str, *, recorded: bool) -> torch.Tensor:
     """All parameters after two short sleeps and 20 wake steps."""
-    settings = CNDPMSettings(**options | {"density_sleep_steps": 60, "predictor_sleep_steps": 40})
+    settings = CNDPMSettings.paper(**options | {"density_sleep_steps": 60, "predictor_sleep_steps": 40})
     bank = CNDPM(settings, input_shape=shape, n_classes=4, seed=3, device=device).bank
     for recorder in (bank._recorder, bank._beside):
         recorder.enabled = recorded and device == "cuda"
@@ -129,7 +129,7 @@ def _work(shape: tuple[int, ...], options: dict[str, Any], device: str, *, recor
 def experts(*, device: str, counts: tuple[int, ...] = (5, 10, 20, 100), **_: Any) -> dict[str, Any]:
     """Milliseconds of a wake step by the number of experts, Split-MNIST's architecture, batch of 10."""
     learner = CNDPM(
-        CNDPMSettings(density_sleep_steps=0, predictor_sleep_steps=0, log_alpha=-1e6),
+        CNDPMSettings.paper(density_sleep_steps=0, predictor_sleep_steps=0, log_alpha=-1e6),
         input_shape=(1, 28, 28),
         n_classes=10,
         device=device,

@@ -24,8 +24,8 @@ _SHAPES = {"split-mnist": (1, 28, 28), "split-cifar10": (3, 32, 32), "split-cifa
 
 def steps(name: str, *, n_experts: int, device: str, **overrides: Any) -> Iterator[tuple[str, Callable[[int], object]]]:
     """Every kind of step as a function of how many to take; random images, since time does not depend on them."""
-    settings = CNDPMSettings(**preset_settings("paper", "cndpm", name) | overrides)
-    short = settings.model_copy(update={"density_sleep_steps": 1, "predictor_sleep_steps": 1, "sleep_until": "steps"})
+    settings = CNDPMSettings(**preset_settings("paper", "cndpm", name)).changed(**overrides)
+    short = settings.changed(density_sleep_steps=1, predictor_sleep_steps=1, sleep_until="steps")
     bank = CNDPM(short, input_shape=_SHAPES[name], n_classes=10, device=device).bank
     x = torch.rand(settings.memory_size, *_SHAPES[name], device=device)
     y = torch.randint(0, 10, (len(x),), device=device)

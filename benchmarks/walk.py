@@ -71,7 +71,7 @@ def known_batch(learn: Callable[[CNDPM, torch.Tensor, torch.Tensor], Walk]) -> W
     generator = torch.Generator().manual_seed(0)
     y = torch.arange(2000) % 2
     x = torch.randn(2000, 30, generator=generator) + 3 * y[:, None]
-    learner = CNDPM(CNDPMSettings(experts="gaussian", log_alpha="auto", anytime=True), input_shape=(30,))
+    learner = CNDPM(CNDPMSettings(), input_shape=(30,))
     learner.learn_block(x[:1500], y[:1500], 10)
     return learn(learner, x[1500:], y[1500:])
 

@@ -48,7 +48,7 @@ def small_settings() -> Callable[..., CNDPMSettings]:
             "predictor_sleep_steps": 60,
             "sleep_batch_size": 20,
         }
-        return CNDPMSettings(**{**values, **changes})
+        return CNDPMSettings.paper(**{**values, **changes})
 
     return make
 

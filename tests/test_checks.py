@@ -28,6 +28,8 @@ from cndpm.experiments.learners import LEARNERS
 from cndpm.learner import Footprint
 
 CNDPM = {
+    "experts": "neural",
+    "anytime": False,
     "memory_size": 12,
     "log_alpha": -60.0,
     "hidden_growth": 4,
@@ -39,7 +41,7 @@ CNDPM = {
 }
 SMALL = {
     "cndpm": CNDPM,
-    "cndpm-tasks": CNDPM,
+    "cndpm-tasks": {name: value for name, value in CNDPM.items() if name != "log_alpha"} | {"novelty": "tasks"},
     "gdumb": {"epochs": 2, "batch_size": 4},
     "gss": {"references": 3},
     "iid-offline": {"epochs": 2, "batch_size": 8},

@@ -17,7 +17,7 @@ Nothing outside asks for a learner's type. What only some learners can do is a c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -50,6 +50,33 @@ class LearnerSettings(BaseModel):
     """The settings of one kind of learner: typed, ranges checked, unknown names refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    @classmethod
+    def merge(cls, base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Applies changes to settings that need not be complete; nested dictionaries are merged, not replaced.
+
+        Args:
+            base: Settings by name.
+            changes: They win.
+
+        Example:
+            >>> LearnerSettings.merge({"a": 1, "part": {"b": 2}}, {"part": {"c": 3}})
+            {'a': 1, 'part': {'b': 2, 'c': 3}}
+        """
+        return _merged(base, changes)
+
+    @classmethod
+    def from_record(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Turns settings that any earlier version recorded into settings of this one."""
+        return dict(values)
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in changes.items():
+        nested = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merged(merged[key], value) if nested else value
+    return merged
 
 
 @dataclass(frozen=True)

@@ -175,8 +175,7 @@ def test_compare_runs_every_learner_and_resumes(cndpm):
 
 
 def test_the_default_learner_grows_experts_on_the_digits(cndpm):
-    short = ("--set", "learner.density_sleep_steps=100", "--set", "learner.predictor_sleep_steps=100")
-    result = cndpm("run", "split-digits", "--json", "--quiet", *short).json
+    result = cndpm("run", "split-digits", "--json", "--quiet").json
     assert result["learner"] == "cndpm"
     assert result["n_experts"] == 5
     assert result["runs"][0]["gating_accuracy"] > 40

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, make_moons
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+from cndpm.model.settings import CNDPMSettings
 from cndpm.state import StateError
 
 NEURAL = {
@@ -264,8 +265,9 @@ def test_the_papers_configuration_is_one_word_away(digits):
     quick = {"density_sleep_steps": 20, "predictor_sleep_steps": 20, "n_latent_samples": 2}
     model = CNDPMClassifier.paper(memory_size=60, settings=quick, random_state=0).fit(X[:200], y[:200])
     settings = model.learner_.settings
-    assert (settings.experts, settings.log_alpha, settings.anytime) == ("neural", -400.0, False)
-    assert (settings.likelihood, settings.temperature, settings.hidden) == ("unit-gaussian", 0.01, 64)
+    assert settings == CNDPMSettings.paper(memory_size=60, **quick)
+    assert (settings.experts.kind, settings.novelty.log_alpha, settings.anytime) == ("neural", -400.0, False)
+    assert (settings.experts.density.likelihood, settings.experts.predictor.temperature) == ("unit-gaussian", 0.01)
     assert model.predict(X_test).shape == (len(X_test),)
 
 

@@ -10,7 +10,7 @@ from cndpm.model.settings import CNDPMSettings
 
 def test_a_whole_run_is_five_sleeps_and_twelve_hundred_batches_a_task():
     costs = Costs(density_step=1.0, predictor_step=10.0, wake=(2.0, 4.0))
-    settings = CNDPMSettings(density_sleep_steps=3, predictor_sleep_steps=2)
+    settings = CNDPMSettings.paper(density_sleep_steps=3, predictor_sleep_steps=2)
     assert costs.split_mnist(settings) == 5 * (3 * 1 + 2 * 10 + 1200 * 3)
 
 

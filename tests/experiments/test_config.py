@@ -31,7 +31,7 @@ def test_what_a_run_does_follows_from_the_learners_type(learner):
 
 def test_overrides_win_over_the_preset():
     config = configure("split-mnist", preset="paper", device="cpu", overrides=["learner.log_alpha=-600"])
-    assert config.settings.log_alpha == -600
+    assert config.settings.novelty.log_alpha == -600
     assert config.settings.memory_size == 500
 
 
@@ -52,8 +52,8 @@ def test_every_preset_is_valid_for_its_learner_and_scenario():
             for scenario in set(scenarios) - {"*"}:
                 assert scenario in scenario_names()
                 config = configure(scenario, learner=learner, preset=preset, device="cpu")
-                dumped = config.settings.model_dump()
-                assert {key: dumped[key] for key in scenarios[scenario]} == scenarios[scenario]
+                expected = config.settings.merge({}, scenarios[scenario])
+                assert config.settings.merge(config.settings.model_dump(), expected) == config.settings.model_dump()
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_preset_without_this_scenario_says_which_it_has():
 
 def test_the_default_preset_has_settings_for_every_scenario():
     assert preset_settings("default", "cndpm", "split-digits")["memory_size"] == 100
-    assert preset_settings("default", "cndpm", "split-fashion")["log_alpha"] == "auto"
+    assert preset_settings("default", "cndpm", "split-fashion") == {}
 
 
 def test_a_preset_leaves_learners_it_does_not_list_as_they_are():
@@ -124,7 +124,8 @@ def test_values_out_of_range_are_refused(options):
 
 def test_five_experts_of_the_default_for_generation_have_fewer_parameters_than_the_papers():
     settings = configure("split-mnist-gen", device="cpu").settings
-    density = AutoregressiveDensity((1, 28, 28), channels=settings.density_channels, n_blocks=settings.density_blocks)
+    sizes = settings.experts.density
+    density = AutoregressiveDensity((1, 28, 28), channels=sizes.density_channels, n_blocks=sizes.density_blocks)
     of_network = sum(parameter.numel() for parameter in density.parameters())
     of_gaussian = 1 + 128 + 128 * 129 // 2
     assert 5 * (of_network + of_gaussian) + 2 * 128 + 2 < 970_000
@@ -133,7 +134,7 @@ def test_five_experts_of_the_default_for_generation_have_fewer_parameters_than_t
 def test_a_recorded_configuration_is_completed_by_settings_that_have_come_since():
     now = configure("split-digits", device="cpu").to_json()
     then = json.loads(json.dumps(now))
-    del then["settings"]["classifier"], then["settings"]["companions"]
+    del then["settings"]["experts"]["classifier"]
     assert completed(then) == now
 
 

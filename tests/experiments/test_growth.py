@@ -5,7 +5,7 @@ import pytest
 from cndpm.experiments.growth import growth_by_batch, growth_by_experts, wake_seconds
 from cndpm.model.settings import CNDPMSettings
 
-SMALL = CNDPMSettings(hidden=4, hidden_growth=2, latent_dim=2, n_latent_samples=2)
+SMALL = CNDPMSettings.paper(hidden=4, hidden_growth=2, latent_dim=2, n_latent_samples=2)
 
 
 def test_wake_steps_are_timed_with_as_many_experts_as_asked_for():

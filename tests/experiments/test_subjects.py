@@ -6,7 +6,7 @@ import torch
 from cndpm.experiments.subjects import AWAKE, LearnerSubject, OracleSubject, best_of, images
 from cndpm.model.settings import CNDPMSettings
 
-SETTINGS = CNDPMSettings(memory_size=10, n_latent_samples=2).model_copy(update=AWAKE)
+SETTINGS = CNDPMSettings.paper(memory_size=10, n_latent_samples=2, **AWAKE)
 
 
 @pytest.mark.parametrize("kind", [LearnerSubject, OracleSubject])

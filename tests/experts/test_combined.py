@@ -74,7 +74,7 @@ def learn(bank: CombinedBank, x: torch.Tensor, y: torch.Tensor) -> None:
 
 
 def learner(**changes: object) -> CNDPM:
-    return CNDPM(CNDPMSettings(**{**SMALL, **changes}), input_shape=(1, 8, 8), n_classes=None, seed=3)
+    return CNDPM(CNDPMSettings(**SMALL).changed(**changes), input_shape=(1, 8, 8), n_classes=None, seed=3)
 
 
 def assert_same(a: State, b: State) -> None:
@@ -241,14 +241,21 @@ def test_the_learner_keeps_the_contract(check, sharing):
 
 
 def test_gaussians_alone_resume_to_the_same_bits():
-    settings = CNDPMSettings(**SMALL | {"memory_size": 12, "log_alpha": -60.0, "classifier": "gaussian"})
+    settings = CNDPMSettings(**SMALL).changed(memory_size=12, log_alpha=-60.0, classifier="gaussian")
     check_save_and_load(LearnerCase(CNDPM, settings))
 
 
-@pytest.mark.parametrize("changes", [{"experts": "neural"}, {"target": "none"}, {"target": "values"}])
-def test_networks_beside_gaussians_need_gaussians_and_labels(changes):
-    with pytest.raises(ValueError, match=r"needs experts='gaussian' and target='classes'; got"):
-        CNDPMSettings(**SMALL | changes)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"experts": "neural"}, "classifier is a setting of experts='gaussian'; got experts='neural'"),
+        ({"target": "none"}, "needs target='classes'; got target='none'"),
+        ({"target": "values"}, "needs target='classes'; got target='values'"),
+    ],
+)
+def test_networks_beside_gaussians_need_gaussians_and_labels(changes, message):
+    with pytest.raises(ValueError, match=message):
+        CNDPMSettings(classifier="both", **changes)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +269,8 @@ def test_networks_beside_gaussians_need_gaussians_and_labels(changes):
 )
 def test_auto_means_networks_for_labelled_colour_images(shape, target, expected):
     settings = CNDPMSettings(experts="gaussian", classifier="auto", target=target)
-    assert settings.has_networks(shape) is expected
+    bank = make_bank(settings, input_shape=shape, n_classes=None, seed=0, device=DEVICE)
+    assert isinstance(bank, CombinedBank) is expected
 
 
 def test_patch_features_describe_no_image():

@@ -7,17 +7,25 @@ from cndpm.experts.bank import Bank
 from cndpm.model.assembly import make_bank
 from cndpm.model.settings import CNDPMSettings
 
-SELECTED = {"target": "none", "selection": "gaussian", "features": "identity", "likelihood": "gaussian"}
+SELECTED = {
+    "experts": "neural",
+    "target": "none",
+    "selection": "gaussian",
+    "features": "identity",
+    "likelihood": "gaussian",
+    "hidden": 8,
+    "hidden_growth": 4,
+    "latent_dim": 2,
+    "n_latent_samples": 2,
+}
 COMBINED = {"experts": "gaussian", "classifier": "both", "features": "identity"}
 
 
 def make(kind: str, *, steps: int) -> tuple[Bank, Bank, Bank]:
     """A bank, its chooser and its companion."""
-    sizes = {"hidden": 8, "hidden_growth": 4, "latent_dim": 2, "n_latent_samples": 2, "density_sleep_steps": steps}
-    own = COMBINED | {"companions": {"hidden": 8, "sleep_steps": steps}} if kind == "combined" else SELECTED
-    bank = make_bank(
-        CNDPMSettings(**sizes, **own), input_shape=(4,), n_classes=None, seed=0, device=torch.device("cpu")
-    )
+    selected, companions = SELECTED | {"density_sleep_steps": steps}, {"hidden": 8, "sleep_steps": steps}
+    own = COMBINED | {"companions": companions} if kind == "combined" else selected
+    bank = make_bank(CNDPMSettings(**own), input_shape=(4,), n_classes=None, seed=0, device=torch.device("cpu"))
     if kind == "selected":
         return bank, bank.selector, bank.describer
     bank.admit(torch.arange(2))

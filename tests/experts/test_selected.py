@@ -5,7 +5,7 @@ from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import load_state, save_state
 
-SETTINGS = CNDPMSettings(
+SETTINGS = CNDPMSettings.paper(
     target="none",
     selection="gaussian",
     features="identity",
@@ -88,7 +88,7 @@ def test_a_learner_restored_from_a_file_goes_on_with_the_same_bits(tmp_path, n_b
 
 def test_labels_are_refused_with_the_remedy():
     with pytest.raises(ValueError, match="selection='gaussian' is for unlabelled streams"):
-        CNDPM(SETTINGS.model_copy(update={"target": "classes"}), input_shape=(4,), n_classes=2)
+        SETTINGS.changed(target="classes")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

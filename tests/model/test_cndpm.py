@@ -387,7 +387,7 @@ def test_bad_input_is_refused_before_anything_changes(small_settings, two_task_s
     st.booleans(),
 )
 def test_any_sequence_of_batches_is_learned_and_counted(memory_size, n_classes, sizes, log_alpha, open_labels):
-    settings = CNDPMSettings(
+    settings = CNDPMSettings.paper(
         memory_size=memory_size, log_alpha=log_alpha, hidden=4, hidden_growth=2, latent_dim=2, n_latent_samples=2,
         density_sleep_steps=2, predictor_sleep_steps=2, sleep_batch_size=4, anytime=True,
     )  # fmt: skip
@@ -404,7 +404,7 @@ def test_any_sequence_of_batches_is_learned_and_counted(memory_size, n_classes, 
 
 @pytest.mark.parametrize(("sharing", "total"), [(True, 524_130), (False, 838_690)])
 def test_five_experts_have_as_many_parameters_as_the_paper_says(sharing, total):
-    settings = CNDPMSettings(density_sleep_steps=0, predictor_sleep_steps=0, memory_size=1, sharing=sharing)
+    settings = CNDPMSettings.paper(density_sleep_steps=0, predictor_sleep_steps=0, memory_size=1, sharing=sharing)
     learner = CNDPM(settings, input_shape=(1, 28, 28), n_classes=10)
     for _ in range(5):
         learner.bank.found(Samples(torch.rand(1, 1, 28, 28)), torch.tensor([0]))

@@ -14,7 +14,7 @@ GAUSSIAN = {"experts": "gaussian", "log_alpha": "auto", "memory_size": 40, "n_fo
 
 
 def make(input_shape=(8,), **changes):
-    return CNDPM(CNDPMSettings(**{**GAUSSIAN, **changes}), input_shape=input_shape, seed=0)
+    return CNDPM(CNDPMSettings(**GAUSSIAN).changed(**changes), input_shape=input_shape, seed=0)
 
 
 def learned(learner, stream):
@@ -183,7 +183,7 @@ def test_a_stream_that_was_stopped_goes_on_to_the_bit(neural, two_task_stream, s
 
 @given(st.integers(4, 25), st.lists(st.integers(1, 15), min_size=1, max_size=6), st.integers(1, 3))
 def test_no_sample_of_neural_experts_is_lost(memory_size, sizes, n_classes):
-    settings = CNDPMSettings(
+    settings = CNDPMSettings.paper(
         log_alpha="auto", memory_size=memory_size, hidden=4, hidden_growth=2, latent_dim=2, n_latent_samples=2,
         density_sleep_steps=3, predictor_sleep_steps=3, sleep_batch_size=4,
     )  # fmt: skip

@@ -2,13 +2,14 @@ from dataclasses import replace
 
 import pytest
 
+from cndpm.model.settings import CNDPMSettings
 from cndpm.reports.collection import collect
 from cndpm.reports.groups import compare
 from cndpm.reports.run import Run
 
 
 def changed(run, **changes):
-    settings = {**run.config["settings"], **changes}
+    settings = CNDPMSettings.merge(run.config["settings"], changes)
     return Run(replace(run.record, config={**run.config, "settings": settings}))
 
 
@@ -25,6 +26,12 @@ def test_groups_of_one_learner_are_told_apart_by_the_setting_that_differs(record
     (comparison,) = compare([run, changed(run, log_alpha=-600.0), changed(run, log_alpha=80.0)])
     labels = [group.label for group in comparison.groups]
     assert labels == ["cndpm, log_alpha = 0.0", "cndpm, log_alpha = -600.0", "cndpm, log_alpha = 80.0"]
+
+
+def test_a_choice_tells_groups_apart_before_what_follows_from_it(records):
+    run = collect([records / "cndpm"]).runs[0]
+    (comparison,) = compare([run, changed(run, experts="gaussian")])
+    assert [group.label for group in comparison.groups] == ["cndpm, experts = neural", "cndpm, experts = gaussian"]
 
 
 def test_means_and_errors_are_over_complete_runs(records):

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
+from cndpm.estimators.parameters import check_parameters, resolved_device, validated_settings
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.experts.features import ModuleFeatures
-from cndpm.model.assembly import CustomDensity, CustomPredictor
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.settings import CNDPMSettings
+from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPredictor
+from cndpm.names import UnknownNameError
 from cndpm.state import State, StateError, load_state, save_state
 
-__all__ = ["DEFAULTS", "Estimator"]
-
-DEFAULTS: dict[str, Any] = {"experts": "gaussian", "log_alpha": "auto", "anytime": True}
-"""What serves without tuning: closed-form experts, a concentration of the model's own, answers from the first batch.
-
-The paper's settings are those of :class:`cndpm.model.settings.CNDPMSettings`.
-"""
-
+__all__ = ["Estimator"]
 
 _CODE = ("density", "predictor", "features")
 """Parameters that may hold the user's own classes and modules."""
+
+_ALWAYS = ("batch_size",)
+"""Parameters that may change while a model learns; they count from the next call on."""
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
@@ -41,7 +39,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     _kind: ClassVar[str]
     _target: ClassVar[Literal["classes", "values", "none"]]
-    _defaults: ClassVar[dict[str, Any]]
 
     def __init__(
         self,
@@ -103,8 +100,33 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         Example:
             >>> CNDPMClassifier.paper(input_shape=(1, 28, 28), random_state=0)
         """
-        papers = {"experts": "neural", "anytime": False}
-        return cls(log_alpha=log_alpha, settings={**papers, **(settings or {})}, **parameters)
+        papers = {name: value for name, value in PAPER.items() if name != "novelty"}
+        return cls(log_alpha=log_alpha, settings=changed_settings(papers, settings or {}), **parameters)
+
+    # Parameters
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Returns the parameters; where `deep`, settings that were given also by their own names (settings__NAME)."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        is_given = deep and isinstance(self.settings, dict)
+        return params | (leaves(self.settings or {}, "settings") if is_given else {})
+
+    def set_params(self, **params: Any) -> Self:
+        """Sets parameters, and settings by their own names (settings__NAME).
+
+        Once learning has begun only `batch_size` may change; for others the next `partial_fit` raises.
+        """
+        known, own = self._get_param_names(), f"settings{SEPARATOR}"
+        nested = {name.removeprefix(own): value for name, value in params.items() if name.startswith(own)}
+        plain = {name: value for name, value in params.items() if not name.startswith(own)}
+        for name in plain:
+            if name not in known:
+                settings = [own + setting for setting in CNDPMSettings.names() if setting == name]
+                raise UnknownNameError(f"parameter of {type(self).__name__} called", name, settings or known)
+        if nested:
+            plain["settings"] = changed_settings(plain.get("settings", self.settings), nested)
+        super().set_params(**plain)
+        return self
 
     def _html_repr(self) -> str:
         """How a notebook shows it: the parameters, and what was learned."""
@@ -180,17 +202,40 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     # Inside
 
+    def _check(self, *, anew: bool) -> None:
+        """Checks all parameters, before anything changes."""
+        check_parameters(self.get_params(deep=False))
+        check_random_state(self.random_state)
+        self._settings()
+        if not anew:
+            self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        for name, then in self._begun_with.items():
+            now = getattr(self, name)
+            if now is not then and now != then:
+                raise ValueError(
+                    f"{name} cannot change once learning has begun; it was {then!r} and is {now!r} now. Set it back, "
+                    "call fit to forget everything, or take a fresh model: sklearn.base.clone(model)."
+                )
+
+    def _settings(self, n_outputs: int = 1) -> CNDPMSettings:
+        facts = {"target": self._target} | ({"n_outputs": n_outputs} if self._target == "values" else {})
+        return validated_settings(self.settings, facts, memory_size=self.memory_size, log_alpha=self.log_alpha)
+
     def _make_learner(self, *, n_classes: int | None = None, n_outputs: int = 1) -> CNDPM:
-        chosen = {"memory_size": self.memory_size, "log_alpha": self.log_alpha}
-        values = {**self._defaults, **chosen, **(self.settings or {}), "target": self._target}
-        if self._target == "values":
-            values["n_outputs"] = n_outputs
+        params = self.get_params(deep=False)
+        self._begun_with = {
+            name: deepcopy(value) if name == "settings" else value
+            for name, value in params.items()
+            if name not in _ALWAYS
+        }
         return CNDPM(
-            _validated(values),
+            self._settings(n_outputs),
             input_shape=self._input_shape(),
             n_classes=n_classes,
             seed=self._seed,
-            device=_device(self.device),
+            device=resolved_device(self.device),
             density=self.density,
             predictor=self.predictor,
             feature_map=ModuleFeatures(self.features) if self.features is not None else None,
@@ -221,8 +266,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return self._tensor(self._validate(X, reset=False))
 
     def _batches(self, n: int) -> list[slice]:
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1; got {self.batch_size}")
         return [slice(i, i + self.batch_size) for i in range(0, n, self.batch_size)]
 
 
@@ -233,24 +276,3 @@ def _flat(X: Any, input_shape: tuple[int, ...] | None) -> Any:
     if input_shape is not None and isinstance(X, np.ndarray) and X.shape[1:] == tuple(input_shape):
         return X.reshape(len(X), -1)
     return X
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device must be 'auto' or a torch device such as 'cpu' or 'cuda'; got {name!r}") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={name!r} was asked for, but no CUDA device is available; use 'auto' or 'cpu'")
-    return device
-
-
-def _validated(values: dict[str, Any]) -> CNDPMSettings:
-    """Settings, or a ValueError with one line for every wrong one."""
-    try:
-        return CNDPMSettings(**values)
-    except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}; got {e['input']!r}" for e in error.errors()]
-        raise ValueError("invalid parameters: " + "; ".join(lines)) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from cndpm.estimators.base import DEFAULTS, Estimator
+from cndpm.estimators.base import Estimator
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.mixture import Merge
@@ -49,7 +49,6 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     _kind = "CNDPMClassifier"
     _target = "classes"
-    _defaults: ClassVar[dict[str, Any]] = DEFAULTS
 
     def partial_fit(
         self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor, classes: Sequence[Any] | None = None
@@ -62,6 +61,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             classes: All labels there may ever be; optional, and only on the first call.
         """
         first = not hasattr(self, "learner_")
+        self._check(anew=first)
         labels, rows = self._validate_labelled(X, y, reset=first)
         codec = self._codec_for(classes, first=first)
         indices = codec.encode(labels, learn=True)
@@ -73,6 +73,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def fit(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates."""
+        self._check(anew=True)
         labels, rows = self._validate_labelled(X, y, reset=True)
         codec = LabelCodec()
         indices = codec.encode(labels, learn=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.base import DEFAULTS, Estimator
+from cndpm.estimators.base import Estimator
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMDensity"]
@@ -34,11 +34,11 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
 
     _kind = "CNDPMDensity"
     _target = "none"
-    _defaults: ClassVar[dict[str, Any]] = DEFAULTS
 
     def partial_fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
         """Learns the next samples of the stream; y is ignored."""
         first = not hasattr(self, "learner_")
+        self._check(anew=first)
         x = self._tensor(self._validate(X, reset=first))
         if first:
             self._begin()
@@ -47,6 +47,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
 
     def fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates; y is ignored."""
+        self._check(anew=True)
         x = self._tensor(self._validate(X, reset=True))
         self._begin()
         self._learn(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.base import DEFAULTS, Estimator
+from cndpm.estimators.base import Estimator
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMRegressor"]
@@ -37,11 +37,11 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     _kind = "CNDPMRegressor"
     _target = "values"
-    _defaults: ClassVar[dict[str, Any]] = {**DEFAULTS, "n_fourier": 64}
 
     def partial_fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
         """Learns the next samples of the stream; y is (n,) or (n, n_outputs)."""
         first = not hasattr(self, "learner_")
+        self._check(anew=first)
         x, targets = self._validate_pair(X, y, reset=first)
         if first:
             self._begin(targets)
@@ -50,6 +50,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     def fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates."""
+        self._check(anew=True)
         x, targets = self._validate_pair(X, y, reset=True)
         self._begin(targets)
         self._learn(x, targets)

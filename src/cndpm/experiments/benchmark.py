@@ -19,7 +19,7 @@ import torch
 from cndpm.experiments.growth import growth_by_batch, growth_by_experts, wake_seconds
 from cndpm.experiments.presets import preset_settings
 from cndpm.experiments.subjects import AWAKE, Clock, LearnerSubject, OracleSubject, Subject, best_of, peak_resident_mib
-from cndpm.model.settings import CNDPMSettings
+from cndpm.model.settings import CNDPMSettings, NeuralExperts
 
 __all__ = ["Costs", "measure", "run_benchmark"]
 
@@ -43,7 +43,11 @@ class Costs:
 
     def split_mnist(self, settings: CNDPMSettings) -> float:
         """Seconds of a whole pass over Split-MNIST, extrapolated: five sleeps and 1,200 batches a task."""
-        asleep = settings.density_sleep_steps * self.density_step + settings.predictor_sleep_steps * self.predictor_step
+        experts = settings.experts
+        if not isinstance(experts, NeuralExperts):
+            raise ValueError(f"only networks sleep for a number of steps; got experts={experts.kind!r}")
+        steps = experts.training
+        asleep = steps.density_sleep_steps * self.density_step + steps.predictor_sleep_steps * self.predictor_step
         return _N_EXPERTS * (asleep + _BATCHES_PER_TASK * sum(self.wake) / 2)
 
 
@@ -52,9 +56,9 @@ def measure(
 ) -> Costs:
     """The costs of a subject's steps with given settings; `n_steps` are timed of each."""
     alone = {"density_sleep_steps": 0, "predictor_sleep_steps": 0}
-    density = make(settings.model_copy(update=alone | {"density_sleep_steps": n_steps}))
-    predictor = make(settings.model_copy(update=alone | {"predictor_sleep_steps": n_steps}))
-    awake = make(settings.model_copy(update=AWAKE))
+    density = make(settings.changed(**alone | {"density_sleep_steps": n_steps}))
+    predictor = make(settings.changed(**alone | {"predictor_sleep_steps": n_steps}))
+    awake = make(settings.changed(**AWAKE))
     return Costs(
         density_step=best_of(2, density.found, clock) / n_steps,
         predictor_step=best_of(2, predictor.found, clock) / n_steps,

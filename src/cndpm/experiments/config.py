@@ -15,7 +15,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
 
 from cndpm.experiments.learners import LEARNERS, learner_class
-from cndpm.experiments.overrides import ConfigError, describe_errors, parse_overrides, validate
+from cndpm.experiments.overrides import ConfigError, describe_errors, parse_overrides, validate, validate_changed
 from cndpm.experiments.presets import preset_settings
 from cndpm.learner import Learner, LearnerSettings, MixtureLearner, TaskBasedLearner
 from cndpm.model.expert_mixture import ExpertMixture
@@ -104,7 +104,8 @@ class RunConfig(BaseModel):
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> RunConfig:
         """Reads what :meth:`to_json` returned, e.g. the configuration in a record."""
-        settings = validate(learner_class(values["learner"]).Settings, values["settings"], "learner")
+        kind = learner_class(values["learner"]).Settings
+        settings = validate(kind, kind.from_record(values["settings"]), "learner")
         return validate(cls, {**values, "settings": settings}, "config")
 
 
@@ -151,12 +152,12 @@ def configure(
     run = validate(RunSettings, sections["run"], "run")
     if recipe.endless and run.max_batches is None:
         raise ConfigError(_ENDLESS)
-    settings = _merge(preset_settings(preset, learner, recipe.name, labelled=recipe.labelled), sections["learner"])
+    preset_values = preset_settings(preset, learner, recipe.name, labelled=recipe.labelled)
     return RunConfig(
         scenario=recipe,
         learner=learner,
         preset=preset,
-        settings=validate(learner_class(learner).Settings, settings, "learner"),
+        settings=validate_changed(learner_class(learner).Settings, preset_values, sections["learner"]),
         run=run,
         seed=seed,
         device=resolve_device(device),
@@ -183,13 +184,4 @@ def _resolve_scenario(name: str, options: Mapping[str, Any], overrides: dict[str
     except ValidationError as error:
         raise ConfigError(describe_errors(error, "scenario")) from None
     fields = {key: value for key, value in overrides.items() if key not in _SCENARIO_OPTIONS}
-    return validate(Scenario, _merge(recipe.model_dump(), fields), "scenario") if fields else recipe
-
-
-def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `changes` applied; nested dictionaries are merged, not replaced."""
-    merged = dict(base)
-    for key, value in changes.items():
-        nested = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merge(merged[key], value) if nested else value
-    return merged
+    return validate(Scenario, LearnerSettings.merge(recipe.model_dump(), fields), "scenario") if fields else recipe

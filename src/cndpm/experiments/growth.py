@@ -39,7 +39,7 @@ def growth_by_experts(
     clock: Clock = time.perf_counter,
 ) -> dict[str, float]:
     """Milliseconds of a wake step of ten samples by the number of experts, and the memory of the largest crowd."""
-    subject = LearnerSubject(settings.model_copy(update=_CROWD | {"sharing": sharing}), device)
+    subject = LearnerSubject(settings.changed(**_CROWD, sharing=sharing), device)
     kind = "untrained" if sharing else "separate"
     seconds = wake_seconds(subject, n_experts, clock=clock)
     report = {f"wake_step_ms_{n}_{kind}_experts": 1e3 * s for n, s in zip(n_experts, seconds, strict=True)}
@@ -55,7 +55,7 @@ def growth_by_batch(
     clock: Clock = time.perf_counter,
 ) -> dict[str, float]:
     """Milliseconds of a wake step by the number of samples in it."""
-    subject = LearnerSubject(settings.model_copy(update=_CROWD), device)
+    subject = LearnerSubject(settings.changed(**_CROWD), device)
     for _ in range(n_experts):
         subject.found()
     return {f"wake_step_ms_batch_of_{n}": 1e3 * _wake_second(subject, n, 10, clock) for n in batch_sizes}

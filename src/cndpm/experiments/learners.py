@@ -24,13 +24,13 @@ from cndpm.baselines.scr import SCR
 from cndpm.baselines.si import SI
 from cndpm.baselines.slda import SLDA
 from cndpm.learner import Learner
-from cndpm.model.cndpm import CNDPM, TaskLabelledCNDPM
+from cndpm.model.cndpm import CNDPM
 
 __all__ = ["LEARNERS", "learner_class"]
 
 LEARNERS: dict[str, type[Learner]] = {
     "cndpm": CNDPM,
-    "cndpm-tasks": TaskLabelledCNDPM,
+    "cndpm-tasks": CNDPM,
     "finetune": FineTune,
     "reservoir": Reservoir,
     "iid-online": IIDOnline,

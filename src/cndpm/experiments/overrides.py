@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from cndpm.learner import LearnerSettings
 from cndpm.names import UnknownNameError
 
-__all__ = ["ConfigError", "describe_errors", "parse_overrides", "parse_value", "validate"]
+__all__ = ["ConfigError", "describe_errors", "parse_overrides", "parse_value", "validate", "validate_changed"]
 
 Model = TypeVar("Model", bound=BaseModel)
+Settings = TypeVar("Settings", bound=LearnerSettings)
 
 
 class ConfigError(ValueError):
@@ -75,11 +77,30 @@ def validate(model: type[Model], values: Mapping[str, Any], section: str) -> Mod
         return model.model_validate(values)
     except ValidationError as error:
         for problem in error.errors():
+            cause = problem.get("ctx", {}).get("error")
+            if isinstance(cause, UnknownNameError):
+                raise cause from None
             if problem["type"] == "extra_forbidden":
                 *path, name = [str(part) for part in problem["loc"]]
                 where = ".".join([section, *path])
                 raise UnknownNameError(f"field in {where} called", name, _fields(model, path)) from None
         raise ConfigError(describe_errors(error, section)) from None
+
+
+def validate_changed(model: type[Settings], base: Mapping[str, Any], changes: Mapping[str, Any]) -> Settings:
+    """Builds a learner's settings from `base` with `changes` applied.
+
+    Raises:
+        UnknownNameError: A field does not exist; the nearest names are suggested.
+        ConfigError: A value is not allowed, or a field does not belong to what was chosen.
+    """
+    try:
+        merged = model.merge(base, changes)
+    except UnknownNameError:
+        raise
+    except ValueError as error:
+        raise ConfigError(f"learner: {error}") from None
+    return validate(model, merged, "learner")
 
 
 def describe_errors(error: ValidationError, section: str) -> str:

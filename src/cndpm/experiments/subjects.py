@@ -13,7 +13,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from cndpm.experts.samples import Samples
 from cndpm.model.cndpm import CNDPM
+from cndpm.model.memory import Batch
 from cndpm.model.oracle import Oracle
 from cndpm.model.settings import CNDPMSettings
 
@@ -57,9 +59,11 @@ class LearnerSubject:
 
     def found(self) -> None:
         x, y = images(self.learner.settings.memory_size)
-        self.learner.memory.add(x.to(self.learner.device), y.to(self.learner.device))
-        self.learner.sleep()
-        self.learner.counts.fill_(1.0)[-1] = _BUSY
+        self.learner.memory.add(Batch(Samples(x.to(self.learner.device)), y))
+        self.learner.consolidate()
+        state = self.learner.bank.state_dict()
+        state["counts"].fill_(1.0)[-1] = _BUSY
+        self.learner.bank.load_state_dict(state)
 
     def learn(self, x: Tensor, y: Tensor) -> None:
         self.learner.learn(x, y)

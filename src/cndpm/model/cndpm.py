@@ -14,12 +14,11 @@ from cndpm.experts.samples import Samples
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers
-from cndpm.model.assembly import CustomDensity, CustomPredictor, make_bank, make_founding, make_novelty
 from cndpm.model.inputs import admit_targets, admit_x
 from cndpm.model.memory import Batch, ShortTermMemory
 from cndpm.model.merging import log_joint, prune
 from cndpm.model.portrait import draw_portrait
-from cndpm.model.settings import CNDPMSettings
+from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.state import State
 from cndpm.threads import one_thread
 
@@ -69,8 +68,9 @@ class CNDPM(Learner):
         feature_map: FeatureMap | None = None,
     ) -> None:
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
-        self.bank = make_bank(
-            settings,
+        self.bank = settings.experts.build(
+            target=settings.target,
+            n_outputs=settings.n_outputs,
             input_shape=self.input_shape,
             n_classes=n_classes,
             seed=seed,
@@ -80,12 +80,13 @@ class CNDPM(Learner):
             feature_map=feature_map,
         )
         self.memory = ShortTermMemory(settings.memory_size, self.device)
-        self.novelty = make_novelty(settings, self.consolidate)
-        self.founding = make_founding(settings)
+        self._has_labels = settings.target == "classes"
+        self.novelty, self.founding = settings.novelty.build(
+            has_labels=self._has_labels, at_end_of_task=self.consolidate
+        )
         self.experts = self
         self.task_listener = self.novelty.listener
         self._answers = Answers(self.bank, self.memory, anytime=settings.anytime, device=self.device)
-        self._has_labels = settings.target == "classes"
         self._n_known_classes = n_classes or 0
         self._waiting: Batch | None = None
         self._is_exact = False

@@ -15,7 +15,11 @@ from torch import Tensor, nn
 from cndpm.experts.neural.lateral import Column, Features, LateralMLP
 from cndpm.experts.neural.predictors import Classifier
 from cndpm.experts.neural.vae import VAE
-from cndpm.model.settings import CNDPMSettings
+from cndpm.model.settings import CNDPMSettings, FixedNovelty, NeuralExperts
+from cndpm.model.settings.densities import Variational
+from cndpm.model.settings.networks import PlainNetworks
+from cndpm.model.settings.predictors import NetworkPredictor
+from cndpm.model.settings.training import Training
 
 __all__ = ["Oracle"]
 
@@ -23,9 +27,9 @@ __all__ = ["Oracle"]
 class _PlainAdam:
     """Adam (Kingma & Ba 2015), gradients clipped by value, one parameter after the other."""
 
-    def __init__(self, module: nn.Module, lr: float, settings: CNDPMSettings) -> None:
+    def __init__(self, module: nn.Module, lr: float, training: Training) -> None:
         self.parameters = list(module.parameters())
-        self.lr, self.clip, self.weight_decay = lr, settings.clip, settings.weight_decay
+        self.lr, self.clip, self.weight_decay = lr, training.clip, training.weight_decay
         self.first = [torch.zeros_like(p) for p in self.parameters]
         self.second = [torch.zeros_like(p) for p in self.parameters]
         self.t = 0
@@ -45,10 +49,10 @@ class _PlainAdam:
 
 
 class _PlainExpert:
-    def __init__(self, density: VAE, predictor: Classifier, settings: CNDPMSettings) -> None:
+    def __init__(self, density: VAE, predictor: Classifier, training: Training) -> None:
         self.density, self.predictor = density, predictor
-        self.density_adam = _PlainAdam(density, settings.density_lr, settings)
-        self.predictor_adam = _PlainAdam(predictor, settings.predictor_lr, settings)
+        self.density_adam = _PlainAdam(density, training.density_lr, training)
+        self.predictor_adam = _PlainAdam(predictor, training.predictor_lr, training)
 
 
 class Oracle:
@@ -62,11 +66,19 @@ class Oracle:
     """
 
     def __init__(self, settings: CNDPMSettings, *, input_shape: tuple[int, ...], n_classes: int, seed: int = 0) -> None:
-        if (settings.sleep_until, settings.likelihood, settings.bound) != ("steps", "unit-gaussian", "elbo"):
-            raise ValueError("the oracle knows sleep_until='steps', likelihood='unit-gaussian' and bound='elbo' only")
-        if settings.log_alpha == "auto" or settings.experts != "neural":
+        experts, novelty = settings.experts, settings.novelty
+        if not isinstance(experts, NeuralExperts) or not isinstance(novelty, FixedNovelty):
             raise ValueError("the oracle knows neural experts and a given log_alpha only")
-        self.log_alpha = settings.log_alpha
+        networks, density, predictor = experts.architecture.resolved(input_shape), experts.density, experts.predictor
+        if not isinstance(networks, PlainNetworks) or not isinstance(predictor, NetworkPredictor):
+            raise ValueError("the oracle knows fully connected networks only (architecture='mlp')")
+        if not isinstance(density, Variational) or experts.training.sleep_until != "steps":
+            raise ValueError("the oracle knows density='vae' and sleep_until='steps' only")
+        if (density.likelihood, density.bound) != ("unit-gaussian", "elbo"):
+            raise ValueError("the oracle knows likelihood='unit-gaussian' and bound='elbo' only")
+        self.log_alpha = novelty.log_alpha
+        self.experts_settings, self.training = experts, experts.training
+        self.networks, self.density, self.predictor = networks, density, predictor
         self.settings, self.input_shape, self.n_classes, self.seed = settings, input_shape, n_classes, seed
         self.generator = torch.Generator().manual_seed(seed)
         self.experts: list[_PlainExpert] = []
@@ -131,23 +143,23 @@ class Oracle:
         y = torch.stack([y for _, y in self.memory])
         k = len(self.experts)
         self.experts.append(self._make_expert(k + 1))
-        for _ in range(self.settings.predictor_sleep_steps):
+        for _ in range(self.training.predictor_sleep_steps):
             rows = self._draw(len(x))
             loss = self._cross_entropy(k, x[rows], y[rows]).mean()
             self.experts[k].predictor_adam.step(loss, penalise=True)
-        for _ in range(self.settings.density_sleep_steps):
+        for _ in range(self.training.density_sleep_steps):
             rows = self._draw(len(x))
             loss = self._density_loss(k, x[rows], self._fresh_noise(len(rows))).mean()
             self.experts[k].density_adam.step(loss, penalise=True)
-        self.experts[k].density_adam.lr *= self.settings.density_wake_lr_factor
-        self.experts[k].predictor_adam.lr *= self.settings.predictor_wake_lr_factor
+        self.experts[k].density_adam.lr *= self.training.density_wake_lr_factor
+        self.experts[k].predictor_adam.lr *= self.training.predictor_wake_lr_factor
         self.counts.append(float(len(self.memory)))
         self.memory = []
 
     def _update(self, x: Tensor, y: Tensor, rho: Tensor) -> None:
         learned = rho.sum(dim=1) > 0
         for k, expert in enumerate(self.experts):
-            if rho[:, k].sum() / len(x) > self.settings.min_share:
+            if rho[:, k].sum() / len(x) > self.experts_settings.min_share:
                 weight = rho[learned, k].float()
                 noise = self._fresh_noise(len(weight))
                 expert.density_adam.step((weight * self._density_loss(k, x[learned], noise)).sum(), penalise=False)
@@ -159,7 +171,7 @@ class Oracle:
         """log p(x, y | k), the classifier tempered; k = -1 is the placeholder."""
         with torch.no_grad():
             log_x = -self._density_loss(k, x, self._noise(x))
-            log_y = torch.log_softmax(self._log_proba(k, x) / self.settings.temperature, dim=1)[0, y[0]]
+            log_y = torch.log_softmax(self._log_proba(k, x) / self.predictor.temperature, dim=1)[0, y[0]]
             return float(log_x[0]) + float(log_y)
 
     def _density_loss(self, k: int, x: Tensor, noise: Tensor) -> Tensor:
@@ -186,7 +198,7 @@ class Oracle:
     def _top(self, k: int, part: str, x: Tensor) -> Tensor:
         """What the head of expert k sees: the last layers of all columns up to it, computed one by one."""
         lateral: Features = ()
-        if self.settings.sharing and k > 0:
+        if self.experts_settings.sharing and k > 0:
             for earlier in range(k):
                 own = self._column(earlier, part)(x.flatten(1), lateral)
                 joined = own if not lateral else [torch.cat(pair, dim=1) for pair in zip(lateral, own, strict=True)]
@@ -204,31 +216,31 @@ class Oracle:
         return self.placeholder.density.noise.unsqueeze(1).expand(-1, len(x), -1)
 
     def _fresh_noise(self, n: int) -> Tensor:
-        samples = self.settings.n_train_latent_samples or self.settings.n_latent_samples
-        return torch.randn(samples, n, self.settings.latent_dim, generator=self.generator)
+        samples = self.density.n_train_latent_samples or self.density.n_latent_samples
+        return torch.randn(samples, n, self.density.latent_dim, generator=self.generator)
 
     def _draw(self, n: int) -> Tensor:
-        return torch.randint(n, (self.settings.sleep_batch_size,), generator=self.generator)
+        return torch.randint(n, (self.training.sleep_batch_size,), generator=self.generator)
 
     def _make_expert(self, serial: int) -> _PlainExpert:
-        alone = serial == 0 or not self.settings.sharing or not self.experts
+        alone = serial == 0 or not self.experts_settings.sharing or not self.experts
         widths = zip(*(expert.density.feature_widths for expert in self.experts), strict=True)
         lateral = () if alone else tuple(sum(layer) for layer in widths)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed * 1_000_003 + serial)
             density = VAE(
                 self.input_shape,
-                hidden=self.settings.widths(first=alone),
-                decoder_hidden=self.settings.widths(first=True),
-                latent_dim=self.settings.latent_dim,
-                n_samples=self.settings.n_latent_samples,
+                hidden=self.networks.widths(first=alone),
+                decoder_hidden=self.networks.widths(first=True),
+                latent_dim=self.density.latent_dim,
+                n_samples=self.density.n_latent_samples,
                 lateral_widths=lateral,
             )
             predictor = Classifier(
                 self.input_shape,
                 self.n_classes,
-                hidden=self.settings.widths(first=alone),
+                hidden=self.networks.widths(first=alone),
                 lateral_widths=lateral,
                 closed=True,
             )
-        return _PlainExpert(density, predictor, self.settings)
+        return _PlainExpert(density, predictor, self.training)

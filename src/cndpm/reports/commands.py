@@ -93,7 +93,14 @@ def _scenario_options(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _changes(section: str, ours: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:
-    return [f"{section}.{key}={_written(value)}" for key, value in ours.items() if value != base.get(key)]
+    changes = []
+    for key, value in ours.items():
+        before, name = base.get(key), f"{section}.{key}"
+        if isinstance(value, dict) and isinstance(before, dict) and value.get("kind") == before.get("kind"):
+            changes += _changes(name, value, before)
+        elif value != before:
+            changes.append(f"{name}={_written(value)}")
+    return changes
 
 
 def _written(value: Any) -> str:

@@ -16,6 +16,9 @@ __all__ = ["Comparison", "Group", "compare", "summary_value"]
 _NOT_COMPARED = ("seed", "device", "run")
 """Parts of a configuration that do not change what is learned, or are averaged over."""
 
+_KIND = ".kind"
+"""Ends the key of a choice among nested settings."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -127,11 +130,13 @@ def _told_apart(configs: Sequence[dict[str, Any]]) -> list[str]:
     words: list[list[str]] = [[] for _ in configs]
     if len({config["preset"] for config in configs}) > 1:
         words = [[str(config["preset"])] for config in configs]
-    for key in sorted(differing, key=lambda key: (order.get(key.partition(".")[0], len(order)), key)):
+    # A choice tells more than what follows from it.
+    for key in sorted(differing, key=lambda key: (not key.endswith(_KIND), order.get(key.partition(".")[0], 0), key)):
         if len({tuple(one) for one in words}) == len(configs):
             break
         for one, config in zip(words, configs, strict=True):
-            one.append(f"{key} = {_at(config['settings'], key)}")
+            name = key.removesuffix(_KIND).rpartition(".")[2]
+            one.append(f"{name} = {_at(config['settings'], key)}")
     return [", ".join(one) for one in words]
 
 

@@ -150,14 +150,14 @@ def test_other_shapes_are_refused(shape):
 
 
 def test_grey_values_are_refused_with_the_remedy():
-    learner = CNDPM(CNDPMSettings(target="none", density="autoregressive", sharing=False), input_shape=(1, 4, 4))
+    learner = CNDPM(CNDPMSettings.paper(target="none", density="autoregressive", sharing=False), input_shape=(1, 4, 4))
     with pytest.raises(ValueError, match=r"got values in \[0.5, 0.5\]. Binarise x"):
         learner.learn(torch.full((10, 1, 4, 4), 0.5))
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "pixel-gaussian"])
 def test_likelihoods_of_values_that_are_not_counted_are_refused(likelihood):
-    with pytest.raises(ValueError, match=rf"'bernoulli'\) or of 8 bits.*got likelihood='{likelihood}'"):
+    with pytest.raises(ValueError, match=rf"'bernoulli' or 'logistic'.*'{likelihood}'"):
         small_settings(likelihood=likelihood)
 
 
@@ -181,7 +181,7 @@ def small_settings(**changed) -> CNDPMSettings:
         "log_alpha": -1000.0,
         "clip": 100.0,
     }
-    return CNDPMSettings(**(given | changed))
+    return CNDPMSettings.paper(**(given | changed))
 
 
 def test_learning_comes_close_to_the_entropy_of_the_data():

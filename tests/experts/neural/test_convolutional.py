@@ -26,7 +26,11 @@ SMALL = {
 
 def bank_of(n_experts, *, input_shape, n_classes, **settings):
     bank = make_bank(
-        CNDPMSettings(**settings), input_shape=input_shape, n_classes=n_classes, seed=0, device=torch.device("cpu")
+        CNDPMSettings.paper(**settings),
+        input_shape=input_shape,
+        n_classes=n_classes,
+        seed=0,
+        device=torch.device("cpu"),
     )
     generator = torch.Generator().manual_seed(0)
     for _ in range(n_experts):
@@ -126,4 +130,4 @@ def test_a_saved_bank_goes_on_with_the_same_bits():
     [((1, 28, 28), "mlp"), ((3, 32, 32), "resnet"), ((8,), "mlp"), ((3, 30, 30), "mlp"), ((3, 8, 8), "mlp")],
 )
 def test_the_architecture_follows_the_shape_of_a_sample(input_shape, architecture):
-    assert CNDPMSettings().resolved_architecture(input_shape) == architecture
+    assert CNDPMSettings.paper().experts.architecture.resolved(input_shape).kind == architecture

@@ -33,7 +33,7 @@ def grow(bank):
 
 @pytest.fixture
 def bank():
-    made = make_bank(CNDPMSettings(**SMALL), input_shape=(6,), n_classes=3, seed=0, device=torch.device("cpu"))
+    made = make_bank(CNDPMSettings.paper(**SMALL), input_shape=(6,), n_classes=3, seed=0, device=torch.device("cpu"))
     grow(made)
     return made
 

@@ -1,0 +1,110 @@
+"""Checks the parameters of an estimator before anything is learned: types, ranges, names and the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import ValidationError
+from torch import nn
+
+from cndpm.model.settings import CNDPMSettings
+
+__all__ = ["check_parameters", "plain_values", "resolved_device", "validated_settings"]
+
+
+def check_parameters(parameters: Mapping[str, Any]) -> None:
+    """Checks the parameters that are not settings of the learner.
+
+    Raises:
+        ValueError: A value is not allowed.
+        TypeError: A value is of another type than allowed.
+    """
+    _check_count("batch_size", parameters["batch_size"])
+    _check_shape(parameters["input_shape"])
+    for name in ("density", "predictor"):
+        if not (parameters[name] is None or callable(parameters[name])):
+            raise TypeError(f"{name} must be a class that makes one, or None; got {parameters[name]!r}")
+    features = parameters["features"]
+    if not (features is None or isinstance(features, nn.Module)):
+        raise TypeError(
+            f"features must be a torch module, or None; got {features!r}. Names such as 'fourier' go into "
+            "settings={'features': ...}."
+        )
+    resolved_device(parameters["device"])
+
+
+def resolved_device(name: Any) -> torch.device:
+    """Returns the device meant, checked to be there; "auto" is the GPU if there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not isinstance(name, str | torch.device):
+        raise TypeError(f"device must be 'auto' or a torch device such as 'cpu' or 'cuda'; got {name!r}")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"device must be 'auto' or a torch device such as 'cpu' or 'cuda'; got {name!r}") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={name!r} was asked for, but no CUDA device is available; use 'auto' or 'cpu'")
+    return device
+
+
+def validated_settings(settings: Any, facts: Mapping[str, Any], **parameters: Any) -> CNDPMSettings:
+    """Returns the learner's settings.
+
+    Args:
+        settings: What the user set, in any spelling; None for nothing.
+        facts: What the estimator knows by itself; it cannot be set.
+        parameters: Settings that are parameters of the estimator; `settings` win.
+
+    Raises:
+        ValueError: A setting is not allowed, with one line for every wrong one.
+        TypeError: `settings` are no dictionary.
+    """
+    if not (settings is None or isinstance(settings, Mapping)):
+        raise TypeError(f"settings must be a dictionary of settings by name, or None; got {settings!r}")
+    for name in facts:
+        if name in (settings or {}):
+            raise ValueError(f"{name} is set by the estimator itself; got settings={{{name!r}: ...}}. Leave it out.")
+    given = plain_values(dict(settings or {}))
+    try:
+        return CNDPMSettings.model_validate(CNDPMSettings.merge({**facts, **plain_values(parameters)}, given))
+    except ValidationError as error:
+        raise ValueError("invalid parameters: " + "; ".join(_lines(error))) from None
+
+
+def plain_values(value: Any) -> Any:
+    """Returns the same tree with numpy's numbers, of which grids are often made, as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {key: plain_values(item) for key, item in value.items()}
+    return value
+
+
+def _lines(error: ValidationError) -> list[str]:
+    lines = []
+    for problem in error.errors():
+        received = "" if problem["type"] == "value_error" else f"; got {problem['input']!r}"
+        path = ".".join(str(part) for part in problem["loc"])
+        lines.append(f"{path}{': ' if path else ''}{problem['msg'].removeprefix('Value error, ')}{received}")
+    return lines
+
+
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number; got {value!r}")
+    if int(value) < 1:
+        raise ValueError(f"{name} must be at least 1; got {value}")
+
+
+def _check_shape(shape: Any) -> None:
+    if shape is None:
+        return
+    if not isinstance(shape, tuple | list) or not all(isinstance(n, Integral) for n in shape) or not shape:
+        raise TypeError(f"input_shape must be a tuple of whole numbers such as (1, 28, 28), or None; got {shape!r}")
+    if any(int(n) < 1 for n in shape):
+        raise ValueError(f"input_shape must have sides of at least 1; got {shape}")

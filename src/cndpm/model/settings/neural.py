@@ -1,0 +1,126 @@
+"""Experts made of networks, as in the paper."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+import torch
+from pydantic import Field, model_validator
+
+from cndpm.experts.bank import Bank
+from cndpm.experts.features import FeatureMap
+from cndpm.experts.neural.neural_bank import DensityMaker, NeuralBank, PredictorMaker
+from cndpm.model.settings.densities import Autoregressive, OwnDensity, Variational, maker_of
+from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, Target
+from cndpm.model.settings.networks import AutoNetworks, PlainNetworks, ResNet18Networks, ResNetNetworks, ShapedNetworks
+from cndpm.model.settings.predictors import NetworkPredictor, OwnPredictor, predictor_maker_of
+from cndpm.model.settings.section import Section
+from cndpm.model.settings.selection import DensitySelection, GaussianSelection
+from cndpm.model.settings.training import Training
+
+__all__ = ["NeuralExperts"]
+
+
+class NeuralExperts(Section):
+    """Networks trained by gradient; the defaults are those of the paper's Split-MNIST classification."""
+
+    kind: Literal["neural"] = Field(default="neural", description="networks trained by gradient, as in the paper")
+    density: Variational | Autoregressive | OwnDensity = Field(
+        default=Variational(), discriminator="kind", description="p(x) of an expert"
+    )
+    predictor: NetworkPredictor | OwnPredictor = Field(
+        default=NetworkPredictor(), discriminator="kind", description="p(y | x) of an expert"
+    )
+    architecture: AutoNetworks | PlainNetworks | ResNetNetworks | ResNet18Networks = Field(
+        default=AutoNetworks(), discriminator="kind", description="the shape of predictors and of variational densities"
+    )
+    selection: DensitySelection | GaussianSelection = Field(
+        default=DensitySelection(), discriminator="kind", description="what tells who learns a sample and what is new"
+    )
+    training: Training = Field(default=Training(), description="how the networks learn")
+    sharing: bool = Field(default=True, description="lateral connections to the features of earlier experts")
+    inherit: bool = Field(
+        default=False, description="whether a density starts as the one that explains its memory best; not with sharing"
+    )
+    min_share: float = Field(
+        default=0.1, ge=0, lt=1, description="an expert is updated when its share of a batch exceeds this"
+    )
+    standardise: bool = Field(
+        default=False, description="whether values are scaled by the statistics of the first memory"
+    )
+
+    @model_validator(mode="after")
+    def _inherits_what_it_can(self) -> Self:
+        if self.sharing and self.inherit:
+            raise ValueError(
+                "inherit=True needs sharing=False: experts that share features differ in shape, so none can begin as "
+                "a copy. Got sharing=True; turn one of both off."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _channels_are_of_convolutions(self) -> Self:
+        if isinstance(self.architecture, PlainNetworks) and isinstance(self.density, Variational):
+            for name in ("density_channels", "density_channel_growth"):
+                value, default = getattr(self.density, name), Variational.model_fields[name].default
+                if value != default:
+                    raise ValueError(
+                        f"{name} is for convolutional densities; got {name}={value} with architecture='mlp', whose "
+                        "densities are fully connected. Leave it out, or choose another architecture."
+                    )
+        return self
+
+    def build(
+        self,
+        *,
+        target: Target,
+        n_outputs: int,
+        input_shape: tuple[int, ...],
+        n_classes: int | None,
+        seed: int,
+        device: torch.device,
+        density: CustomDensity | None = None,
+        predictor: CustomPredictor | None = None,
+        feature_map: FeatureMap | None = None,
+    ) -> Bank:
+        """Makes a bank without experts.
+
+        Args:
+            target: What y is.
+            n_outputs: Number of real-valued targets.
+            input_shape: Shape of one sample.
+            n_classes: Number of classes; None where they are discovered.
+            seed: Determines initialisations, batches and noise.
+            device: Where everything lives.
+            density: A class in place of `density`.
+            predictor: A class in place of `predictor`.
+            feature_map: In place of the features that `selection` has; refused where it has none.
+        """
+        facts = Facts(target, n_outputs, input_shape, n_classes, seed, device)
+        networks = self.architecture.resolved(input_shape)
+        bank = NeuralBank(
+            self._density_maker(facts, networks, density),
+            None if target == "none" else self._predictor_maker(facts, networks, predictor),
+            density_training=self.training.of_densities(),
+            predictor_training=self.training.of_predictors(),
+            n_classes=n_classes or 0,
+            sharing=self.sharing,
+            inheriting=self.inherit,
+            standardise=self.standardise,
+            min_share=self.min_share,
+            seed=seed,
+            device=device,
+        )
+        return self.selection.complete(bank, facts, feature_map)
+
+    def _density_maker(self, facts: Facts, networks: ShapedNetworks, custom: CustomDensity | None) -> DensityMaker:
+        if custom is not None:
+            return maker_of(custom, facts.input_shape)
+        return self.density.maker(facts.input_shape, networks)
+
+    def _predictor_maker(
+        self, facts: Facts, networks: ShapedNetworks, custom: CustomPredictor | None
+    ) -> PredictorMaker:
+        if custom is not None:
+            return predictor_maker_of(custom, facts)
+        return self.predictor.maker(facts, networks, closed=facts.n_classes is not None)

@@ -1,0 +1,58 @@
+"""How it is decided that data is new, and what becomes of a memory that is full of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic import Field
+
+from cndpm.model.founding import AlwaysFound, EarnedFounding, Founding
+from cndpm.model.learned_level import LearnedLevel
+from cndpm.model.novelty import FixedLevel, Novelty, TaskLabels
+from cndpm.model.settings.section import Section
+
+__all__ = ["AutoNovelty", "FixedNovelty", "TaskNovelty"]
+
+Parts = tuple[Novelty, Founding]
+
+
+class AutoNovelty(Section):
+    """The model sets its own level of novelty as it learns, and founds experts that earn their place."""
+
+    kind: Literal["auto"] = Field(default="auto", description="the concentration is set by the model as it learns")
+    novelty_rate: float = Field(default=0.01, gt=0, lt=0.5, description="how often a known sample may be called new")
+    novelty_window: int = Field(default=10, ge=1, description="consecutive samples judged together")
+
+    def build(self, *, has_labels: bool, at_end_of_task: Callable[[], None]) -> Parts:
+        """Makes the parts that decide what is new and what becomes of it.
+
+        Args:
+            has_labels: Whether targets are class labels.
+            at_end_of_task: Called at the end of a task, where somebody tells.
+        """
+        level = LearnedLevel(novelty_rate=self.novelty_rate, window=self.novelty_window)
+        return level, EarnedFounding(for_labels=has_labels)
+
+
+class FixedNovelty(Section):
+    """The paper's rule: one concentration, set by hand; every full memory becomes an expert."""
+
+    kind: Literal["fixed"] = Field(default="fixed", description="the concentration is set by hand, as in the paper")
+    log_alpha: float = Field(
+        default=-400.0, allow_inf_nan=False, description="log concentration: how readily data is new"
+    )
+
+    def build(self, *, has_labels: bool, at_end_of_task: Callable[[], None]) -> Parts:
+        """Makes the parts that decide what is new and what becomes of it; see :meth:`AutoNovelty.build`."""
+        return FixedLevel(self.log_alpha), AlwaysFound()
+
+
+class TaskNovelty(Section):
+    """What is new is told by task labels in training (appendix E of the paper)."""
+
+    kind: Literal["tasks"] = Field(default="tasks", description="task labels tell in training; for cndpm-tasks")
+
+    def build(self, *, has_labels: bool, at_end_of_task: Callable[[], None]) -> Parts:
+        """Makes the parts that decide what is new and what becomes of it; see :meth:`AutoNovelty.build`."""
+        return TaskLabels(at_end_of_task), AlwaysFound()

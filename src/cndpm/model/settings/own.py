@@ -1,0 +1,37 @@
+"""Classes of the user's own, named by where they can be imported from: ``package.module:Class``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
+
+__all__ = ["ImportPath", "imported"]
+
+ImportPath: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+"""``package.module:Class``; nothing is imported before the class is needed."""
+
+
+def imported(path: str, setting: str) -> Any:
+    """Imports a class.
+
+    Args:
+        path: ``package.module:Class``.
+        setting: The setting that names it, for the message.
+
+    Raises:
+        ValueError: There is no such module, or it has no such name.
+
+    Example:
+        >>> imported("collections:OrderedDict", "density_class")
+        <class 'collections.OrderedDict'>
+    """
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"{setting}={path!r} cannot be imported: {error}. It must read package.module:Class, and the package must "
+            "be installed or on PYTHONPATH."
+        ) from error

@@ -1,0 +1,38 @@
+"""What all sections of CN-DPM's settings have in common: they take every spelling and refuse what is not theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import model_validator
+
+from cndpm.learner import LearnerSettings
+from cndpm.model.settings.spelling import nest
+
+__all__ = ["Section"]
+
+
+class Section(LearnerSettings):
+    """A part of the settings: typed, ranges checked, frozen.
+
+    Names of inner sections may be given in place (``density={"latent_dim": 8}``) or alone (``latent_dim=8``); a section
+    that only differs by its kind may be given as a word (``density="vae"``).
+
+    Attributes:
+        names_are_global: Whether names inside are known outside; not where they mean something else there.
+        bare: The setting meant by an import path that is given in place of a kind.
+    """
+
+    names_are_global: ClassVar[bool] = True
+    bare: ClassVar[str] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _put_in_place(cls, values: Any) -> Any:
+        return nest(cls, values) if isinstance(values, Mapping) else values
+
+    @classmethod
+    def respelt(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Translates names that mean more than one setting; most sections have none."""
+        return values

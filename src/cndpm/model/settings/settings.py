@@ -1,0 +1,164 @@
+"""The settings of CN-DPM as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from cndpm.model.settings.companions import GaussiansAndNetworks
+from cndpm.model.settings.facts import Target
+from cndpm.model.settings.flat import flat
+from cndpm.model.settings.gaussian import GaussianExperts
+from cndpm.model.settings.neural import NeuralExperts
+from cndpm.model.settings.novelty import AutoNovelty, FixedNovelty, TaskNovelty
+from cndpm.model.settings.predictors import OwnPredictor
+from cndpm.model.settings.records import modernised
+from cndpm.model.settings.section import Section
+from cndpm.model.settings.selection import GaussianSelection
+from cndpm.model.settings.spelling import nest
+from cndpm.model.settings.tree import places
+
+__all__ = ["PAPER", "CNDPMSettings"]
+
+PAPER: Mapping[str, Any] = {
+    "experts": "neural",
+    "novelty": {"kind": "fixed", "log_alpha": -400.0},
+    "anytime": False,
+}
+"""What the paper does otherwise; all else that neural experts need is its Split-MNIST classification by default."""
+
+
+class CNDPMSettings(Section):
+    """Everything that can be set about CN-DPM.
+
+    The defaults serve without tuning: closed-form experts, a concentration of the model's own, answers from the first
+    batch. :meth:`paper` is the paper's configuration. Settings of a kind that is not chosen are refused.
+
+    Example:
+        >>> CNDPMSettings().experts.kind
+        'gaussian'
+        >>> settings = CNDPMSettings(experts="neural", latent_dim=8, log_alpha=-600)
+        >>> settings.experts.density.latent_dim, settings.novelty.log_alpha
+        (8, -600.0)
+        >>> nested = {"kind": "neural", "density": {"kind": "vae", "latent_dim": 8}}
+        >>> settings == CNDPMSettings(experts=nested, novelty={"kind": "fixed", "log_alpha": -600})
+        True
+    """
+
+    target: Target = Field(
+        default="classes", description="what y is: class indices, real values (regression), or absent (density only)"
+    )
+    n_outputs: int = Field(default=1, ge=1, description="number of real-valued targets, for target='values'")
+    memory_size: int = Field(default=500, ge=1, description="capacity M of the short-term memory, in samples")
+    anytime: bool = Field(default=True, description="whether what waits in the memory takes part in predictions")
+    novelty: AutoNovelty | FixedNovelty | TaskNovelty = Field(
+        default=AutoNovelty(), discriminator="kind", description="how it is decided that data is new"
+    )
+    experts: GaussianExperts | NeuralExperts = Field(
+        default=GaussianExperts(), discriminator="kind", description="what an expert is"
+    )
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """Returns the paper's settings of Split-MNIST classification, with changes in any spelling.
+
+        Example:
+            >>> CNDPMSettings.paper(log_alpha=-600).novelty
+            FixedNovelty(kind='fixed', log_alpha=-600.0)
+        """
+        return cls.model_validate(cls.merge(PAPER, changes))
+
+    def changed(self, **changes: Any) -> Self:
+        """Returns these settings with changes in any spelling; a section whose kind changes starts anew.
+
+        Example:
+            >>> CNDPMSettings(memory_size=100).changed(features="fourier").memory_size
+            100
+        """
+        return self.model_validate(self.merge(self.model_dump(), changes))
+
+    @classmethod
+    def merge(cls, base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Applies changes to settings, both in any spelling.
+
+        Args:
+            base: Settings that need not be complete.
+            changes: They win. A section whose kind they change starts anew.
+
+        Returns:
+            Nested settings, not yet validated.
+        """
+        return nest(cls, changes, nest(cls, base))
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Returns the names of all settings that can be given alone, of all kinds."""
+        return [name for name, found in places(cls).items() if any(place.by_name for place in found)]
+
+    @classmethod
+    def from_record(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Turns settings that any earlier version recorded into settings of this one."""
+        return modernised(cls, values)
+
+    @classmethod
+    def respelt(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Reads `log_alpha` as a choice of novelty: "auto", or a number for a fixed one."""
+        if "log_alpha" not in values or ("novelty" in values and values["log_alpha"] != "auto"):
+            return values
+        log_alpha = values.pop("log_alpha")
+        chosen = "auto" if log_alpha == "auto" else {"kind": "fixed", "log_alpha": log_alpha}
+        return {**values, "novelty": _agreeing(values.get("novelty", chosen), chosen)}
+
+    def flat(self) -> dict[str, Any]:
+        """Returns every setting that counts by its name alone; :class:`CNDPMSettings` takes it back as it is."""
+        return flat(self)
+
+    @model_validator(mode="after")
+    def _outputs_are_values(self) -> Self:
+        if self.n_outputs != 1 and self.target != "values":
+            raise ValueError(
+                f"n_outputs is for target='values'; got n_outputs={self.n_outputs} and target={self.target!r}. "
+                "Set target='values', or leave it out."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _gaussians_suit_the_target(self) -> Self:
+        if not isinstance(self.experts, GaussianExperts):
+            return self
+        if isinstance(self.experts.classifier, GaussiansAndNetworks) and self.target != "classes":
+            raise ValueError(
+                "classifier='both' puts networks beside Gaussians for class labels: it needs target='classes'; got "
+                f"target={self.target!r}. Leave classifier out."
+            )
+        if self.experts.covariance != "auto" and self.target == "values":
+            raise ValueError(
+                f"covariance={self.experts.covariance!r} is for target='classes' or 'none'; got target='values', where "
+                "every expert has its own. Leave it out."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _networks_suit_the_target(self) -> Self:
+        if not isinstance(self.experts, NeuralExperts):
+            return self
+        if isinstance(self.experts.selection, GaussianSelection) and self.target != "none":
+            raise ValueError(
+                f"selection='gaussian' is for unlabelled streams (target='none'); got target={self.target!r}. "
+                "With labels, experts='gaussian' select and answer by themselves."
+            )
+        if isinstance(self.experts.predictor, OwnPredictor) and self.target == "none":
+            raise ValueError(
+                "predictor_class is for labelled streams; got target='none', where nothing is predicted. Leave it out."
+            )
+        return self
+
+
+def _agreeing(novelty: Any, chosen: Any) -> Any:
+    """Returns `novelty` where ``log_alpha="auto"`` says the same."""
+    kind = novelty.get("kind", "auto") if isinstance(novelty, Mapping) else getattr(novelty, "kind", novelty)
+    if chosen == "auto" and kind != "auto":
+        raise ValueError(f"log_alpha='auto' means novelty='auto'; got novelty={kind!r} too. Leave one of them out.")
+    return novelty

@@ -1,0 +1,135 @@
+"""Turns settings as they are written into nested ones: names find their section, words become kinds.
+
+    {"experts": "neural", "latent_dim": 8}
+    {"experts": {"kind": "neural", "density": {"kind": "vae", "latent_dim": 8}}}
+
+Both mean the same. Values are not looked at here: types and ranges are checked by the sections themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pydantic import BaseModel
+
+from cndpm.model.settings.refusal import no_section, no_such_kind, refusal, twice
+from cndpm.model.settings.tree import KIND, Branch, Place, branches, places, unmet, walk
+
+if TYPE_CHECKING:
+    from cndpm.model.settings.section import Section
+
+__all__ = ["Tree", "nest", "nest_known"]
+
+Tree: TypeAlias = dict[str, Any]
+"""Nested settings: sections are dictionaries, and those of a branch carry their kind."""
+
+_OWN = "own"
+
+
+def nest(model: type[Section], values: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> Tree:
+    """Puts every name into its section.
+
+    Args:
+        model: The section that `values` are of.
+        values: Settings in any spelling.
+        base: Nested settings that `values` change. A section whose kind they change is replaced as a whole.
+
+    Returns:
+        Nested settings; what is not given stays out and takes its default.
+
+    Raises:
+        UnknownNameError: There is no such setting or kind; the nearest are suggested.
+        ValueError: A setting belongs to a kind that is not chosen, or is given twice.
+    """
+    notes = _Notes()
+    tree = _nest(model, values, base, notes)
+    if notes.lost:
+        raise refusal(model, tree, *notes.lost[0])
+    return tree
+
+
+def nest_known(model: type[Section], values: Mapping[str, Any]) -> Tree:
+    """Does the same and leaves out every name that has no place under the kinds chosen."""
+    return _nest(model, values, None, _Notes())
+
+
+@dataclass
+class _Notes:
+    """What is noted on the way.
+
+    Attributes:
+        path: Of the section at hand, from where the nesting began.
+        written: Paths of the settings that were given.
+        lost: Names without a place, each after the path of the section in which it was given.
+    """
+
+    path: tuple[str, ...] = ()
+    written: set[tuple[str, ...]] = field(default_factory=set)
+    lost: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
+
+    def at(self, path: tuple[str, ...]) -> _Notes:
+        """Returns the same notes, taken in a section further down."""
+        return _Notes(self.path + path, self.written, self.lost)
+
+
+def _nest(model: type[Section], values: Mapping[str, Any], base: Mapping[str, Any] | None, notes: _Notes) -> Tree:
+    tree: Tree = deepcopy(dict(base)) if base is not None else {}
+    given = model.respelt(dict(values))
+    if KIND in given and KIND in model.model_fields:
+        tree[KIND] = given[KIND]
+    for own in [place for place in walk(model) if len(place.path) == 1 and place.name in given]:
+        _put(model, tree, own, given[own.name], notes)
+    waiting = {name: value for name, value in given.items() if name not in model.model_fields}
+    while (place := _next_place(model, tree, waiting)) is not None:
+        _put(model, tree, place, waiting.pop(place.name), notes)
+    notes.lost += [(notes.path, name) for name in waiting]
+    return tree
+
+
+def _next_place(model: type[Section], tree: Tree, waiting: Mapping[str, Any]) -> Place | None:
+    """Returns the open place of one of the waiting names: a branch before a value, an outer branch before an inner."""
+    found = [
+        place for name in waiting for place in places(model).get(name, ()) if place.by_name and not unmet(place, tree)
+    ]
+    return min(found, key=lambda place: (place.branch is None, len(place.path)), default=None)
+
+
+def _put(model: type[Section], tree: Tree, place: Place, value: Any, notes: _Notes) -> None:
+    """Writes a value at its place; sections on the way that nobody has mentioned come into being with their kind."""
+    if notes.path + place.path in notes.written:
+        raise twice(place)
+    notes.written.add(notes.path + place.path)
+    node = tree
+    for name in place.path[:-1]:
+        branch = branches(model)[name]
+        node = node.setdefault(name, {KIND: branch.default} if branch.has_kinds else {})
+        model = branch.members[node.get(KIND, branch.default)]
+    old = node.get(place.name)
+    node[place.name] = value if place.branch is None else _section(place.branch, value, old, notes.at(place.path))
+
+
+def _section(branch: Branch, value: Any, base: Tree | None, notes: _Notes) -> Tree:
+    """Nests what is given for a branch: a kind, a section or its settings."""
+    given = _as_settings(branch, value)
+    if not branch.has_kinds:
+        return _nest(branch.members[branch.default], given, base, notes)
+    kind = given.pop(KIND, (base or {}).get(KIND, branch.default))
+    if not isinstance(kind, str) or kind not in branch.members:
+        raise no_such_kind(branch, kind)
+    kept = base if base is not None and base[KIND] == kind else None
+    return {KIND: kind, **_nest(branch.members[kind], given, kept, notes)}
+
+
+def _as_settings(branch: Branch, value: Any) -> Tree:
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, str) and branch.has_kinds:
+        # A class of one's own is named by its import path, which no kind looks like.
+        is_path = ":" in value and _OWN in branch.members
+        return {KIND: _OWN, branch.members[_OWN].bare: value} if is_path else {KIND: value}
+    raise no_section(branch, value)

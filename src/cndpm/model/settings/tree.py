@@ -1,0 +1,148 @@
+"""The tree of settings as data: which section a name belongs to, and which choices lead there.
+
+A field that holds one of several sections is a branch, and the kind of the section is the choice made there. Everything
+is read off the classes themselves, so a new kind or a new field is known here as soon as it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+if TYPE_CHECKING:
+    from cndpm.model.settings.section import Section
+
+__all__ = ["KIND", "Branch", "Choice", "Place", "branches", "kind_at", "places", "unmet", "walk"]
+
+KIND = "kind"
+"""The field that tells the sections of a branch apart."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A field that holds a section.
+
+    Attributes:
+        name: Of the field.
+        members: The sections it may hold, by kind; under "" where there is only one, which has no kind.
+        default: The kind it holds where nothing is said.
+    """
+
+    name: str
+    members: Mapping[str, type[Section]]
+    default: str
+
+    @property
+    def has_kinds(self) -> bool:
+        """Whether there is a choice."""
+        return "" not in self.members
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A kind that must be chosen.
+
+    Attributes:
+        path: Names of the fields that lead to the branch, its own last.
+        kind: The kind.
+        default: The kind that is chosen there where nothing is said.
+    """
+
+    path: tuple[str, ...]
+    kind: str
+    default: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a field stands.
+
+    Attributes:
+        path: Names of the fields that lead to it, its own last.
+        choices: The kinds that must be chosen for it to exist, the outermost first.
+        owner: The section that has it.
+        field: Its type, range and description.
+        branch: Its sections, where it holds one.
+        by_name: Whether its name alone tells where it belongs.
+    """
+
+    path: tuple[str, ...]
+    choices: tuple[Choice, ...]
+    owner: type[Section]
+    field: FieldInfo
+    branch: Branch | None
+    by_name: bool
+
+    @property
+    def name(self) -> str:
+        """Of the field."""
+        return self.path[-1]
+
+
+@cache
+def branches(model: type[Section]) -> dict[str, Branch]:
+    """Returns the fields of a section that hold sections."""
+    found = {}
+    for name, field in model.model_fields.items():
+        members = {_kind(section): section for section in _sections(field.annotation)}
+        if members:
+            found[name] = Branch(name, members, _kind(type(field.default)))
+    return found
+
+
+def walk(model: type[Section]) -> Iterator[Place]:
+    """Yields every field of a section and of those below it, kinds left out; the tree's order, outer before inner."""
+    yield from _walk(model, (), (), by_name=True)
+
+
+@cache
+def places(model: type[Section]) -> dict[str, tuple[Place, ...]]:
+    """Returns all places of every name below a section."""
+    found: dict[str, tuple[Place, ...]] = {}
+    for place in walk(model):
+        found[place.name] = (*found.get(place.name, ()), place)
+    return found
+
+
+def kind_at(tree: Mapping[str, Any], choice: Choice) -> str:
+    """Returns the kind that nested settings have chosen at the branch of `choice`."""
+    node: Any = tree
+    for name in choice.path:
+        node = node.get(name) if isinstance(node, Mapping) else None
+    return str(node.get(KIND, choice.default)) if isinstance(node, Mapping) else choice.default
+
+
+def unmet(place: Place, tree: Mapping[str, Any]) -> list[Choice]:
+    """Returns the choices that nested settings would have to make differently for a place to exist."""
+    return [choice for choice in place.choices if kind_at(tree, choice) != choice.kind]
+
+
+def _walk(
+    model: type[Section], path: tuple[str, ...], choices: tuple[Choice, ...], *, by_name: bool
+) -> Iterator[Place]:
+    for name, field in model.model_fields.items():
+        if name == KIND:
+            continue
+        here, branch = (*path, name), branches(model).get(name)
+        yield Place(here, choices, model, field, branch, by_name)
+        for kind, section in branch.members.items() if branch is not None else ():
+            chosen = (*choices, Choice(here, kind, branch.default)) if branch and branch.has_kinds else choices
+            yield from _walk(section, here, chosen, by_name=by_name and section.names_are_global)
+
+
+def _sections(annotation: Any) -> Iterator[type[Section]]:
+    """Yields the sections among the types of a field; its arguments are looked through (unions, Annotated)."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation  # type: ignore[misc]
+    for argument in get_args(annotation):
+        yield from _sections(argument)
+
+
+def _kind(section: type[Any]) -> str:
+    fields: Mapping[str, FieldInfo] = getattr(section, "model_fields", {})
+    return str(fields[KIND].default) if KIND in fields else ""
