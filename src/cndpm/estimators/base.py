@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from cndpm.devices import resolve_device
 from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.experts.features import ModuleFeatures
@@ -190,7 +191,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             input_shape=self._input_shape(),
             n_classes=n_classes,
             seed=self._seed,
-            device=_device(self.device),
+            device=resolve_device(self.device),
             density=self.density,
             predictor=self.predictor,
             feature_map=ModuleFeatures(self.features) if self.features is not None else None,
@@ -233,18 +234,6 @@ def _flat(X: Any, input_shape: tuple[int, ...] | None) -> Any:
     if input_shape is not None and isinstance(X, np.ndarray) and X.shape[1:] == tuple(input_shape):
         return X.reshape(len(X), -1)
     return X
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device must be 'auto' or a torch device such as 'cpu' or 'cuda'; got {name!r}") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={name!r} was asked for, but no CUDA device is available; use 'auto' or 'cpu'")
-    return device
 
 
 def _validated(values: dict[str, Any]) -> CNDPMSettings:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from cndpm.experts.features import FeatureMap
-from cndpm.learner import Footprint, MixtureLearner
-from cndpm.mixture import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
+from cndpm.learner import Footprint, Inputs, Learner, Portrait
+from cndpm.mixture import log_gate, log_mixture_density, mix_gaussians, mix_log_proba, similarity
 from cndpm.model.admission import Fetch, FiniteCheck, admit_targets, admit_x
 from cndpm.model.assembly import CustomDensity, CustomPredictor, make_bank
 from cndpm.model.memory import ShortTermMemory
@@ -26,8 +28,12 @@ __all__ = ["AnsweringMixture", "Samples", "rows_of"]
 Samples = tuple[Tensor, Tensor | None]
 """x (n, ...) and y (n, ...) or None."""
 
+_N_MIXTURE_SAMPLES = 50  # as in the paper's figure
+_N_EXPERT_SAMPLES = 10
+_MAX_DRAWN_EXPERTS = 24
 
-class AnsweringMixture(MixtureLearner):
+
+class AnsweringMixture(Learner):
     """Experts, how many samples each has learned, a memory of what is new, and the answers that follow from them.
 
     Args:
@@ -57,6 +63,7 @@ class AnsweringMixture(MixtureLearner):
         feature_map: FeatureMap | None = None,
     ) -> None:
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
+        self.experts = self
         self.bank = make_bank(
             settings,
             input_shape=self.input_shape,
@@ -81,10 +88,11 @@ class AnsweringMixture(MixtureLearner):
         """Number of experts that are ready."""
         return self.bank.n_experts
 
-    def prepare(self, x: Tensor) -> None:
+    def prepare(self, x: Tensor) -> Inputs:
         x = admit_x(x, self.input_shape).to(self.device)
         if not self.settings.standardise:
             self.bank.prepare(x)
+        return x
 
     def predict_log_proba(self, x: Tensor) -> Tensor:
         return self._in_chunks(x, self._predict_log_proba)
@@ -139,7 +147,35 @@ class AnsweringMixture(MixtureLearner):
         y = torch.cat(targets) if targets else None
         return x, scaling[1].undo(y) if y is not None and y.is_floating_point() else y, chosen
 
+    @torch.no_grad()
+    def portray(self, x: Tensor, y: Tensor | None, *, seed: int) -> Portrait | None:
+        if self.n_experts == 0:
+            return None
+        alike = similarity(self.log_joint(x, y)).cpu().numpy()
+        return Portrait(*self._draw_portrait(seed), alike, self.counts.cpu().numpy())
+
+    def _draw_portrait(self, seed: int) -> tuple[Any, Any, Any, Any]:
+        """Draws x, y, expert and from_mixture; empty where the experts' densities cannot be drawn from."""
+        try:
+            draws = [self.sample(_N_MIXTURE_SAMPLES, seed=seed)]
+        except NotImplementedError:
+            empty = np.zeros(0, dtype=np.int64)
+            return np.zeros((0, *self.input_shape), dtype=np.float32), empty, empty, empty.astype(bool)
+        drawn = range(min(self.n_experts, _MAX_DRAWN_EXPERTS))
+        draws += [self.sample(_N_EXPERT_SAMPLES, seed=seed, expert=k) for k in drawn]
+        x = torch.cat([draw[0] for draw in draws]).float().cpu().numpy()
+        y = torch.cat([_class_labels(draw[1], len(draw[0])) for draw in draws]).cpu().numpy()
+        expert = torch.cat([draw[2] for draw in draws]).cpu().numpy()
+        return x, y, expert, np.arange(len(x)) < _N_MIXTURE_SAMPLES
+
     # What is kept
+
+    def describe(self) -> dict[str, Any]:
+        """Samples learned by each expert, samples in the memory by class, and what the bank has to tell."""
+        _, y = self.memory.data() if len(self.memory) else (None, None)
+        classes = None if y is None or y.is_floating_point() else torch.bincount(y).tolist()
+        counts = [round(n, 2) for n in self.counts.tolist()]
+        return {"expert_counts": counts, "memory_classes": classes, **self.bank.describe()}
 
     def footprint(self) -> Footprint:
         return Footprint(
@@ -250,3 +286,8 @@ def rows_of(samples: Samples, rows: Tensor | slice) -> Samples:
     """Some of the samples, by mask or slice."""
     x, y = samples
     return x[rows], y[rows] if y is not None else None
+
+
+def _class_labels(y: Tensor | None, n: int) -> Tensor:
+    """Returns the classes of n drawn samples, (n,); -1 where they have none."""
+    return torch.full((n,), -1) if y is None or y.is_floating_point() else y

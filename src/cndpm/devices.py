@@ -1,0 +1,30 @@
+"""Resolves the name of a device, as given on a command line or to an estimator."""
+
+from __future__ import annotations
+
+import torch
+
+from cndpm.validation import ConfigError
+
+__all__ = ["resolve_device"]
+
+
+def resolve_device(name: str) -> str:
+    """Returns the device that `name` stands for, once it is known to exist; "auto" is the GPU if there is one.
+
+    Raises:
+        ConfigError: There is no such device.
+
+    Example:
+        >>> resolve_device("cpu")
+        'cpu'
+    """
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"device must be auto, cpu, cuda or cuda:N; got {name!r}") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"device {name!r} was asked for, but torch sees no GPU here; use 'auto' or 'cpu'")
+    return name
