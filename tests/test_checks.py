@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 import torch
@@ -15,16 +16,20 @@ from cndpm.checks import (
     ContractError,
     LearnerCase,
     check_answers,
+    check_block_agrees,
+    check_block_resumes,
     check_global_random_state,
     check_inputs_unchanged,
     check_learner,
     check_memory_bound,
     check_no_task_identity,
     check_predict_has_no_effect,
+    check_prepare,
     check_save_and_load,
     check_seed_repeats,
 )
 from cndpm.experiments.learners import LEARNERS
+from cndpm.experiments.presets import preset_settings
 from cndpm.learner import Footprint
 
 CNDPM = {
@@ -68,6 +73,12 @@ def make_case(name: str, *, n_classes: int | None = 4) -> LearnerCase:
 @pytest.mark.parametrize("name", LEARNERS)
 def test_learner_keeps_the_contract(name: str, check: Callable[[LearnerCase], None]):
     check(make_case(name))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=IDS)
+def test_the_default_of_the_command_line_keeps_the_contract(check: Callable[[LearnerCase], None]):
+    ours = preset_settings("default", "cndpm", "split-fashion") | {"memory_size": 12, "n_patches": 4}
+    check(LearnerCase(LEARNERS["cndpm"], LEARNERS["cndpm"].Settings(**ours)))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=IDS)
@@ -125,6 +136,38 @@ class AnswersByTheBatch(FineTune):
         return super().predict_log_proba(x - x.mean(0))
 
 
+class LearnsBlocksAtOnce(FineTune):
+    def learn_block(self, x, y, batch_size, *, start=0, after_batch=None):
+        super().learn_block(x.flip(0), y.flip(0), batch_size, start=start, after_batch=after_batch)
+
+
+class KeepsSilent(FineTune):
+    def learn_block(self, x, y, batch_size, *, start=0, after_batch=None):
+        super().learn_block(x, y, batch_size, start=start)
+
+
+class BeginsAgain(FineTune):
+    def learn_block(self, x, y, batch_size, *, start=0, after_batch=None):
+        super().learn_block(x, y, batch_size, after_batch=after_batch)
+
+
+class CannotBeStopped(FineTune):
+    def learn_block(self, x, y, batch_size, *, start=0, after_batch=None):
+        with suppress(Exception):
+            super().learn_block(x, y, batch_size, start=start, after_batch=after_batch)
+
+
+class PreparesOtherInputs(FineTune):
+    def prepare(self, x: Tensor) -> Tensor:
+        return x + 1e-3
+
+
+class LearnsFromPreparing(FineTune):
+    def prepare(self, x: Tensor) -> Tensor:
+        self.random.normal(1)
+        return x
+
+
 @pytest.mark.parametrize(
     ("learner_class", "check", "message"),
     [
@@ -134,9 +177,15 @@ class AnswersByTheBatch(FineTune):
         (DrawsGlobally, check_seed_repeats, "the same seed gave another state"),
         (ForgetsItsMoments, check_save_and_load, "resumed after step"),
         (HoardsSamples, check_memory_bound, "exceed 12"),
-        (HearsOfTasks, check_no_task_identity, "begin_task but is no TaskBasedLearner"),
+        (HearsOfTasks, check_no_task_identity, "begin_task but no task_listener"),
         (ForgetsToNormalise, check_answers, "probabilities sum to"),
         (AnswersByTheBatch, check_answers, "depends on the rest of its batch"),
+        (LearnsBlocksAtOnce, check_block_agrees, "differ by"),
+        (KeepsSilent, check_block_agrees, r"must call after_batch with \[4, 8, 12, .*, 28, 30\]; it did with \[\]"),
+        (BeginsAgain, check_block_resumes, "resumed within a block after 15 samples"),
+        (CannotBeStopped, check_block_resumes, "did not end where after_batch raised"),
+        (PreparesOtherInputs, check_prepare, "prepared before learning differ"),
+        (LearnsFromPreparing, check_prepare, "preparing inputs changed what was learned"),
     ],
 )
 def test_checks_notice_a_broken_promise(

@@ -35,7 +35,6 @@ __all__ = [
     "Inputs",
     "Learner",
     "LearnerSettings",
-    "MixtureLearner",
     "Portrait",
     "Prepared",
     "TaskBasedLearner",
@@ -299,15 +298,3 @@ class TaskBasedLearner(Learner):
     @abstractmethod
     def end_task(self) -> None:
         """The task that began last is over."""
-
-
-class MixtureLearner(Learner):
-    """A learner that answers by several experts and can say which."""
-
-    @abstractmethod
-    def expert_log_proba(self, x: Tensor) -> Tensor:
-        """Log-probability that each expert is responsible for x alone, (batch, n_experts)."""
-
-    @abstractmethod
-    def expert_predict_log_proba(self, x: Tensor) -> Tensor:
-        """Log-probabilities of the classes by each expert, (batch, n_experts, n_classes)."""

@@ -1,11 +1,13 @@
-"""What to say when a name is not known: the nearest ones that are."""
+"""Names: what to say of one that is not known, and objects of one's own by the name ``package.module:Class``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
 
-__all__ = ["UnknownNameError", "nearest_names"]
+__all__ = ["ObjectNameError", "UnknownNameError", "is_object_name", "load_object", "nearest_names", "object_name"]
 
 
 class UnknownNameError(ValueError):
@@ -15,6 +17,10 @@ class UnknownNameError(ValueError):
         kind: What was asked for ("dataset", "scenario", ...).
         name: The name received.
         names: The names that exist.
+
+    Example:
+        >>> print(UnknownNameError("learner", "resevoir", ["reservoir", "finetune"]))
+        there is no learner 'resevoir'. Did you mean reservoir?
     """
 
     def __init__(self, kind: str, name: str, names: Iterable[str]) -> None:
@@ -26,11 +32,75 @@ class UnknownNameError(ValueError):
         self.suggestions = near
 
 
+class ObjectNameError(ValueError):
+    """A name ``package.module:Class`` leads to nothing that can be used; the message says why and what to do."""
+
+
 def nearest_names(name: str, names: Iterable[str], *, n: int = 3) -> tuple[str, ...]:
-    """Up to `n` of `names` that look like `name`, the nearest first.
+    """Returns up to `n` of `names` that look like `name`, the nearest first.
 
     Example:
         >>> nearest_names("split-mnits", ["split-mnist", "split-cifar10", "digits"])[0]
         'split-mnist'
     """
     return tuple(get_close_matches(name.lower(), list(names), n=n, cutoff=0.6))
+
+
+def is_object_name(name: str) -> bool:
+    """Tells names of objects in modules from names that a registry knows, which have no colon."""
+    return ":" in name
+
+
+def load_object(name: str, base: type | None = None) -> Any:
+    """Imports a module and returns an object in it.
+
+    Args:
+        name: ``package.module:Class``; a class inside another one is ``package.module:Outer.Inner``.
+        base: The class that the object must be a subclass of; None admits any object.
+
+    Raises:
+        ObjectNameError: The name has no such form, its module cannot be imported, or the object is of another kind.
+        UnknownNameError: The module has no such object; the nearest names are suggested.
+
+    Example:
+        >>> load_object("collections:OrderedDict", base=dict).__name__
+        'OrderedDict'
+    """
+    module_name, _, path = name.partition(":")
+    if not module_name or not all(path.split(".")):
+        raise ObjectNameError(f"an object of one's own is named package.module:Class; got {name!r}")
+    found: Any = _import(module_name, name)
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise UnknownNameError(f"object in {module_name} called", path, _public_names(found))
+        found = getattr(found, part)
+    if base is not None and not (isinstance(found, type) and issubclass(found, base)):
+        kind = f"the class {found.__qualname__}" if isinstance(found, type) else f"an object of {type(found)}"
+        raise ObjectNameError(f"{name} must be a subclass of {object_name(base)}; it is {kind}")
+    return found
+
+
+def object_name(found: type) -> str:
+    """Returns the name by which :func:`load_object` finds a class.
+
+    Example:
+        >>> from collections import OrderedDict
+        >>> object_name(OrderedDict)
+        'collections:OrderedDict'
+    """
+    return f"{found.__module__}:{found.__qualname__}"
+
+
+def _import(module: str, name: str) -> Any:
+    """Imports a module; a mistake inside it that is not about imports shows its own trace."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ObjectNameError(
+            f"{name!r} was asked for, but the module {module} cannot be imported: {error}. "
+            "Install its package, or name its folder in PYTHONPATH."
+        ) from error
+
+
+def _public_names(found: Any) -> list[str]:
+    return [name for name in vars(found) if not name.startswith("_")]

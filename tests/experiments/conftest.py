@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from cndpm.experiments.learners import LEARNERS
-from cndpm.learner import Footprint, LearnerSettings, MixtureLearner
+from cndpm.learner import Footprint, Learner, LearnerSettings
 
 
-class MeanMixture(MixtureLearner):
+class MeanMixture(Learner):
     """A new expert whenever a label arrives that no expert has; each keeps the mean of its x and its label counts."""
 
     class Settings(LearnerSettings):
@@ -19,6 +19,7 @@ class MeanMixture(MixtureLearner):
 
     def __init__(self, settings, **facts):
         super().__init__(settings, **facts)
+        self.experts = self
         self.n_dims = torch.Size(self.input_shape).numel()
         self.sums = torch.zeros(0, self.n_dims)
         self.counts = torch.zeros(0, self.n_classes)

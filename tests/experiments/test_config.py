@@ -6,12 +6,11 @@ import pytest
 
 from cndpm.experiments.config import RunConfig, completed, configure
 from cndpm.experiments.learners import LEARNERS
-from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.presets import PRESETS, preset_settings
 from cndpm.experts.neural.autoregressive import AutoregressiveDensity
-from cndpm.learner import MixtureLearner, TaskBasedLearner
 from cndpm.names import UnknownNameError
 from cndpm.streams import scenario_names
+from cndpm.validation import ConfigError
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -22,11 +21,24 @@ def test_the_configuration_of_every_learner_survives_json(learner):
     assert type(again.settings) is LEARNERS[learner].Settings
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_what_a_run_does_follows_from_the_learners_type(learner):
-    config = configure("split-digits", learner=learner, device="cpu")
-    assert config.is_task_based == issubclass(LEARNERS[learner], TaskBasedLearner)
-    assert config.is_mixture == issubclass(LEARNERS[learner], MixtureLearner)
+def test_a_learner_of_ones_own_is_configured_by_its_own_settings_and_survives_json(tmp_path, monkeypatch):
+    (tmp_path / "configured.py").write_text(
+        "from cndpm.baselines.reservoir import Reservoir\n"
+        "class Mine(Reservoir):\n    class Settings(Reservoir.Settings):\n        own: int = 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    config = configure("split-digits", learner="configured:Mine", device="cpu", overrides=["learner.own=7"])
+    assert config.settings.own == 7
+    assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+    learner = config.build_learner(config.scenario.build())
+    assert type(learner).__name__ == "Mine"
+
+
+def test_reading_a_recorded_configuration_imports_no_learner():
+    values = configure("split-digits", learner="finetune", device="cpu").to_json()
+    foreign = {**values, "learner": "surely_no_module:Mine", "settings": {"own": 7}}
+    del foreign["run"]["log_points"]
+    assert completed(foreign) == {**foreign, "run": values["run"] | {"log_points": 100}}
 
 
 def test_overrides_win_over_the_preset():

@@ -6,17 +6,18 @@ import pytest
 import torch
 
 from cndpm.experiments.evaluation import TestSet, dissect, evaluate
-from cndpm.learner import Footprint, Learner, LearnerSettings, MixtureLearner
+from cndpm.learner import Footprint, Learner, LearnerSettings, Prepared
 from cndpm.streams import Task
 
 
-class Table(MixtureLearner):
+class Table(Learner):
     """Answers by tables indexed by x itself: x is (B, 1), the number of a row."""
 
     Settings = LearnerSettings
 
     def __init__(self, gate, answers):
         super().__init__(LearnerSettings(), input_shape=(1,), n_classes=answers.shape[-1])
+        self.experts = self
         self.gate, self.answers = gate, answers
 
     def expert_log_proba(self, x):
@@ -127,6 +128,42 @@ def test_evaluation_in_chunks_equals_evaluation_at_once():
     whole = TestSet(test.tasks, labelled=True, batch_size=100)
     assert evaluate(Table(gate, answers), test) == evaluate(Table(gate, answers), whole)
     assert dissect(Table(gate, answers), test, [0, 1]) == dissect(Table(gate, answers), whole, [0, 1])
+
+
+def test_answers_of_a_prepared_test_set_are_asked_by_what_the_learner_made_of_each_chunk():
+    class Prepares(Table):
+        def prepare(self, x):
+            return Prepared(x, kept=None)
+
+        def expert_log_proba(self, prepared):
+            return super().expert_log_proba(prepared.x)
+
+        def expert_predict_log_proba(self, prepared):
+            return super().expert_predict_log_proba(prepared.x)
+
+        def predict_log_proba(self, prepared):
+            assert len(prepared.x) <= 3
+            return super().predict_log_proba(prepared)
+
+    answers = torch.randn(8, 2, 4, generator=torch.Generator().manual_seed(0)).log_softmax(-1)
+    gate = torch.randn(8, 2, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
+    learner, plain, test = Prepares(gate, answers), Table(gate, answers), two_tasks()
+    assert evaluate(learner, test.prepare(learner)) == evaluate(plain, test)
+    assert dissect(learner, test.prepare(learner), [0, 1]) == dissect(plain, test, [0, 1])
+
+
+@pytest.mark.parametrize("tasks", [(), (Task("real", (), rows(1), torch.tensor([0.5])),)])
+def test_without_test_data_or_with_real_valued_targets_nothing_is_measured(tasks):
+    learner = Table(torch.zeros(8, 1), torch.zeros(8, 1, 4))
+    test = TestSet(tasks, labelled=True).prepare(learner)
+    assert evaluate(learner, test).accuracy is None
+    assert dissect(learner, test, [0]) is None
+
+
+def test_a_learner_that_is_no_mixture_is_not_dissected():
+    learner = Table(torch.zeros(8, 1), torch.zeros(8, 1, 4))
+    learner.experts = None
+    assert dissect(learner, two_tasks(), [0]) is None
 
 
 def test_a_learner_without_density_says_so():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cndpm.experiments.learners import LEARNERS, learner_class
-from cndpm.learner import TaskBasedLearner
+from cndpm.experiments.learners import LEARNERS, learner_class, learner_name
+from cndpm.names import ObjectNameError, UnknownNameError
 
 TASK_FREE = ["finetune", "reservoir", "iid-online", "iid-offline", "gss", "a-gem", "mir", "der", "der++", "er-ace"]
 TASK_FREE += ["scr", "gdumb", "slda", "pec"]
@@ -22,15 +22,35 @@ def test_every_promised_name_has_a_learner_with_one_line_and_documented_settings
 
 
 def test_only_the_task_based_comparison_is_told_of_tasks():
-    told = {name for name in TASK_FREE + TASK_BASED if issubclass(LEARNERS[name], TaskBasedLearner)}
-    assert told == set(TASK_BASED)
+    made = {name: LEARNERS[name](LEARNERS[name].Settings(), input_shape=(4,), n_classes=2) for name in LEARNERS}
+    told = {name for name, learner in made.items() if learner.task_listener is not None}
+    assert told == {*TASK_BASED, "cndpm-tasks"}
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest():
-    with pytest.raises(ValueError, match="did you mean 'reservoir'"):
+    with pytest.raises(UnknownNameError, match="Did you mean reservoir"):
         learner_class("resevoir")
 
 
 def test_a_name_like_no_other_lists_all():
-    with pytest.raises(ValueError, match=r"Known learners: cndpm, cndpm-tasks, finetune, reservoir"):
+    with pytest.raises(UnknownNameError, match=r"Known: cndpm, cndpm-tasks, finetune, .*package\.module:Class"):
         learner_class("zzz")
+
+
+def test_a_learner_of_ones_own_is_named_by_module_and_class(tmp_path, monkeypatch):
+    (tmp_path / "own_learners.py").write_text(
+        "from cndpm.baselines.finetune import FineTune\n"
+        "class Mine(FineTune):\n    class Inner(FineTune):\n        pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("own_learners:Mine", "own_learners:Mine.Inner"):
+        assert learner_name(learner_class(name)) == name
+
+
+def test_registered_learners_keep_their_names():
+    assert {learner_name(cls) for cls in LEARNERS.values()} == set(LEARNERS)
+
+
+def test_what_is_no_learner_is_refused():
+    with pytest.raises(ObjectNameError, match=r"must be a subclass of cndpm\.learner:Learner; it is the class Decimal"):
+        learner_class("decimal:Decimal")

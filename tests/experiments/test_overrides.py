@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cndpm.experiments.config import RunSettings
-from cndpm.experiments.overrides import ConfigError, parse_overrides, parse_value, validate
+from cndpm.experiments.overrides import parse_overrides, parse_value
 from cndpm.names import UnknownNameError
+from cndpm.validation import ConfigError, validate
 
 plain_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from cndpm.experiments import RecordError, configure, read_record, run
-from cndpm.experiments.evaluation import TestSet
-from cndpm.experiments.portrait import PORTRAIT, describe_mixture, load_portrait, take_portrait
+from cndpm.experiments import RecordError, configure, read_record, run_config
+from cndpm.experiments.portrait import PORTRAIT, load_portrait
 from cndpm.model.cndpm import CNDPM
 
 FAST = [
@@ -24,12 +23,8 @@ FAST = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        from cndpm.experiments.learners import LEARNERS
-
-        patch.setitem(LEARNERS, "cndpm", CNDPM)
-        path = tmp_path_factory.mktemp("portrait") / "run"
-        run(configure("split-digits", device="cpu", overrides=FAST), path)
+    path = tmp_path_factory.mktemp("portrait") / "run"
+    run_config(configure("split-digits", device="cpu", overrides=FAST), path)
     return path
 
 
@@ -67,15 +62,15 @@ def test_every_test_sample_of_a_learned_task_is_counted_by_the_gate(folder):
 
 def test_a_mixture_without_experts_has_no_portrait(small_settings):
     learner = CNDPM(small_settings(), input_shape=(8,), n_classes=4)
-    assert take_portrait(learner, TestSet((), True), seed=0) is None
+    assert learner.portray(torch.rand(3, 8), torch.tensor([0, 2, 2]), seed=0) is None
     learner.learn(torch.rand(3, 8), torch.tensor([0, 2, 2]))
-    assert describe_mixture(learner) == {"expert_counts": [], "memory_classes": [1, 0, 2]}
+    assert learner.describe() == {"expert_counts": [], "memory_classes": [1, 0, 2]}
 
 
 def test_how_predictors_are_pooled_is_in_every_line_of_progress(tmp_path):
     few = ["learner.companions.sleep_steps=5", "learner.companions.wake_steps=1", "learner.companions.hidden=8"]
     overrides = ["learner.classifier=both", "learner.n_patches=4", "run.evaluations=0", "run.max_batches=15", *few]
-    run(configure("split-digits", device="cpu", overrides=overrides), tmp_path / "run")
+    run_config(configure("split-digits", device="cpu", overrides=overrides), tmp_path / "run")
     progress = [row for row in read_record(tmp_path / "run").rows if row["event"] == "progress"]
     assert [len(row["predictor_exponents"]) for row in progress] == [row["n_experts"] for row in progress]
     assert all(0 <= beta <= 2 for pair in progress[-1]["predictor_exponents"] for beta in pair)

@@ -24,6 +24,7 @@ FAST_MIXTURE = [
     "learner.density_lr=0.003",
     "learner.predictor_lr=0.01",
 ]
+COMMAND = "cndpm run split-digits --fraction 0.4 --learner"
 FAST_RUN = ["run.evaluations=5", "run.log_points=20"]
 
 
@@ -33,8 +34,8 @@ def records(tmp_path_factory):
     folder = tmp_path_factory.mktemp("records")
     mixture = configure("split-digits", device="cpu", fraction=0.4, overrides=[*FAST_MIXTURE, *FAST_RUN])
     network = configure("split-digits", learner="finetune", device="cpu", fraction=0.4, overrides=FAST_RUN)
-    run_seeds(mixture, (0, 1), folder / "cndpm")
-    run_seeds(network, (0, 1), folder / "finetune")
+    run_seeds(mixture, (0, 1), folder / "cndpm", command=f"{COMMAND} cndpm --seeds 2")
+    run_seeds(network, (0, 1), folder / "finetune", command=f"{COMMAND} finetune --seeds 2")
     return folder
 
 

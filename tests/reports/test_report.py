@@ -53,7 +53,7 @@ def test_the_page_asks_nothing_of_any_network(records):
 def test_a_page_holds_every_run_its_numbers_and_the_command_to_repeat_it(records):
     values = data_of(render_page(gather([records])))
     assert len(values["runs"]) == 4
-    assert values["runs"][0]["command"].startswith("cndpm run split-digits --learner cndpm")
+    assert values["runs"][0]["command"] == "cndpm run split-digits --fraction 0.4 --learner cndpm --seeds 2"
     assert values["runs"][0]["config"]["settings"]["memory_size"] == 60
     assert {figure["key"] for figure in values["runs"][0]["figures"]} >= {
         "responsibilities",

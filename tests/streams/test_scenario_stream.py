@@ -61,6 +61,43 @@ def test_batches_are_the_same_whatever_the_start(data_dir: Path, name):
         assert all((a.y is None) or torch.equal(a.y, b.y) for a, b in zip(whole[start:], rest, strict=True))
 
 
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_blocks_are_the_same_whatever_the_start_and_say_what_lies_before_it(data_dir: Path, name):
+    stream = load_scenario(name).build(data_dir=data_dir, seed=1)
+    whole = list(stream.blocks())
+    ends = np.cumsum([len(list(block.batches())) for block in whole]).tolist()
+    assert ends[-1] == stream.n_batches and all(block.first == 0 for block in whole)
+    for start in {0, 1, 7, ends[0], stream.n_batches // 2, stream.n_batches - 1, stream.n_batches}:
+        rest = list(stream.blocks(start))
+        skipped = sum(end <= start for end in ends)
+        assert len(rest) == len(whole) - skipped
+        for i, (a, b) in enumerate(zip(whole[skipped:], rest, strict=True)):
+            assert torch.equal(a.x, b.x) and (a.y is None or torch.equal(a.y, b.y))
+            before = ends[skipped - 1] if skipped else 0
+            assert b.first == (b.batch_size * (start - before) if i == 0 else 0)
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 7}, {"repeats": 3}])
+def test_a_block_lies_in_one_stage_and_only_its_last_batch_is_shorter(options):
+    stream = load_scenario("split-digits", **options).build()
+    i, begins = 0, []
+    for block in stream.blocks():
+        begins.append(i)
+        sizes = [len(batch.x) for batch in block.batches()]
+        assert set(sizes[:-1]) <= {stream.scenario.batch_size} and sizes[-1] <= stream.scenario.batch_size
+        assert len({stream.stage_of(j) for j in range(i, i + len(sizes))}) == 1
+        i += len(sizes)
+    assert i == stream.n_batches and set(stream.stage_starts) <= set(begins)
+
+
+def test_the_drawn_numbers_do_not_depend_on_where_blocks_are_cut():
+    # Binarising draws chunk by chunk, and one chunk holds all of these stages: the sum was drawn before blocks existed.
+    scenario = load_scenario("split-digits").model_copy(update={"transform": Transform(binarise=True)})
+    x = torch.cat([batch.x for batch in scenario.build(seed=1)])
+    places = torch.arange(x.numel(), dtype=torch.float64).reshape(x.shape)
+    assert int((x.double() * places).sum()) == 1_301_857_443
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**9), st.data())
 def test_an_endless_stream_can_begin_anywhere(seed, data):

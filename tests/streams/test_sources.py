@@ -72,6 +72,24 @@ def test_a_batch_of_another_kind_is_refused(second, message):
         list(stream)
 
 
+def test_every_arriving_batch_is_a_block():
+    stream = stream_from(pairs(5))
+    blocks = list(stream.blocks(start=2))
+    assert [(len(block.x), block.batch_size, block.first) for block in blocks] == [(4, 4, 0)] * 3
+
+
+def test_a_batch_without_samples_is_refused_since_steps_would_be_miscounted():
+    stream = stream_from([*pairs(1), (np.zeros((0, 3)), np.zeros(0))])
+    with pytest.raises(ValueError, match="no samples; leave it out"):
+        list(stream)
+
+
+def test_a_stream_describes_itself_for_records():
+    stream = stream_from(pairs(2), n_classes=4, name="mine")
+    shape = {"labelled": True, "input_shape": [3], "n_classes": 4, "n_batches": None}
+    assert stream.describe() == {"name": "mine", "batch_size": 4, **shape}
+
+
 def test_an_empty_source_is_refused():
     with pytest.raises(ValueError, match="no batches"):
         stream_from([])

@@ -5,6 +5,7 @@ Nothing heavy is imported before a command runs, so that ``cndpm --help`` answer
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -17,8 +18,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line; ends the process with 0, 1 (it went wrong), 2 (asked wrongly) or 130 (stopped)."""
     from cndpm.cli.app import app
 
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        app(None if arguments is None else list(arguments), prog_name="cndpm")
+        app(words, prog_name="cndpm", obj=shlex.join(["cndpm", *words]))
     except SystemExit as end:
         if end.code == _STOPPED:  # typer turns Ctrl-C into this
             _say("stopped; the same command with --resume goes on from the last checkpoint")

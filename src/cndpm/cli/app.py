@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -21,6 +23,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app, name="data")
+
+
+def _find_own_modules() -> None:
+    """Lets ``package.module:Class`` name what lies in the current folder, after everything that is installed."""
+    if not {"", os.getcwd()} & set(sys.path):  # noqa: PTH109
+        sys.path.append(os.getcwd())  # noqa: PTH109
 
 
 @app.callback(invoke_without_command=True)
@@ -49,8 +57,9 @@ def list_names(
 
 @app.command()
 def run(
+    context: typer.Context,
     scenario: options.Scenario,
-    learner: Annotated[str, typer.Option(metavar="NAME", help="Who learns.")] = "cndpm",
+    learner: options.Learner = "cndpm",
     preset: options.Preset = "default",
     seed: options.Seed = 0,
     seeds: options.Seeds = 1,
@@ -76,6 +85,7 @@ def run(
     from cndpm.cli.show import Watch, show_results
     from cndpm.experiments import claim_folder, configure, latest_folder, run_seeds
 
+    _find_own_modules()
     config = configure(
         scenario,
         learner=learner,
@@ -91,7 +101,14 @@ def run(
     folder = out or (latest_folder(config, name) if resume else None) or claim_folder(name)
     watch = Watch(quiet=quiet, tensorboard=tensorboard)
     result = run_seeds(
-        config, range(seed, seed + seeds), folder, data_dir=data_dir, resume=resume, watch=watch, jobs=jobs
+        config,
+        range(seed, seed + seeds),
+        folder,
+        data_dir=data_dir,
+        resume=resume,
+        watch=watch,
+        jobs=jobs,
+        command=context.obj,
     )
     show_results([result], f"{config.scenario.name}: records in {folder}", result, as_json=json)
     leave_report([result], f"{folder}/report", as_json=json)
@@ -99,8 +116,9 @@ def run(
 
 @app.command()
 def compare(
+    context: typer.Context,
     scenario: options.Scenario,
-    learners: Annotated[str, typer.Option(metavar="A,B,C", help="Who learns.")] = "cndpm,finetune,reservoir",
+    learners: options.Learners = "cndpm,finetune,reservoir",
     preset: options.Preset = "default",
     seed: options.Seed = 0,
     seeds: options.Seeds = 1,
@@ -125,6 +143,7 @@ def compare(
     from cndpm.cli.show import Watch, show_results
     from cndpm.experiments import compare_learners
 
+    _find_own_modules()
     comparison = compare_learners(
         scenario,
         [name.strip() for name in learners.split(",") if name.strip()],
@@ -137,6 +156,7 @@ def compare(
         resume=resume,
         watch=Watch(quiet=quiet),
         jobs=jobs,
+        command=context.obj,
         epochs=epochs,
         repeats=repeats,
         fraction=fraction,
@@ -148,6 +168,7 @@ def compare(
 
 @app.command()
 def reproduce(
+    context: typer.Context,
     experiment: Annotated[str, typer.Argument(help="Name of an experiment; see `cndpm list experiments`.")],
     only: Annotated[
         str | None, typer.Option(metavar="A,B", help="Only these learners or scenarios.", show_default="all")
@@ -187,6 +208,7 @@ def reproduce(
         only=cells,
         watch=Watch(quiet=quiet),
         jobs=jobs,
+        command=context.obj,
     )
     show_reproduction(summary, as_json=json)
     expected = {"preset": preset, "n_seeds": seeds, "overrides": set_ or ()}

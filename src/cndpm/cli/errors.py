@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from cndpm.datasets import DamagedFileError, FetchError, MissingDataError, RefusedPickleError
-from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import RecordError
 from cndpm.experiments.workers import LostWorkerError, RunsFailedError
-from cndpm.names import UnknownNameError
+from cndpm.names import ObjectNameError, UnknownNameError
 from cndpm.state import StateError
 from cndpm.streams import ScenarioFileError
+from cndpm.validation import ConfigError
 
 __all__ = ["exit_code"]
 
-_MISUSED = (ConfigError, UnknownNameError, ScenarioFileError)
+_MISUSED = (ConfigError, ObjectNameError, UnknownNameError, ScenarioFileError)
 _FAILED = (
     RecordError,
     StateError,

@@ -13,6 +13,8 @@ __all__ = [
     "Fraction",
     "Jobs",
     "Json",
+    "Learner",
+    "Learners",
     "Preset",
     "Quiet",
     "Repeats",
@@ -25,6 +27,10 @@ __all__ = [
 ]
 
 Scenario = Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")]
+Learner = Annotated[
+    str, typer.Option(metavar="NAME", help="A name of `cndpm list learners`, or package.module:Class for your own.")
+]
+Learners = Annotated[str, typer.Option(metavar="A,B,C", help="Names of learners; package.module:Class for your own.")]
 Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start from: default (ours), paper or fast.")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")]
 Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds, from --seed on.")]

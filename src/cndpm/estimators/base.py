@@ -15,9 +15,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from cndpm.devices import resolve_device
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
-from cndpm.estimators.parameters import check_parameters, resolved_device, validated_settings
+from cndpm.estimators.parameters import check_parameters, validated_settings
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.experts.features import ModuleFeatures
 from cndpm.model.cndpm import CNDPM
@@ -235,7 +236,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             input_shape=self._input_shape(),
             n_classes=n_classes,
             seed=self._seed,
-            device=resolved_device(self.device),
+            device=resolve_device(self.device),
             density=self.density,
             predictor=self.predictor,
             feature_map=ModuleFeatures(self.features) if self.features is not None else None,

@@ -7,13 +7,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import torch
 from pydantic import ValidationError
 from torch import nn
 
+from cndpm.devices import resolve_device
 from cndpm.model.settings import CNDPMSettings
 
-__all__ = ["check_parameters", "plain_values", "resolved_device", "validated_settings"]
+__all__ = ["check_parameters", "plain_values", "validated_settings"]
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
@@ -34,22 +34,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
             f"features must be a torch module, or None; got {features!r}. Names such as 'fourier' go into "
             "settings={'features': ...}."
         )
-    resolved_device(parameters["device"])
-
-
-def resolved_device(name: Any) -> torch.device:
-    """Returns the device meant, checked to be there; "auto" is the GPU if there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if not isinstance(name, str | torch.device):
-        raise TypeError(f"device must be 'auto' or a torch device such as 'cpu' or 'cuda'; got {name!r}")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device must be 'auto' or a torch device such as 'cpu' or 'cuda'; got {name!r}") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={name!r} was asked for, but no CUDA device is available; use 'auto' or 'cpu'")
-    return device
+    resolve_device(parameters["device"])
 
 
 def validated_settings(settings: Any, facts: Mapping[str, Any], **parameters: Any) -> CNDPMSettings:

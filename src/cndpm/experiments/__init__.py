@@ -1,19 +1,20 @@
 """Configuration, the one loop that runs a learner on a stream, metrics, and records on disk.
 
-from cndpm.experiments import configure, read_record, run
+from cndpm.experiments import configure, read_record, run, run_config
 
-run(configure("split-digits", learner="reservoir"), "runs/mine")
+run_config(configure("split-digits", learner="reservoir"), "runs/mine")
 read_record("runs/mine").column("accuracy")
+run(my_learner, my_stream, "runs/own")
 """
 
 from cndpm.experiments.config import RunConfig, RunSettings, configure
-from cndpm.experiments.loop import run
+from cndpm.experiments.loop import run, run_config
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
-from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import Record, RecordError, find_records, read_record
 from cndpm.experiments.sweep import claim_folder, compare_learners, latest_folder, run_seeds
 from cndpm.experiments.terminal import Bars, TerminalMonitor
 from cndpm.experiments.workers import RunsFailedError
+from cndpm.validation import ConfigError
 
 __all__ = [
     "Bars",
@@ -34,5 +35,6 @@ __all__ = [
     "latest_folder",
     "read_record",
     "run",
+    "run_config",
     "run_seeds",
 ]

@@ -9,23 +9,23 @@ Sections that ``--set`` can reach: ``scenario`` (the recipe), ``learner`` (the l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
 
+from cndpm.devices import resolve_device
 from cndpm.experiments.learners import LEARNERS, learner_class
-from cndpm.experiments.overrides import ConfigError, describe_errors, parse_overrides, validate, validate_changed
+from cndpm.experiments.overrides import parse_overrides, validate_changed
 from cndpm.experiments.presets import preset_settings
-from cndpm.learner import Learner, LearnerSettings, MixtureLearner, TaskBasedLearner
-from cndpm.model.expert_mixture import ExpertMixture
-from cndpm.names import UnknownNameError
+from cndpm.experiments.schedule import ENDLESS
+from cndpm.learner import Learner, LearnerSettings
 from cndpm.streams import Scenario, Stream, load_scenario
+from cndpm.validation import ConfigError, describe_errors, validate
 
-__all__ = ["SECTIONS", "RunConfig", "RunSettings", "completed", "configure", "resolve_device"]
+__all__ = ["SECTIONS", "RunConfig", "RunSettings", "completed", "configure"]
 
 SECTIONS = ("scenario", "learner", "run")
-_ENDLESS = "this stream is endless; say when to stop with --set run.max_batches=N"
 _SCENARIO_OPTIONS = ("epochs", "repeats", "fraction", "batch_size", "class_order")
 
 
@@ -38,7 +38,11 @@ class RunSettings(BaseModel):
         evaluation_batch_size: Samples evaluated at once.
         log_points: Lines of progress (experts, parameters, memory, time) spread evenly over the stream.
         checkpoint_seconds: A checkpoint at least this often, between batches, beside one when all is learned.
-        max_batches: Ends the stream early; endless streams need it.
+        max_batches: Ends the stream early; streams without a known end need it.
+
+    Example:
+        >>> RunSettings(evaluations=3).checkpoint_seconds
+        60.0
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,7 +56,25 @@ class RunSettings(BaseModel):
 
 
 class RunConfig(BaseModel):
-    """Everything that determines a run. Two runs with the same configuration learn the same, bit by bit."""
+    """Everything that determines a run. Two runs with the same configuration learn the same, bit by bit.
+
+    Attributes:
+        scenario: The recipe of the stream.
+        learner: Name of the learner, or ``package.module:Class``.
+        preset: Name of the settings it started from.
+        settings: The learner's own settings.
+        run: How the run is watched and kept.
+        seed: Determines the stream and the learner.
+        device: Where data and learner live.
+
+    Example:
+        >>> config = configure("split-digits", learner="finetune", device="cpu")
+        >>> learner = config.build_learner(config.scenario.build(seed=config.seed))
+        >>> type(learner).__name__, learner.n_classes
+        ('FineTune', 10)
+        >>> RunConfig.from_json(config.to_json()) == config
+        True
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -64,23 +86,8 @@ class RunConfig(BaseModel):
     seed: int = Field(default=0, ge=0)
     device: str = "cpu"
 
-    @property
-    def is_task_based(self) -> bool:
-        """Whether the learner's type asks to be told where tasks begin and end."""
-        return issubclass(learner_class(self.learner), TaskBasedLearner)
-
-    @property
-    def is_mixture(self) -> bool:
-        """Whether the learner's type can say which of its experts answers."""
-        return issubclass(learner_class(self.learner), MixtureLearner)
-
-    @property
-    def is_expert_mixture(self) -> bool:
-        """Whether the learner's type has experts with counts and a memory, and can be drawn from."""
-        return issubclass(learner_class(self.learner), ExpertMixture)
-
     def build_learner(self, stream: Stream) -> Learner:
-        """The learner, before it has seen anything."""
+        """Makes the learner for a stream; it has seen nothing yet."""
         return learner_class(self.learner)(
             self.settings,
             input_shape=stream.input_shape,
@@ -89,15 +96,8 @@ class RunConfig(BaseModel):
             device=self.device,
         )
 
-    def n_batches(self, stream: Stream) -> int:
-        """How many batches the run takes from the stream."""
-        limits = [n for n in (stream.n_batches, self.run.max_batches) if n is not None]
-        if not limits:
-            raise ConfigError(_ENDLESS)
-        return min(limits)
-
     def to_json(self) -> dict[str, Any]:
-        """The whole configuration as plain values."""
+        """Returns the whole configuration as plain values."""
         values: dict[str, Any] = self.model_dump(mode="json")
         return values
 
@@ -110,14 +110,22 @@ class RunConfig(BaseModel):
 
 
 def completed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A recorded configuration with what has come since at its default, which means what was done before.
+    """Fills settings added after a record was written with their defaults, which reproduce the old behaviour.
 
-    One that this version cannot read, e.g. of a learner that is not registered here, is returned as it is.
+    A section that this version cannot read is returned as it is, and so are the settings of a learner that is not
+    registered: reading a record imports no code.
+
+    Args:
+        values: The configuration in a record.
     """
-    try:
-        return RunConfig.from_json(values).to_json()
-    except (ValueError, KeyError, TypeError):
-        return dict(values)
+    made = dict(values)
+    models: dict[str, type[BaseModel]] = {"scenario": Scenario, "run": RunSettings}
+    if values.get("learner") in LEARNERS:
+        models["settings"] = LEARNERS[values["learner"]].Settings
+    for section, model in models.items():
+        with suppress(ValueError, TypeError):
+            made[section] = model.model_validate(values.get(section)).model_dump(mode="json")
+    return made
 
 
 def configure(
@@ -134,7 +142,7 @@ def configure(
 
     Args:
         scenario: Name of a scenario, or the path of a scenario file.
-        learner: Name of a learner.
+        learner: Name of a learner, or ``package.module:Class`` for one of one's own.
         preset: Name of the settings to start from.
         seed: Determines the stream and the learner.
         device: "auto" is the GPU if there is one.
@@ -143,38 +151,30 @@ def configure(
 
     Raises:
         UnknownNameError: A name does not exist; the nearest are suggested.
+        ObjectNameError: A learner of one's own cannot be imported.
         ConfigError: A value is not allowed.
+
+    Example:
+        >>> config = configure("split-digits", learner="reservoir", device="cpu", overrides=["learner.memory_size=50"])
+        >>> config.settings.memory_size, config.scenario.batch_size, config.run.evaluations
+        (50, 10, 10)
     """
     sections = parse_overrides(overrides, SECTIONS)
     recipe = _resolve_scenario(scenario, options, sections["scenario"])
-    if learner not in LEARNERS:
-        raise UnknownNameError("learner", learner, LEARNERS)
+    cls = learner_class(learner)
     run = validate(RunSettings, sections["run"], "run")
     if recipe.endless and run.max_batches is None:
-        raise ConfigError(_ENDLESS)
+        raise ConfigError(ENDLESS)
     preset_values = preset_settings(preset, learner, recipe.name, labelled=recipe.labelled)
     return RunConfig(
         scenario=recipe,
         learner=learner,
         preset=preset,
-        settings=validate_changed(learner_class(learner).Settings, preset_values, sections["learner"]),
+        settings=validate_changed(cls.Settings, preset_values, sections["learner"]),
         run=run,
         seed=seed,
         device=resolve_device(device),
     )
-
-
-def resolve_device(name: str) -> str:
-    """The device meant by `name`, checked to be there."""
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ConfigError(f"device must be auto, cpu, cuda or cuda:N; got {name!r}") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device {name!r} was asked for, but torch sees no GPU here; use --device cpu")
-    return name
 
 
 def _resolve_scenario(name: str, options: Mapping[str, Any], overrides: dict[str, Any]) -> Scenario:

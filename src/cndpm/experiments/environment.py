@@ -1,4 +1,4 @@
-"""Where and with what a run was made, so that its numbers can be traced."""
+"""Describes where and with what a run was made, so that its numbers can be traced."""
 
 from __future__ import annotations
 
@@ -16,9 +16,15 @@ import cndpm
 __all__ = ["describe_environment"]
 
 
-def describe_environment(device: str) -> dict[str, Any]:
-    """Versions, commit, machine, device and time."""
+def describe_environment(device: str, command: str | None = None) -> dict[str, Any]:
+    """Returns the command, versions, commit, machine, device and time.
+
+    Args:
+        device: Name of the device that the learner lives on.
+        command: The command line that was typed; None for a run from Python.
+    """
     return {
+        "command": command,
         "cndpm": cndpm.__version__,
         "commit": _commit(),
         "python": platform.python_version(),
@@ -32,7 +38,7 @@ def describe_environment(device: str) -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree this package is run from, with "+" where it was changed; None if installed."""
+    """Returns the commit of the source tree that the package runs from, with "+" where it was changed; else None."""
     folder = Path(__file__).parent
     try:
         commit = _git(folder, "rev-parse", "HEAD")

@@ -1,4 +1,4 @@
-"""What a learner knows at one moment, measured on the test data of every task.
+"""Measures what a learner knows at one moment, on the test data of every task.
 
 :func:`evaluate` asks any learner for its answers. :func:`dissect` asks a mixture which expert would answer and what
 each would say: the paper's appendix table separates the accuracy of the right expert's classifier from the accuracy of
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
-from cndpm.learner import Learner, MixtureLearner
+from cndpm.learner import ExpertAnswers, Inputs, Learner
 from cndpm.streams import Task
 
 __all__ = ["Dissection", "Evaluation", "TestSet", "dissect", "evaluate"]
@@ -28,6 +28,16 @@ class TestSet:
         tasks: Test data of every task.
         labelled: Whether classes are asked for (accuracy) or the density of x is (bits per dimension).
         batch_size: Samples evaluated at once.
+        prepared: For every task its chunks of `batch_size` inputs as one learner prepared them; None: as they are.
+
+    Example:
+        >>> from cndpm.experiments.config import configure
+        >>> config = configure("split-digits", learner="slda", device="cpu")
+        >>> stream = config.scenario.build()
+        >>> learner = config.build_learner(stream)
+        >>> test = TestSet(stream.tasks, labelled=True).prepare(learner)
+        >>> [round(accuracy) for accuracy in evaluate(learner, test).task_accuracy]
+        [49, 0, 0, 0, 0]
     """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
@@ -35,9 +45,26 @@ class TestSet:
     tasks: tuple[Task, ...]
     labelled: bool
     batch_size: int = 500
+    prepared: tuple[tuple[Inputs, ...], ...] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_measurable(self) -> bool:
+        """Whether there is test data, and the answers to it are classes or densities."""
+        return bool(self.tasks) and not (self.labelled and any(task.y.is_floating_point() for task in self.tasks))
+
+    def prepare(self, learner: Learner) -> TestSet:
+        """Returns the same test set for repeated questions to one learner, prepared by it chunk by chunk."""
+        chunks = (torch.split(task.x, self.batch_size) for task in self.tasks)
+        return replace(self, prepared=tuple(tuple(map(learner.prepare, parts)) for parts in chunks))
+
+    def chunks(self, task: int) -> Iterator[tuple[Inputs, Tensor]]:
+        """Yields the inputs of a task, `batch_size` at a time, and their labels, (B,)."""
+        x, y = self.tasks[task].x, self.tasks[task].y
+        inputs = torch.split(x, self.batch_size) if self.prepared is None else self.prepared[task]
+        yield from zip(inputs, torch.split(y, self.batch_size), strict=True)
 
     def subsample(self, n: int, seed: int) -> TestSet:
-        """The same `n` samples every time, drawn from all tasks in proportion to their sizes (at least one of each)."""
+        """Returns the same `n` samples every time, of all tasks in proportion to their sizes (at least one of each)."""
         total = sum(len(task.x) for task in self.tasks)
         generator = torch.Generator().manual_seed(seed)
         tasks = []
@@ -77,25 +104,32 @@ class Dissection:
 
 @torch.no_grad()
 def evaluate(learner: Learner, test: TestSet) -> Evaluation:
-    """The learner's answers, compared with the truth.
+    """Compares the learner's answers with the truth.
 
-    A mixture without an expert has no density yet, and one of features none of x: bits per dimension are then None.
+    Nothing is measured where there is no test data. A mixture without an expert has no density yet, and one of features
+    none of x: bits per dimension are then None.
+
+    Args:
+        learner: The learner; it is not changed.
+        test: The test data, as they are or as this learner prepared them.
     """
+    if not test.is_measurable:
+        return Evaluation()
+    tasks = range(len(test.tasks))
     if test.labelled:
-        scores = [
-            _per_sample(task, test, lambda x, y: _is_right(learner.predict_log_proba(x), y)) for task in test.tasks
-        ]
+        scores = [_per_sample(test, t, lambda x, y: _is_right(learner.predict_log_proba(x), y)) for t in tasks]
         by_task = [100 * float(score.mean()) for score in scores]
         return Evaluation(accuracy=100 * float(torch.cat(scores).mean()), task_accuracy=by_task)
     if learner.footprint().n_experts == 0 or not learner.describes_x:
         return Evaluation()
-    scores = [_per_sample(task, test, lambda x, _: _bits_per_dim(learner.log_prob(x), x)) for task in test.tasks]
+    n_dims = math.prod(learner.input_shape)
+    scores = [_per_sample(test, t, lambda x, _: -learner.log_prob(x) / (math.log(2) * n_dims)) for t in tasks]
     by_task = [float(score.mean()) for score in scores]
     return Evaluation(bits_per_dim=float(torch.cat(scores).mean()), task_bits_per_dim=by_task)
 
 
 @torch.no_grad()
-def dissect(learner: MixtureLearner, test: TestSet, learned: Sequence[int]) -> Dissection | None:
+def dissect(learner: Learner, test: TestSet, learned: Sequence[int]) -> Dissection | None:
     r"""Splits the accuracy on the tasks `learned` into gating and classification.
 
     Who is in charge of what is not known to the learner, so it is read off the test data: expert k belongs to the task
@@ -103,12 +137,17 @@ def dissect(learner: MixtureLearner, test: TestSet, learned: Sequence[int]) -> D
     without an expert of its own is answered by the one with the largest share in it. Where every task has one expert
     this is the paper's definition.
 
+    Args:
+        learner: The learner; it is not changed.
+        test: The test data, as they are or as this learner prepared them.
+        learned: Indices of the tasks that have appeared.
+
     Returns:
-        None while the mixture has no expert.
+        None for learners that are no mixture or have no expert yet, and where there is nothing to test on.
     """
-    if learner.footprint().n_experts == 0:
+    if learner.experts is None or learner.footprint().n_experts == 0 or not test.is_measurable:
         return None
-    answers = [_expert_answers(learner, test.tasks[t], test) for t in learned]
+    answers = [_ask_experts(learner.experts, test, t) for t in learned]
     shares = torch.stack([answer.share() for answer in answers])  # (n_learned, K)
     owner = shares.argmax(0)  # (K,)
     gating, classifier = [], []
@@ -133,7 +172,7 @@ def dissect(learner: MixtureLearner, test: TestSet, learned: Sequence[int]) -> D
 
 
 @dataclass(frozen=True)
-class _ExpertAnswers:
+class _Answers:
     """log p(k | x), (N, K); for labelled tasks log p(y | x, k) of the true class and whether k is right, (N, K)."""
 
     log_gate: Tensor
@@ -153,34 +192,21 @@ class _ExpertAnswers:
         return 100 * float(self.right.gather(1, chosen).mean())
 
 
-def _expert_answers(learner: MixtureLearner, task: Task, test: TestSet) -> _ExpertAnswers:
+def _ask_experts(experts: ExpertAnswers, test: TestSet, task: int) -> _Answers:
     gates, truths, rights = [], [], []
-    for x, y in _chunks(task, test.batch_size):
-        gates.append(learner.expert_log_proba(x))
+    for x, y in test.chunks(task):
+        gates.append(experts.expert_log_proba(x))
         if test.labelled:
-            log_proba = learner.expert_predict_log_proba(x)  # (B, K, C)
+            log_proba = experts.expert_predict_log_proba(x)  # (B, K, C)
             truths.append(log_proba.gather(2, y[:, None, None].expand(-1, log_proba.shape[1], 1)).squeeze(2))
             rights.append((log_proba.argmax(2) == y[:, None]).double())
-    return _ExpertAnswers(
-        torch.cat(gates), torch.cat(truths) if truths else None, torch.cat(rights) if rights else None
-    )
+    return _Answers(torch.cat(gates), torch.cat(truths) if truths else None, torch.cat(rights) if rights else None)
 
 
-def _per_sample(task: Task, test: TestSet, score: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """The score of every sample of a task, (N,), float64."""
-    return torch.cat([score(x, y).double() for x, y in _chunks(task, test.batch_size)])
+def _per_sample(test: TestSet, task: int, score: Callable[[Inputs, Tensor], Tensor]) -> Tensor:
+    """Returns the score of every sample of a task, (N,), float64."""
+    return torch.cat([score(x, y).double() for x, y in test.chunks(task)])
 
 
 def _is_right(log_proba: Tensor, y: Tensor) -> Tensor:
     return log_proba.argmax(1) == y
-
-
-def _bits_per_dim(log_prob: Tensor, x: Tensor) -> Tensor:
-    """-log2 p(x) / D, (B,)."""
-    return -log_prob / (math.log(2) * x[0].numel())
-
-
-def _chunks(task: Task, size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    for start in range(0, len(task.x), size):
-        part = slice(start, start + size)
-        yield task.x[part], task.y[part]

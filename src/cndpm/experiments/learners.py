@@ -1,8 +1,6 @@
-"""Every learner by its name on the command line."""
+"""Learners by name: those that come with the package, and one's own as ``package.module:Class``."""
 
 from __future__ import annotations
-
-import difflib
 
 from cndpm.baselines.a_gem import AGEM
 from cndpm.baselines.der import DER, DERPlusPlus
@@ -25,8 +23,9 @@ from cndpm.baselines.si import SI
 from cndpm.baselines.slda import SLDA
 from cndpm.learner import Learner
 from cndpm.model.cndpm import CNDPM
+from cndpm.names import UnknownNameError, is_object_name, load_object, object_name
 
-__all__ = ["LEARNERS", "learner_class"]
+__all__ = ["LEARNERS", "learner_class", "learner_name"]
 
 LEARNERS: dict[str, type[Learner]] = {
     "cndpm": CNDPM,
@@ -58,13 +57,34 @@ LEARNERS: dict[str, type[Learner]] = {
 
 
 def learner_class(name: str) -> type[Learner]:
-    """The learner of this name.
+    """Returns the learner of this name; imports the module of one of one's own.
+
+    Args:
+        name: A key of :data:`LEARNERS`, or ``package.module:Class``.
 
     Raises:
-        ValueError: There is none; the message gives the nearest name.
+        UnknownNameError: There is no learner of this name; the nearest names are suggested.
+        ObjectNameError: The class cannot be imported, or is no learner.
+
+    Example:
+        >>> learner_class("reservoir").__name__
+        'Reservoir'
+        >>> learner_class("cndpm.baselines.reservoir:Reservoir").__name__
+        'Reservoir'
     """
-    if name in LEARNERS:
-        return LEARNERS[name]
-    nearest = difflib.get_close_matches(name, LEARNERS, n=1, cutoff=0.4)
-    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-    raise ValueError(f"no learner is called {name!r}; {hint}Known learners: {', '.join(LEARNERS)}.")
+    if is_object_name(name):
+        found: type[Learner] = load_object(name, Learner)
+        return found
+    if name not in LEARNERS:
+        raise UnknownNameError("learner", name, [*LEARNERS, "package.module:Class"])
+    return LEARNERS[name]
+
+
+def learner_name(learner_class: type[Learner]) -> str:
+    """Returns the name that a record gives to a learner: the registered one, or ``package.module:Class``.
+
+    Example:
+        >>> learner_name(CNDPM)
+        'cndpm'
+    """
+    return next((name for name, known in LEARNERS.items() if known is learner_class), object_name(learner_class))

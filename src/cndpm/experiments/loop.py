@@ -1,7 +1,7 @@
 """The one loop: runs a learner on a stream, evaluates and keeps checkpoints on a schedule, and writes everything down.
 
-    for x, y in stream:
-        learner.learn(x, y)        # and now and then: log, evaluate, checkpoint
+    for block in stream.blocks():
+        learner.learn_block(...)        # and after a batch now and then: log, evaluate, checkpoint
     learner.finish()
     summary = evaluate(...)
 
@@ -11,136 +11,168 @@ A run that was stopped anywhere goes on from its last checkpoint and ends with t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
-from cndpm.experiments.config import RunConfig
+from cndpm.experiments.clock import Clock
+from cndpm.experiments.config import RunConfig, RunSettings
+from cndpm.experiments.description import describe_run, describe_stream
 from cndpm.experiments.environment import describe_environment
 from cndpm.experiments.evaluation import TestSet, dissect, evaluate
 from cndpm.experiments.metrics import foundings, learned_tasks, mean
 from cndpm.experiments.monitor import Monitor
-from cndpm.experiments.portrait import describe_mixture, describe_stream, save_portrait, take_portrait
+from cndpm.experiments.portrait import save_portrait
 from cndpm.experiments.recorder import Recorder
-from cndpm.experiments.schedule import Schedule
+from cndpm.experiments.schedule import Schedule, run_length
 from cndpm.experiments.summary import summarise_run
-from cndpm.learner import Learner, MixtureLearner, TaskBasedLearner
-from cndpm.model.expert_mixture import ExpertMixture
+from cndpm.experiments.teaching import teach
+from cndpm.learner import Learner
 from cndpm.streams import Stream
 
-__all__ = ["run", "teach", "teach_tasks"]
+__all__ = ["run", "run_config"]
+
+_N_SIMILARITY_SAMPLES = 500
 
 
 def run(
+    learner: Learner,
+    stream: Stream,
+    folder: str | Path,
+    *,
+    settings: RunSettings | None = None,
+    resume: bool = False,
+    monitor: Monitor | None = None,
+    seed: int | None = None,
+    command: str | None = None,
+) -> dict[str, Any]:
+    """Runs any learner on any stream and leaves a record.
+
+    Args:
+        learner: The learner, as it is to begin with; it has learned the stream afterwards.
+        stream: The stream. Without test sets nothing is evaluated; without a known end `settings` must give one.
+        folder: Where the record goes; see :mod:`cndpm.experiments.record`.
+        settings: How the run is watched and kept.
+        resume: Goes on with the record in `folder`, if there is one, from its last checkpoint: give a learner and a
+            stream that are made as they were at first. The summary of a complete run is returned as it is.
+        monitor: Told of everything that happens.
+        seed: Tells this run from others of its kind in reports; None: the learner's.
+        command: The command line that makes the run, for reports.
+
+    Returns:
+        The summary, as written to ``summary.json``.
+
+    Raises:
+        ConfigError: Neither the stream nor `settings` say where to end.
+        RecordError: The folder cannot be written, is in use, or holds another run.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from cndpm.baselines.slda import SLDA
+        >>> from cndpm.streams import drifting_clusters, stream_from
+        >>> stream = stream_from(drifting_clusters(), n_classes=4, name="clusters")
+        >>> learner = SLDA(SLDA.Settings(), input_shape=stream.input_shape, n_classes=4)
+        >>> with TemporaryDirectory() as folder:
+        ...     run(learner, stream, folder, settings=RunSettings(max_batches=20))["n_batches"]
+        20
+    """
+    settings = settings or RunSettings()
+    run_length(stream, settings.max_batches)  # refused before anything is written
+    config = describe_run(learner, stream, settings, learner.seed if seed is None else seed)
+    return _record(lambda: (learner, stream), config, settings, folder, resume=resume, monitor=monitor, command=command)
+
+
+def run_config(
     config: RunConfig,
     folder: str | Path,
     *,
     data_dir: str | Path | None = None,
     resume: bool = False,
     monitor: Monitor | None = None,
+    command: str | None = None,
 ) -> dict[str, Any]:
-    """Runs one configuration and leaves a record.
+    """Runs the learner and the stream of a configuration and leaves a record.
 
     Args:
         config: What to run.
         folder: Where the record goes; see :mod:`cndpm.experiments.record`.
-        data_dir: Where datasets lie; None: where the streams room looks by itself.
+        data_dir: Where datasets lie; None: where :mod:`cndpm.datasets` looks by itself.
         resume: Goes on with the record in `folder`, if there is one; a complete one is returned as it is.
         monitor: Told of everything that happens.
+        command: The command line that was typed.
 
     Returns:
         The summary, as written to ``summary.json``.
     """
+
+    def make() -> tuple[Learner, Stream]:
+        stream = config.scenario.build(data_dir=data_dir, seed=config.seed, device=config.device)
+        return config.build_learner(stream), stream
+
+    return _record(make, config.to_json(), config.run, folder, resume=resume, monitor=monitor, command=command)
+
+
+def _record(
+    make: Callable[[], tuple[Learner, Stream]],
+    config: dict[str, Any],
+    settings: RunSettings,
+    folder: str | Path,
+    *,
+    resume: bool,
+    monitor: Monitor | None,
+    command: str | None,
+) -> dict[str, Any]:
+    """Claims the folder, makes learner and stream only where there is something left to do, and does it."""
     monitor = monitor or Monitor()
-    environment = describe_environment(config.device)
-    with (
-        closing(monitor),
-        Recorder(folder, config=config.to_json(), environment=environment, resume=resume) as record,
-    ):
+    environment = describe_environment(config["device"], command)
+    with closing(monitor), Recorder(folder, config=config, environment=environment, resume=resume) as record:
         if record.summary is not None:
             return record.summary
-        stream = config.scenario.build(data_dir=data_dir, seed=config.seed, device=config.device)
-        return _Run(config, stream, record, monitor).complete()
-
-
-def teach(learner: Learner, stream: Stream, start: int) -> Iterator[int]:
-    """Has the learner learn the stream from batch `start` on; yields the number of batches learned after each."""
-    for step, batch in enumerate(stream.batches(start), start + 1):
-        learner.learn(batch.x, batch.y)
-        yield step
-
-
-def teach_tasks(learner: TaskBasedLearner, stream: Stream, start: int) -> Iterator[int]:
-    """As :func:`teach`, for learners that are told where tasks begin and end.
-
-    A task is what a stage draws from: a stage that comes back is the same task, a mixture of two is its own.
-    """
-    number = {tasks: i for i, tasks in enumerate(dict.fromkeys(map(tuple, stream.stage_tasks)))}
-    for step, batch in enumerate(stream.batches(start), start + 1):
-        stage = stream.stage_of(step - 1)
-        if step == 1 or stream.stage_of(step - 2) != stage:
-            learner.begin_task(number[tuple(stream.stage_tasks[stage])])
-        learner.learn(batch.x, batch.y)
-        if step == stream.n_batches or stream.stage_of(step) != stage:
-            learner.end_task()
-        yield step
-
-
-class _Clock:
-    """Seconds spent learning; what is spent inside :meth:`pause` does not count."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-        self.seconds = 0.0
-        self.paused_seconds = 0.0
-        self._since = time.perf_counter()
-
-    @contextmanager
-    def pause(self) -> Iterator[None]:
-        learned = self._lap()
-        self.seconds += learned
+        learner, stream = make()
+        before, learner.on_progress = learner.on_progress, monitor.phase
         try:
-            yield
+            return _Run(learner, stream, record, monitor, config, settings).complete()
         finally:
-            self.paused_seconds += self._lap()
+            learner.on_progress = before
 
-    def _lap(self) -> float:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-        now = time.perf_counter()
-        lap, self._since = now - self._since, now
-        return lap
+
+class _EndOfRun(Exception):
+    """Ends a block after the last batch that the run takes."""
 
 
 class _Run:
     """One run in progress: the learner, how far it is, and the record it leaves."""
 
-    def __init__(self, config: RunConfig, stream: Stream, record: Recorder, monitor: Monitor) -> None:
-        self.config = config
-        self.stream = stream
-        self.record = record
-        self.monitor = monitor
-        self.learner = config.build_learner(stream)
-        self.learner.on_progress = monitor.phase
-        self.test = TestSet(stream.tasks, stream.labelled, config.run.evaluation_batch_size)
-        samples = config.run.evaluation_samples
-        self.interim_test = self.test if samples is None else self.test.subsample(samples, seed=config.seed)
-        for task in (*self.test.tasks, *self.interim_test.tasks):
-            self.learner.prepare(task.x)
+    def __init__(
+        self,
+        learner: Learner,
+        stream: Stream,
+        record: Recorder,
+        monitor: Monitor,
+        config: dict[str, Any],
+        settings: RunSettings,
+    ) -> None:
+        self.learner, self.stream, self.record, self.monitor = learner, stream, record, monitor
+        self.config, self.settings, self.seed = config, settings, int(config["seed"])
+        test = TestSet(stream.tasks, stream.labelled, settings.evaluation_batch_size)
+        self.test = test.prepare(learner)
+        self.interim_test = self.test
+        if settings.evaluation_samples is not None and test.tasks:
+            self.interim_test = test.subsample(settings.evaluation_samples, self.seed).prepare(learner)
         self.schedule = Schedule.of(
             stream,
-            n_batches=config.n_batches(stream),
-            evaluations=config.run.evaluations,
-            log_points=config.run.log_points,
+            n_batches=run_length(stream, settings.max_batches),
+            evaluations=settings.evaluations,
+            log_points=settings.log_points,
         )
         self.step = 0
         self.n_experts = 0
         self.finished = False
-        self.clock = _Clock(torch.device(config.device))
+        self.clock = Clock(torch.device(learner.device))
         self.saved_at = time.monotonic()
 
     def complete(self) -> dict[str, Any]:
@@ -154,45 +186,45 @@ class _Run:
             with self.clock.pause():
                 self.save()
         with self.clock.pause():
-            self.evaluate(self.test)
+            self.evaluate(self.test, final=True)
             self.portray()
-            summary = summarise_run(self.record.evaluations, self.stream.stage_tasks, self.seconds)
-            if self.config.is_expert_mixture:
-                summary["foundings"] = foundings(self.record.progress, self.stream.stage_starts)
+            summary = self.summarise()
             self.record.conclude(summary)
         self.monitor.finished(summary)
         return summary
 
     def learn(self) -> None:
-        """The loop."""
-        for step in self.taught():
-            self.step = step
-            self.monitor.learned(step)
-            if self.has_grown() or step in self.schedule.log_points:
-                self.log_progress()
-            if step in self.schedule.evaluations:
-                with self.clock.pause():
-                    self.evaluate(self.interim_test)
-            if time.monotonic() - self.saved_at > self.config.run.checkpoint_seconds:
-                with self.clock.pause():
-                    self.save()
-            if step == self.schedule.n_batches:
-                break
+        """Learns from batch number `step` to the end of the run."""
+        if self.step == self.schedule.n_batches:
+            return
+        try:
+            teach(self.learner, self.stream, self.step, self.after_batch)
+        except _EndOfRun:
+            return
+        if self.step < self.schedule.n_batches:  # the stream was shorter than it might have been
+            self.log_progress()
+
+    def after_batch(self, step: int) -> None:
+        """Logs, evaluates and saves where it is time to."""
+        self.step = step
+        self.monitor.learned(step)
+        if self.has_grown() or step in self.schedule.log_points:
+            self.log_progress()
+        if step in self.schedule.evaluations:
+            with self.clock.pause():
+                self.evaluate(self.interim_test)
+        if time.monotonic() - self.saved_at > self.settings.checkpoint_seconds:
+            with self.clock.pause():
+                self.save()
+        if step == self.schedule.n_batches:
+            raise _EndOfRun
 
     def has_grown(self) -> bool:
         """Whether a mixture has another number of experts than when this was last asked."""
-        if not self.config.is_expert_mixture:
+        if self.learner.experts is None:
             return False
-        before, self.n_experts = self.n_experts, cast(ExpertMixture, self.learner).n_experts
+        before, self.n_experts = self.n_experts, self.learner.footprint().n_experts
         return before != self.n_experts
-
-    def taught(self) -> Iterator[int]:
-        """Steps of the loop, by the way that the learner's type asks for."""
-        if self.step == self.schedule.n_batches:
-            return iter(())
-        if self.config.is_task_based:
-            return teach_tasks(cast(TaskBasedLearner, self.learner), self.stream, self.step)
-        return teach(self.learner, self.stream, self.step)
 
     def restore(self) -> None:
         """Takes up the last checkpoint; where there is none, writes one, which shows that the disk takes it."""
@@ -205,8 +237,8 @@ class _Run:
             self.step, self.finished = checkpoint["step"], checkpoint["finished"]
             self.has_grown()  # what the checkpoint holds has been logged
             self.clock.seconds, self.clock.paused_seconds = checkpoint["seconds"], checkpoint["paused_seconds"]
-            self.record.append("resume", self.step, environment=describe_environment(self.config.device))
-        title = f"{self.config.scenario.name} · {self.config.learner} · seed {self.config.seed}"
+            self.record.append("resume", self.step, environment=self.record.environment)
+        title = f"{self.config['scenario']['name']} · {self.config['learner']} · seed {self.seed}"
         self.monitor.started(title, step=self.step, n_batches=self.schedule.n_batches)
 
     def save(self) -> None:
@@ -223,30 +255,26 @@ class _Run:
         self.saved_at = time.monotonic()
 
     def log_progress(self) -> None:
-        """One line: how far, and what the learner keeps."""
+        """Writes one line: how far, and what the learner keeps."""
         with self.clock.pause():
-            values = asdict(self.learner.footprint())
-            if self.config.is_expert_mixture:
-                values |= describe_mixture(cast(ExpertMixture, self.learner))
-            row = self.record.append("progress", self.step, **self.seconds, **values)
+            values = self.learner.describe() | asdict(self.learner.footprint()) | self.seconds
+            row = self.record.append("progress", self.step, **values)
             self.monitor.progressed(row)
 
-    def evaluate(self, test: TestSet) -> None:
-        """One line: what the learner knows. A mixture is dissected at the ends of stages, where its tables need it."""
-        stage = self.stream.stage_of(self.step - 1)
+    def evaluate(self, test: TestSet, *, final: bool = False) -> None:
+        """Writes one line: what the learner knows. Mixtures are dissected at the ends of stages."""
         n_stages_begun = sum(start < self.step for start in self.stream.stage_starts)
         learned = learned_tasks(self.stream.stage_tasks, n_stages_begun - 1)
-        stage_end = self.step in self.schedule.stage_ends
+        stage_end = final or self.step in self.schedule.stage_ends
         values = asdict(evaluate(self.learner, test))
         if values["task_accuracy"] is not None:
             values["learned_accuracy"] = mean([values["task_accuracy"][task] for task in learned])
-        if stage_end and self.config.is_mixture:
-            dissection = dissect(cast(MixtureLearner, self.learner), test, learned)
-            values |= asdict(dissection) if dissection is not None else {}
+        dissection = dissect(self.learner, test, learned) if stage_end else None
+        values |= asdict(dissection) if dissection is not None else {}
         row = self.record.append(
             "evaluation",
             self.step,
-            stage=stage,
+            stage=self.stream.stage_of(max(0, self.step - 1)),
             stage_end=stage_end,
             n_learned_tasks=len(learned),
             **values,
@@ -256,11 +284,23 @@ class _Run:
         self.monitor.evaluated(row)
 
     def portray(self) -> None:
-        """Keeps how a mixture of experts looks in the end, for reports."""
-        if self.config.is_expert_mixture:
-            portrait = take_portrait(cast(ExpertMixture, self.learner), self.test, self.config.seed)
-            if portrait is not None:
-                save_portrait(self.record.folder, portrait)
+        """Keeps the portrait of a mixture, drawn beside a part of the test data."""
+        if not self.test.is_measurable:
+            return
+        some = self.test.subsample(_N_SIMILARITY_SAMPLES, self.seed)
+        x = torch.cat([task.x for task in some.tasks])
+        y = torch.cat([task.y for task in some.tasks]) if self.test.labelled else None
+        portrait = self.learner.portray(x, y, seed=self.seed)
+        if portrait is not None:
+            save_portrait(self.record.folder, portrait)
+
+    def summarise(self) -> dict[str, Any]:
+        """Returns the results; for mixtures that log what their experts learned, also when these were founded."""
+        summary = summarise_run(self.record.evaluations, self.stream.stage_tasks, self.seconds)
+        progress = self.record.progress
+        if progress and all("expert_counts" in row for row in progress):
+            summary["foundings"] = foundings(progress, self.stream.stage_starts)
+        return summary
 
     @property
     def seconds(self) -> dict[str, float]:

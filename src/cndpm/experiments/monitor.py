@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cndpm.experiments.overrides import ConfigError
+from cndpm.validation import ConfigError
 
 __all__ = ["Monitor", "Monitors", "TensorBoardMonitor"]
 

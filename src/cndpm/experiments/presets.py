@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cndpm.experiments.overrides import ConfigError
 from cndpm.names import UnknownNameError
+from cndpm.validation import ConfigError
 
 __all__ = ["PRESETS", "preset_settings"]
 

@@ -54,7 +54,7 @@ class Recorder:
     def __init__(
         self, folder: str | Path, *, config: dict[str, Any], environment: dict[str, Any], resume: bool = False
     ) -> None:
-        self.folder = Path(folder)
+        self.folder, self.environment = Path(folder), environment
         with self._reporting("create"):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(self.folder / LOCK)
@@ -87,9 +87,16 @@ class Recorder:
         """All lines of progress up to now."""
         return [row for row in read_rows(self.folder / LOG) if row["event"] == "progress"]
 
-    def append(self, event: str, step: int, **values: Any) -> dict[str, Any]:
-        """Adds one line to the log, for readers to see at once."""
-        row = {"event": event, "step": step, **values}
+    def append(self, event: str, step: int, /, **values: Any) -> dict[str, Any]:
+        """Adds one line to the log, for readers to see at once.
+
+        Args:
+            event: Its kind.
+            step: Batches learned so far.
+            **values: Plain values by name; none of them replaces the first two.
+        """
+        head = {"event": event, "step": step}
+        row = head | values | head
         with self._reporting("write"):
             self._log.write(json.dumps(row).encode() + b"\n")
             self._log.flush()

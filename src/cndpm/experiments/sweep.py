@@ -9,13 +9,13 @@ from typing import Any
 
 from cndpm.experiments.config import RunConfig, configure
 from cndpm.experiments.monitor import Monitor
-from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import RecordError, find_records, read_record, write_json
 from cndpm.experiments.recorder import differing_keys
 from cndpm.experiments.summary import combine_seeds
 from cndpm.experiments.workers import Job, run_jobs
+from cndpm.validation import ConfigError
 
-__all__ = ["claim_folder", "compare_learners", "latest_folder", "run_seeds", "run_sweeps"]
+__all__ = ["claim_folder", "compare_learners", "folder_name", "latest_folder", "run_seeds", "run_sweeps"]
 
 
 def run_seeds(
@@ -27,6 +27,7 @@ def run_seeds(
     resume: bool = False,
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
     jobs: int = 1,
+    command: str | None = None,
 ) -> dict[str, Any]:
     """Runs one configuration with several seeds, each in its own folder ``out/seed-N``.
 
@@ -38,11 +39,13 @@ def run_seeds(
         resume: Skips seeds that are complete and goes on with those that were interrupted.
         watch: Gives the monitor of the run in a folder.
         jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
+        command: The command line that was typed, for the records.
 
     Returns:
         Means, standard errors and every seed's values; see :func:`~cndpm.experiments.summary.combine_seeds`.
     """
-    return run_sweeps({Path(out): config}, seeds, data_dir=data_dir, resume=resume, watch=watch, jobs=jobs)[0]
+    options: dict[str, Any] = {"data_dir": data_dir, "resume": resume, "watch": watch, "command": command}
+    return run_sweeps({Path(out): config}, seeds, jobs=jobs, **options)[0]
 
 
 def run_sweeps(
@@ -54,7 +57,7 @@ def run_sweeps(
         configs: What to run, by the folder of the configuration.
         seeds: The seeds, the same for all.
         jobs: Runs at the same time, whatever their configuration.
-        **options: data_dir, resume and watch.
+        **options: data_dir, resume, watch and command.
     """
     planned = [
         Job(config.model_copy(update={"seed": seed}), folder / f"seed-{seed}")
@@ -71,10 +74,25 @@ def run_sweeps(
 
 
 def claim_folder(name: str, parent: str | Path = "runs") -> Path:
-    """A folder of its own for a new run: ``runs/name``, or ``runs/name-2`` and so on where that is taken."""
-    name = name.replace("/", "_")
+    """Creates a folder of its own for a new run: ``runs/name``, or ``runs/name-2`` and so on where that is taken.
+
+    Args:
+        name: What the run is; characters that no folder may have are replaced.
+        parent: The folder above.
+    """
+    name = folder_name(name)
     free = (folder for i in count(1) if _created(folder := Path(parent) / (name if i == 1 else f"{name}-{i}")))
     return next(free)
+
+
+def folder_name(name: str) -> str:
+    """Replaces what may stand in the name of a scenario or learner, but not in that of a folder.
+
+    Example:
+        >>> folder_name("split-digits-mypackage.mine:MyLearner")
+        'split-digits-mypackage.mine_MyLearner'
+    """
+    return name.replace("/", "_").replace(":", "_")
 
 
 def _created(folder: Path) -> bool:
@@ -89,8 +107,14 @@ def _created(folder: Path) -> bool:
 
 
 def latest_folder(config: RunConfig, name: str, parent: str | Path = "runs") -> Path | None:
-    """The newest folder that :func:`claim_folder` made for runs with this configuration, whatever their seed."""
-    candidates = sorted(Path(parent).glob(f"{name}*"), key=lambda path: path.stat().st_mtime, reverse=True)
+    """Finds the newest folder that :func:`claim_folder` made for runs with this configuration, whatever their seed.
+
+    Args:
+        config: The configuration.
+        name: The name that the folder was claimed by.
+        parent: The folder above.
+    """
+    candidates = sorted(Path(parent).glob(f"{folder_name(name)}*"), key=lambda path: path.stat().st_mtime, reverse=True)
     wanted = config.to_json() | {"seed": None}
     for folder in candidates:
         if any(_has_config(record, wanted) for record in find_records(folder)):
@@ -116,19 +140,21 @@ def compare_learners(
     resume: bool = False,
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
     jobs: int = 1,
+    command: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Runs several learners on one scenario, each in ``out/LEARNER/seed-N``.
 
     Args:
         scenario: Name or file.
-        learners: Their names.
+        learners: Their names; ``package.module:Class`` for those of one's own.
         out: The folder; None: ``runs/compare-SCENARIO``, the newest one of the same kind when resuming.
         seeds: The seeds, the same for every learner.
         data_dir: Where datasets lie.
         resume: Skips what is complete and goes on with what was interrupted.
         watch: Gives the monitor of the run in a folder.
         jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
+        command: The command line that was typed, for the records.
         **options: As for :func:`~cndpm.experiments.config.configure`. Overrides of ``learner`` go to all learners.
 
     Returns:
@@ -139,6 +165,7 @@ def compare_learners(
     configs = [configure(scenario, learner=learner, **options) for learner in learners]  # all, before the first run
     name = f"compare-{configs[0].scenario.name}"
     folder = Path(out or (latest_folder(configs[0], name) if resume else None) or claim_folder(name))
-    by_folder = {folder / config.learner: config for config in configs}
-    results = run_sweeps(by_folder, seeds, data_dir=data_dir, resume=resume, watch=watch, jobs=jobs)
+    by_folder = {folder / folder_name(config.learner): config for config in configs}
+    kept: dict[str, Any] = {"data_dir": data_dir, "resume": resume, "watch": watch, "command": command}
+    results = run_sweeps(by_folder, seeds, jobs=jobs, **kept)
     return {"scenario": configs[0].scenario.name, "folder": str(folder), "learners": results}

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from cndpm.experiments.config import RunConfig
-from cndpm.experiments.loop import run
+from cndpm.experiments.loop import run_config
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.record import SUMMARY
 
@@ -73,6 +73,7 @@ def run_jobs(
     data_dir: str | Path | None = None,
     resume: bool = False,
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
+    command: str | None = None,
 ) -> list[dict[str, Any]]:
     """Carries out runs, `n_workers` at a time; with one, in this process, one after another.
 
@@ -82,6 +83,7 @@ def run_jobs(
         data_dir: Where datasets lie.
         resume: Goes on with what was interrupted; what is complete is only read.
         watch: Gives the monitor of the run in a folder; it is told in this process.
+        command: The command line that was typed, for the records.
 
     Returns:
         The summaries, in the order of `jobs`.
@@ -92,12 +94,10 @@ def run_jobs(
     """
     unique = {job.folder: job for job in jobs}
     here = [job for job in unique.values() if n_workers == 1 or (resume and (job.folder / SUMMARY).is_file())]
-    summaries = {
-        job.folder: run(job.config, job.folder, data_dir=data_dir, resume=resume, monitor=watch(job.folder))
-        for job in here
-    }
+    options: dict[str, Any] = {"data_dir": data_dir, "resume": resume, "command": command}
+    summaries = {job.folder: run_config(job.config, job.folder, monitor=watch(job.folder), **options) for job in here}
     elsewhere = deque(job for folder, job in unique.items() if folder not in summaries)
-    outcomes = _run_elsewhere(elsewhere, n_workers, {"data_dir": data_dir, "resume": resume}, watch)
+    outcomes = _run_elsewhere(elsewhere, n_workers, options, watch)
     failures = {folder: outcomes[folder] for folder in unique if isinstance(outcomes.get(folder), Exception)}
     if failures:
         raise RunsFailedError(failures, len(unique)) from next(iter(failures.values()))
@@ -183,7 +183,7 @@ def _work(job: Job, options: dict[str, Any], connection: Connection) -> None:
         torch.set_num_threads(1)
     outcome: dict[str, Any] | Exception
     try:
-        outcome = run(job.config, job.folder, monitor=_Messenger(connection), **options)
+        outcome = run_config(job.config, job.folder, monitor=_Messenger(connection), **options)
     except Exception as error:
         outcome = _portable(error)
     with suppress(BrokenPipeError):  # the parent is gone, and that is why the run has ended

@@ -7,48 +7,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from cndpm.experiments.config import RunConfig
+from cndpm.experiments.description import OWN
 from cndpm.experiments.evaluation import TestSet, evaluate
+from cndpm.experiments.portrait import load_portrait
 from cndpm.experiments.record import CHECKPOINT, RecordError, read_record, write_json
 from cndpm.experiments.schedule import evenly_spaced
 from cndpm.learner import Learner
 from cndpm.state import load_state
 from cndpm.streams import Stream
+from cndpm.validation import ConfigError
 
 __all__ = ["ANALYSES", "collect_curves", "draw_samples", "load_run", "prune_experts"]
 
 Folders = Sequence[Sequence[Path]]
 
-N_SAMPLES = 50  # as in the paper's figure
 SIMILARITY_THRESHOLD = 0.9  # as in the paper's appendix on pruning
 N_PRUNING_SAMPLES = 3000  # the paper does not say on how many
 _CURVES = ("accuracy", "learned_accuracy", "task_accuracy", "bits_per_dim", "n_experts", "n_parameters")
 
 
-class Generative(Protocol):
-    """A learner that can draw (x, y) from what it has learned."""
-
-    def sample(self, n: int) -> tuple[Tensor, Tensor | None, Tensor]:
-        """x, y where there are labels, and the expert of each of n samples."""
-
-
-class Prunable(Protocol):
-    """A learner that can remove experts that another one makes redundant."""
-
-    def prune(self, x: Tensor, y: Tensor | None, *, threshold: float) -> object:
-        """Removes experts whose similarity to another on the given data exceeds `threshold`."""
-
-
 def load_run(folder: str | Path, data_dir: str | Path | None = None) -> tuple[RunConfig, Stream, Learner]:
-    """The configuration, the stream and the learner of a run, as its last checkpoint left it."""
+    """Makes the configuration, the stream and the learner of a run again, as its last checkpoint left them.
+
+    Args:
+        folder: The record of a configured run.
+        data_dir: Where datasets lie.
+
+    Raises:
+        RecordError: The run has no checkpoint yet, or was made from objects that no configuration describes.
+    """
     record = read_record(folder)
     checkpoint = Path(folder) / CHECKPOINT
+    if record.config["preset"] == OWN:
+        raise RecordError(
+            f"{folder} holds a run of a learner and a stream that were given as objects, which no configuration "
+            f'makes again. Make the learner as it was, then load_state({CHECKPOINT}, kind="checkpoint")["learner"] '
+            "is its state."
+        )
     if not checkpoint.exists():
         raise RecordError(f"{folder} has no checkpoint yet; let the run go on with --resume")
     config = RunConfig.from_json(record.config)
@@ -58,13 +60,14 @@ def load_run(folder: str | Path, data_dir: str | Path | None = None) -> tuple[Ru
     return config, stream, learner
 
 
-def draw_samples(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:
-    """Draws samples from the first run; leaves x, y (where labelled) and their experts in ``samples.npz``."""
-    _, _, learner = load_run(folders[0][0], data_dir)
-    x, y, expert = cast(Generative, learner).sample(N_SAMPLES)
-    labels = x.new_empty(0) if y is None else y
-    np.savez(out / "samples.npz", x=x.cpu().numpy(), y=labels.cpu().numpy(), expert=expert.cpu().numpy())
-    return {"samples": str(out / "samples.npz"), "n_samples": len(x)}
+def draw_samples(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:  # noqa: ARG001
+    """Copies the samples that the first run drew from its mixture to ``samples.npz``: x, y and their experts."""
+    portrait = load_portrait(folders[0][0])
+    if portrait is None or not portrait.from_mixture.any():
+        raise RecordError(f"{folders[0][0]} has no samples: its learner draws none, or the run is not complete")
+    drawn = portrait.from_mixture
+    np.savez(out / "samples.npz", x=portrait.x[drawn], y=portrait.y[drawn], expert=portrait.expert[drawn])
+    return {"samples": str(out / "samples.npz"), "n_samples": int(drawn.sum())}
 
 
 def prune_experts(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:
@@ -75,7 +78,7 @@ def prune_experts(folders: Folders, out: Path, data_dir: str | Path | None) -> d
         test = TestSet(stream.tasks, stream.labelled, config.run.evaluation_batch_size)
         before = {"n_experts": learner.footprint().n_experts, "accuracy": evaluate(learner, test).accuracy}
         x, y = _spread_samples(stream, N_PRUNING_SAMPLES)
-        cast(Prunable, learner).prune(x, y, threshold=SIMILARITY_THRESHOLD)
+        _prune(learner, x, y)
         after = {"n_experts": learner.footprint().n_experts, "accuracy": evaluate(learner, test).accuracy}
         rows.append({"folder": str(folder), "seed": config.seed, "before": before, "after": after})
     analysis = {
@@ -85,6 +88,14 @@ def prune_experts(folders: Folders, out: Path, data_dir: str | Path | None) -> d
     }
     write_json(out / "pruning.json", analysis)
     return analysis
+
+
+def _prune(learner: Learner, x: Tensor, y: Tensor | None) -> None:
+    """Removes experts that others make redundant on given samples, (n, *input_shape) and (n,)."""
+    prune = getattr(learner, "prune", None)
+    if prune is None:
+        raise ConfigError(f"{type(learner).__name__} cannot prune its experts; name a learner that can")
+    prune(x, y, threshold=SIMILARITY_THRESHOLD)
 
 
 def _spread_samples(stream: Stream, n: int) -> tuple[Tensor, Tensor | None]:

@@ -13,7 +13,6 @@ from typing import Any
 
 from cndpm.experiments.config import RunConfig, configure
 from cndpm.experiments.monitor import Monitor
-from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import RecordError, write_json
 from cndpm.experiments.summary import over_seeds
 from cndpm.experiments.sweep import run_sweeps
@@ -21,6 +20,7 @@ from cndpm.experiments.terminal import format_count
 from cndpm.paper.analyses import ANALYSES
 from cndpm.paper.experiment import Cell, Experiment, Published
 from cndpm.paper.paper import find_experiment
+from cndpm.validation import ConfigError
 
 __all__ = ["cell_config", "cell_folder", "format_value", "reproduce", "run_experiment", "select_cells", "table_rows"]
 
@@ -43,6 +43,7 @@ def run_experiment(
     only: Sequence[str] = (),
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
     jobs: int = 1,
+    command: str | None = None,
 ) -> dict[str, Any]:
     """Runs what an experiment lacks and compares it with what was published.
 
@@ -58,6 +59,7 @@ def run_experiment(
         only: Keeps the cells whose learner or scenario is named here.
         watch: Gives the monitor of the run in a folder.
         jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
+        command: The command line that was typed, for the records.
 
     Returns:
         ``experiment``, ``title``, ``metrics`` and ``cells``: for each its result over seeds and what was published.
@@ -68,7 +70,7 @@ def run_experiment(
     out = Path(out)
     folders = [out / "runs" / cell_folder(cell, preset, overrides) for cell in cells]
     by_folder = dict(zip(folders, configs, strict=True))  # cells that are the same runs share a folder
-    results = run_sweeps(by_folder, seeds, data_dir=data_dir, resume=True, watch=watch, jobs=jobs)
+    results = run_sweeps(by_folder, seeds, jobs=jobs, data_dir=data_dir, resume=True, watch=watch, command=command)
     result_of = dict(zip(by_folder, results, strict=True))
     summary: dict[str, Any] = {
         "experiment": experiment.name,

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.recorder import differing_keys
 from cndpm.names import UnknownNameError
 from cndpm.paper.experiment import Published
 from cndpm.paper.paper import EXPERIMENTS
 from cndpm.paper.reproduce import cell_config
+from cndpm.validation import ConfigError
 
 __all__ = ["matches", "published_values"]
 

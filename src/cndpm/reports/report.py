@@ -14,7 +14,6 @@ from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 
-from cndpm.experiments.overrides import ConfigError
 from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy
@@ -23,6 +22,7 @@ from cndpm.reports.content import Content, Part, gather
 from cndpm.reports.figures import Figure
 from cndpm.reports.formats import TEXT_FORMATS
 from cndpm.reports.html import render_page
+from cndpm.validation import ConfigError
 
 __all__ = ["FIGURE_FORMATS", "FORMATS", "Report", "write_report"]
 

@@ -6,13 +6,12 @@ errors; a single seed has no error, and so is never marked.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cndpm.paper.experiment import Cell, Experiment, Published
 from cndpm.paper.reproduce import cell_config
-from cndpm.reports.commands import resume_command, run_command
+from cndpm.reports.commands import resume_command, seeds_command
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.paper_values import matches, published_values
 
@@ -188,13 +187,9 @@ def _gaps(group: Group, label: str, seeds: Sequence[int]) -> list[Missing]:
             gaps.append(Missing(label, f"seed {run.seed} was stopped {done}", resume_command(run)))
     absent = sorted(set(seeds) - {run.seed for run in group.runs})
     for first, last in _stretches(absent):
-        command = run_command(group.config, first)
-        if last > first:
-            reason, several = f"seeds {first} to {last} were not run", f" --seeds {last - first + 1}"
-        else:
-            reason, several = f"seed {first} was not run", ""
-        out = shlex.quote(str(group.runs[0].record.folder.parent))
-        gaps.append(Missing(label, reason, f"{command}{several} --out {out}" if command else "–"))
+        command = seeds_command(group.runs[0], first, last - first + 1)
+        reason = f"seeds {first} to {last} were not run" if last > first else f"seed {first} was not run"
+        gaps.append(Missing(label, reason, command or "–"))
     return gaps
 
 

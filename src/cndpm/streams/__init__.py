@@ -10,12 +10,13 @@ from cndpm.streams.scenario import Blur, Scenario, Stage, Subset, Transform
 from cndpm.streams.scenario_files import ScenarioFileError, load_scenario, scenario_names
 from cndpm.streams.scenario_stream import ScenarioStream
 from cndpm.streams.sources import SourceStream, drifting_clusters, stream_from
-from cndpm.streams.stream import Batch, Stream, Task
+from cndpm.streams.stream import Batch, Block, Stream, Task
 from cndpm.streams.variations import VARIATIONS
 
 __all__ = [
     "VARIATIONS",
     "Batch",
+    "Block",
     "Blur",
     "Scenario",
     "ScenarioFileError",

@@ -1,7 +1,8 @@
 """The stream that a scenario and a seed make.
 
-Samples stay on their device as bytes. The order of all samples is drawn once, as indices; batches are made in blocks
-of many at a time (gathered, converted to floats, cut), so that one batch costs next to nothing.
+Samples stay on their device as bytes. The order of all samples is drawn once, as indices; chunks of many batches are
+gathered and converted to floats at a time and cut into blocks where stages begin, so that one batch costs next to
+nothing.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,7 +21,7 @@ from torch import Tensor
 from cndpm.streams.ordering import Rows, batch_sizes, blur, draw_stage
 from cndpm.streams.pool import Pool
 from cndpm.streams.randomness import Purpose, device_generator, host_generator
-from cndpm.streams.stream import Batch, Stream, Task
+from cndpm.streams.stream import Block, Stream, Task
 from cndpm.streams.transforms import binarise
 
 if TYPE_CHECKING:
@@ -27,15 +29,29 @@ if TYPE_CHECKING:
 
 __all__ = ["ScenarioStream"]
 
-_BLOCK_BYTES = 1 << 20  # of floats: fits a cache, and is many batches
-_BLOCK_BATCHES = 32  # of large samples too, up to four times the bytes: what learners compute ahead pays off with many
+_CHUNK_BYTES = 1 << 20  # of floats: fits a cache, and is many batches
+_CHUNK_BATCHES = 32  # of large samples too, up to four times the bytes: what learners compute ahead pays off with many
 
 
 class ScenarioStream(Stream):
     """Batches as a scenario prescribes; see :meth:`Scenario.build`.
 
     An endless scenario begins anew after its last stage: a *round* is one passage through all stages.
+
+    Args:
+        scenario: The recipe.
+        data_dir: Where datasets lie; None: where :mod:`cndpm.datasets` looks by itself.
+        seed: Determines every draw.
+        device: Where the data are kept and batches arrive.
+
+    Example:
+        >>> from cndpm.streams import load_scenario
+        >>> stream = load_scenario("split-digits").build(seed=0)
+        >>> [(tuple(block.x.shape), block.first) for block in stream.blocks(start=20)][:2]
+        [((289, 1, 8, 8), 200), ((289, 1, 8, 8), 0)]
     """
+
+    seed: int
 
     def __init__(
         self, scenario: Scenario, *, data_dir: str | Path | None, seed: int, device: torch.device | str
@@ -62,11 +78,14 @@ class ScenarioStream(Stream):
         """Number of samples in the stream; None where it is endless."""
         return None if self.scenario.endless else int(self._sample_starts[-1])
 
-    def batches(self, start: int = 0) -> Iterator[Batch]:
-        """The batches from number `start` on; beginning late costs no more than beginning early."""
-        if start < 0 or (self.n_batches is not None and start > self.n_batches):
-            raise ValueError(f"start must lie between 0 and {self.n_batches or 'any batch'}; got {start}")
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Returns an iterator over blocks from batch number `start` on; beginning late costs no more than early."""
+        self._check_start(start)
         return self._generate(start)
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the recipe as plain values."""
+        return self.scenario.model_dump(mode="json")
 
     def stage_of(self, i: int) -> int:
         """The stage of batch `i`; where boundaries are blurred, the stage that has the larger share."""
@@ -119,32 +138,40 @@ class ScenarioStream(Stream):
         return self._order_drawn[1]
 
     @cached_property
-    def _block_batches(self) -> int:
-        """Batches in a block; depends on nothing but the recipe, since binarising draws block by block."""
+    def _chunk_batches(self) -> int:
+        """Batches gathered at a time; depends on nothing but the recipe, since binarising draws chunk by chunk."""
         batch_bytes = 4 * int(np.prod(self.input_shape)) * self.scenario.batch_size
-        return max(1, _BLOCK_BYTES // batch_bytes, min(_BLOCK_BATCHES, 4 * _BLOCK_BYTES // batch_bytes))
+        return max(1, _CHUNK_BYTES // batch_bytes, min(_CHUNK_BATCHES, 4 * _CHUNK_BYTES // batch_bytes))
 
-    def _generate(self, start: int) -> Iterator[Batch]:
+    def _generate(self, start: int) -> Iterator[Block]:
         if start == self.n_batches:
             return
         turn, first = divmod(start, len(self._sizes))
         while True:
             order = self._order(turn)
-            for block in range(first // self._block_batches, -(-len(self._sizes) // self._block_batches)):
-                begin = block * self._block_batches
-                yield from self._make_block(order, turn, block)[max(0, first - begin) :]
+            for chunk in range(first // self._chunk_batches, -(-len(self._sizes) // self._chunk_batches)):
+                yield from self._make_blocks(order, turn, chunk, first)
             if not self.scenario.endless:
                 return
             turn, first = turn + 1, 0
 
-    def _make_block(self, order: Tensor, turn: int, block: int) -> list[Batch]:
-        begin, end = block * self._block_batches, min((block + 1) * self._block_batches, len(self._sizes))
-        rows = order[self._sample_starts[begin] : self._sample_starts[end]]
-        sizes = self._sizes[begin:end].tolist()
-        xs = torch.split(self._as_input(self._pool.x.index_select(0, rows), Purpose.BINARISE, turn, block), sizes)
-        if not self.labelled:
-            return [Batch(x, None) for x in xs]
-        return [Batch(x, y) for x, y in zip(xs, torch.split(self._pool.y.index_select(0, rows), sizes), strict=True)]
+    def _make_blocks(self, order: Tensor, turn: int, chunk: int, first: int) -> Iterator[Block]:
+        """Gathers one chunk of a round and cuts it where stages begin; leaves out blocks before batch `first`.
+
+        A stage may end with a shorter batch, so every block ends there. The cuts do not change what is drawn: a chunk
+        is binarised whole.
+        """
+        begin, end = chunk * self._chunk_batches, min((chunk + 1) * self._chunk_batches, len(self._sizes))
+        offset = int(self._sample_starts[begin])
+        rows = order[offset : int(self._sample_starts[end])]
+        x = self._as_input(self._pool.x.index_select(0, rows), Purpose.BINARISE, turn, chunk)
+        y = self._pool.y.index_select(0, rows) if self.labelled else None
+        edges = [begin, *(start for start in self.stage_starts if begin < start < end), end]
+        for left, right in pairwise(edges):
+            if right > first:
+                part = slice(int(self._sample_starts[left]) - offset, int(self._sample_starts[right]) - offset)
+                skipped = int(self._sample_starts[max(first, left)] - self._sample_starts[left])
+                yield Block(x[part], None if y is None else y[part], self.scenario.batch_size, skipped)
 
     def _as_input(self, x: Tensor, purpose: Purpose, *counters: int) -> Tensor:
         """Bytes as floats in [0, 1], or as zeros and ones where the scenario binarises; features as they are."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.streams.randomness import Purpose, host_generator
-from cndpm.streams.stream import Batch, Stream, Task
+from cndpm.streams.stream import Block, Stream, Task
 
 __all__ = ["SourceStream", "drifting_clusters", "stream_from"]
 
@@ -26,8 +26,9 @@ def stream_from(
     n_batches: int | None = None,
     tasks: tuple[Task, ...] = (),
     device: torch.device | str = "cpu",
+    name: str = "stream",
 ) -> SourceStream:
-    """A stream of data that need not exist yet.
+    """Makes a stream of data that need not exist yet.
 
     Args:
         source: An iterable of batches, or a function that makes batch i (an endless stream, resumed at no cost). A
@@ -39,6 +40,7 @@ def stream_from(
         n_batches: Number of batches, where known; the stream ends there at the latest.
         tasks: Test sets, where there are any.
         device: Where batches arrive.
+        name: Its name in records and reports.
 
     Example:
         >>> stream = stream_from(([[0.1, 0.2], [0.3, 0.4]], [0, 1]) for _ in range(3))
@@ -46,9 +48,11 @@ def stream_from(
         ((2,), 3)
     """
     opened = _open(source)
+    batch_size = None
     if input_shape is None or labelled is None:
         x, y = _pair(opened.peek())
-        input_shape, labelled = tuple(torch.as_tensor(x).shape[1:]), y is not None
+        shape = torch.as_tensor(x).shape
+        batch_size, input_shape, labelled = shape[0], tuple(shape[1:]), y is not None
     return SourceStream(
         opened.from_number,
         input_shape=input_shape,
@@ -57,6 +61,8 @@ def stream_from(
         n_batches=n_batches,
         tasks=tasks,
         device=device,
+        name=name,
+        batch_size=batch_size,
     )
 
 
@@ -71,6 +77,8 @@ class SourceStream(Stream):
         n_batches: Number of batches, where known.
         tasks: Test sets.
         device: Where batches arrive.
+        name: Its name in records and reports.
+        batch_size: Samples of the first batch, where it was seen.
     """
 
     def __init__(
@@ -83,18 +91,28 @@ class SourceStream(Stream):
         n_batches: int | None,
         tasks: tuple[Task, ...],
         device: torch.device | str,
+        name: str = "stream",
+        batch_size: int | None = None,
     ) -> None:
         self._open_at, self._tasks = open_at, tasks
+        self.name, self._batch_size = name, batch_size
         self.input_shape, self.labelled = tuple(input_shape), labelled
         self.n_classes, self.n_batches, self.device = n_classes, n_batches, torch.device(device)
         self.stage_tasks = (tuple(range(len(tasks))),)
 
-    def batches(self, start: int = 0) -> Iterator[Batch]:
-        """The batches from number `start` on; a plain iterator is read through up to there, and only forwards."""
-        if start < 0 or (self.n_batches is not None and start > self.n_batches):
-            raise ValueError(f"start must lie between 0 and {self.n_batches or 'any batch'}; got {start}")
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Returns an iterator over blocks of one batch each, from batch number `start` on.
+
+        A plain iterator is read through up to there, and only forwards.
+        """
+        self._check_start(start)
         n_left = None if self.n_batches is None else self.n_batches - start
-        return map(self._make_batch, islice(self._open_at(start), n_left))
+        return map(self._make_block, islice(self._open_at(start), n_left))
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the name, what batches look like, and their size where the first one was seen."""
+        seen = {} if self._batch_size is None else {"batch_size": self._batch_size}
+        return super().describe() | {"name": self.name} | seen
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -105,7 +123,7 @@ class SourceStream(Stream):
         """Always 0: nobody says where such data come from."""
         return 0
 
-    def _make_batch(self, raw: Any) -> Batch:
+    def _make_block(self, raw: Any) -> Block:
         x, y = _pair(raw)
         inputs = torch.as_tensor(x, device=self.device)
         inputs = inputs / 255 if inputs.dtype == torch.uint8 else inputs.float()
@@ -114,7 +132,9 @@ class SourceStream(Stream):
         if (y is not None) != self.labelled:
             kind = "a pair (x, y)" if self.labelled else "x alone"
             raise ValueError(f"every batch of this stream is {kind}, as the first one was; got the other kind")
-        return Batch(inputs, None if y is None else _targets(torch.as_tensor(y, device=self.device)))
+        if not len(inputs):
+            raise ValueError("a batch of this stream has no samples; leave it out of the source")
+        return Block(inputs, None if y is None else _targets(torch.as_tensor(y, device=self.device)), len(inputs))
 
 
 def _pair(raw: Any) -> tuple[Any, Any]:

@@ -1,0 +1,73 @@
+"""Gives a stream to a learner, block by block, and tells it of tasks where it asks for that.
+
+for block in stream.blocks(start):
+    learner.learn_block(block.x, block.y, block.batch_size, start=block.first, after_batch=...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cndpm.learner import Learner, TaskListener
+from cndpm.streams import Stream
+
+__all__ = ["teach"]
+
+
+def teach(learner: Learner, stream: Stream, start: int, after_batch: Callable[[int], None]) -> None:
+    """Has a learner learn a stream to its end.
+
+    A learner with a `task_listener` is told where tasks begin and end. A task is what a stage draws from: a stage that
+    comes back is the same task, a mixture of two is its own.
+
+    Args:
+        learner: The learner; the batches before `start` are in its state.
+        stream: The stream.
+        start: Number of the first batch to learn.
+        after_batch: Called with the number of batches of the stream learned so far, after each of them and after the
+            end of its task was told. What it raises ends the learning there.
+
+    Example:
+        >>> from cndpm.experiments.config import configure
+        >>> config = configure("split-digits", learner="slda", device="cpu")
+        >>> stream = config.scenario.build()
+        >>> steps = []
+        >>> teach(config.build_learner(stream), stream, 0, steps.append)
+        >>> steps[:3], steps[-1]
+        ([1, 2, 3], 146)
+    """
+    bell = None if learner.task_listener is None else _Bell(learner.task_listener, stream)
+    step = start
+    for block in stream.blocks(start):
+        done = step - block.first // block.batch_size
+
+        def after(n_samples: int, done: int = done, batch_size: int = block.batch_size) -> None:
+            nonlocal step
+            step = done - (-n_samples // batch_size)
+            if bell is not None:
+                bell.after_batch(step)
+            after_batch(step)
+
+        if bell is not None:
+            bell.before_batch(step)
+        learner.learn_block(block.x, block.y, block.batch_size, start=block.first, after_batch=after)
+
+
+class _Bell:
+    """Tells a listener where tasks begin and end; steps count the batches learned so far."""
+
+    def __init__(self, listener: TaskListener, stream: Stream) -> None:
+        self._listener, self._stream = listener, stream
+        distinct = dict.fromkeys(map(tuple, stream.stage_tasks))
+        self._number = {tasks: i for i, tasks in enumerate(distinct)}
+
+    def before_batch(self, step: int) -> None:
+        """Tells of a task that begins with the next batch; blocks begin wherever stages do."""
+        stage = self._stream.stage_of(step)
+        if step == 0 or self._stream.stage_of(step - 1) != stage:
+            self._listener.begin_task(self._number[tuple(self._stream.stage_tasks[stage])])
+
+    def after_batch(self, step: int) -> None:
+        """Tells of a task that has ended with the latest batch."""
+        if step == self._stream.n_batches or self._stream.stage_of(step) != self._stream.stage_of(step - 1):
+            self._listener.end_task()

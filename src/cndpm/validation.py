@@ -1,0 +1,76 @@
+"""Builds models of pydantic from plain values, with one way to say what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from cndpm.names import UnknownNameError
+
+__all__ = ["ConfigError", "describe_errors", "validate"]
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class ConfigError(ValueError):
+    """A configuration is not valid; the message names the field, what was received and what is allowed."""
+
+
+def validate(model: type[Model], values: Mapping[str, Any], section: str) -> Model:
+    """Builds `model` from `values`.
+
+    Args:
+        model: The class to build.
+        values: Its fields by name.
+        section: What stands before the names of fields in messages.
+
+    Raises:
+        UnknownNameError: A field does not exist; the nearest names are suggested.
+        ConfigError: A value is not allowed.
+
+    Example:
+        >>> class Size(BaseModel):
+        ...     height: int
+        >>> validate(Size, {"height": "12"}, "size")
+        Size(height=12)
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        for problem in error.errors():
+            cause = problem.get("ctx", {}).get("error")
+            if isinstance(cause, UnknownNameError):
+                raise cause from None
+            if problem["type"] == "extra_forbidden":
+                *path, name = [str(part) for part in problem["loc"]]
+                where = ".".join([section, *path])
+                raise UnknownNameError(f"field in {where} called", name, _fields(model, path)) from None
+        raise ConfigError(describe_errors(error, section)) from None
+
+
+def describe_errors(error: ValidationError, section: str = "") -> str:
+    """Returns every problem as field, rule and the value received, in one line.
+
+    Args:
+        error: What pydantic raised.
+        section: What stands before the names of fields; nothing where it is empty.
+    """
+    lines = []
+    for problem in error.errors():
+        path = ".".join([*([section] if section else []), *(str(part) for part in problem["loc"])])
+        received = "" if problem["type"] == "value_error" else f"; got {problem['input']!r}"
+        lines.append(f"{path}: {problem['msg'].removeprefix('Value error, ')}{received}")
+    return "; ".join(lines)
+
+
+def _fields(model: type[BaseModel], path: list[str]) -> list[str]:
+    """Returns the names of the fields at a path inside a model; of the model itself where the path leads to none."""
+    for name in path:
+        field = model.model_fields.get(name)
+        annotation = field.annotation if field is not None else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            break
+        model = annotation
+    return list(model.model_fields)

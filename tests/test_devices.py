@@ -1,0 +1,22 @@
+import pytest
+import torch
+
+from cndpm.devices import resolve_device
+from cndpm.validation import ConfigError
+
+
+def test_auto_is_the_gpu_where_there_is_one(monkeypatch):
+    for there, device in ((True, "cuda"), (False, "cpu")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert resolve_device("auto") == device
+
+
+def test_a_gpu_that_is_not_there_is_refused_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match="'cuda:1' was asked for, but torch sees no GPU here; use 'auto' or 'cpu'"):
+        resolve_device("cuda:1")
+
+
+def test_a_name_that_is_no_device_is_refused():
+    with pytest.raises(ConfigError, match="got 'gpu'"):
+        resolve_device("gpu")

@@ -1,0 +1,49 @@
+"""What is wrong with values is named by field, rule and value."""
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from cndpm.names import UnknownNameError
+from cndpm.validation import ConfigError, describe_errors, validate
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    width: int = Field(1, ge=1)
+
+
+class Outer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str = "x"
+    inner: Inner = Inner()
+
+    @model_validator(mode="after")
+    def _check(self):
+        if self.name == "wide":
+            raise ValueError("wide is no name; call it broad")
+        return self
+
+
+def test_values_that_are_allowed_become_a_model():
+    assert validate(Outer, {"inner": {"width": 3}}, "part").inner.width == 3
+
+
+def test_an_unknown_field_is_answered_with_the_nearest_at_its_depth():
+    with pytest.raises(UnknownNameError, match=r"field in part\.inner called 'widht'. Did you mean width"):
+        validate(Outer, {"inner": {"widht": 3}}, "part")
+
+
+def test_every_problem_is_named_with_field_rule_and_value():
+    with pytest.raises(ConfigError, match=r"part\.name: .*; got 5; part\.inner\.width: .*greater.*; got 0"):
+        validate(Outer, {"name": 5, "inner": {"width": 0}}, "part")
+
+
+def test_a_rule_of_ones_own_speaks_for_itself():
+    with pytest.raises(ConfigError, match=r"^part: wide is no name; call it broad$"):
+        validate(Outer, {"name": "wide"}, "part")
+
+
+def test_without_a_section_fields_stand_alone():
+    with pytest.raises(ValidationError) as caught:
+        Outer(name=5)
+    assert describe_errors(caught.value).startswith("name: ")
