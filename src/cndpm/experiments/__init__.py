@@ -6,6 +6,10 @@ run(configure("split-digits", learner="reservoir"), "runs/mine")
 read_record("runs/mine").column("accuracy")
 """
 
+from cndpm.extras import require_extra
+
+require_extra("filelock", "rich", purpose="cndpm.experiments")
+
 from cndpm.experiments.config import RunConfig, RunSettings, configure
 from cndpm.experiments.loop import run
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
