@@ -1,9 +1,8 @@
-"""One step, taken many times, as fast as the device can.
+"""Steps that are recorded once as a CUDA graph and replayed.
 
-The method does tens of thousands of small steps, so what counts is the overhead of one. This module owns the ways to
-keep it low; learners and experts stay readable. On a CPU an optimiser takes its step in one fused operation. On a GPU a
-step is recorded once as a CUDA graph and replayed: the host starts one graph instead of a hundred kernels, and nothing
-waits for it. What is recorded is what would have been run, random numbers included, so results do not depend on it.
+A learner takes tens of thousands of small steps, so the overhead of one counts. Replaying a graph, the host starts one
+graph instead of a hundred kernels, and nothing waits for it. A graph holds exactly the operations that would have been
+run, random numbers included, so results do not depend on it. On a CPU nothing is recorded.
 """
 
 from __future__ import annotations
@@ -11,16 +10,14 @@ from __future__ import annotations
 import gc
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from cndpm.state import State
-
-__all__ = ["Optimiser", "Recorder", "Routine"]
+__all__ = ["Routine", "StepRecorder"]
 
 _WARM_UP = 3
 """Calls before a step is recorded: libraries make their choices and allocate what they need."""
@@ -31,16 +28,13 @@ _UNROLLED = 10
 _MAX_RECORDED = 4
 """Graphs kept per routine, one for each shape of its inputs; beyond, other shapes are not recorded."""
 
-_PIECE = 8192
-"""Elements of a parameter that a GPU updates as one piece: few large ones would leave most of it idle."""
-
 _recording = threading.Lock()
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Recorder:
+class StepRecorder:
     """Makes routines that share one stretch of device memory, so they must not run at the same time.
 
     Routines of a recorder and of the one :meth:`aside` of it may.
@@ -65,11 +59,11 @@ class Recorder:
         """Something that is called often, with tensors of few different shapes; `draws` if it uses the generator."""
         return Routine(function, self, draws=draws)
 
-    def aside(self) -> Recorder:
+    def aside(self) -> StepRecorder:
         """A recorder whose routines run beside this one's, on a stream of their own; on a CPU this one itself."""
         if not self.enabled:
             return self
-        other = Recorder(self.generator.device, torch.Generator(self.generator.device))
+        other = StepRecorder(self.generator.device, torch.Generator(self.generator.device))
         other._lender = self.generator
         other._work = torch.cuda.Stream(self.generator.device)  # type: ignore[no-untyped-call]
         return other
@@ -171,7 +165,9 @@ class Routine:
     It must depend on nothing but its inputs, tensors that stay in their place, and the recorder's generator.
     """
 
-    def __init__(self, function: Callable[..., tuple[Tensor, ...] | None], recorder: Recorder, *, draws: bool) -> None:
+    def __init__(
+        self, function: Callable[..., tuple[Tensor, ...] | None], recorder: StepRecorder, *, draws: bool
+    ) -> None:
         self._function = function
         self._draws = draws
         self._recorder = recorder
@@ -222,133 +218,3 @@ class Routine:
 def _recording_stream(device: torch.device) -> torch.cuda.Stream:
     """A stream on which nothing runs: torch hands out the same few again and again, so work has another priority."""
     return torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
-
-
-class Optimiser:
-    """Adam (Kingma & Ba 2015) with gradients clipped by value and an optional squared-norm penalty.
-
-    The gradients never reach the parameters' `grad`, and one fused operation takes the step: of a small step on a CPU
-    this saves a fifth.
-
-    Args:
-        parameters: What to train.
-        lr: Learning rate.
-        clip: Largest absolute value of a gradient's entry.
-        weight_decay: λ of the penalty λ‖w‖², applied by :meth:`step` when asked.
-        slowdown: The learning rate falls with the number of steps t, as lr / √(1 + t / slowdown); None: it does not.
-    """
-
-    def __init__(
-        self,
-        parameters: Iterable[nn.Parameter],
-        *,
-        lr: float,
-        clip: float,
-        weight_decay: float,
-        slowdown: int | None = None,
-    ) -> None:
-        self.parameters = list(parameters)
-        self.lr = lr
-        self.clip = clip
-        self.weight_decay = weight_decay
-        self.slowdown = slowdown
-        self._moments = [_Moments.of(parameter) for parameter in self.parameters]
-
-    def step(self, loss: Tensor, *, penalise: bool) -> None:
-        """One step down the gradient of a scalar loss; parameters that it does not depend on stay as they are."""
-        if not self.parameters:
-            return
-        found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
-        trained = zip(self.parameters, found, self._moments, strict=True)
-        rows: list[tuple[Tensor, ...]] = [
-            (p.detach(), g, m.first, m.second, m.step) for p, g, m in trained if g is not None
-        ]
-        if not rows:
-            return
-        with torch.no_grad():
-            torch._foreach_add_([row[4] for row in rows], 1.0)
-            self._descend(_in_pieces(rows) if loss.is_cuda else rows, penalise=penalise)
-
-    def _descend(self, rows: list[tuple[Tensor, ...]], *, penalise: bool) -> None:
-        """Clips and steps; a row has a parameter, its gradient, both moments and the number of steps."""
-        parameters, gradients, first, second, steps = ([row[i] for row in rows] for i in range(5))
-        if penalise and self.weight_decay:
-            gradients = list(torch._foreach_add(gradients, parameters, alpha=2 * self.weight_decay))
-        # Not in place at first: the gradients of two parameters may be one tensor, or one number seen many times.
-        gradients = [g.contiguous() for g in torch._foreach_clamp_min(gradients, -self.clip)]
-        torch._foreach_clamp_max_(gradients, self.clip)
-        torch._fused_adam_(
-            parameters,
-            gradients,
-            first,
-            second,
-            [],
-            steps,
-            lr=self._lr_after(steps[0]),
-            beta1=0.9,
-            beta2=0.999,
-            weight_decay=0.0,
-            eps=1e-8,
-            amsgrad=False,
-            maximize=False,
-        )
-
-    def _lr_after(self, n_steps: Tensor) -> float | Tensor:
-        """The learning rate; a tensor where it falls, since a recorded step must not hold on to a number."""
-        return self.lr if self.slowdown is None else self.lr * torch.rsqrt(1 + n_steps / self.slowdown)
-
-    def scale_lr(self, factor: float) -> None:
-        """Multiplies the learning rate."""
-        self.lr *= factor
-
-    def restart(self) -> None:
-        """Forgets all steps: what follows has gradients of another scale."""
-        self._moments = [_Moments.of(parameter) for parameter in self.parameters]
-
-    def replace(self, old: nn.Parameter, new: nn.Parameter) -> None:
-        """Goes on with an enlarged parameter: the moments of its first rows are kept, the others start at zero."""
-        at = next(i for i, parameter in enumerate(self.parameters) if parameter is old)
-        before = self._moments[at]
-        self.parameters[at] = new
-        self._moments[at] = _Moments(before.step, _enlarge(before.first, new), _enlarge(before.second, new))
-
-    def state_dict(self) -> State:
-        """Learning rate and moments, in the order of the parameters."""
-        return {"lr": self.lr, "moments": [{k: v.clone() for k, v in m._asdict().items()} for m in self._moments]}
-
-    def load_state_dict(self, state: State) -> None:
-        """Restores the above; the parameters must have the shapes they had."""
-        self.lr = state["lr"]
-        self._moments = [
-            _Moments(**{name: value.to(parameter.device, copy=True) for name, value in saved.items()})
-            for parameter, saved in zip(self.parameters, state["moments"], strict=True)
-        ]
-
-
-class _Moments(NamedTuple):
-    """What Adam remembers of one parameter."""
-
-    step: Tensor
-    first: Tensor
-    second: Tensor
-
-    @classmethod
-    def of(cls, parameter: nn.Parameter) -> _Moments:
-        return cls(
-            torch.zeros((), device=parameter.device), torch.zeros_like(parameter.data), torch.zeros_like(parameter.data)
-        )
-
-
-def _in_pieces(rows: list[tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
-    """Parameters, gradients and moments cut alike; every piece keeps the step count of its parameter."""
-    pieces: list[tuple[Tensor, ...]] = []
-    for *tensors, step in rows:
-        cut = (torch.split(tensor.reshape(-1), _PIECE) for tensor in tensors)
-        pieces += [(*piece, step) for piece in zip(*cut, strict=True)]
-    return pieces
-
-
-def _enlarge(moment: Tensor, parameter: nn.Parameter) -> Tensor:
-    larger = torch.zeros_like(parameter.data)
-    larger[: len(moment)] = moment
-    return larger
