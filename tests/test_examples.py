@@ -46,7 +46,7 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 
 def run_examples(name: str) -> str:
-    """Runs the examples of a module's docstrings, each with the module's names alone; returns the report of failures."""
+    """Runs the examples of a module's docstrings, each with the module's names alone; returns what failed."""
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(verbose=False, optionflags=OPTIONS)
     report: list[str] = []
