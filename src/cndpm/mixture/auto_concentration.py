@@ -136,10 +136,6 @@ class AutoConcentration:
         self._record = np.delete(self._record, k, axis=0)
         self._measure()
 
-    def log_alpha(self) -> Tensor:
-        """The level of every expert, (K,)."""
-        return torch.tensor(self._levels[0])
-
     def judge(self, log_known: Tensor, log_new: Tensor, labels: Tensor | None = None) -> Tensor:
         """Which samples are new, (B,) of booleans; margins of the known ones enter the record, before learning.
 

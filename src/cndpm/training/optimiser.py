@@ -19,15 +19,22 @@ _PIECE = 8192
 class Optimiser:
     """Adam (Kingma & Ba 2015) with gradients clipped by value and an optional squared-norm penalty.
 
-    The gradients never reach the parameters' `grad`, and one fused operation takes the step: of a small step on a CPU
-    this saves a fifth.
+    The gradients never reach the parameters' `grad`, and one fused operation takes the step, which saves a fifth of a
+    small step on a CPU.
 
     Args:
-        parameters: What to train.
+        parameters: The parameters to train.
         lr: Learning rate.
         clip: Largest absolute value of a gradient's entry.
         weight_decay: λ of the penalty λ‖w‖², applied by :meth:`step` when asked.
-        slowdown: The learning rate falls with the number of steps t, as lr / √(1 + t / slowdown); None: it does not.
+        slowdown: Lets the learning rate fall with the number of steps t, as lr / √(1 + t / slowdown); None keeps it.
+
+    Example:
+        >>> weight = nn.Parameter(torch.tensor([1.0, -1.0]))
+        >>> optimiser = Optimiser([weight], lr=0.1, clip=1.0, weight_decay=0.0)
+        >>> optimiser.step(weight.square().sum(), penalise=False)
+        >>> weight.data
+        tensor([ 0.9000, -0.9000])
     """
 
     def __init__(
@@ -47,7 +54,12 @@ class Optimiser:
         self._moments = [_Moments.of(parameter) for parameter in self.parameters]
 
     def step(self, loss: Tensor, *, penalise: bool) -> None:
-        """One step down the gradient of a scalar loss; parameters that it does not depend on stay as they are."""
+        """Takes one step down the gradient of a loss; parameters that it does not depend on stay as they are.
+
+        Args:
+            loss: A scalar.
+            penalise: Whether to add the penalty λ‖w‖² to the loss.
+        """
         if not self.parameters:
             return
         found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
@@ -62,7 +74,7 @@ class Optimiser:
             self._descend(_in_pieces(rows) if loss.is_cuda else rows, penalise=penalise)
 
     def _descend(self, rows: list[tuple[Tensor, ...]], *, penalise: bool) -> None:
-        """Clips and steps; a row has a parameter, its gradient, both moments and the number of steps."""
+        """Clips the gradients and steps; a row is a parameter, its gradient, both moments and the number of steps."""
         parameters, gradients, first, second, steps = ([row[i] for row in rows] for i in range(5))
         if penalise and self.weight_decay:
             gradients = list(torch._foreach_add(gradients, parameters, alpha=2 * self.weight_decay))
@@ -86,7 +98,7 @@ class Optimiser:
         )
 
     def _lr_after(self, n_steps: Tensor) -> float | Tensor:
-        """The learning rate; a tensor where it falls, since a recorded step must not hold on to a number."""
+        """Returns the learning rate; as a tensor where it falls, since a recorded step must not keep a number."""
         return self.lr if self.slowdown is None else self.lr * torch.rsqrt(1 + n_steps / self.slowdown)
 
     def scale_lr(self, factor: float) -> None:
@@ -94,22 +106,27 @@ class Optimiser:
         self.lr *= factor
 
     def restart(self) -> None:
-        """Forgets all steps: what follows has gradients of another scale."""
+        """Forgets all steps, for a loss whose gradients have another scale."""
         self._moments = [_Moments.of(parameter) for parameter in self.parameters]
 
     def replace(self, old: nn.Parameter, new: nn.Parameter) -> None:
-        """Goes on with an enlarged parameter: the moments of its first rows are kept, the others start at zero."""
+        """Trains an enlarged parameter in place of the old one.
+
+        Args:
+            old: A parameter that is being trained, (n, ...).
+            new: Its successor, (m, ...) with m ≥ n. Its first n rows keep their moments; the others start at zero.
+        """
         at = next(i for i, parameter in enumerate(self.parameters) if parameter is old)
         before = self._moments[at]
         self.parameters[at] = new
         self._moments[at] = _Moments(before.step, _enlarge(before.first, new), _enlarge(before.second, new))
 
     def state_dict(self) -> State:
-        """Learning rate and moments, in the order of the parameters."""
+        """Returns the learning rate and copies of the moments, in the order of the parameters."""
         return {"lr": self.lr, "moments": [{k: v.clone() for k, v in m._asdict().items()} for m in self._moments]}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above; the parameters must have the shapes they had."""
+        """Restores what :meth:`state_dict` returned; the parameters must have the shapes they had."""
         self.lr = state["lr"]
         self._moments = [
             _Moments(**{name: value.to(parameter.device, copy=True) for name, value in saved.items()})
@@ -118,7 +135,7 @@ class Optimiser:
 
 
 class _Moments(NamedTuple):
-    """What Adam remembers of one parameter."""
+    """Adam's statistics of one parameter: the number of steps, () float, and both moments, of the parameter's shape."""
 
     step: Tensor
     first: Tensor
@@ -132,7 +149,7 @@ class _Moments(NamedTuple):
 
 
 def _in_pieces(rows: list[tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
-    """Parameters, gradients and moments cut alike; every piece keeps the step count of its parameter."""
+    """Cuts parameters, gradients and moments alike; every piece keeps the step count of its parameter."""
     pieces: list[tuple[Tensor, ...]] = []
     for *tensors, step in rows:
         cut = (torch.split(tensor.reshape(-1), _PIECE) for tensor in tensors)

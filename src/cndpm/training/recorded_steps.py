@@ -37,12 +37,19 @@ T = TypeVar("T")
 class StepRecorder:
     """Makes routines that share one stretch of device memory, so they must not run at the same time.
 
-    Routines of a recorder and of the one :meth:`aside` of it may.
+    Routines of a recorder may run at the same time as those of the recorder that :meth:`aside` returns.
 
     Args:
         device: Where the routines run; nothing is recorded on a CPU.
         generator: The source of their random numbers.
-        enabled: False takes every step as it comes.
+        enabled: False runs every step without recording it.
+
+    Example:
+        >>> recorder = StepRecorder(torch.device("cpu"), torch.Generator())
+        >>> total = torch.zeros(2)
+        >>> recorder.routine(lambda: total.add_(1), draws=False).repeat(100)
+        >>> total
+        tensor([100., 100.])
     """
 
     def __init__(self, device: torch.device, generator: torch.Generator, *, enabled: bool = True) -> None:
@@ -56,11 +63,16 @@ class StepRecorder:
         self._stream: torch.cuda.Stream | None = None
 
     def routine(self, function: Callable[..., tuple[Tensor, ...] | None], *, draws: bool = True) -> Routine:
-        """Something that is called often, with tensors of few different shapes; `draws` if it uses the generator."""
+        """Returns a routine that runs `function`, recorded where possible.
+
+        Args:
+            function: Takes tensors of few different shapes; returns a tuple of tensors or None. See :class:`Routine`.
+            draws: Whether it uses the recorder's generator.
+        """
         return Routine(function, self, draws=draws)
 
     def aside(self) -> StepRecorder:
-        """A recorder whose routines run beside this one's, on a stream of their own; on a CPU this one itself."""
+        """Returns a recorder whose routines run beside this one's, on their own stream; on a CPU, this one itself."""
         if not self.enabled:
             return self
         other = StepRecorder(self.generator.device, torch.Generator(self.generator.device))
@@ -70,10 +82,11 @@ class StepRecorder:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Where a recorder's routines must be called: it waits for all that was asked for before, not for what follows.
+        """Surrounds calls of a recorder's routines: they wait for earlier work, but later work does not wait for them.
 
-        Random numbers go on where the other recorder's stood, and it goes on where these end: they are the same as if
-        everything were done in turn. A generator of its own is needed because a graph reads its state while it runs.
+        Random numbers continue where the other recorder's stood, and that recorder continues where these end: they are
+        the same as if everything were done in turn. The recorder aside has its own generator because a graph reads the
+        generator's state while it runs.
         """
         if self._lender is None or self._work is None:
             yield
@@ -85,15 +98,22 @@ class StepRecorder:
         self._lender.set_state(self.generator.get_state())
 
     def join(self) -> None:
-        """What is asked for from now on waits for this recorder's routines."""
+        """Makes all later work on the device wait for this recorder's routines."""
         if self._work is not None:
             torch.cuda.current_stream(self.generator.device).wait_stream(self._work)
 
     def side_by_side(self, first: Callable[[], S], second: Callable[[], T]) -> tuple[S, T]:
-        """What both return: one after the other, or at the same time within a step that is being recorded.
+        """Calls two functions, at the same time within a step that is being recorded, else one after the other.
 
-        Neither may use what the other makes, what both use must outlive the call, and neither may call this again:
-        branches within branches share memory without waiting for each other.
+        Neither may use tensors that the other makes, tensors that both use must outlive the call, and neither may call
+        this method: branches within branches share memory without waiting for each other.
+
+        Args:
+            first: A function without arguments.
+            second: Another one.
+
+        Returns:
+            The results of both.
         """
         if not (self.enabled and torch.cuda.is_current_stream_capturing()):
             return first(), second()
@@ -107,7 +127,15 @@ class StepRecorder:
         return one, other
 
     def record(self, function: Callable[[], None], *, draws: bool = True) -> torch.cuda.CUDAGraph | None:
-        """The graph of what `function` does; None where it cannot be recorded, e.g. because it waits for the device."""
+        """Records the operations of a function.
+
+        Args:
+            function: Takes and returns nothing.
+            draws: Whether it uses the recorder's generator.
+
+        Returns:
+            The graph; None where the function cannot be recorded, e.g. because it waits for the device.
+        """
         with _recording:
             if self._pool is None:
                 # Memory stays with the pool as long as one graph uses it; this one is never run.
@@ -143,7 +171,7 @@ class StepRecorder:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """An old graph that is thrown away while a new one is recorded would spoil it."""
+    """Holds the garbage collector: an old graph that is freed while a new one is recorded would spoil it."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -160,9 +188,20 @@ class _Recording(NamedTuple):
 
 
 class Routine:
-    """A function of tensors that is recorded once it has been called a few times with the same shapes.
+    """Calls a function of tensors, and records it once it has been called a few times with the same shapes.
 
-    It must depend on nothing but its inputs, tensors that stay in their place, and the recorder's generator.
+    The function must depend on nothing but its inputs, tensors that stay in their place, and the recorder's generator.
+
+    Args:
+        function: Takes tensors and returns a tuple of tensors or None.
+        recorder: Records the function, and says whether anything is recorded.
+        draws: Whether the function uses the recorder's generator.
+
+    Example:
+        >>> recorder = StepRecorder(torch.device("cpu"), torch.Generator())
+        >>> double = Routine(lambda x: (2 * x,), recorder, draws=False)
+        >>> double(torch.ones(2))
+        (tensor([2., 2.]),)
     """
 
     def __init__(
@@ -216,5 +255,5 @@ class Routine:
 
 
 def _recording_stream(device: torch.device) -> torch.cuda.Stream:
-    """A stream on which nothing runs: torch hands out the same few again and again, so work has another priority."""
+    """Returns a stream on which nothing runs: torch reuses a few streams, so this one has another priority."""
     return torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
