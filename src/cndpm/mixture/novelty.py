@@ -1,8 +1,8 @@
 """Decides when a sample is new, by the level and the windows of margins.
 
 A sample is new when log alpha + log p(x, y | new) exceeds log n_k + log p(x, y | k) for every expert k, that is when
-its *margin* g = max_k (log n_k + log p(x, y | k)) - log p(x, y | new) lies below log alpha. Margins of known samples tell
-where that level must be; :class:`cndpm.mixture.auto_concentration.AutoConcentration` combines these functions.
+its *margin* g = max_k (log n_k + log p(x, y | k)) - log p(x, y | new) lies below log alpha. The margins of known
+samples tell where it must be; :class:`cndpm.mixture.auto_concentration.AutoConcentration` combines these functions.
 
 A record of margins is measured again every few batches, and batches are small. The functions take numpy arrays, since
 on ten numbers the overhead of a tensor operation is larger than its work.

@@ -18,11 +18,11 @@ from cndpm.reports.pruned import find_prunings, pruning_table
 from cndpm.reports.run import Run
 from cndpm.reports.tables import Table, cell_group, comparison_table, experiment_table
 
-__all__ = ["Content", "Exhibit", "Part", "gather", "run_figures"]
+__all__ = ["Content", "Exhibit", "StreamPart", "gather", "run_figures"]
 
 
 @dataclass(frozen=True)
-class Part:
+class StreamPart:
     """One stream: a table of all groups and the figures that compare them."""
 
     comparison: Comparison
@@ -49,7 +49,7 @@ class Content:
     """
 
     collection: Collection
-    parts: list[Part]
+    parts: list[StreamPart]
     exhibits: list[Exhibit]
 
     @property
@@ -86,7 +86,7 @@ def gather(
             task_chart(groups),
         ]
         table = comparison_table(comparison)
-        parts.append(Part(comparison, table, [chart for chart in charts if chart is not None]))
+        parts.append(StreamPart(comparison, table, [chart for chart in charts if chart is not None]))
     found = [group for part in parts for group in part.comparison.groups]
     expected: dict[str, Any] = {"preset": preset, "n_seeds": n_seeds, "overrides": overrides}
     exhibits = [_exhibit(one, found, **expected) for one in experiments]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cndpm.reports.figures import Band, Line, LineChart, Panel, Values
+from cndpm.reports.figures import Band, ChartPanel, Line, LineChart, Values
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
 
@@ -40,7 +40,7 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
         alt=f"{name} against batches learned. {_ends(lines)}",
         x_label=X_LABEL,
         y_label=METRIC_LABELS[metric],
-        panels=[Panel("", lines)],
+        panels=[ChartPanel("", lines)],
         bands=_stages(groups),
         y_range=(0, 100) if metric == "accuracy" else None,
         n_colours=len(groups),
@@ -61,7 +61,7 @@ def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameter
         alt=f"{title}, against batches learned. {_ends(lines)}",
         x_label=X_LABEL,
         y_label=label,
-        panels=[Panel("", lines)],
+        panels=[ChartPanel("", lines)],
         bands=_stages(groups),
         y_range=(0, _top(lines)),
         n_colours=len(groups),
@@ -75,10 +75,10 @@ def task_chart(groups: Sequence[Group]) -> LineChart | None:
     panels = []
     if first.metric == "accuracy":
         average = _lines(groups, lambda run: _evaluated(run, "learned_accuracy"))
-        panels.append(Panel("average over tasks seen so far", average))
+        panels.append(ChartPanel("average over tasks seen so far", average))
     for task, name in enumerate(first.task_names):
         lines = _lines(groups, lambda run, task=task: _evaluated(run, metric, task))  # type: ignore[misc]
-        panels.append(Panel(name, lines, first.stages_of(task)))
+        panels.append(ChartPanel(name, lines, first.stages_of(task)))
     if not any(panel.lines for panel in panels):
         return None
     finals = "; ".join(f"{panel.title}: {_ends(panel.lines)}" for panel in panels if panel.lines)

@@ -19,7 +19,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from cndpm.reports.figures import AreaChart, Band, Figure, HeatMap, ImageGrid, LineChart, Panel
+from cndpm.reports.figures import AreaChart, Band, ChartPanel, Figure, HeatMap, ImageGrid, LineChart
 from cndpm.reports.palette import RAMP, colour, dashes
 
 __all__ = ["draw", "save_figure"]
@@ -116,7 +116,7 @@ def _(figure: LineChart, axes: Any) -> None:
             canvas.legend(*handles, loc="outside upper center", ncols=4, frameon=False, fontsize="small")
 
 
-def _draw_lines(ax: Axes, panel: Panel, n_colours: int) -> None:
+def _draw_lines(ax: Axes, panel: ChartPanel, n_colours: int) -> None:
     for line in panel.lines:
         y = [math.nan if value is None else value for value in line.y]
         ax.plot(

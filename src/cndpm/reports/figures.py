@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Area", "AreaChart", "Band", "Figure", "HeatMap", "ImageGrid", "Line", "LineChart", "Panel", "Tile"]
+__all__ = ["Area", "AreaChart", "Band", "ChartPanel", "Figure", "HeatMap", "ImageGrid", "Line", "LineChart", "Tile"]
 
 Number = float | int
 Values = Sequence[Number | None]
@@ -65,7 +65,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Panel:
+class ChartPanel:
     """One pair of axes; `highlight` is the stretch of x that it is about."""
 
     title: str
@@ -79,7 +79,7 @@ class LineChart(Figure):
 
     x_label: str
     y_label: str
-    panels: Sequence[Panel]
+    panels: Sequence[ChartPanel]
     bands: Sequence[Band] = ()
     y_range: tuple[Number, Number] | None = None
     n_colours: int = 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import cndpm
 from cndpm.reports.commands import repeat_command
-from cndpm.reports.content import Content, Exhibit, Part, run_figures
+from cndpm.reports.content import Content, Exhibit, StreamPart, run_figures
 from cndpm.reports.curves import metric_chart, task_chart
 from cndpm.reports.figures import Figure
 from cndpm.reports.groups import Comparison
@@ -85,7 +85,7 @@ def _exhibit_values(exhibit: Exhibit) -> dict[str, Any]:
     }
 
 
-def _part_values(part: Part, *, alone: bool) -> dict[str, Any]:
+def _part_values(part: StreamPart, *, alone: bool) -> dict[str, Any]:
     return {
         "title": part.comparison.scenario,
         "note": "" if alone else part.comparison.summary,

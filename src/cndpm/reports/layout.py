@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cndpm.paper.reproduce import format_value
-from cndpm.reports.tables import METRICS, Entry, Row, Table
+from cndpm.reports.tables import METRICS, Row, Table, TableEntry
 
-__all__ = ["Layout", "lay_out"]
+__all__ = ["TableLayout", "lay_out"]
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """Texts, and which of them are marked as best."""
 
     header: list[str]
@@ -24,14 +24,14 @@ class Layout:
     best: list[list[bool]]
 
 
-def lay_out(table: Table) -> Layout:
+def lay_out(table: Table) -> TableLayout:
     """Every metric as a column, followed by the paper's value where the table has any."""
     columns = list(dict.fromkeys(row.column for row in table.rows))
     labels = list(dict.fromkeys(row.label for row in table.rows))
     return _side_by_side(table, labels, columns) if len(labels) < len(table.rows) else _one_below_another(table)
 
 
-def _one_below_another(table: Table) -> Layout:
+def _one_below_another(table: Table) -> TableLayout:
     """A row each, with the difference to the paper."""
     several = len({row.column for row in table.rows}) > 1
     with_paper = _published(table.rows, table.metrics)
@@ -49,10 +49,10 @@ def _one_below_another(table: Table) -> Layout:
             marks += [row.entries[metric].best, False, False][: len(written)]
         rows.append(texts)
         best.append(marks)
-    return Layout(header, rows, best)
+    return TableLayout(header, rows, best)
 
 
-def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -> Layout:
+def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -> TableLayout:
     """A row per label; under every column its metrics, ours and the paper's."""
     cells = {(row.label, row.column): row for row in table.rows}
     header = ["learner", "seeds"]
@@ -66,10 +66,10 @@ def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -
             header += [name, "paper"][:n]
             for label, texts, marks in zip(labels, rows, best, strict=True):
                 row = cells.get((label, column))
-                entry = Entry() if row is None else row.entries[metric]
+                entry = TableEntry() if row is None else row.entries[metric]
                 texts += _written(metric, entry)[:n]
                 marks += [entry.best, False][:n]
-    return Layout(header, rows, best)
+    return TableLayout(header, rows, best)
 
 
 def _seeds(table: Table, label: str) -> str:
@@ -88,7 +88,7 @@ def _present(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
     return [m for m in metrics if m in published or any(row.entries[m].value is not None for row in rows)]
 
 
-def _written(metric: str, entry: Entry) -> list[str]:
+def _written(metric: str, entry: TableEntry) -> list[str]:
     """Ours, the paper's, and the difference with its sign."""
     paper = entry.published
     texts = [format_value(metric, entry.value, entry.error)]

@@ -10,7 +10,7 @@ from typing import Any
 from cndpm.experiments.metrics import mean, standard_error
 from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Published
-from cndpm.reports.tables import Entry, Row, Table
+from cndpm.reports.tables import Row, Table, TableEntry
 
 __all__ = ["find_prunings", "pruning_table"]
 
@@ -37,5 +37,5 @@ def _row(analysis: dict[str, Any], moment: str) -> Row:
     for metric in _METRICS:
         values = [float(run[moment][metric]) for run in analysis["runs"]]
         published = Published(float(analysis["paper"][moment][metric]))
-        entries[metric] = Entry(mean(values), standard_error(values), published)
+        entries[metric] = TableEntry(mean(values), standard_error(values), published)
     return Row(f"{moment} pruning", "", len(analysis["runs"]), entries)

@@ -19,7 +19,7 @@ from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy
 from cndpm.reports.composition import composition_chart
-from cndpm.reports.content import Content, Part, gather
+from cndpm.reports.content import Content, StreamPart, gather
 from cndpm.reports.figures import Figure
 from cndpm.reports.formats import TEXT_FORMATS
 from cndpm.reports.html import render_page
@@ -118,7 +118,7 @@ def _write_figures(content: Content, folder: Path, kinds: Sequence[str], jobs: i
     return [file for files in made for file in files]
 
 
-def _named(part: Part) -> Iterator[tuple[str, Figure]]:
+def _named(part: StreamPart) -> Iterator[tuple[str, Figure]]:
     """By their names the figures that compare, the stream, and of every group the anatomy of its first mixture."""
     scenario, groups = part.comparison.scenario, part.comparison.groups
     stream = composition_chart(groups[0].runs[0])

@@ -16,7 +16,7 @@ from cndpm.reports.commands import resume_command, run_command
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.paper_values import matches, published_values
 
-__all__ = ["METRICS", "Entry", "Missing", "Row", "Table", "cell_group", "comparison_table", "experiment_table"]
+__all__ = ["METRICS", "Missing", "Row", "Table", "TableEntry", "cell_group", "comparison_table", "experiment_table"]
 
 METRICS = {
     "accuracy": "accuracy (%)",
@@ -41,7 +41,7 @@ _UPPER_BOUNDS = ("iid-offline", "iid-online")
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableEntry:
     """One number of a table; `best` marks it."""
 
     value: float | None = None
@@ -73,7 +73,7 @@ class Row:
     label: str
     column: str
     n_seeds: int
-    entries: dict[str, Entry]
+    entries: dict[str, TableEntry]
     reference: bool = False
 
 
@@ -125,7 +125,7 @@ def experiment_table(
         group = cell_group(cell, groups, preset, overrides)
         label = f"{cell.label}, {cell.column}"
         if group is None:
-            entries = {m: Entry(published=cell.published.get(m)) for m in experiment.metrics}
+            entries = {m: TableEntry(published=cell.published.get(m)) for m in experiment.metrics}
             rows.append(Row(cell.label, cell.column, 0, entries, cell.learner in _UPPER_BOUNDS))
             command = f"cndpm reproduce {experiment.name} --only {cell.learner} --seeds {len(seeds)}"
             missing.append(Missing(label, "no run", command))
@@ -148,7 +148,7 @@ def _same_size(row: Row) -> bool:
 
 
 def _row(group: Group, label: str, column: str, published: dict[str, Published], metrics: Sequence[str]) -> Row:
-    entries = {m: Entry(group.mean(m), group.error(m), published.get(m)) for m in metrics}
+    entries = {m: TableEntry(group.mean(m), group.error(m), published.get(m)) for m in metrics}
     return Row(label, column, len(group.complete), entries, group.runs[0].learner in _UPPER_BOUNDS)
 
 
@@ -161,13 +161,13 @@ def _marked(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Row, ...]:
             best = _best([rows[i].entries[metric] for i in among], _BETTER.get(metric, 0))
             if best is not None:
                 old = made[among[best]][metric]
-                made[among[best]][metric] = Entry(old.value, old.error, old.published, best=True)
+                made[among[best]][metric] = TableEntry(old.value, old.error, old.published, best=True)
     return tuple(
         Row(row.label, row.column, row.n_seeds, entries, row.reference) for row, entries in zip(rows, made, strict=True)
     )
 
 
-def _best(entries: Sequence[Entry], sign: int) -> int | None:
+def _best(entries: Sequence[TableEntry], sign: int) -> int | None:
     """The entry that is ahead of every other by more than the sum of their errors."""
     known = [(sign * e.value, e.error, i) for i, e in enumerate(entries) if e.value is not None]
     if not sign or len(known) < 2:
