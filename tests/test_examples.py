@@ -43,6 +43,7 @@ WITH_BLOCKS = [file for file in DOCUMENTS if file.name != "log.md" and BLOCK.sea
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CNDPM_DATA", raising=False)
+    monkeypatch.setenv("MPLBACKEND", "agg")
 
 
 def run_examples(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What is written into the cells of a table, whatever it is written with.
+"""Lays a table out as rows of text, before any format is chosen.
 
 A row per configuration, or, where the same learners stand in several columns of the paper's table, a row per learner
 with the columns side by side as there.
@@ -17,7 +17,18 @@ __all__ = ["TableLayout", "lay_out"]
 
 @dataclass(frozen=True)
 class TableLayout:
-    """Texts, and which of them are marked as best."""
+    """The texts of a table, and which of them are marked as best.
+
+    Attributes:
+        header: (n_columns,).
+        rows: (n_rows, n_columns).
+        best: (n_rows, n_columns).
+
+    Example:
+        >>> row = Row("cndpm", "split-digits", 1, {"accuracy": TableEntry(98.03)})
+        >>> lay_out(Table("split-digits", ("accuracy",), (row,))).rows
+        [['cndpm', '1', '98.03']]
+    """
 
     header: list[str]
     rows: list[list[str]]
@@ -25,14 +36,14 @@ class TableLayout:
 
 
 def lay_out(table: Table) -> TableLayout:
-    """Every metric as a column, followed by the paper's value where the table has any."""
+    """Makes every metric a column, followed by the paper's value where the table has any."""
     columns = list(dict.fromkeys(row.column for row in table.rows))
     labels = list(dict.fromkeys(row.label for row in table.rows))
     return _side_by_side(table, labels, columns) if len(labels) < len(table.rows) else _one_below_another(table)
 
 
 def _one_below_another(table: Table) -> TableLayout:
-    """A row each, with the difference to the paper."""
+    """Makes a row of every configuration, with the difference to the paper."""
     several = len({row.column for row in table.rows}) > 1
     with_paper = _published(table.rows, table.metrics)
     header = ["learner", *(["scenario"] if several else []), "seeds"]
@@ -53,7 +64,7 @@ def _one_below_another(table: Table) -> TableLayout:
 
 
 def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -> TableLayout:
-    """A row per label; under every column its metrics, ours and the paper's."""
+    """Makes a row per label; every column of the paper's table has its metrics, ours and the paper's."""
     cells = {(row.label, row.column): row for row in table.rows}
     header = ["learner", "seeds"]
     rows, best = [[label, _seeds(table, label)] for label in labels], [[False, False] for _ in labels]
@@ -73,7 +84,7 @@ def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -
 
 
 def _seeds(table: Table, label: str) -> str:
-    """How many seeds a learner has, from the fewest to the most in any column."""
+    """Returns the number of seeds of a learner, as a range where columns differ."""
     counts = [row.n_seeds for row in table.rows if row.label == label]
     return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)}–{max(counts)}"
 
@@ -83,13 +94,13 @@ def _published(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
 
 
 def _present(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
-    """The metrics of which there is a value, ours or the paper's."""
+    """Returns the metrics that have a value, ours or the paper's."""
     published = _published(rows, metrics)
     return [m for m in metrics if m in published or any(row.entries[m].value is not None for row in rows)]
 
 
 def _written(metric: str, entry: TableEntry) -> list[str]:
-    """Ours, the paper's, and the difference with its sign."""
+    """Returns our value, the paper's, and the difference with its sign."""
     paper = entry.published
     texts = [format_value(metric, entry.value, entry.error)]
     texts.append(format_value(metric, paper.value, paper.error) if paper else "–")

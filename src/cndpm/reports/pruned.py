@@ -1,4 +1,4 @@
-"""What pruning did to trained mixtures, beside what it did in the paper (appendix D)."""
+"""Results of pruning trained mixtures, beside the paper's (appendix D)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _METRICS = ("accuracy", "n_experts")
 
 
 def find_prunings(paths: Sequence[str | Path]) -> list[Path]:
-    """What the paper's pruning experiment left at or under the given folders."""
+    """Finds the files of the paper's pruning experiment at or under the given folders."""
     return sorted({file for path in paths for file in Path(path).rglob("pruning.json")})
 
 
 def pruning_table(file: Path) -> Table:
-    """Experts and accuracy before and after."""
+    """Makes a table of experts and accuracy before and after pruning."""
     try:
         analysis = json.loads(file.read_text())
         rows = tuple(_row(analysis, moment) for moment in ("before", "after"))
