@@ -11,9 +11,14 @@ __all__ = ["CNDPMClassifier", "CNDPMDensity", "CNDPMRegressor", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators are imported when they are first asked for, so that `cndpm --help` need not wait for torch."""
+    """Imports the estimators when they are first asked for, so that `cndpm --help` need not wait for torch."""
     if name in __all__:
         from cndpm import estimators
 
         return getattr(estimators, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Lists the estimators too, before they are imported."""
+    return sorted({*globals(), *__all__})

@@ -28,21 +28,23 @@ _TENSOR = "$tensor"
 
 
 class StateError(ValueError):
-    """A file is not a state that this version can load; the message says why."""
+    """Says why a file is not a state that this version can load."""
 
 
 def save_state(path: str | Path, state: State, *, kind: str) -> None:
-    """Writes `state` to one file, whole or not at all.
+    """Writes a state to one file, whole or not at all.
 
     Args:
         path: The file; its folder must exist. An existing file is replaced only when the new one is complete.
         state: The tree to write.
-        kind: What the state describes ("classifier", "checkpoint", ...); :func:`load_state` asks for the same word.
+        kind: A word for what the state describes ("classifier", "checkpoint", ...); :func:`load_state` needs it again.
 
     Example:
-        >>> save_state("model.cndpm", {"weight": torch.ones(3), "seed": 7}, kind="example")
-        >>> load_state("model.cndpm", kind="example")["seed"]
-        7
+        >>> import torch
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_state(f"{folder}/model.cndpm", {"weight": torch.ones(3), "seed": 7}, kind="example")
+        ...     load_state(f"{folder}/model.cndpm", kind="example")
+        {'weight': tensor([1., 1., 1.]), 'seed': 7}
     """
     path = Path(path)
     tensors: dict[str, Tensor] = {}
@@ -61,7 +63,14 @@ def save_state(path: str | Path, state: State, *, kind: str) -> None:
 
 
 def load_state(path: str | Path, *, kind: str) -> State:
-    """Reads a state written by :func:`save_state`; tensors arrive on the CPU.
+    """Reads a state written by :func:`save_state`.
+
+    Args:
+        path: The file.
+        kind: The word that the file was written with; a file of another kind is refused.
+
+    Returns:
+        The tree that was written, to the bit, with its tensors on the CPU.
 
     Raises:
         FileNotFoundError: There is no such file.

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("data",)]
-COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify")]
+COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("bench",)]
+COMMANDS += [("data",), ("data", "status"), ("data", "fetch"), ("data", "verify")]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -16,6 +16,10 @@ def test_help_fits_a_screen(cndpm, command):
     assert outcome.code == 0
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 80
+
+
+def test_the_list_of_commands_cuts_no_sentence_off(cndpm):
+    assert "..." not in cndpm("--help").out.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize("command", [("run",), ("compare",), ("reproduce",)], ids=" ".join)

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from cndpm.mixture.novelty import (
     accepts_expert,
+    levels,
     margins,
     novelty_level,
-    surprise,
     window_means,
 )
 
@@ -51,10 +51,14 @@ def test_a_short_record_calls_nothing_new():
 
 @settings(max_examples=30, deadline=None)
 @given(st.floats(0.01, 100), st.floats(-1e4, 1e4))
-def test_surprise_does_not_depend_on_the_unit_or_origin_of_densities(scale, origin):
-    record, margin = normal(100, 3), normal(20, 4)
-    moved = surprise(margin * scale + origin, record * scale + origin)
-    np.testing.assert_allclose(moved, surprise(margin, record), rtol=1e-5, atol=1e-5)
+def test_median_and_deviation_follow_the_unit_and_origin_of_densities(scale, origin):
+    record = normal(100, 3)
+    _, median, deviation = levels(record, 0.1)
+    np.testing.assert_allclose(median, np.median(record))
+    np.testing.assert_allclose(deviation, np.median(record) - np.quantile(record, 0.16))
+    _, moved, scaled = levels(record * scale + origin, 0.1)
+    np.testing.assert_allclose(moved, median * scale + origin)
+    np.testing.assert_allclose(scaled, deviation * scale, rtol=1e-5)
 
 
 @settings(max_examples=50, deadline=None)
@@ -79,6 +83,6 @@ def test_a_candidate_must_gain_more_than_its_cost():
 
 def test_the_level_of_every_row_is_that_of_the_row_alone():
     rows = np.stack([normal(60, 5), np.concatenate([np.full(25, np.nan), normal(35, 6)]), np.full(60, np.nan)])
-    levels = novelty_level(rows, 0.1)
-    np.testing.assert_allclose(levels[:2], [np.nanquantile(row, 0.1) for row in rows[:2]])
-    assert levels[2] == -np.inf
+    found = novelty_level(rows, 0.1)
+    np.testing.assert_allclose(found[:2], [np.nanquantile(row, 0.1) for row in rows[:2]])
+    assert found[2] == -np.inf

@@ -1,11 +1,13 @@
 from cndpm.paper.experiment import Published
 from cndpm.reports.layout import lay_out
-from cndpm.reports.tables import Entry, Row, Table
+from cndpm.reports.tables import Row, Table, TableEntry
 
 
 def row(label, column, value=None, paper=None, *, n_seeds=1, best=False):
     published = None if paper is None else Published(paper)
-    return Row(label, column, n_seeds, {"accuracy": Entry(value, None, published, best), "bits_per_dim": Entry()})
+    return Row(
+        label, column, n_seeds, {"accuracy": TableEntry(value, None, published, best), "bits_per_dim": TableEntry()}
+    )
 
 
 def table(*rows):

@@ -35,5 +35,5 @@ def test_tasks_have_axes_of_their_own(records):
 
 
 def test_what_the_record_does_not_hold_is_said(records):
-    with pytest.raises(ValueError, match="the record does not hold"):
+    with pytest.raises(ValueError, match="the record holds no data"):
         Run(records / "finetune" / "seed-0").plot_gate()

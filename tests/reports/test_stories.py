@@ -18,7 +18,7 @@ def test_a_newcomer_reads_what_was_streamed_how_well_and_with_how_many_experts(r
 def test_the_best_learner_comes_first(records):
     (comparison,) = compare(collect([records]).runs)
     stream, results = comparison_story(comparison)
-    assert "nobody tells the learner" in stream
+    assert "the learner is not told" in stream
     ranked = sorted(comparison.groups, key=lambda group: group.mean("accuracy"), reverse=True)
     places = [results.index(f"{group.label} reaches") for group in ranked]
     assert places == sorted(places)

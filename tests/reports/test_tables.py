@@ -14,11 +14,11 @@ from cndpm.reports.formats import render_terminal, to_csv, to_latex, to_markdown
 from cndpm.reports.groups import Group, compare
 from cndpm.reports.paper_values import published_values
 from cndpm.reports.run import Run
-from cndpm.reports.tables import Entry, Row, Table, _best, comparison_table, experiment_table
+from cndpm.reports.tables import Row, Table, TableEntry, _best, comparison_table, experiment_table
 
 
 def entry(value, error):
-    return Entry(value, error)
+    return TableEntry(value, error)
 
 
 def test_the_best_is_marked_only_beyond_the_errors():
@@ -84,8 +84,8 @@ TABLE = Table(
     NASTY,
     ("accuracy",),
     (
-        Row(NASTY, "one", 2, {"accuracy": Entry(90.125, 0.5, Published(91.0, 0.1), best=True)}),
-        Row("other", "one", 2, {"accuracy": Entry(80.0, 0.5)}),
+        Row(NASTY, "one", 2, {"accuracy": TableEntry(90.125, 0.5, Published(91.0, 0.1), best=True)}),
+        Row("other", "one", 2, {"accuracy": TableEntry(80.0, 0.5)}),
     ),
 )
 

@@ -9,22 +9,34 @@ import shlex
 import sys
 from collections.abc import Sequence
 
+from cndpm.extras import MissingExtraError, require_extra
+
 __all__ = ["main"]
 
 _STOPPED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line; ends the process with 0, 1 (it went wrong), 2 (asked wrongly) or 130 (stopped)."""
-    from cndpm.cli.app import app
+    """Runs the command line and ends the process.
 
+    The exit code is 0 for success, 1 for a failure, 2 for a mistake in the command, 130 when stopped by Ctrl-C.
+
+    Args:
+        arguments: The words after ``cndpm``; None takes those of this process.
+    """
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        require_extra("typer", "rich", purpose="the command line")
+        from cndpm.cli.app import app
+
         app(words, prog_name="cndpm", obj=shlex.join(["cndpm", *words]))
     except SystemExit as end:
         if end.code == _STOPPED:  # typer turns Ctrl-C into this
             _say("stopped; the same command with --resume goes on from the last checkpoint")
         raise
+    except MissingExtraError as error:
+        _say(f"error: {error}")
+        sys.exit(1)
     except Exception as error:
         from cndpm.cli.errors import exit_code
 

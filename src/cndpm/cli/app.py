@@ -16,7 +16,8 @@ from cndpm.cli.reports import add_report_commands, leave_report
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Task-free continual learning with a Dirichlet-process mixture of neural experts (CN-DPM).",
+    help="Task-free continual learning with a Dirichlet-process mixture of neural experts (CN-DPM).\n\n"
+    "Start with `cndpm list`, then `cndpm run split-digits`, which needs no download.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -49,7 +50,7 @@ def list_names(
     ] = "all",
     json: options.Json = False,
 ) -> None:
-    """List what can be named, with a line each."""
+    """List scenarios, learners, datasets, experiments, presets."""
     from cndpm.cli.listing import list_kinds
 
     list_kinds(kind, as_json=json)
@@ -78,7 +79,7 @@ def run(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Run one learner on a scenario and leave a record.
+    """Run one learner on a scenario; write a record and a report.
 
     Example: cndpm run split-mnist --preset paper --seeds 3 --set learner.log_alpha=-600
     """
@@ -136,7 +137,7 @@ def compare(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Run several learners on one scenario and print a table.
+    """Run several learners on one scenario; write a report.
 
     Example: cndpm compare split-mnist --learners cndpm,finetune,reservoir --seeds 3
     """
@@ -171,7 +172,7 @@ def reproduce(
     context: typer.Context,
     experiment: Annotated[str, typer.Argument(help="Name of an experiment; see `cndpm list experiments`.")],
     only: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these learners or scenarios.", show_default="all")
+        str | None, typer.Option(metavar="A,B", help="Run only these learners or scenarios.", show_default="all")
     ] = None,
     preset: options.Preset = "paper",
     seed: options.Seed = 0,
@@ -186,9 +187,9 @@ def reproduce(
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Run an experiment of the paper, only what is missing, and print the paper's values beside ours.
+    """Run an experiment of the paper; compare with its values.
 
-    Runs are shared between experiments, and interrupted ones go on where they stopped.
+    Complete runs are not repeated, interrupted ones are resumed, and experiments share runs.
 
     Example: cndpm reproduce concentration --seeds 2
     """

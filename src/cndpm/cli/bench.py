@@ -1,4 +1,4 @@
-"""What learning costs here, as a table or as JSON."""
+"""``cndpm bench``: the costs of learning on this machine, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ def add_bench_command(app: typer.Typer) -> None:
 
 def bench(
     device: options.Device = "cpu",
-    cpu_time: Annotated[bool, typer.Option("--cpu-time", help="Count this process only, on a busy machine.")] = False,
+    cpu_time: Annotated[
+        bool, typer.Option("--cpu-time", help="Measure the CPU time of this process, not the wall clock.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
-    """Measure the cost of a wake step, a sleep and a whole run, against the plain oracle in the same run.
+    """Measure the costs of learning on this machine.
 
-    Totals are extrapolated from measured steps. Takes a minute or two.
+    The costs of a learning step, of a sleep and of a whole run are compared with
+    a plain implementation of Algorithm 1, measured in the same process. Totals
+    are extrapolated from measured steps. Takes a minute or two.
 
     Example: cndpm bench --json
     """
@@ -39,7 +43,7 @@ def bench(
     if json:
         print(dumps(report))
         return
-    table = Table("what", "value", title="Costs of learning (totals extrapolated from measured steps)")
+    table = Table("cost", "value", title="Costs of learning (totals extrapolated from measured steps)")
     for name, value in report.items():
         table.add_row(name, f"{value:,.3g}" if isinstance(value, float) else str(value))
     Console().print(table)

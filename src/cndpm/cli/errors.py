@@ -1,4 +1,4 @@
-"""The errors whose message is all a user needs; anything else is a bug and shows its trace."""
+"""Errors whose message is enough for the user; any other error is a bug and shows its traceback."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FAILED = (
 
 
 def exit_code(error: Exception) -> int | None:
-    """2 for what the user can mend in the command, 1 for what went wrong, None for what nobody foresaw."""
+    """Returns 2 for a mistake in the command, 1 for an expected failure, None for a bug."""
     if isinstance(error, RunsFailedError):
         return None if any(exit_code(one) is None for one in error.failures.values()) else 1
     return 2 if isinstance(error, _MISUSED) else 1 if isinstance(error, _FAILED) else None

@@ -33,23 +33,23 @@ Learner = Annotated[
 Learners = Annotated[str, typer.Option(metavar="A,B,C", help="Names of learners; package.module:Class for your own.")]
 Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start from: default (ours), paper or fast.")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")]
-Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds, from --seed on.")]
-Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Runs at the same time, each in a process of its own.")]
+Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="Number of seeds, from --seed on.")]
+Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Runs at the same time, each in its own process.")]
 Epochs = Annotated[
     float | None, typer.Option(metavar="E", help="Epochs of every stage.", show_default="the scenario's")
 ]
-Repeats = Annotated[int | None, typer.Option(metavar="R", min=1, help="The whole scenario R times.", show_default="1")]
-Fraction = Annotated[float | None, typer.Option(metavar="F", help="Share of the training data.", show_default="1.0")]
+Repeats = Annotated[int | None, typer.Option(metavar="R", min=1, help="Repeat the scenario R times.", show_default="1")]
+Fraction = Annotated[float | None, typer.Option(metavar="F", help="Share of training data to use.", show_default="1.0")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="S.F=V", help="Override field F of section learner, scenario or run; repeatable."),
+    typer.Option("--set", metavar="S.F=V", help="Set field F of section S (learner, scenario, run) to V; repeatable."),
 ]
 Device = Annotated[str, typer.Option(metavar="D", help="auto, cpu, cuda or cuda:N.")]
 DataDir = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="Where datasets lie.", show_default="CNDPM_DATA, else a cache folder"),
+    typer.Option(metavar="DIR", help="Folder of the datasets.", show_default="CNDPM_DATA, else a cache folder"),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on where the same run stopped.")]
-TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Log for TensorBoard too.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the same run where it stopped.")]
+TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

@@ -12,7 +12,15 @@ __all__ = ["DownloadBars"]
 
 
 class DownloadBars:
-    """One bar per file; call it with a file's name, the bytes there and the bytes in all."""
+    """Shows one bar per file; called with a file's name, the bytes received and the bytes in all.
+
+    Args:
+        quiet: Shows nothing; neither does a standard error that is no terminal.
+
+    Example:
+        >>> with DownloadBars(quiet=True) as bars:
+        ...     bars("mnist.gz", n_bytes=500, total=1000)
+    """
 
     def __init__(self, *, quiet: bool) -> None:
         console = Console(stderr=True)
@@ -36,7 +44,13 @@ class DownloadBars:
         self._progress.stop()
 
     def __call__(self, name: str, n_bytes: int, total: int | None) -> None:
-        """Moves the bar of file `name`."""
+        """Moves the bar of a file.
+
+        Args:
+            name: The file.
+            n_bytes: Bytes received so far.
+            total: Bytes in all; None where the server does not say.
+        """
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(name, total=total)
         self._progress.update(self._tasks[name], completed=n_bytes, total=total)

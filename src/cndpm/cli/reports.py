@@ -1,4 +1,4 @@
-"""``cndpm report`` and ``cndpm watch``: results that people look at."""
+"""``cndpm report`` and ``cndpm watch``: pages, tables and figures of runs."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from cndpm.cli import options
 
 __all__ = ["add_report_commands", "leave_report"]
 
-Runs = Annotated[list[str], typer.Argument(metavar="RUNS...", help="Folders of records, or folders above them.")]
+Runs = Annotated[list[str], typer.Argument(metavar="RUNS", help="Folders of runs, or folders above them.")]
 
 
 def add_report_commands(app: typer.Typer) -> None:
-    """Adds both commands."""
+    """Adds `report` and `watch` to the command line."""
     app.command()(report)
     app.command()(watch)
 
 
 def report(
     runs: Runs,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where the report goes.")] = "report",
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the report.")] = "report",
     formats: Annotated[
-        str, typer.Option("--format", metavar="A,B", help="What to write: html, md, csv, tex, png, pdf, svg; or all.")
+        str, typer.Option("--format", metavar="A,B", help="Of html, md, csv, tex, png, pdf, svg; or all.")
     ] = "html,md,csv,tex",
     experiment: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Adds the table of an experiment of the paper; repeatable."),
+        typer.Option(metavar="NAME", help="Add the table of an experiment of the paper; repeatable."),
     ] = None,
-    preset: options.Preset = "paper",
+    preset: Annotated[str, typer.Option(metavar="NAME", help="Preset that their runs started from.")] = "paper",
     seeds: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Seeds expected per cell.", show_default="as the paper")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Seeds expected per cell of them.", show_default="as the paper"),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Turn one run or many into tables, figures and one HTML page.
+    """Write the tables, figures and HTML page of one run or many.
 
     Example: cndpm report runs/compare-split-mnist --format html,tex,pdf
     """
@@ -70,9 +71,11 @@ def report(
 
 def watch(
     runs: Runs,
-    port: Annotated[int, typer.Option(metavar="P", min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
+    port: Annotated[int, typer.Option(metavar="P", min=0, max=65535, help="Port; 0 takes any free one.")] = 8765,
 ) -> None:
-    """Serve the page of runs that are going on, on this machine only, updating itself; Ctrl-C ends it.
+    """Serve a page that updates itself while runs go on.
+
+    Only this machine can open the page. Ctrl-C ends it.
 
     Example: cndpm watch runs/split-mnist-cndpm
     """
@@ -95,10 +98,16 @@ def leave_report(
     as_json: bool,
     **expected: Any,
 ) -> None:
-    """Writes the report of runs that have just ended and says where; what goes wrong with it does not undo them.
+    """Writes the report of runs that have just ended and prints its path; a failure is printed and not raised.
 
-    Of an experiment the cells in `only` are reported, as they were run, since overrides may fit no others. What its
-    analysis left in the folder above `out` is reported with it.
+    Args:
+        results: Results of :func:`cndpm.experiments.run_seeds`, whose runs are reported.
+        out: Folder of the report.
+        experiment: One of the paper's experiments, whose table is added. Files that its analysis wrote to the folder
+            above `out` are reported, too.
+        only: The cells of the experiment to report, as they were run, since overrides may fit no others; all if empty.
+        as_json: Prints the path to standard error, since standard output is for programs.
+        expected: As for :func:`cndpm.reports.write_report`: `preset`, `n_seeds`, `overrides`.
     """
     from cndpm.experiments import RecordError
     from cndpm.paper import find_experiment

@@ -1,4 +1,4 @@
-"""How results look: plain tables for people, one JSON object for programs."""
+"""Prints results: plain tables to read, one JSON object for programs."""
 
 from __future__ import annotations
 
@@ -29,14 +29,23 @@ _COLUMNS = {
 
 
 class Watch:
-    """Gives every run its monitors: the terminal unless quiet, TensorBoard when asked."""
+    """Makes the monitors of runs: the terminal unless quiet, TensorBoard when asked for.
+
+    Args:
+        quiet: Shows nothing on the terminal.
+        tensorboard: Logs for TensorBoard, in the folder ``tensorboard`` of every run.
+
+    Example:
+        >>> watch = Watch(quiet=True)
+        >>> watch(Path("runs/mine/seed-0")).started("my run", step=0, n_batches=10)
+    """
 
     def __init__(self, *, quiet: bool, tensorboard: bool = False) -> None:
         self._bars = None if quiet else Bars()
         self.tensorboard = tensorboard
 
     def __call__(self, folder: Path) -> Monitor:
-        """The monitor of the run in `folder`."""
+        """Returns the monitor of the run in `folder`."""
         monitors: list[Monitor] = [] if self._bars is None else [TerminalMonitor(self._bars)]
         if self.tensorboard:
             monitors.append(TensorBoardMonitor(folder / "tensorboard"))
@@ -44,7 +53,13 @@ class Watch:
 
 
 def show(content: Mapping[str, Any], tables: Sequence[RenderableType], *, as_json: bool) -> None:
-    """Prints tables and, for programs, `content` as the last line; the tables then go to standard error."""
+    """Prints tables and, for programs, one JSON object as the last line of standard output.
+
+    Args:
+        content: The object.
+        tables: Printed to standard output, or to standard error where the JSON is printed.
+        as_json: Whether to print the JSON.
+    """
     console = Console(stderr=as_json)
     if not console.is_terminal:
         console = Console(stderr=as_json, width=200)  # a file has no edge to wrap at
@@ -57,7 +72,14 @@ def show(content: Mapping[str, Any], tables: Sequence[RenderableType], *, as_jso
 def show_results(
     results: Sequence[Mapping[str, Any]], title: str, content: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    """Prints one row per result; columns without any value are left out."""
+    """Prints a table with one row per result; columns without any value are left out.
+
+    Args:
+        results: Results of :func:`cndpm.experiments.run_seeds`.
+        title: Title of the table.
+        content: The object for programs.
+        as_json: Whether to print it.
+    """
     keys = [key for key in _COLUMNS if any(result[key] is not None for result in results)]
     header = ["learner", "preset", "seeds", *(_COLUMNS[key] for key in keys)]
     rows = [
@@ -73,13 +95,24 @@ def show_results(
 
 
 def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
-    """Prints ours beside the paper's."""
+    """Prints our values beside the paper's.
+
+    Args:
+        summary: The result of :func:`cndpm.paper.reproduce`.
+        as_json: Whether to print it for programs, too.
+    """
     header, rows = table_rows(dict(summary))
     show(summary, [table(summary["title"], header, rows)], as_json=as_json)
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A plain table; only a column without a name, which holds sentences, is wrapped."""
+    """Makes a plain table; only columns without a name, which hold sentences, are wrapped.
+
+    Args:
+        title: Title of the table.
+        header: Names of the columns, (n_columns,).
+        rows: Texts, (n_rows, n_columns).
+    """
     made = Table(title=title, box=SIMPLE, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for name in header:
         made.add_column(name, no_wrap=bool(name))

@@ -6,14 +6,17 @@ import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pooch
-import requests
-
 from cndpm.datasets.catalogue import Download, Entry, catalogue_entry
 from cndpm.datasets.loading import resolve_data_dir
+from cndpm.extras import require_extra
+
+with suppress(ModuleNotFoundError):  # an extra brings them, which `fetch_entry` names
+    import pooch
+    import requests
 
 __all__ = ["FetchError", "ProgressReport", "fetch_dataset"]
 
@@ -57,6 +60,7 @@ def fetch_entry(entry: Entry, data_dir: Path, *, mirrors: tuple[str, ...], progr
     """As :func:`fetch_dataset`, for an entry that need not be of the catalogue."""
     if entry.find(data_dir):
         return data_dir
+    require_extra("pooch", "requests", purpose="fetching datasets")
     pooch.get_logger().setLevel("WARNING")  # progress is told to whoever asks for it
     for download in entry.downloads:
         folder = data_dir / download.folder

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import pooch
 import torch
 from numpy.typing import NDArray
 
@@ -22,6 +21,7 @@ from cndpm.datasets.dataset import Dataset, Split
 from cndpm.datasets.idx import DamagedFileError, read_idx_pair, read_transposed_idx_pair
 from cndpm.datasets.own import load_digits, load_own, own_path
 from cndpm.datasets.svhn import read_svhn
+from cndpm.extras import require_extra
 
 __all__ = ["MissingDataError", "dataset_names", "load_dataset", "resolve_data_dir"]
 
@@ -43,7 +43,12 @@ class MissingDataError(FileNotFoundError):
 
 def resolve_data_dir(data_dir: str | Path | None = None) -> Path:
     """The folder of the datasets: `data_dir`, else the environment's ``CNDPM_DATA``, else the user's cache folder."""
-    chosen = data_dir or os.environ.get("CNDPM_DATA") or pooch.os_cache("cndpm")
+    chosen = data_dir or os.environ.get("CNDPM_DATA")
+    if not chosen:
+        require_extra("pooch", purpose="the cache folder of datasets, in place of data_dir or CNDPM_DATA,")
+        import pooch
+
+        chosen = pooch.os_cache("cndpm")
     return Path(chosen).expanduser()
 
 
@@ -65,9 +70,9 @@ def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
         UnknownNameError: There is no such dataset.
         DamagedFileError: A file does not hold what its format promises.
     """
-    folder = resolve_data_dir(data_dir)
     if name == "digits":
         return load_digits()
+    folder = resolve_data_dir(data_dir)
     if name not in catalogue() and (path := own_path(name, folder)):
         return load_own(path)
     if name not in catalogue() and (name.endswith(".npz") or Path(name).name != name):

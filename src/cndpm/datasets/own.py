@@ -17,6 +17,7 @@ from torch import Tensor
 
 from cndpm.datasets.dataset import Dataset, Split
 from cndpm.datasets.idx import DamagedFileError
+from cndpm.extras import require_extra
 
 __all__ = ["load_digits", "load_image_folder", "load_npz", "load_own", "own_path"]
 
@@ -84,6 +85,7 @@ def load_image_folder(path: Path) -> Dataset:
 
 
 def _read_images(root: Path, classes: tuple[str, ...]) -> tuple[Tensor, Tensor]:
+    require_extra("PIL", purpose="a folder of images")
     from PIL import Image
 
     arrays: list[NDArray[np.uint8]] = []

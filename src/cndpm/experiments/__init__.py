@@ -7,6 +7,10 @@ read_record("runs/mine").column("accuracy")
 run(my_learner, my_stream, "runs/own")
 """
 
+from cndpm.extras import require_extra
+
+require_extra("filelock", "rich", purpose="cndpm.experiments")
+
 from cndpm.experiments.config import RunConfig, RunSettings, configure
 from cndpm.experiments.loop import run, run_config
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor

@@ -1,4 +1,4 @@
-"""Answers of the mixture from the answers of its experts (equations 5 and 6 of the paper)."""
+"""Combines the answers of the experts into those of the mixture (equations 5 and 6 of the paper)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,42 @@ __all__ = ["log_gate", "log_mixture_density", "mix_gaussians", "mix_log_proba"]
 
 
 def log_gate(log_density: Tensor, counts: Tensor) -> Tensor:
-    """log p(z = k | x) from log p(x | k), (batch, n_experts), and counts N_k, (n_experts,); float64."""
+    """Returns log p(z = k | x), the log-probability that each expert is responsible for x.
+
+    Args:
+        log_density: log p(x | k), (batch, n_experts).
+        counts: N_k, (n_experts,).
+
+    Returns:
+        (batch, n_experts), float64; each row's exponentials sum to 1.
+
+    Example:
+        >>> log_gate(torch.zeros(1, 2), torch.tensor([1.0, 3.0])).exp()
+        tensor([[0.2500, 0.7500]], dtype=torch.float64)
+    """
     return torch.log_softmax(log_density.double() + counts.double().log(), dim=1)
 
 
 def log_mixture_density(log_density: Tensor, counts: Tensor) -> Tensor:
-    """log p(x) = log Σ_k N_k / N p(x | k), (batch,), float64."""
+    """Returns the log density of the mixture, log p(x) = log Σ_k N_k / N p(x | k).
+
+    Args:
+        log_density: log p(x | k), (batch, n_experts).
+        counts: N_k, (n_experts,).
+
+    Returns:
+        (batch,), float64.
+    """
     log_prior = torch.log_softmax(counts.double().log(), dim=0)
     return torch.logsumexp(log_density.double() + log_prior, dim=1)
 
 
 def mix_log_proba(log_gate: Tensor, log_proba: Tensor) -> Tensor:
-    """log p(y | x) = log Σ_k p(z = k | x) p(y | x, k).
+    """Mixes class probabilities: log p(y | x) = log Σ_k p(z = k | x) p(y | x, k).
 
     Args:
-        log_gate: (batch, n_experts).
-        log_proba: (batch, n_experts, n_classes).
+        log_gate: log p(z = k | x) from :func:`log_gate`, (batch, n_experts).
+        log_proba: log p(y | x, k), (batch, n_experts, n_classes).
 
     Returns:
         (batch, n_classes); each row's exponentials sum to 1.
@@ -33,14 +53,14 @@ def mix_log_proba(log_gate: Tensor, log_proba: Tensor) -> Tensor:
 
 
 def mix_gaussians(log_gate: Tensor, moments: Tensor) -> Tensor:
-    """Mean and variance of a mixture of Gaussian predictions, by the law of total variance.
+    """Returns mean and variance of a mixture of Gaussian predictions, by the law of total variance.
 
     Args:
-        log_gate: (batch, n_experts).
+        log_gate: log p(z = k | x) from :func:`log_gate`, (batch, n_experts).
         moments: Mean and variance by each expert, (batch, n_experts, 2, n_outputs).
 
     Returns:
-        (batch, 2, n_outputs), float64.
+        Mean and variance, (batch, 2, n_outputs), float64.
     """
     weight = log_gate.exp()[:, :, None]
     mean, variance = moments.double().unbind(dim=2)

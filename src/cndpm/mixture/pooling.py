@@ -1,11 +1,11 @@
-r"""Several predictors of one expert, combined by evidence.
+r"""Combines several predictors of one expert by evidence.
 
 Predictors m of the same label are pooled with exponents β (log-linear pooling, Genest and Zidek 1986):
 
 .. math::
     p_\beta(y \mid x) \propto \prod_m p_m(y \mid x)^{\beta_m}
 
-Which exponents serve is itself unknown, so there is a posterior over a grid of them. Its evidence is prequential (Dawid
+The best exponents are unknown, so there is a posterior over a grid of them. Its evidence is prequential (Dawid
 1984): the log loss on samples *before* they are learned, forgotten with a horizon so that a predictor which becomes
 good late can win:
 
@@ -25,35 +25,48 @@ from torch import Tensor
 __all__ = ["EXPONENTS", "add_evidence", "exponent_grid", "mean_exponents", "pool_log_proba", "score_exponents"]
 
 EXPONENTS = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
-"""What each β may be."""
+"""The values that each β may take."""
 
 
 def exponent_grid(n_predictors: int, device: torch.device | str = "cpu") -> Tensor:
-    """Every combination of exponents, (H, n_predictors), float64."""
+    """Returns every combination of exponents.
+
+    Args:
+        n_predictors: Number of predictors M.
+        device: Where the tensor is made.
+
+    Returns:
+        (H, M), float64, with H = 8^M.
+    """
     axis = torch.tensor(EXPONENTS, dtype=torch.float64, device=device)
     return torch.cartesian_prod(*[axis] * n_predictors).reshape(-1, n_predictors)
 
 
 def pool_log_proba(log_proba: Tensor, exponents: Tensor) -> Tensor:
-    """Pooled log-probabilities.
+    """Pools the log-probabilities of several predictors.
 
     Args:
-        log_proba: By each predictor, (..., M, C).
-        exponents: (..., M).
+        log_proba: Log-probabilities by each predictor, (..., M, C).
+        exponents: β, (..., M).
 
     Returns:
         (..., C), float64; exponentials sum to 1.
+
+    Example:
+        >>> log_proba = torch.tensor([[0.9, 0.1], [0.5, 0.5]]).log()
+        >>> pool_log_proba(log_proba, torch.tensor([1.0, 0.0])).exp()  # the first predictor alone
+        tensor([0.9000, 0.1000], dtype=torch.float64)
     """
     return torch.log_softmax((log_proba.double() * exponents.double().unsqueeze(-1)).sum(dim=-2), dim=-1)
 
 
 def score_exponents(log_proba: Tensor, y: Tensor, grid: Tensor) -> Tensor:
-    """log p_β(y | x) of every β of a grid.
+    """Returns log p_β(y | x) for every β of a grid.
 
     Args:
-        log_proba: (B, K, M, C).
+        log_proba: Log-probabilities by the predictors of every expert, (B, K, M, C).
         y: Class indices, (B,).
-        grid: (H, M).
+        grid: The exponents, (H, M).
 
     Returns:
         (B, K, H), float64.
@@ -63,16 +76,19 @@ def score_exponents(log_proba: Tensor, y: Tensor, grid: Tensor) -> Tensor:
 
 
 def add_evidence(evidence: Tensor, scores: Tensor, responsibilities: Tensor, *, horizon: float) -> Tensor:
-    """Evidence after a batch, as if its samples had come one after the other.
+    """Returns the evidence after a batch, as if its samples had come one after the other.
 
     Args:
         evidence: L, (K, H).
         scores: log p_β(y | x), (B, K, H).
-        responsibilities: (B, K).
-        horizon: Samples of an expert after which evidence has fallen to 1/e.
+        responsibilities: r, (B, K).
+        horizon: Number of an expert's samples after which evidence has fallen to 1/e.
+
+    Returns:
+        L, (K, H).
     """
     weight = responsibilities.to(evidence)
-    # What an expert learns after a sample is what that sample's evidence fades by.
+    # The evidence of a sample fades with the responsibility for all later samples.
     later = weight.sum(dim=0) - weight.cumsum(dim=0)
     keep = 1 - 1 / horizon
     gained = ((keep**later * weight).unsqueeze(-1) * scores.to(evidence)).sum(dim=0)
@@ -80,5 +96,13 @@ def add_evidence(evidence: Tensor, scores: Tensor, responsibilities: Tensor, *, 
 
 
 def mean_exponents(evidence: Tensor, grid: Tensor) -> Tensor:
-    """Posterior mean of β for every expert, (K, M), from evidence (K, H) and equally probable exponents (H, M)."""
+    """Returns the posterior mean of β for every expert, all exponents being equally probable a priori.
+
+    Args:
+        evidence: L, (K, H).
+        grid: The exponents, (H, M).
+
+    Returns:
+        (K, M), float64.
+    """
     return torch.softmax(evidence, dim=-1) @ grid

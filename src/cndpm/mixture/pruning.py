@@ -1,4 +1,4 @@
-"""Which experts are redundant (appendix D of the paper)."""
+"""Finds redundant experts (appendix D of the paper)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ __all__ = ["Merge", "plan_merges", "similarity"]
 
 
 class Merge(NamedTuple):
-    """Expert `removed` is redundant; its count goes to expert `into`."""
+    """Says that expert `removed` is redundant and that its count goes to expert `into`.
+
+    Example:
+        >>> plan_merges(torch.tensor([[1.0, 0.95], [0.95, 1.0]]), torch.tensor([10, 20]), threshold=0.9)
+        [Merge(removed=0, into=1)]
+    """
 
     removed: int
     into: int
 
 
 def similarity(log_joint: Tensor) -> Tensor:
-    r"""Cosine similarity of the experts' log-likelihood vectors, each sample's relative to its best expert.
+    r"""Returns the cosine similarity of the experts' log-likelihood vectors, each sample's relative to its best expert.
 
     .. math::
         s(k, k') = \frac{r_{\cdot k} \cdot r_{\cdot k'}}{|r_{\cdot k}|\,|r_{\cdot k'}|}, \qquad
@@ -41,12 +46,12 @@ def similarity(log_joint: Tensor) -> Tensor:
 
 
 def plan_merges(similarities: Tensor, counts: Tensor, threshold: float) -> list[Merge]:
-    """Removes, pair by pair from the most similar on, the expert with the smaller count.
+    """Plans to remove, pair by pair from the most similar on, the expert with the smaller count.
 
     Args:
-        similarities: (n_experts, n_experts).
+        similarities: From :func:`similarity`, (n_experts, n_experts).
         counts: N_k, (n_experts,).
-        threshold: Pairs at or below it are left alone.
+        threshold: Pairs whose similarity is not above it are kept.
 
     Returns:
         Merges in the order in which to carry them out, in the numbering before any of them. No expert is removed

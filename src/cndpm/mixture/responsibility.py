@@ -1,4 +1,4 @@
-"""Who is responsible for a sample, and what is new: sequential variational approximation of a Dirichlet process.
+"""Responsibilities of experts for samples, by sequential variational approximation of a Dirichlet process.
 
 Everything is computed in log space and float64: log α reaches from -600 to 410 and log densities are of the order of
 -1,000, so neither α nor a likelihood may ever be exponentiated.
@@ -15,11 +15,17 @@ __all__ = ["Routing", "is_new", "log_responsibilities", "route"]
 
 
 class Routing(NamedTuple):
-    """The decision for one batch.
+    """Tells for one batch which samples are new and how the others are spread over the experts.
 
     Attributes:
         is_new: (batch,) bool. True where the sample goes to the memory.
         responsibilities: (batch, n_experts) float64. Each row of a known sample sums to 1; rows of new ones are zero.
+
+    Example:
+        >>> routing = route(torch.zeros(2, 2), torch.tensor([False, True]))
+        >>> routing.responsibilities
+        tensor([[0.5000, 0.5000],
+                [0.0000, 0.0000]], dtype=torch.float64)
     """
 
     is_new: Tensor
@@ -27,7 +33,7 @@ class Routing(NamedTuple):
 
 
 def log_responsibilities(log_known: Tensor, log_new: Tensor, log_alpha: float) -> Tensor:
-    r"""Log responsibilities of all experts and of "new" (equation 7 of the paper).
+    r"""Returns the log responsibilities of all experts and of "new" (equation 7 of the paper).
 
     .. math:: \rho_k \propto N_k\, p(x, y \mid k), \qquad \rho_{K+1} \propto \alpha\, p(x, y \mid \text{new})
 
@@ -48,12 +54,15 @@ def log_responsibilities(log_known: Tensor, log_new: Tensor, log_alpha: float) -
 
 
 def is_new(log_resp: Tensor, *, threshold: float | None = None) -> Tensor:
-    """Which samples no existing expert explains (line 10 of Algorithm 1), (batch,) bool.
+    """Returns which samples no existing expert explains (line 10 of Algorithm 1).
 
     Args:
         log_resp: From :func:`log_responsibilities`, (batch, n_experts + 1).
         threshold: ``None`` follows the paper: new where "new" is the single best hypothesis. A number ε follows SVA:
             new where the responsibility of "new" exceeds ε.
+
+    Returns:
+        (batch,) bool.
     """
     if log_resp.shape[1] == 1:
         return torch.ones(len(log_resp), dtype=torch.bool, device=log_resp.device)
@@ -67,12 +76,12 @@ def route(log_known: Tensor, is_new: Tensor) -> Routing:
 
     Args:
         log_known: log N_k + log p(x, y | k), (batch, n_experts).
-        is_new: (batch,) bool.
+        is_new: From :func:`is_new`, (batch,) bool.
     """
     log_known = log_known.double()
     if not log_known.shape[1]:
         return Routing(is_new, log_known)
-    # Not softmax, which wakes all threads for any few numbers; they spin on between the batches of a stream.
+    # Not softmax: it wakes all threads even for a few numbers, and they spin on between the batches of a stream.
     shares = (log_known - log_known.amax(dim=1, keepdim=True)).exp()
     responsibilities = shares / shares.sum(dim=1, keepdim=True)
     return Routing(is_new, responsibilities.masked_fill(is_new.unsqueeze(1), 0.0))

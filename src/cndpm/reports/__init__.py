@@ -1,10 +1,11 @@
-"""Records to tables, figures and one HTML page.
+"""Turns records into tables, figures and one HTML page.
 
-from cndpm.reports import Run, write_report
-
-write_report(["runs"], "report")            # report/index.html, tables.md, tables.csv, tables.tex
-Run("runs/mine/seed-0").plot_accuracy()     # matplotlib axes
+:func:`write_report` writes the report of all runs in a folder; :class:`Run` draws the figures of one run in a notebook.
 """
+
+from cndpm.extras import require_extra
+
+require_extra("PIL", "matplotlib", "rich", purpose="cndpm.reports")
 
 from cndpm.reports.collection import collect
 from cndpm.reports.report import Report, write_report

@@ -1,4 +1,4 @@
-"""Figures of what is inside one mixture: who learned what, what waits, whom the gate chooses, what experts draw."""
+"""Figures of one mixture: responsibilities, the memory, the gate, and the experts' similarity and samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_ROWS = 60
 
 
 def anatomy(run: Run) -> list[Figure]:
-    """Every figure of this kind that the record allows."""
+    """Returns every figure of this module that the record allows."""
     figures = [
         responsibility_map(run),
         memory_chart(run),
@@ -33,7 +33,7 @@ def anatomy(run: Run) -> list[Figure]:
 
 
 def responsibility_map(run: Run) -> HeatMap | None:
-    """The share of each stretch of the stream that every expert learned, or that went to the memory."""
+    """Shows the share of each stretch of the stream that every expert learned, or that went to the memory."""
     rows = [row for row in run.record.rows if row["event"] == "progress" and row.get("expert_counts") is not None]
     n_experts = max((len(row["expert_counts"]) for row in rows), default=0)
     if not n_experts or n_experts > _MAX_ROWS:
@@ -48,8 +48,8 @@ def responsibility_map(run: Run) -> HeatMap | None:
     return HeatMap(
         key="responsibilities",
         title="Which expert learned what, when",
-        caption="Each column is a stretch of the stream. What is new goes to the memory (top row); when that is full, "
-        "a new expert takes it over at once and learns what follows.",
+        caption="Each column is a stretch of the stream. New samples go to the memory (top row); when it is full, "
+        "a new expert is made of them and learns the samples that follow.",
         alt=_responsible(shares, n_experts),
         x_label=X_LABEL,
         y_label="",
@@ -63,7 +63,7 @@ def responsibility_map(run: Run) -> HeatMap | None:
 
 
 def memory_chart(run: Run) -> AreaChart | None:
-    """Samples in the short-term memory over the stream, by class."""
+    """Shows how many samples the short-term memory holds over the stream, by class."""
     rows = [row for row in run.record.rows if row["event"] == "progress" and "memory_classes" in row]
     if not rows:
         return None
@@ -77,10 +77,10 @@ def memory_chart(run: Run) -> AreaChart | None:
     capacity = run.config["settings"].get("memory_size")
     return AreaChart(
         key="memory",
-        title="What waits in the short-term memory",
-        caption="Samples that no expert explains gather here"
+        title="Samples in the short-term memory",
+        caption="Samples that no expert explains are kept here"
         + (f", up to {capacity}" if capacity else "")
-        + "; each fall to zero is a sleep, in which they found a new expert.",
+        + "; each fall to zero is a sleep, in which a new expert is made of them.",
         alt=f"Samples in the memory by class against batches learned; at the end {rows[-1]['memory_samples']}.",
         x_label=X_LABEL,
         y_label="samples in the memory",
@@ -92,7 +92,7 @@ def memory_chart(run: Run) -> AreaChart | None:
 
 
 def gate_map(run: Run) -> HeatMap | None:
-    """Of every task's test samples, the percentage that the gate sends to each expert."""
+    """Shows the percentage of every task's test samples that the gate sends to each expert."""
     rows = [row for row in run.record.evaluations if row.get("gate_counts")]
     if not rows:
         return None
@@ -103,9 +103,9 @@ def gate_map(run: Run) -> HeatMap | None:
     found = f"{gating:.1f} % of the samples reach an expert of their own task. " if gating is not None else ""
     return HeatMap(
         key="gate",
-        title="Whom the gate chooses",
+        title="Experts that the gate chooses",
         caption=found + "Every row is a task, every number the percentage of its test samples that an expert would "
-        "answer. One bright cell per row is a gate that is sure.",
+        "answer. A gate that is sure has one bright cell per row.",
         alt="; ".join(
             f"{name}: mostly expert {int(np.argmax(row)) + 1} ({max(row):.0f} %)"
             for name, row in zip(names, shares, strict=True)
@@ -122,17 +122,25 @@ def gate_map(run: Run) -> HeatMap | None:
 
 
 def similarity_map(run: Run, threshold: float | None = None) -> HeatMap | None:
-    """Cosine similarity of the experts, or the pairs above a threshold, which pruning would merge."""
+    """Shows the cosine similarity of the experts, or the pairs that pruning would merge.
+
+    Args:
+        run: A complete run of a mixture.
+        threshold: Shows which pairs are more similar than this; None shows the similarities themselves.
+
+    Returns:
+        None where the record holds no similarities, or there is a single expert.
+    """
     if run.portrait is None or len(run.portrait.similarity) < 2:
         return None
     values = run.portrait.similarity
     names = [str(k + 1) for k in range(len(values))]
     above = 0 if threshold is None else int((np.triu(values, 1) > threshold).sum())
     if threshold is None:
-        key, title, shown = "similarity", "How alike experts are", np.round(values, 3)
+        key, title, shown = "similarity", "Similarity of the experts", np.round(values, 3)
         caption = "Cosine similarity of the experts' log-likelihoods of test samples (appendix D of the paper)."
     else:
-        key, title, shown = "pruning", f"Alike beyond {threshold:g}", (values > threshold).astype(float)
+        key, title, shown = "pruning", f"More similar than {threshold:g}", (values > threshold).astype(float)
         caption = f"Pairs that pruning would merge: {above or 'none'}."
     pairs = _pairs(values)
     return HeatMap(
@@ -152,7 +160,7 @@ def similarity_map(run: Run, threshold: float | None = None) -> HeatMap | None:
 
 
 def sample_grid(run: Run) -> ImageGrid | None:
-    """Samples drawn from the mixture (experts chosen by their counts) and from every expert, with their labels."""
+    """Shows samples drawn from the mixture (experts chosen by their counts) and from every expert, with labels."""
     portrait = run.portrait
     if portrait is None or not len(portrait.x) or portrait.x.ndim != 4 or portrait.x.shape[-1] > _MAX_IMAGE_SIDE:
         return None
@@ -164,10 +172,10 @@ def sample_grid(run: Run) -> ImageGrid | None:
         rows.append((f"expert {k + 1}", [tiles[i] for i in np.flatnonzero(own)]))
     return ImageGrid(
         key="samples",
-        title="Samples it draws",
+        title="Samples drawn from the mixture",
         caption="Each image is drawn from an expert's density"
         + ("; the label below it is drawn from the expert's classifier. " if portrait.y.max() >= 0 else ". ")
-        + "First from the mixture, where experts are chosen by how much they have learned, then by expert.",
+        + "First from the mixture, where experts are chosen by their number of samples, then expert by expert.",
         alt=f"{len(mixture)} images drawn from the mixture and {len(tiles) - len(mixture)} from its experts, labelled.",
         rows=rows,
     )
@@ -188,6 +196,6 @@ def _pairs(values: NDArray[np.float64]) -> str:
 
 
 def _pixels(x: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """(channels, height, width) in [0, 1] to (height, width, channels) of bytes."""
+    """Converts (channels, height, width) in [0, 1] to (height, width, channels) of bytes."""
     pixels: NDArray[np.uint8] = (255 * x.clip(0, 1)).round().astype(np.uint8).transpose(1, 2, 0)
     return pixels

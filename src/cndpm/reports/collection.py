@@ -1,4 +1,4 @@
-"""Gathers runs from folders. What cannot be read is said, with the reason, and does not stop the rest."""
+"""Gathers runs from folders. A record that cannot be read is listed with the reason and does not stop the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ __all__ = ["Collection", "Problem", "collect"]
 
 @dataclass(frozen=True)
 class Problem:
-    """A folder and what is wrong with it."""
+    """A folder that cannot be reported, with the reason.
+
+    Example:
+        >>> collect(["nowhere"]).problems[0].reason
+        'there is no such folder'
+    """
 
     folder: Path
     reason: str
@@ -22,7 +27,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Collection:
-    """Runs that can be reported, and folders that cannot."""
+    """Runs that can be reported, and folders that cannot.
+
+    Example:
+        >>> collection = collect(["nowhere"])
+        >>> len(collection.runs), len(collection.problems)
+        (0, 1)
+    """
 
     runs: tuple[Run, ...]
     problems: tuple[Problem, ...]
@@ -31,7 +42,7 @@ class Collection:
 def collect(paths: Sequence[str | Path]) -> Collection:
     """Reads every record at or under the given folders, each once.
 
-    A record without a single event is kept (its run has just begun) unless it was left behind by a crash.
+    A record without a single event is kept, since its run has just begun, unless that run was interrupted.
     """
     runs: list[Run] = []
     problems: list[Problem] = []
@@ -66,7 +77,7 @@ def _read(folder: Path) -> Run | Problem:
 
 
 def _missing(run: Run) -> str | None:
-    """Why a record cannot be shown; touches everything that a report relies on."""
+    """Returns why a record cannot be shown, or None; reads everything that a report relies on."""
     facts = (run.title, run.metric, run.batch_size, run.task_names, run.stages, run.config["preset"])
     if not all(isinstance(run.config[name], dict) for name in ("settings", "scenario", "run")):
         raise TypeError("a section of the configuration is missing")
@@ -77,6 +88,6 @@ def _missing(run: Run) -> str | None:
 
 
 def _headless(path: Path) -> list[Path]:
-    """Folders with the log or the checkpoint of a run, but no configuration."""
+    """Finds folders with the log or the checkpoint of a run, but no configuration."""
     found = {file.parent for name in (LOG, CHECKPOINT) for file in path.rglob(name)}
     return sorted(folder for folder in found if not (folder / "config.json").exists())

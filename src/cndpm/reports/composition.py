@@ -1,8 +1,8 @@
-"""Which tasks the stream presents, when: computed from the recipe, without data.
+"""Shares of the tasks over the stream, computed from the scenario without data.
 
 A stage's share of a task is its weight; without weights it is taken to be proportional to the number of classes, which
-is exact where classes are of equal size. Blurred boundaries are the stages convolved with the distances that samples
-move by.
+is exact where classes are of equal size. With blurred boundaries the shares are convolved with the distribution of the
+distances by which samples move.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _POINTS = 240
 
 
 def composition_chart(run: Run) -> AreaChart | None:
-    """Shares of the tasks over the stream; None where the record does not describe the stages."""
+    """Shows the shares of the tasks over the stream; None where the record does not describe the stages."""
     made = composition(run)
     if made is None:
         return None
@@ -30,7 +30,7 @@ def composition_chart(run: Run) -> AreaChart | None:
     names = run.task_names
     return AreaChart(
         key="composition",
-        title="What was streamed",
+        title="Tasks in the stream",
         caption="The share of every task in the stream, as the scenario prescribes it. The learner sees samples only, "
         "never the task.",
         alt="Shares of the tasks against batches: " + ", ".join(f"{band.label}" for band in run.stages) + ".",
@@ -43,7 +43,7 @@ def composition_chart(run: Run) -> AreaChart | None:
 
 
 def composition(run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Batches (n,) and the share of every task, (n_tasks, n), each column summing to 1."""
+    """Returns batches (n,) and the share of every task at them, (n_tasks, n); each column sums to 1."""
     recipe, bands, names = run.config["scenario"], run.stages, run.task_names
     stages = [_stage_shares(stage, names) for stage in recipe.get("stages", ())]
     if recipe.get("iid"):

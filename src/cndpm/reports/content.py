@@ -1,4 +1,4 @@
-"""What a report holds, before it becomes files or a page: comparisons, tables and figures of all runs there are."""
+"""The content of a report before it becomes files or a page: comparisons, tables and figures of all runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ from cndpm.reports.pruned import find_prunings, pruning_table
 from cndpm.reports.run import Run
 from cndpm.reports.tables import Table, cell_group, comparison_table, experiment_table
 
-__all__ = ["Content", "Exhibit", "Part", "gather", "run_figures"]
+__all__ = ["Content", "Exhibit", "StreamPart", "gather", "run_figures"]
 
 
 @dataclass(frozen=True)
-class Part:
-    """One stream: a table of all groups and the figures that compare them."""
+class StreamPart:
+    """One stream: a table of all groups and the figures that compare them.
+
+    Example:
+        >>> [part.table.title for part in gather(["nowhere"]).parts]
+        []
+    """
 
     comparison: Comparison
     table: Table
@@ -32,7 +37,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """What the paper shows of one experiment: a table, and figures where it has them."""
+    """The results of one of the paper's experiments: a table, and figures where the paper has them.
+
+    Example:
+        >>> Exhibit(Table("Samples", ("accuracy",), ())).figures
+        []
+    """
 
     table: Table
     figures: list[Figure] = field(default_factory=list)
@@ -40,21 +50,26 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Content:
-    """Everything a report shows.
+    """Everything that a report shows.
 
     Attributes:
-        collection: The runs, and what could not be read.
+        collection: The runs, and the folders that could not be read.
         parts: One per stream.
-        exhibits: The paper's experiments where asked for, and what pruning did.
+        exhibits: The paper's experiments that were asked for, and the results of pruning.
+
+    Example:
+        >>> content = gather(["nowhere"])
+        >>> content.tables, content.collection.problems[0].reason
+        ([], 'there is no such folder')
     """
 
     collection: Collection
-    parts: list[Part]
+    parts: list[StreamPart]
     exhibits: list[Exhibit]
 
     @property
     def tables(self) -> list[Table]:
-        """The paper's experiments where asked for, then one table per stream."""
+        """The tables of the paper's experiments, then one per stream."""
         return [*(exhibit.table for exhibit in self.exhibits), *(part.table for part in self.parts)]
 
 
@@ -72,8 +87,8 @@ def gather(
         paths: Folders of records, or folders above them.
         experiments: Experiments of the paper to make tables of.
         preset: The settings that the experiments' runs started from.
-        n_seeds: Runs expected per cell of these; None: as many as the paper.
-        overrides: Of all their cells, as for ``--set``.
+        n_seeds: Runs expected per cell of the experiments; None expects as many as the paper has.
+        overrides: Overrides of all their cells, as for ``--set``.
     """
     collection = collect(paths)
     parts = []
@@ -86,7 +101,7 @@ def gather(
             task_chart(groups),
         ]
         table = comparison_table(comparison)
-        parts.append(Part(comparison, table, [chart for chart in charts if chart is not None]))
+        parts.append(StreamPart(comparison, table, [chart for chart in charts if chart is not None]))
     found = [group for part in parts for group in part.comparison.groups]
     expected: dict[str, Any] = {"preset": preset, "n_seeds": n_seeds, "overrides": overrides}
     exhibits = [_exhibit(one, found, **expected) for one in experiments]
@@ -95,7 +110,7 @@ def gather(
 
 
 def _exhibit(experiment: Experiment, groups: Sequence[Group], **expected: Any) -> Exhibit:
-    """An experiment's table; where it is about samples, also those of its first run."""
+    """Makes an experiment's table; for the experiment on samples, also the samples of its first run."""
     table = experiment_table(experiment, groups, **expected)
     if experiment.analysis != "samples":
         return Exhibit(table)
@@ -105,6 +120,6 @@ def _exhibit(experiment: Experiment, groups: Sequence[Group], **expected: Any) -
 
 
 def run_figures(run: Run) -> list[Figure]:
-    """The figures of one run that its record allows."""
+    """Returns the figures of one run that its record allows."""
     figures = [composition_chart(run), *anatomy(run)]
     return [figure for figure in figures if figure is not None]

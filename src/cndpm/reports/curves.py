@@ -1,4 +1,4 @@
-"""Figures of how metrics move along the stream: every seed faint, their mean bold, one colour per group."""
+"""Curves of metrics over the stream: one colour per group, every seed faint, their mean bold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cndpm.reports.figures import Band, Line, LineChart, Panel, Values
+from cndpm.reports.figures import Band, ChartPanel, Line, LineChart, Values
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
 
@@ -25,7 +25,7 @@ Reader = Callable[[Run], Curve]
 
 
 def metric_chart(groups: Sequence[Group]) -> LineChart | None:
-    """Accuracy, or bits per dimension, on the test data of all tasks; None before the first evaluation."""
+    """Shows accuracy, or bits per dimension, on the test data of all tasks; None before the first evaluation."""
     metric = groups[0].runs[0].metric
     lines = _lines(groups, lambda run: _evaluated(run, metric))
     if not lines:
@@ -34,13 +34,13 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
     return LineChart(
         key="accuracy",
         title=f"{name} over the stream",
-        caption="Measured on the test data of all tasks, those to come included. "
+        caption="Measured on the test data of all tasks, including those that have not been streamed yet. "
         + ("Every seed is faint, their mean bold. " if any(line.faint for line in lines) else "")
-        + "Shading marks the stages of the stream, of which learners are not told.",
+        + "Shading marks the stages of the stream, which learners are not told.",
         alt=f"{name} against batches learned. {_ends(lines)}",
         x_label=X_LABEL,
         y_label=METRIC_LABELS[metric],
-        panels=[Panel("", lines)],
+        panels=[ChartPanel("", lines)],
         bands=_stages(groups),
         y_range=(0, 100) if metric == "accuracy" else None,
         n_colours=len(groups),
@@ -48,7 +48,15 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
 
 
 def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameters"]) -> LineChart | None:
-    """How the number of experts or of parameters grows, beside learners that do not grow."""
+    """Shows the growth of the number of experts or of parameters, beside learners that do not grow.
+
+    Args:
+        groups: Groups on one stream; each has its own colour.
+        key: The number to show.
+
+    Returns:
+        None where no run has logged it.
+    """
     lines = _lines(groups, lambda run: _progressed(run, key), stepped=True)
     if not lines:
         return None
@@ -61,7 +69,7 @@ def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameter
         alt=f"{title}, against batches learned. {_ends(lines)}",
         x_label=X_LABEL,
         y_label=label,
-        panels=[Panel("", lines)],
+        panels=[ChartPanel("", lines)],
         bands=_stages(groups),
         y_range=(0, _top(lines)),
         n_colours=len(groups),
@@ -69,25 +77,25 @@ def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameter
 
 
 def task_chart(groups: Sequence[Group]) -> LineChart | None:
-    """Accuracy of every task over the stream, and the average over the tasks that have appeared."""
+    """Shows the accuracy of every task over the stream, and the average over the tasks that have appeared."""
     first = groups[0].runs[0]
     metric = "task_accuracy" if first.metric == "accuracy" else "task_bits_per_dim"
     panels = []
     if first.metric == "accuracy":
         average = _lines(groups, lambda run: _evaluated(run, "learned_accuracy"))
-        panels.append(Panel("average over tasks seen so far", average))
+        panels.append(ChartPanel("average over tasks seen so far", average))
     for task, name in enumerate(first.task_names):
         lines = _lines(groups, lambda run, task=task: _evaluated(run, metric, task))  # type: ignore[misc]
-        panels.append(Panel(name, lines, first.stages_of(task)))
+        panels.append(ChartPanel(name, lines, first.stages_of(task)))
     if not any(panel.lines for panel in panels):
         return None
     finals = "; ".join(f"{panel.title}: {_ends(panel.lines)}" for panel in panels if panel.lines)
     return LineChart(
         key="tasks",
         title="Every task over the stream",
-        caption="A task is learned while it is streamed (shaded); what "
-        + ("falls" if first.metric == "accuracy" else "rises")
-        + " afterwards is forgotten.",
+        caption="A task is learned while it is streamed (shaded); a "
+        + ("fall" if first.metric == "accuracy" else "rise")
+        + " afterwards is forgetting.",
         alt=f"One panel per task against batches learned. {finals}",
         x_label=X_LABEL,
         y_label="accuracy (%)" if first.metric == "accuracy" else "bits per dimension",
@@ -98,7 +106,12 @@ def task_chart(groups: Sequence[Group]) -> LineChart | None:
 
 
 def mean_curve(curves: Sequence[Curve]) -> tuple[list[float], list[float]]:
-    """The mean of curves at every x that lies within all of them, interpolated linearly between their points."""
+    """Averages curves at every x that lies within all of them, interpolating linearly between their points.
+
+    Example:
+        >>> mean_curve([([0, 2], [0.0, 2.0]), ([0, 1, 2], [2.0, 2.0, 2.0])])
+        ([0.0, 1.0, 2.0], [1.0, 1.5, 2.0])
+    """
     points = [_measured(curve) for curve in curves]
     low, high = max(x[0] for x, _ in points), min(x[-1] for x, _ in points)
     grid = sorted({float(value) for x, _ in points for value in x if low <= value <= high})
@@ -111,7 +124,7 @@ def _measured(curve: Curve) -> tuple[list[int], list[float]]:
 
 
 def _lines(groups: Sequence[Group], read: Reader, *, stepped: bool = False) -> list[Line]:
-    """For every group a faint line per seed and a bold one for their mean; one seed alone is bold."""
+    """Draws for every group a faint line per seed and a bold one for their mean; a single seed is bold."""
     lines = []
     for colour, group in enumerate(groups):
         curves = {run.seed: curve for run in group.runs if _measured(curve := read(run))[0]}
@@ -141,7 +154,7 @@ def _number(value: Any, i: int | None) -> float | None:
 
 
 def _stages(groups: Sequence[Group]) -> list[Band]:
-    """The stages of the run that knows most of them."""
+    """Returns the stages of the run whose record names the most."""
     return max((run.stages for group in groups for run in group.runs), key=len)
 
 
@@ -150,6 +163,6 @@ def _top(lines: Sequence[Line]) -> float:
 
 
 def _ends(lines: Sequence[Line]) -> str:
-    """What the bold lines end with, in words."""
+    """Says in words with which values the bold lines end."""
     ends = [(line.label, [y for y in line.y if y is not None][-1]) for line in lines if not line.faint]
     return ", ".join(f"{label} ends at {value:.4g}" for label, value in ends) + "."

@@ -19,7 +19,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from cndpm.reports.figures import AreaChart, Band, Figure, HeatMap, ImageGrid, LineChart, Panel
+from cndpm.reports.figures import AreaChart, Band, ChartPanel, Figure, HeatMap, ImageGrid, LineChart
 from cndpm.reports.palette import RAMP, colour, dashes
 
 __all__ = ["draw", "save_figure"]
@@ -32,7 +32,18 @@ _UNDATED: Mapping[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": Non
 
 
 def draw(figure: Figure, ax: Axes | None = None) -> Any:
-    """Draws a figure on `ax`, or on a new pyplot figure; returns the array of its axes."""
+    """Draws a figure with matplotlib.
+
+    Args:
+        figure: The figure.
+        ax: Axes to draw on; None makes a new pyplot figure.
+
+    Returns:
+        The array of the figure's axes, (n_panels,).
+
+    Raises:
+        ValueError: `ax` is given for a figure of several panels.
+    """
     if ax is not None:
         if isinstance(figure, LineChart) and len(figure.panels) > 1:
             raise ValueError(f"{figure.title!r} has {len(figure.panels)} panels and needs a figure of its own")
@@ -46,7 +57,16 @@ def draw(figure: Figure, ax: Axes | None = None) -> Any:
 
 
 def save_figure(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes a figure as ``stem.png``, ``stem.pdf`` and so on; returns the files."""
+    """Writes a figure as ``stem.png``, ``stem.pdf`` and so on.
+
+    Args:
+        figure: The figure.
+        stem: The path of the files without their endings; its folder must exist.
+        formats: Of "png", "pdf" and "svg".
+
+    Returns:
+        The files, in the order of the formats.
+    """
     canvas = Canvas(layout="constrained", dpi=_DPI)
     _draw(figure, _layout(canvas, figure))
     _settle(canvas)
@@ -60,7 +80,7 @@ def save_figure(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path
 
 
 def _settle(canvas: Canvas) -> None:
-    """Finds the places of everything once, for all formats."""
+    """Computes the layout once for all formats."""
     engine = canvas.get_layout_engine()
     assert engine is not None  # it was made with one
     engine.execute(canvas)
@@ -116,7 +136,7 @@ def _(figure: LineChart, axes: Any) -> None:
             canvas.legend(*handles, loc="outside upper center", ncols=4, frameon=False, fontsize="small")
 
 
-def _draw_lines(ax: Axes, panel: Panel, n_colours: int) -> None:
+def _draw_lines(ax: Axes, panel: ChartPanel, n_colours: int) -> None:
     for line in panel.lines:
         y = [math.nan if value is None else value for value in line.y]
         ax.plot(

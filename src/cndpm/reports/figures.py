@@ -1,6 +1,6 @@
-"""What a figure is: plain values with labels, drawn alike by matplotlib (:mod:`cndpm.reports.drawing`) and the page.
+"""Figures as plain values with labels, drawn alike by matplotlib (:mod:`cndpm.reports.drawing`) and by the page.
 
-Nothing here knows of records or of pixels. A figure carries its own alternative text, and its axes their units.
+Nothing here depends on records or on pixels. A figure carries its alternative text, its axes their units.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Area", "AreaChart", "Band", "Figure", "HeatMap", "ImageGrid", "Line", "LineChart", "Panel", "Tile"]
+__all__ = ["Area", "AreaChart", "Band", "ChartPanel", "Figure", "HeatMap", "ImageGrid", "Line", "LineChart", "Tile"]
 
 Number = float | int
 Values = Sequence[Number | None]
@@ -19,13 +19,17 @@ Values = Sequence[Number | None]
 
 @dataclass(frozen=True)
 class Figure:
-    """What all figures have.
+    """The parts that all figures have.
 
     Attributes:
         key: A name for files and links, e.g. "accuracy".
         title: One line.
-        caption: A sentence or two that says how to read it.
-        alt: What it shows, in words, for those who cannot see it.
+        caption: A sentence or two on how to read it.
+        alt: A description in words, for readers who cannot see it.
+
+    Example:
+        >>> Figure("accuracy", "Accuracy", caption="Higher is better.", alt="Accuracy rises to 90.").key
+        'accuracy'
     """
 
     key: str
@@ -36,7 +40,12 @@ class Figure:
 
 @dataclass(frozen=True)
 class Band:
-    """A stage of the stream, from one batch to another."""
+    """A stage of the stream, from one batch to another.
+
+    Example:
+        >>> Band(0, 290, "digits 0 and 1").end
+        290
+    """
 
     start: Number
     end: Number
@@ -49,11 +58,15 @@ class Line:
 
     Attributes:
         label: Its name in the legend.
-        x: (n,).
-        y: (n,); None where nothing was measured.
-        colour: A number; equal numbers are drawn alike in all figures.
+        x: Positions, (n,).
+        y: Values, (n,); None where nothing was measured.
+        colour: A number; equal numbers have the same colour in all figures.
         faint: Whether it is one of several that a bold line summarises.
         stepped: Whether values hold until they change.
+
+    Example:
+        >>> Line("cndpm", x=[0, 10, 20], y=[10.0, None, 90.0]).colour
+        0
     """
 
     label: str
@@ -65,8 +78,18 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One pair of axes; `highlight` is the stretch of x that it is about."""
+class ChartPanel:
+    """One pair of axes.
+
+    Attributes:
+        title: Its title; empty for a chart of one panel.
+        lines: The curves.
+        highlight: The stretches of x to shade, e.g. those in which a task is streamed.
+
+    Example:
+        >>> ChartPanel("task 1", [Line("cndpm", [0, 1], [0.0, 90.0])], highlight=[Band(0, 1, "task 1")]).title
+        'task 1'
+    """
 
     title: str
     lines: Sequence[Line]
@@ -75,11 +98,26 @@ class Panel:
 
 @dataclass(frozen=True)
 class LineChart(Figure):
-    """Curves in one panel, or in small multiples that share their axes."""
+    """Curves in one panel, or in small multiples that share their axes.
+
+    Attributes:
+        x_label: Name of the horizontal axis, with its unit.
+        y_label: Name of the vertical axis, with its unit.
+        panels: One or more.
+        bands: Stages of the stream to shade.
+        y_range: Limits of the vertical axis; None fits them.
+        n_colours: How many colours the figure has in all.
+
+    Example:
+        >>> panel = ChartPanel("", [Line("cndpm", [0, 1], [0.0, 90.0])])
+        >>> chart = LineChart("accuracy", "Accuracy", "", "", x_label="batches", y_label="%", panels=[panel])
+        >>> chart.panels[0].lines[0].label
+        'cndpm'
+    """
 
     x_label: str
     y_label: str
-    panels: Sequence[Panel]
+    panels: Sequence[ChartPanel]
     bands: Sequence[Band] = ()
     y_range: tuple[Number, Number] | None = None
     n_colours: int = 1
@@ -93,10 +131,18 @@ class HeatMap(Figure):
         values: (n_rows, n_columns); None is left blank.
         rows: Name of every row.
         columns: Name of every column.
-        value_label: What a number is, with its unit.
+        value_label: The meaning of a number, with its unit.
         limits: The numbers with the darkest and the brightest colour.
         written: Whether the numbers are written into the cells.
         ticks: Columns that are named on the axis; None names all.
+
+    Example:
+        >>> shares = HeatMap(
+        ...     "gate", "Gate", "", "", x_label="expert", y_label="task", values=[[90, 10], [0, 100]],
+        ...     rows=["0 and 1", "2 and 3"], columns=["1", "2"], value_label="share (%)", limits=(0, 100),
+        ... )
+        >>> shares.values[0]
+        [90, 10]
     """
 
     x_label: str
@@ -112,7 +158,12 @@ class HeatMap(Figure):
 
 @dataclass(frozen=True)
 class Area:
-    """One layer of a stack, (n,)."""
+    """One layer of a stack, with values y of shape (n,).
+
+    Example:
+        >>> Area("class 3", y=[0, 20, 40], colour=3).label
+        'class 3'
+    """
 
     label: str
     y: Sequence[Number]
@@ -121,7 +172,21 @@ class Area:
 
 @dataclass(frozen=True)
 class AreaChart(Figure):
-    """Layers on top of each other."""
+    """Layers on top of each other.
+
+    Attributes:
+        x_label: Name of the horizontal axis, with its unit.
+        y_label: Name of the vertical axis, with its unit.
+        x: Positions that all layers share, (n,).
+        areas: The layers, from the bottom to the top.
+        bands: Stages of the stream, whose edges are marked.
+        n_colours: How many colours the figure has in all.
+
+    Example:
+        >>> layers = [Area("class 3", [0, 20], 0), Area("class 5", [0, 10], 1)]
+        >>> len(AreaChart("memory", "Memory", "", "", "batches", "samples", x=[0, 10], areas=layers).areas)
+        2
+    """
 
     x_label: str
     y_label: str
@@ -133,7 +198,12 @@ class AreaChart(Figure):
 
 @dataclass(frozen=True)
 class Tile:
-    """One small image, (height, width, channels) uint8, and what is written below it."""
+    """One small image, (height, width, channels) uint8, and the label below it.
+
+    Example:
+        >>> Tile(np.zeros((8, 8, 1), dtype=np.uint8), "3").image.shape
+        (8, 8, 1)
+    """
 
     image: NDArray[np.uint8]
     label: str
@@ -141,6 +211,12 @@ class Tile:
 
 @dataclass(frozen=True)
 class ImageGrid(Figure):
-    """Rows of small images of one size."""
+    """Named rows of small images of one size.
+
+    Example:
+        >>> tile = Tile(np.zeros((8, 8, 1), dtype=np.uint8), "3")
+        >>> ImageGrid("samples", "Samples", "", "", rows=[("expert 1", [tile, tile])]).rows[0][0]
+        'expert 1'
+    """
 
     rows: Sequence[tuple[str, Sequence[Tile]]]

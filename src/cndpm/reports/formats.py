@@ -1,4 +1,4 @@
-"""A table as text: for the terminal, Markdown, CSV and LaTeX. Names are data and are escaped in each."""
+"""Writes tables for the terminal, as Markdown, as CSV and as LaTeX. Names are data, and are escaped in each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["TEXT_FORMATS", "to_csv", "to_latex", "to_markdown", "to_terminal"]
 
 
 def to_terminal(table: Table) -> Group:
-    """For rich's console; the best values are bold, missing runs follow with their commands."""
+    """Makes a table for rich's console; the best values are bold, missing runs follow with their commands."""
     layout = lay_out(table)
     made = RichTable(title=Text(table.title), box=SIMPLE, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for i, name in enumerate(layout.header):
@@ -29,7 +29,7 @@ def to_terminal(table: Table) -> Group:
 
 
 def to_markdown(table: Table) -> str:
-    """A Markdown table; the best values are bold."""
+    """Makes a Markdown table; the best values are bold."""
     layout = lay_out(table)
     lines = [f"### {_escape_markdown(table.title)}", "", _line(map(_escape_markdown, layout.header))]
     lines.append(_line("---" if i == 0 else "---:" for i in range(len(layout.header))))
@@ -43,7 +43,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """Plain numbers, unrounded: for every metric its mean, standard error and, where there is one, the paper's."""
+    """Makes a CSV of unrounded numbers: for every metric its mean and standard error, ours and the paper's."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = ("", "_standard_error", "_paper", "_paper_standard_error")
@@ -58,7 +58,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    r"""A ``tabular`` for a paper that uses the package booktabs; the best values are in ``\textbf``."""
+    r"""Makes a ``tabular`` for a paper that uses the package booktabs; the best values are in ``\textbf``."""
     layout = lay_out(table)
     lines = [rf"\begin{{tabular}}{{l{'r' * (len(layout.header) - 1)}}}", r"\toprule"]
     lines += [" & ".join(map(_escape_latex, layout.header)) + r" \\", r"\midrule"]
@@ -69,11 +69,11 @@ def to_latex(table: Table) -> str:
 
 
 TEXT_FORMATS: Mapping[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
-"""By the ending of the file."""
+"""The functions that write a table as text, by the ending of the file."""
 
 
 def render_terminal(table: Table, width: int = 200) -> str:
-    """The terminal's table as plain text."""
+    """Renders the terminal's table as plain text, `width` characters wide."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
     console.print(to_terminal(table))
     assert isinstance(console.file, io.StringIO)
@@ -89,7 +89,7 @@ def _one_line(text: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Text that is text in Markdown, HTML included."""
+    """Escapes text for Markdown, HTML included."""
     text = _one_line(text)
     for char in "\\`*_|[]":
         text = text.replace(char, "\\" + char)

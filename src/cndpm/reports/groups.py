@@ -1,4 +1,4 @@
-"""Runs that differ only in their seed are one group; groups on the same stream are compared."""
+"""Groups runs that differ only in their seed, and compares groups on the same stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cndpm.reports.run import Run
 __all__ = ["Comparison", "Group", "compare", "summary_value"]
 
 _NOT_COMPARED = ("seed", "device", "run")
-"""Parts of a configuration that do not change what is learned, or are averaged over."""
+"""Parts of a configuration that do not change the learned model, or over which results are averaged."""
 
 _KIND = ".kind"
 """Ends the key of a choice among nested settings."""
@@ -25,8 +25,17 @@ class Group:
     """The seeds of one configuration.
 
     Attributes:
-        label: What tells it from the other groups it is compared with.
+        label: A name that distinguishes it from the other groups on its stream.
         runs: One per seed, complete or not.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from cndpm.experiments.record import Record
+        >>> config = {"scenario": {"name": "split-digits"}, "learner": "cndpm", "seed": 0}
+        >>> records = [Record(Path("a"), config, {}, [], {"accuracy": a}, "complete") for a in (90.0, 94.0)]
+        >>> group = Group("cndpm", tuple(map(Run, records)))
+        >>> group.mean("accuracy"), group.error("accuracy")
+        (92.0, 2.0)
     """
 
     label: str
@@ -58,7 +67,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Groups on one stream."""
+    """Groups on one stream.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from cndpm.experiments.record import Record
+        >>> config = {"scenario": {"name": "split-digits"}, "learner": "cndpm", "seed": 0, "settings": {}}
+        >>> compared = compare([Run(Record(Path("a"), config, {}, [], None, "running"))])
+        >>> compared[0].scenario, compared[0].metric, compared[0].seeds
+        ('split-digits', 'accuracy', [0])
+    """
 
     scenario: str
     summary: str
@@ -66,17 +84,25 @@ class Comparison:
 
     @property
     def metric(self) -> str:
-        """What is measured on this stream."""
+        """The metric of this stream: "accuracy" or "bits_per_dim"."""
         return self.groups[0].runs[0].metric
 
     @property
     def seeds(self) -> list[int]:
-        """Every seed that any group has."""
+        """The seeds of all groups."""
         return sorted({run.seed for group in self.groups for run in group.runs})
 
 
 def summary_value(run: Run, metric: str) -> float | None:
-    """A number of the run's summary; None where there is none."""
+    """Returns a number of a run's summary.
+
+    Args:
+        run: The run, complete or not.
+        metric: A name in the summary.
+
+    Returns:
+        None where the summary has no such number.
+    """
     value = (run.record.summary or {}).get(metric)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
@@ -100,7 +126,7 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
 
 
 def _titles(runs: Sequence[Run]) -> list[str]:
-    """Of one run per stream the scenario's name, with the length where several have the same name."""
+    """Names streams, given one run of each, by their scenarios, with the length where several have the same name."""
     names = [run.scenario for run in runs]
     return _distinct([run.scenario if names.count(run.scenario) == 1 else _with_length(run) for run in runs])
 
@@ -112,7 +138,7 @@ def _with_length(run: Run) -> str:
 
 
 def _labels(configs: Sequence[dict[str, Any]]) -> list[str]:
-    """The learner, then as much as tells it from others of its kind: the preset, and settings in their own order."""
+    """Names configurations by their learner; where several share it, also by preset and differing settings."""
     labels = [str(config["learner"]) for config in configs]
     for i, learner in enumerate(list(labels)):
         same = [j for j, config in enumerate(configs) if str(config["learner"]) == learner]
@@ -123,7 +149,7 @@ def _labels(configs: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _told_apart(configs: Sequence[dict[str, Any]]) -> list[str]:
-    """For several configurations of one learner, as few of their differences as make every label its own."""
+    """Names configurations of one learner by the fewest differences, in the order of the settings, that suffice."""
     first = configs[0]["settings"]
     differing = {key for config in configs for key in differing_keys(first, config["settings"])}
     order = {key: i for i, key in enumerate(first)}
@@ -148,7 +174,7 @@ def _at(tree: dict[str, Any], dotted: str) -> Any:
 
 
 def _distinct(labels: list[str]) -> list[str]:
-    """Numbers labels that are still equal."""
+    """Adds numbers to labels that are equal."""
     seen: dict[str, int] = {}
     made = []
     for label in labels:

@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing but itself: style, script, numbers and images are inside."""
+"""Renders a report as one self-contained HTML page, with its style, script, numbers and images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import cndpm
 from cndpm.reports.commands import repeat_command
-from cndpm.reports.content import Content, Exhibit, Part, run_figures
+from cndpm.reports.content import Content, Exhibit, StreamPart, run_figures
 from cndpm.reports.curves import metric_chart, task_chart
 from cndpm.reports.figures import Figure
 from cndpm.reports.groups import Comparison
@@ -23,11 +23,19 @@ from cndpm.reports.tables import Table
 __all__ = ["page_values", "render_page"]
 
 _PAGE_BYTES = 4_800_000
-"""What a page may hold; the figures of runs for which no room is left are left out, so pages stay below 5 MB."""
+"""The largest size of a page. Figures of runs for which no room is left are left out, so pages stay below 5 MB."""
 
 
 def render_page(content: Content, *, refresh_seconds: float | None = None) -> str:
-    """The whole page as text; with `refresh_seconds` it asks its server for news as often."""
+    """Renders the page.
+
+    Args:
+        content: The content of the report.
+        refresh_seconds: How often the page asks its server for new values; None for a page that is a file.
+
+    Returns:
+        The HTML.
+    """
     values = page_values(content, refresh_seconds=refresh_seconds)
     folder = resources.files("cndpm.reports") / "page"
     script = "\n".join((folder / name).read_text(encoding="utf-8") for name in ("charts.js", "page.js"))
@@ -41,17 +49,22 @@ def render_page(content: Content, *, refresh_seconds: float | None = None) -> st
 
 
 def encode(values: Any) -> str:
-    """JSON that may stand inside a script element: no text in it can end the element or open another."""
+    """Encodes values as JSON for a script element: no text in it can end the element or open another."""
     text = json.dumps(values, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def page_values(content: Content, *, refresh_seconds: float | None = None) -> dict[str, Any]:
-    """Everything on the page, as plain values."""
+    """Returns everything on the page as plain values.
+
+    Args:
+        content: The content of the report.
+        refresh_seconds: As for :func:`render_page`.
+    """
     comparisons = [part.comparison for part in content.parts]
     several = len(content.collection.runs) > 1
     parts = [_exhibit_values(exhibit) for exhibit in content.exhibits]
-    alone = len(content.parts) == 1  # then the page's summary has said what was streamed
+    alone = len(content.parts) == 1  # then the page's summary has described the stream
     parts += [_part_values(part, alone=alone) for part in content.parts] if several else []
     values = {
         "title": title_of(comparisons),
@@ -69,7 +82,7 @@ def page_values(content: Content, *, refresh_seconds: float | None = None) -> di
 
 
 def _summary(content: Content, comparisons: Sequence[Comparison]) -> list[str]:
-    """What comes before everything else; on many streams, of the first three."""
+    """Summarises the report in paragraphs; of many streams, the first three."""
     if len(content.collection.runs) == 1:
         return [run_story(content.collection.runs[0])]
     return [text for comparison in comparisons[:3] for text in comparison_story(comparison)]
@@ -85,7 +98,7 @@ def _exhibit_values(exhibit: Exhibit) -> dict[str, Any]:
     }
 
 
-def _part_values(part: Part, *, alone: bool) -> dict[str, Any]:
+def _part_values(part: StreamPart, *, alone: bool) -> dict[str, Any]:
     return {
         "title": part.comparison.scenario,
         "note": "" if alone else part.comparison.summary,
@@ -100,13 +113,13 @@ def _missing(table: Table) -> list[dict[str, str]]:
 
 
 def _in_order(content: Content) -> list[tuple[str, Run]]:
-    """Every run with its group's label; mixtures come first, since there is most to see."""
+    """Returns every run with its group's label; mixtures come first, since they have the most figures."""
     named = [(group.label, run) for part in content.parts for group in part.comparison.groups for run in group.runs]
     return sorted(named, key=lambda item: "expert_counts" not in item[1].last)
 
 
 def _add_figures(values: dict[str, Any], runs: Sequence[Run], *, several: bool) -> None:
-    """Gives the runs their figures until the page is full; a single run brings its own curves, too."""
+    """Adds the runs' figures until the page is full; a single run also has its own curves."""
     room = _PAGE_BYTES - len(encode(values).encode())
     for one, run in zip(values["runs"], runs, strict=True):
         figures = [figure_values(figure) for figure in [*([] if several else _own_curves(run)), *run_figures(run)]]
@@ -140,7 +153,7 @@ def _one_run(run: Run, label: str) -> dict[str, Any]:
 
 
 def _summarised(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration with long recipes cut: beyond 12 stages, their number is said."""
+    """Returns the configuration with at most 12 stages; the number of the others is given."""
     stages = config["scenario"].get("stages") or []
     if len(stages) <= 12:
         return config

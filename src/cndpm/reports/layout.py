@@ -1,4 +1,4 @@
-"""What is written into the cells of a table, whatever it is written with.
+"""Lays a table out as rows of text, before any format is chosen.
 
 A row per configuration, or, where the same learners stand in several columns of the paper's table, a row per learner
 with the columns side by side as there.
@@ -10,29 +10,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cndpm.paper.reproduce import format_value
-from cndpm.reports.tables import METRICS, Entry, Row, Table
+from cndpm.reports.tables import METRICS, Row, Table, TableEntry
 
-__all__ = ["Layout", "lay_out"]
+__all__ = ["TableLayout", "lay_out"]
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Texts, and which of them are marked as best."""
+class TableLayout:
+    """The texts of a table, and which of them are marked as best.
+
+    Attributes:
+        header: (n_columns,).
+        rows: (n_rows, n_columns).
+        best: (n_rows, n_columns).
+
+    Example:
+        >>> row = Row("cndpm", "split-digits", 1, {"accuracy": TableEntry(98.03)})
+        >>> lay_out(Table("split-digits", ("accuracy",), (row,))).rows
+        [['cndpm', '1', '98.03']]
+    """
 
     header: list[str]
     rows: list[list[str]]
     best: list[list[bool]]
 
 
-def lay_out(table: Table) -> Layout:
-    """Every metric as a column, followed by the paper's value where the table has any."""
+def lay_out(table: Table) -> TableLayout:
+    """Makes every metric a column, followed by the paper's value where the table has any."""
     columns = list(dict.fromkeys(row.column for row in table.rows))
     labels = list(dict.fromkeys(row.label for row in table.rows))
     return _side_by_side(table, labels, columns) if len(labels) < len(table.rows) else _one_below_another(table)
 
 
-def _one_below_another(table: Table) -> Layout:
-    """A row each, with the difference to the paper."""
+def _one_below_another(table: Table) -> TableLayout:
+    """Makes a row of every configuration, with the difference to the paper."""
     several = len({row.column for row in table.rows}) > 1
     with_paper = _published(table.rows, table.metrics)
     header = ["learner", *(["scenario"] if several else []), "seeds"]
@@ -49,11 +60,11 @@ def _one_below_another(table: Table) -> Layout:
             marks += [row.entries[metric].best, False, False][: len(written)]
         rows.append(texts)
         best.append(marks)
-    return Layout(header, rows, best)
+    return TableLayout(header, rows, best)
 
 
-def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -> Layout:
-    """A row per label; under every column its metrics, ours and the paper's."""
+def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -> TableLayout:
+    """Makes a row per label; every column of the paper's table has its metrics, ours and the paper's."""
     cells = {(row.label, row.column): row for row in table.rows}
     header = ["learner", "seeds"]
     rows, best = [[label, _seeds(table, label)] for label in labels], [[False, False] for _ in labels]
@@ -66,14 +77,14 @@ def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -
             header += [name, "paper"][:n]
             for label, texts, marks in zip(labels, rows, best, strict=True):
                 row = cells.get((label, column))
-                entry = Entry() if row is None else row.entries[metric]
+                entry = TableEntry() if row is None else row.entries[metric]
                 texts += _written(metric, entry)[:n]
                 marks += [entry.best, False][:n]
-    return Layout(header, rows, best)
+    return TableLayout(header, rows, best)
 
 
 def _seeds(table: Table, label: str) -> str:
-    """How many seeds a learner has, from the fewest to the most in any column."""
+    """Returns the number of seeds of a learner, as a range where columns differ."""
     counts = [row.n_seeds for row in table.rows if row.label == label]
     return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)}–{max(counts)}"
 
@@ -83,13 +94,13 @@ def _published(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
 
 
 def _present(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
-    """The metrics of which there is a value, ours or the paper's."""
+    """Returns the metrics that have a value, ours or the paper's."""
     published = _published(rows, metrics)
     return [m for m in metrics if m in published or any(row.entries[m].value is not None for row in rows)]
 
 
-def _written(metric: str, entry: Entry) -> list[str]:
-    """Ours, the paper's, and the difference with its sign."""
+def _written(metric: str, entry: TableEntry) -> list[str]:
+    """Returns our value, the paper's, and the difference with its sign."""
     paper = entry.published
     texts = [format_value(metric, entry.value, entry.error)]
     texts.append(format_value(metric, paper.value, paper.error) if paper else "–")

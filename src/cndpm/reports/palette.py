@@ -1,7 +1,7 @@
-"""Colours that people with any kind of colour vision can tell apart.
+"""Colours that remain distinct with any kind of colour vision.
 
-Up to seven things take the colours of Okabe and Ito (2008), up to fourteen the same ones lighter as well; more are
-ordered along cividis (Nuñez et al., 2018). Labels and, for lines, dashes tell them apart too.
+Up to seven items take the colours of Okabe and Ito (2008), up to fourteen also lighter versions of them; more are
+ordered along cividis (Nuñez et al., 2018). Labels and, for lines, dashes distinguish them too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,19 @@ RAMP = "cividis"
 
 
 def colour(i: int, n: int) -> str:
-    """The colour of thing i of n, as #rrggbb."""
+    """Returns a colour.
+
+    Args:
+        i: The item's number, from 0.
+        n: The number of items.
+
+    Returns:
+        The colour as #rrggbb.
+
+    Example:
+        >>> colour(0, 3), colour(1, 3)
+        ('#0072b2', '#d55e00')
+    """
     if n > 2 * len(_DISTINCT):
         return to_hex(colormaps[RAMP](i / (n - 1)))
     red, green, blue = to_rgb(_DISTINCT[i % len(_DISTINCT)])
@@ -29,7 +41,12 @@ def colour(i: int, n: int) -> str:
 
 
 def dashes(i: int, n: int) -> str:
-    """How line i of n is drawn."""
+    """Returns matplotlib's name of a line's style.
+
+    Args:
+        i: The line's number, from 0.
+        n: The number of lines.
+    """
     if n <= len(_DISTINCT):
         return _DASHES[0]
     return _DASHES[(i if n > 2 * len(_DISTINCT) else i // len(_DISTINCT)) % len(_DASHES)]

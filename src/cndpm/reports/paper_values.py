@@ -1,4 +1,4 @@
-"""Finds what the paper reports for a configuration, by resolving the paper's experiments and comparing."""
+"""Finds the paper's values for a configuration, by resolving the paper's experiments and comparing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,23 @@ _IGNORED = ("seed", "device", "run")
 
 
 def matches(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two configurations learn the same, whatever their seed, device and schedule of evaluations."""
+    """Returns whether two configurations learn the same, apart from seed, device and schedule of evaluations.
+
+    Args:
+        config: A resolved configuration, as plain values.
+        other: Another one.
+
+    Example:
+        >>> matches({"learner": "cndpm", "seed": 0}, {"learner": "cndpm", "seed": 1})
+        True
+    """
     return not differing_keys(_essence(config), _essence(other))
 
 
 def published_values(config: Mapping[str, Any]) -> dict[str, Published]:
-    """By metric, what the paper reports for this learner on this stream; of several experiments all that they give.
+    """Returns the paper's values for a learner on a stream, by metric, from all of its experiments.
 
-    A preset of one's own stands beside the paper's value as well: cells are resolved with the preset of `config`.
+    Cells are resolved with the preset of `config`, so runs with another preset also stand beside the paper's values.
     """
     return dict(_find(json.dumps(_essence(config), sort_keys=True)))
 

@@ -1,4 +1,4 @@
-"""Figures and tables as plain JSON values for the page: numbers shortened, images packed into one picture a figure."""
+"""Converts figures and tables to JSON values for the page; numbers are rounded, a figure's images are one picture."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _DIGITS = 5
 
 
 def ramp_values() -> list[str]:
-    """The colours of heat maps from low to high."""
+    """Returns the colours of heat maps from low to high."""
     return [to_hex(colormaps[RAMP](i / 16)) for i in range(17)]
 
 
 @singledispatch
 def figure_values(figure: Figure) -> dict[str, Any]:
-    """What the page's script draws."""
+    """Converts a figure to the values that the page's script draws."""
     raise TypeError(f"figures are charts, maps or grids; got {type(figure).__name__}")
 
 
@@ -71,7 +71,13 @@ def _(figure: ImageGrid) -> dict[str, Any]:
 
 
 def table_values(table: Table, *, metric: str | None = None, coloured: bool = False) -> dict[str, Any]:
-    """A table, with bars under the values of `metric` (in percent)."""
+    """Converts a table to the values that the page's script shows.
+
+    Args:
+        table: The table.
+        metric: The metric whose values have bars, if it is "accuracy" (in percent).
+        coloured: Whether the rows have the colours of the curves.
+    """
     layout = lay_out(table)
     values: dict[str, Any] = {**asdict(layout), "title": table.title, "coloured": coloured, "bars": None}
     if metric == "accuracy" and metric in table.metrics:
@@ -88,7 +94,7 @@ def _png(pixels: Any) -> str:
 
 
 def _short(node: Any) -> Any:
-    """Floats to a few significant digits, and no number that JSON does not know."""
+    """Rounds floats to a few significant digits; numbers that JSON does not have become None."""
     if isinstance(node, float):
         return _short_float(node)
     if isinstance(node, dict):

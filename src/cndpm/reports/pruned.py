@@ -1,4 +1,4 @@
-"""What pruning did to trained mixtures, beside what it did in the paper (appendix D)."""
+"""Results of pruning trained mixtures, beside the paper's (appendix D)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from cndpm.experiments.metrics import mean, standard_error
 from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Published
-from cndpm.reports.tables import Entry, Row, Table
+from cndpm.reports.tables import Row, Table, TableEntry
 
 __all__ = ["find_prunings", "pruning_table"]
 
@@ -18,12 +18,12 @@ _METRICS = ("accuracy", "n_experts")
 
 
 def find_prunings(paths: Sequence[str | Path]) -> list[Path]:
-    """What the paper's pruning experiment left at or under the given folders."""
+    """Finds the files of the paper's pruning experiment at or under the given folders."""
     return sorted({file for path in paths for file in Path(path).rglob("pruning.json")})
 
 
 def pruning_table(file: Path) -> Table:
-    """Experts and accuracy before and after."""
+    """Makes a table of experts and accuracy before and after pruning."""
     try:
         analysis = json.loads(file.read_text())
         rows = tuple(_row(analysis, moment) for moment in ("before", "after"))
@@ -37,5 +37,5 @@ def _row(analysis: dict[str, Any], moment: str) -> Row:
     for metric in _METRICS:
         values = [float(run[moment][metric]) for run in analysis["runs"]]
         published = Published(float(analysis["paper"][moment][metric]))
-        entries[metric] = Entry(mean(values), standard_error(values), published)
+        entries[metric] = TableEntry(mean(values), standard_error(values), published)
     return Row(f"{moment} pruning", "", len(analysis["runs"]), entries)

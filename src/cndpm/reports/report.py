@@ -1,8 +1,4 @@
-"""Writes a report: the page, the tables and the figures, all into one folder.
-
-report = write_report(["runs/split-digits-cndpm", "runs/split-digits-finetune"], "report")
-report.page  # report/index.html
-"""
+"""Writes a report: the page, the tables and the figures, all into one folder."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy
 from cndpm.reports.composition import composition_chart
-from cndpm.reports.content import Content, Part, gather
+from cndpm.reports.content import Content, StreamPart, gather
 from cndpm.reports.figures import Figure
 from cndpm.reports.formats import TEXT_FORMATS
 from cndpm.reports.html import render_page
@@ -30,16 +26,23 @@ FIGURE_FORMATS = ("png", "pdf", "svg")
 FORMATS = ("html", *TEXT_FORMATS, *FIGURE_FORMATS)
 
 _WORTH_A_PROCESS = 12
-"""Figures for which the start of a process pays."""
+"""The number of figures from which starting another process pays."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was written.
+    """A report that was written.
 
     Attributes:
-        content: What the report says.
-        files: Everything written, the page first.
+        content: Its content.
+        files: All files, the page first.
+
+    Example:
+        >>> from cndpm.experiments import configure, run_seeds
+        >>> _ = run_seeds(configure("split-digits", learner="finetune", fraction=0.1), [0], "runs/mine")
+        >>> report = write_report(["runs/mine"], "report")
+        >>> report.page.as_posix(), [file.name for file in report.files]
+        ('report/index.html', ['index.html', 'tables.md', 'tables.csv', 'tables.tex'])
     """
 
     content: Content
@@ -47,7 +50,7 @@ class Report:
 
     @property
     def page(self) -> Path | None:
-        """The HTML page, if it was asked for."""
+        """The HTML page; None where it was not asked for."""
         return next((file for file in self.files if file.suffix == ".html"), None)
 
 
@@ -67,11 +70,11 @@ def write_report(
     Args:
         paths: Folders of records, or folders above them.
         out: Where the files go; created if missing, files of the same name are replaced.
-        formats: What to write, of :data:`FORMATS`. Figures (png, pdf, svg) go to ``out/figures``.
+        formats: The formats to write, of :data:`FORMATS`. Figures (png, pdf, svg) go to ``out/figures``.
         experiments: Experiments of the paper to make tables of.
         preset: The settings that the experiments' runs started from.
-        n_seeds: Runs expected per cell of these; None: as many as the paper.
-        overrides: Of all their cells, as for ``--set``.
+        n_seeds: Runs expected per cell of the experiments; None expects as many as the paper has.
+        overrides: Overrides of all their cells, as for ``--set``.
         jobs: Processes that draw many figures; more than one needs a main module that can be imported without effect.
 
     Raises:
@@ -118,8 +121,8 @@ def _write_figures(content: Content, folder: Path, kinds: Sequence[str], jobs: i
     return [file for files in made for file in files]
 
 
-def _named(part: Part) -> Iterator[tuple[str, Figure]]:
-    """By their names the figures that compare, the stream, and of every group the anatomy of its first mixture."""
+def _named(part: StreamPart) -> Iterator[tuple[str, Figure]]:
+    """Yields the comparing figures, the stream, and the anatomy of every group's first mixture, with file names."""
     scenario, groups = part.comparison.scenario, part.comparison.groups
     stream = composition_chart(groups[0].runs[0])
     for figure in [*part.figures, *([] if stream is None else [stream])]:
@@ -131,5 +134,5 @@ def _named(part: Part) -> Iterator[tuple[str, Figure]]:
 
 
 def file_name(*words: str) -> str:
-    """Words as a file's name: what is not a letter, digit, dot or dash becomes a dash; never too long or hidden."""
+    """Joins words to a file's name: other characters than letters, digits, dots and dashes become dashes."""
     return "-".join(re.sub(r"[^\w.+=-]+", "-", word)[:60].strip("-.") or "run" for word in words)

@@ -1,10 +1,4 @@
-"""One run, looked at: what its record says of the stream, its names, and its figures as matplotlib axes.
-
-from cndpm.reports import Run
-
-run = Run("runs/split-digits-cndpm/seed-0")
-run.plot_accuracy()
-"""
+"""One run with names for the parts of its record, and its figures as matplotlib axes."""
 
 from __future__ import annotations
 
@@ -24,13 +18,22 @@ __all__ = ["Run"]
 
 
 class Run:
-    """A record with names for its parts.
+    """A record with names for its parts, and its figures.
 
     Args:
         record: A record, or the folder of one. It may be of a run that is complete, running or interrupted.
 
     Raises:
         RecordError: There is no record in the folder, or it cannot be read.
+
+    Example:
+        >>> from cndpm.experiments import configure, run_seeds
+        >>> _ = run_seeds(configure("split-digits", learner="finetune", fraction=0.1), [0], "runs/mine")
+        >>> run = Run("runs/mine/seed-0")
+        >>> run.title, run.record.status, run.task_names[0]
+        ('split-digits · finetune · seed 0', 'complete', 'digits 0/1')
+        >>> run.plot_accuracy().get_ylabel()
+        'accuracy on all tasks (%)'
     """
 
     def __init__(self, record: Record | str | Path) -> None:
@@ -66,12 +69,12 @@ class Run:
 
     @property
     def metric(self) -> str:
-        """What is measured: "accuracy" in percent, or "bits_per_dim" where a stream has no labels."""
+        """The metric: "accuracy" in percent, or "bits_per_dim" where a stream has no labels."""
         return "accuracy" if self.config["scenario"].get("labelled", True) else "bits_per_dim"
 
     @cached_property
     def last(self) -> dict[str, Any]:
-        """The newest value of everything that was logged; the summary's where the run is complete."""
+        """The latest value of everything that was logged; the summary's where the run is complete."""
         values: dict[str, Any] = {}
         for row in self.record.rows:
             values |= {name: value for name, value in row.items() if value is not None}
@@ -90,7 +93,7 @@ class Run:
 
     @property
     def n_batches(self) -> int | None:
-        """Batches that the run takes in all, where the record says so."""
+        """Batches that the run takes in all; None where the record does not say."""
         return self._start.get("n_batches") or self.last.get("n_batches")
 
     @property
@@ -108,7 +111,7 @@ class Run:
 
     @cached_property
     def stages(self) -> list[Band]:
-        """The stages as far as the record knows them, named by their tasks."""
+        """The stages that the record names, labelled by their tasks."""
         end = self.n_batches or self.n_steps
         starts = [start for start in self._stage_starts() if start < end]
         tasks = self._start.get("stage_tasks") or []
@@ -119,7 +122,7 @@ class Run:
         return bands
 
     def stages_of(self, task: int) -> list[Band]:
-        """The stages that a task takes part in."""
+        """Returns the stages in which a task is streamed."""
         tasks = self._start.get("stage_tasks") or []
         return [band for band, of in zip(self.stages, tasks, strict=False) if task in of]
 
@@ -132,7 +135,7 @@ class Run:
 
     @cached_property
     def portrait(self) -> Portrait | None:
-        """Samples and similarity that a finished mixture left; None where there are none or they cannot be read."""
+        """Samples and similarity of the experts of a complete mixture; None where the record has none."""
         try:
             return load_portrait(self.record.folder)
         except RecordError:
@@ -141,68 +144,73 @@ class Run:
     # Figures
 
     def plot_accuracy(self, ax: Axes | None = None) -> Axes:
-        """Accuracy (or bits per dimension) over the stream."""
+        """Draws accuracy (or bits per dimension) over the stream."""
         from cndpm.reports.curves import metric_chart
 
         return self._plot(metric_chart([self.as_group()]), ax)
 
     def plot_experts(self, ax: Axes | None = None) -> Axes:
-        """Number of experts over the stream."""
+        """Draws the number of experts over the stream."""
         from cndpm.reports.curves import growth_chart
 
         return self._plot(growth_chart([self.as_group()], "n_experts"), ax)
 
     def plot_parameters(self, ax: Axes | None = None) -> Axes:
-        """Number of parameters over the stream."""
+        """Draws the number of parameters over the stream."""
         from cndpm.reports.curves import growth_chart
 
         return self._plot(growth_chart([self.as_group()], "n_parameters"), ax)
 
     def plot_tasks(self) -> Any:
-        """Accuracy of every task over the stream, as an array of axes, one per task."""
+        """Draws the accuracy of every task over the stream; returns an array of axes, one per task."""
         from cndpm.reports.curves import task_chart
         from cndpm.reports.drawing import draw
 
         return draw(_there(task_chart([self.as_group()])))
 
     def plot_responsibilities(self, ax: Axes | None = None) -> Axes:
-        """Which expert learned what, when."""
+        """Draws which expert learned each stretch of the stream."""
         from cndpm.reports.anatomy import responsibility_map
 
         return self._plot(responsibility_map(self), ax)
 
     def plot_memory(self, ax: Axes | None = None) -> Axes:
-        """What waited in the short-term memory."""
+        """Draws the number of samples in the short-term memory, by class."""
         from cndpm.reports.anatomy import memory_chart
 
         return self._plot(memory_chart(self), ax)
 
     def plot_gate(self, ax: Axes | None = None) -> Axes:
-        """True task against chosen expert."""
+        """Draws the true task against the chosen expert."""
         from cndpm.reports.anatomy import gate_map
 
         return self._plot(gate_map(self), ax)
 
     def plot_similarity(self, ax: Axes | None = None, *, threshold: float | None = None) -> Axes:
-        """Similarity of the experts, thresholded where a threshold is given."""
+        """Draws the similarity of the experts.
+
+        Args:
+            ax: Axes to draw on; None makes a new figure.
+            threshold: Shows the pairs above this similarity; None shows the similarities themselves.
+        """
         from cndpm.reports.anatomy import similarity_map
 
         return self._plot(similarity_map(self, threshold), ax)
 
     def plot_samples(self, ax: Axes | None = None) -> Axes:
-        """Samples drawn from the mixture and from every expert."""
+        """Draws samples from the mixture and from every expert."""
         from cndpm.reports.anatomy import sample_grid
 
         return self._plot(sample_grid(self), ax)
 
     def plot_composition(self, ax: Axes | None = None) -> Axes:
-        """Which tasks the stream presents, when."""
+        """Draws the share of every task over the stream."""
         from cndpm.reports.composition import composition_chart
 
         return self._plot(composition_chart(self), ax)
 
     def as_group(self) -> Any:
-        """A group of this run alone."""
+        """Returns a group of this run alone."""
         from cndpm.reports.groups import Group
 
         return Group(self.learner, (self,))
@@ -217,7 +225,7 @@ class Run:
 def _there(figure: Any) -> Any:
     if figure is None:
         raise ValueError(
-            "the record does not hold what this figure shows; only mixtures of experts log it, from the first batches "
-            "on, and samples and similarity when the run is complete"
+            "the record holds no data for this figure. Mixtures of experts log it from the first batches on; samples "
+            "and similarity are there when the run is complete"
         )
     return figure

@@ -16,7 +16,7 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def find_browser() -> str | None:
-    """The path of Chromium or Chrome; None where neither is installed."""
+    """Returns the path of Chromium or Chrome; None where neither is installed."""
     return next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
@@ -30,7 +30,7 @@ def take_screenshot(
         picture: The file to write.
         width: In pixels; Chromium makes none narrower than 500.
         height: In pixels.
-        dark: As for a reader who prefers dark pages.
+        dark: Whether to show the page in its dark colours.
 
     Raises:
         RecordError: There is no browser, or it took no picture.

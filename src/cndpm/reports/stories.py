@@ -1,4 +1,4 @@
-"""What a newcomer reads first: what was streamed, what was learned, with how many experts, and how well."""
+"""Summaries in plain sentences: the stream, the accuracy that was reached, and the number of experts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEPT_SEPARATE = 6
 
 
 def title_of(comparisons: Sequence[Comparison]) -> str:
-    """The heading of a report."""
+    """Returns the heading of a report."""
     if not comparisons:
         return "No runs to show"
     n_runs = sum(len(group.runs) for comparison in comparisons for group in comparison.groups)
@@ -28,7 +28,7 @@ def title_of(comparisons: Sequence[Comparison]) -> str:
 
 
 def comparison_story(comparison: Comparison) -> list[str]:
-    """Two paragraphs on all learners of one stream: what was streamed, and how well it was learned."""
+    """Returns two paragraphs on one stream: its description, and the results of all learners."""
     metric = comparison.metric
     known = [(group, group.mean(metric)) for group in comparison.groups]
     scored = [(group, value) for group, value in known if value is not None]
@@ -43,7 +43,7 @@ def comparison_story(comparison: Comparison) -> list[str]:
 
 
 def run_story(run: Run) -> str:
-    """One paragraph on one run."""
+    """Returns one paragraph on one run."""
     parts = [describe_stream(run)]
     value = run.last.get(run.metric)
     if value is not None:
@@ -65,7 +65,7 @@ def run_story(run: Run) -> str:
 
 
 def run_facts(run: Run) -> list[tuple[str, str]]:
-    """The key numbers of a run, each with what it is."""
+    """Returns the key numbers of a run as text, each with its name."""
     names = {
         "accuracy": "accuracy, all tasks (%)",
         "bits_per_dim": "bits per dimension",
@@ -82,7 +82,7 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
 
 
 def progress_words(run: Run) -> str:
-    """How far a run is."""
+    """Says whether a run is complete, or how many batches it has learned."""
     if run.record.status == "complete":
         return "complete"
     of = f" of {run.n_batches:,}" if run.n_batches else ""
@@ -91,11 +91,11 @@ def progress_words(run: Run) -> str:
 
 
 def describe_stream(run: Run) -> str:
-    """What was streamed, in one or two sentences."""
+    """Describes the stream in one or two sentences."""
     summary = str(run.config["scenario"].get("summary") or "").rstrip(".")
     n = run.n_batches
     stages = f" in {_count(len(run.stages), 'stage')}" if len(run.stages) > 1 else ""
-    told = "; nobody tells the learner when the task changes."
+    told = "; the learner is not told when the task changes."
     arrival = f" They arrive in {n or 0:,} batches of {run.batch_size}{stages}{told}"
     return f"{summary or run.scenario}." + (arrival if n else "")
 
@@ -111,7 +111,7 @@ def _measured(value: float, metric: str) -> str:
 
 
 def _mixes(run: Run) -> bool:
-    """Whether the run's learner is a mixture: only those log what their experts learned, or have several."""
+    """Returns whether the run's learner is a mixture: only mixtures log counts of experts, or have several."""
     return (run.last.get("n_experts") or 0) > 1 or "expert_counts" in run.last
 
 

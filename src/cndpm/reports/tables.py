@@ -1,4 +1,4 @@
-"""Results as a table: mean and standard error over seeds, the paper's value and the difference, and what is missing.
+"""Tables of results: mean and standard error over seeds, the paper's value and the difference, and missing runs.
 
 A value is marked as the best of its column only where its distance to the runner-up exceeds the sum of their standard
 errors; a single seed has no error, and so is never marked.
@@ -15,7 +15,7 @@ from cndpm.reports.commands import resume_command, seeds_command
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.paper_values import matches, published_values
 
-__all__ = ["METRICS", "Entry", "Missing", "Row", "Table", "cell_group", "comparison_table", "experiment_table"]
+__all__ = ["METRICS", "Missing", "Row", "Table", "TableEntry", "cell_group", "comparison_table", "experiment_table"]
 
 METRICS = {
     "accuracy": "accuracy (%)",
@@ -40,8 +40,19 @@ _UPPER_BOUNDS = ("iid-offline", "iid-online")
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One number of a table; `best` marks it."""
+class TableEntry:
+    """One number of a table.
+
+    Attributes:
+        value: Mean over the seeds; None where there is none.
+        error: Its standard error; None for fewer than two seeds.
+        published: The paper's value.
+        best: Whether it is marked as the best of its column.
+
+    Example:
+        >>> round(TableEntry(93.24, 0.03, Published(93.23)).difference, 2)
+        0.01
+    """
 
     value: float | None = None
     error: float | None = None
@@ -50,7 +61,7 @@ class Entry:
 
     @property
     def difference(self) -> float | None:
-        """Ours minus the paper's."""
+        """Our value minus the paper's."""
         if self.value is None or self.published is None:
             return None
         return self.value - self.published.value
@@ -58,7 +69,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Missing:
-    """A run that is not there or not complete, and the command that makes it."""
+    """A run that does not exist or is not complete, and the command that makes it.
+
+    Example:
+        >>> Missing("cndpm", "seed 1 was not run", "cndpm run split-digits --seed 1").reason
+        'seed 1 was not run'
+    """
 
     label: str
     reason: str
@@ -67,18 +83,42 @@ class Missing:
 
 @dataclass(frozen=True)
 class Row:
-    """One configuration: its name, the table's column in the paper where it has one, and numbers by metric."""
+    """One configuration.
+
+    Attributes:
+        label: Its name.
+        column: The column of the paper's table that it stands in; else the scenario.
+        n_seeds: Number of complete runs.
+        entries: The numbers, by metric.
+        reference: Whether it is shown only for reference, and never marked as the best.
+
+    Example:
+        >>> Row("cndpm", "split-digits", 1, {"accuracy": TableEntry(98.03)}).entries["accuracy"].value
+        98.03
+    """
 
     label: str
     column: str
     n_seeds: int
-    entries: dict[str, Entry]
+    entries: dict[str, TableEntry]
     reference: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that are compared with each other within one `column`."""
+    """Rows that are compared with each other within each column of the paper's table.
+
+    Attributes:
+        title: One line.
+        metrics: The names of the metrics, in order; keys of :data:`METRICS`.
+        rows: One per configuration.
+        missing: Runs that do not exist or are not complete.
+
+    Example:
+        >>> row = Row("cndpm", "split-digits", 1, {"accuracy": TableEntry(98.03)})
+        >>> Table("split-digits", ("accuracy",), (row,)).missing
+        ()
+    """
 
     title: str
     metrics: tuple[str, ...]
@@ -87,7 +127,7 @@ class Table:
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """All groups on one stream."""
+    """Makes the table of all groups on one stream."""
     rows = []
     for group in comparison.groups:
         published = published_values(group.config)
@@ -109,14 +149,14 @@ def experiment_table(
     n_seeds: int | None = None,
     overrides: Sequence[str] = (),
 ) -> Table:
-    """The table of one of the paper's experiments, with every cell that it has in the paper.
+    """Makes the table of one of the paper's experiments, with every cell that it has in the paper.
 
     Args:
         experiment: The experiment.
-        groups: Whatever runs there are; those that belong to a cell are found by their configuration.
+        groups: Groups of runs; those that belong to a cell are found by their configuration.
         preset: The settings that the runs started from.
-        n_seeds: Runs expected per cell; None: as many as the paper.
-        overrides: Of all cells, as for ``--set``.
+        n_seeds: Runs expected per cell; None expects as many as the paper has.
+        overrides: Overrides of all cells, as for ``--set``.
     """
     rows, missing = [], []
     seeds = list(range(n_seeds or experiment.n_seeds))
@@ -124,7 +164,7 @@ def experiment_table(
         group = cell_group(cell, groups, preset, overrides)
         label = f"{cell.label}, {cell.column}"
         if group is None:
-            entries = {m: Entry(published=cell.published.get(m)) for m in experiment.metrics}
+            entries = {m: TableEntry(published=cell.published.get(m)) for m in experiment.metrics}
             rows.append(Row(cell.label, cell.column, 0, entries, cell.learner in _UPPER_BOUNDS))
             command = f"cndpm reproduce {experiment.name} --only {cell.learner} --seeds {len(seeds)}"
             missing.append(Missing(label, "no run", command))
@@ -135,24 +175,34 @@ def experiment_table(
 
 
 def cell_group(cell: Cell, groups: Sequence[Group], preset: str, overrides: Sequence[str]) -> Group | None:
-    """The runs that belong to a cell, found by their configuration; None where there are none."""
+    """Finds the runs that belong to a cell, by their configuration.
+
+    Args:
+        cell: A cell of one of the paper's experiments.
+        groups: Groups of runs.
+        preset: The settings that the runs started from.
+        overrides: Overrides of all cells, as for ``--set``.
+
+    Returns:
+        None where there are none.
+    """
     wanted = cell_config(cell, preset, "cpu", overrides).to_json()
     return next((group for group in groups if matches(group.config, wanted)), None)
 
 
 def _same_size(row: Row) -> bool:
-    """Whether a learner keeps next to nothing but its parameters, so that one column says both."""
+    """Returns whether a learner keeps hardly more than its parameters, so that one column suffices."""
     kept, trained = row.entries["n_numbers_kept"].value, row.entries["n_parameters"].value
     return kept is None or trained is None or abs(kept - trained) <= 0.005 * kept
 
 
 def _row(group: Group, label: str, column: str, published: dict[str, Published], metrics: Sequence[str]) -> Row:
-    entries = {m: Entry(group.mean(m), group.error(m), published.get(m)) for m in metrics}
+    entries = {m: TableEntry(group.mean(m), group.error(m), published.get(m)) for m in metrics}
     return Row(label, column, len(group.complete), entries, group.runs[0].learner in _UPPER_BOUNDS)
 
 
 def _marked(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Row, ...]:
-    """The rows with the best entry of every column marked, where there is one beyond doubt."""
+    """Marks the best entry of every column, where it is ahead by more than the errors."""
     made = [dict(row.entries) for row in rows]
     for metric in metrics:
         for column in {row.column for row in rows}:
@@ -160,14 +210,14 @@ def _marked(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Row, ...]:
             best = _best([rows[i].entries[metric] for i in among], _BETTER.get(metric, 0))
             if best is not None:
                 old = made[among[best]][metric]
-                made[among[best]][metric] = Entry(old.value, old.error, old.published, best=True)
+                made[among[best]][metric] = TableEntry(old.value, old.error, old.published, best=True)
     return tuple(
         Row(row.label, row.column, row.n_seeds, entries, row.reference) for row, entries in zip(rows, made, strict=True)
     )
 
 
-def _best(entries: Sequence[Entry], sign: int) -> int | None:
-    """The entry that is ahead of every other by more than the sum of their errors."""
+def _best(entries: Sequence[TableEntry], sign: int) -> int | None:
+    """Returns the entry that is ahead of every other by more than the sum of their errors; None if there is none."""
     known = [(sign * e.value, e.error, i) for i, e in enumerate(entries) if e.value is not None]
     if not sign or len(known) < 2:
         return None
@@ -179,7 +229,7 @@ def _best(entries: Sequence[Entry], sign: int) -> int | None:
 
 
 def _gaps(group: Group, label: str, seeds: Sequence[int]) -> list[Missing]:
-    """Seeds of a group that are not there or not complete; a run that goes on is not missing."""
+    """Lists the seeds of a group that were not run or were interrupted; a running one is not missing."""
     gaps = []
     for run in group.runs:
         if run.record.status == "interrupted":
@@ -194,7 +244,7 @@ def _gaps(group: Group, label: str, seeds: Sequence[int]) -> list[Missing]:
 
 
 def _stretches(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """First and last of every stretch of consecutive numbers."""
+    """Returns the first and the last of every stretch of consecutive numbers."""
     found: list[tuple[int, int]] = []
     for number in numbers:
         if found and number == found[-1][1] + 1:

@@ -1,7 +1,7 @@
-"""Serves the page of runs that are still going on, on loopback only, updating itself.
+"""Serves a page of runs that updates itself while they are running, on loopback only.
 
 The server answers GET for two paths, ``/`` and ``/data.json``, and refuses requests under another host name, so that
-no other page a browser has open can read it. Records are read anew when they have changed.
+no other page in the browser can read it. Records are read again when they have changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HOST = "127.0.0.1"
 
 
 class Watched:
-    """The page of some folders, made again only when a file in them has changed."""
+    """Renders the page of some folders again when a file in them has changed."""
 
     def __init__(self, paths: Sequence[str | Path], refresh_seconds: float) -> None:
         self.paths = [Path(path) for path in paths]
@@ -33,7 +33,7 @@ class Watched:
         self._answers: dict[str, bytes] = {}
 
     def answer(self, path: str) -> bytes | None:
-        """What is served at a path; None where there is nothing."""
+        """Returns the content of a path; None where there is nothing."""
         with self._lock:
             state = self._files()
             if state != self._state:
@@ -53,12 +53,12 @@ class Watched:
 def make_server(
     paths: Sequence[str | Path], *, port: int = 0, refresh_seconds: float = REFRESH_SECONDS
 ) -> ThreadingHTTPServer:
-    """A server that is bound to loopback and ready for ``serve_forever()``.
+    """Returns a server that is bound to loopback and ready for ``serve_forever()``.
 
     Args:
         paths: Folders of records, or folders above them; they need not hold a record yet.
-        port: 0 takes any that is free; see ``server.server_port``.
-        refresh_seconds: How often the page asks for news.
+        port: 0 takes any free port; see ``server.server_port``.
+        refresh_seconds: How often the page asks for new values.
 
     Raises:
         RecordError: A folder does not exist, or the port is taken.

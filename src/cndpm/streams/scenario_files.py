@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
+from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError, nearest_names
 from cndpm.streams.builtin import PRESETS
 from cndpm.streams.scenario import Blur, Scenario, Stage, Subset, Transform
@@ -113,11 +113,21 @@ def _read_file(path: Path) -> Scenario:
 def _parse(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
-        return tomllib.loads(text) if path.suffix.lower() == ".toml" else yaml.safe_load(text)
+        return tomllib.loads(text) if path.suffix.lower() == ".toml" else _load_yaml(text)
     except FileNotFoundError:
         raise ScenarioFileError(f"there is no scenario file at {path}") from None
-    except (tomllib.TOMLDecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+    except ValueError as error:  # of TOML, YAML or the encoding
         raise ScenarioFileError(f"{path} is not readable: {error}") from error
+
+
+def _load_yaml(text: str) -> Any:
+    require_extra("yaml", purpose="a scenario in YAML")
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
 
 
 def _read_stage(stage: Any, path: Path) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cndpm.experts.features import rectification
@@ -73,6 +73,17 @@ def test_the_compiled_pass_is_the_function_it_was_made_of():
     torch.testing.assert_close(squares, expected[1].flatten(3))
 
 
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(n_images=st.integers(1, 3), cell=st.integers(1, 40), sides=st.sampled_from([(1,), (-1,), (1, -1)]))
+def test_without_a_compiler_the_moments_are_the_same(monkeypatch, n_images, cell, sides):
+    responses = torch.randn(2, 3, n_images * 4 * cell, generator=torch.Generator().manual_seed(cell))
+    expected = pooled(responses, sides, 0.25, n_images)
+    with monkeypatch.context() as patch:
+        patch.setattr(rectification, "_compiled", lambda: None)
+        plain = pooled(responses, sides, 0.25, n_images)
+    torch.testing.assert_close(plain, expected, atol=1e-4, rtol=1e-5)
+
+
 def test_what_is_not_finite_is_not_hidden():
     responses = torch.zeros(2, 1, 4 * 5)
     responses[0, 0, 7] = torch.inf
@@ -88,7 +99,8 @@ def test_it_is_compiled_where_nothing_can_be_written(tmp_path):
         "import torch, rectification; moments = [torch.empty(1, 2, 3, 1, 2, 2) for _ in range(2)];"
         "rectification.pool_rectified(torch.ones(2, 3, 36), (1,), 0.25, *moments); print(float(moments[0].sum()))"
     )
-    unwritable = {"HOME": str(no_folder), "XDG_CACHE_HOME": str(no_folder), "PYTHONPATH": str(archive)}
+    path = os.pathsep.join([str(archive), *sys.path])
+    unwritable = {"HOME": str(no_folder), "XDG_CACHE_HOME": str(no_folder), "PYTHONPATH": path}
     run = subprocess.run(
         [sys.executable, "-c", script], env=os.environ | unwritable, capture_output=True, text=True, check=True
     )

@@ -7,7 +7,7 @@ import torch
 
 from cndpm.experts.neural.averaged import AveragedPredictor
 from cndpm.experts.neural.predictors import Classifier
-from cndpm.training.stepping import Optimiser
+from cndpm.training.optimiser import Optimiser
 
 
 @pytest.fixture

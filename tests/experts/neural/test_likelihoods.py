@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cndpm.experts.neural.likelihoods import Bernoulli, DiscretisedLogistic, Gaussian, make_likelihood
 from cndpm.experts.neural.packed.fused import sigmoid_squared_error
-from cndpm.training.stepping import Optimiser
+from cndpm.training.optimiser import Optimiser
 
 
 def test_bernoulli_equals_torchs_distribution():

@@ -17,7 +17,7 @@ from cndpm.baselines.shared.components import load_module, module_state
 from cndpm.baselines.shared.networks import NetworkName
 from cndpm.learner import Footprint, LearnerSettings
 from cndpm.state import State
-from cndpm.training.stepping import Recorder, Routine
+from cndpm.training.recorded_steps import Routine, StepRecorder
 
 __all__ = ["NetworkSettings", "Trainer"]
 
@@ -51,7 +51,7 @@ class Trainer:
         self.parameters = list(network.parameters())
         lr = settings.learning_rate if learning_rate is None else learning_rate
         device = self.parameters[0].device
-        self.recorder = Recorder(device, torch.Generator(device))
+        self.recorder = StepRecorder(device, torch.Generator(device))
         self._routines: dict[Callable[..., tuple[Tensor, ...] | None], Routine] = {}
         self.optimizer: torch.optim.Optimizer
         if settings.optimizer == "adam":

@@ -19,7 +19,7 @@ from cndpm.experts.features.responses import CONTRAST_FLOOR, GRID, N_MOMENTS, Fo
 from cndpm.experts.features.views import admissible_views, apply_view, mirror_pairs
 from cndpm.state import State
 from cndpm.threads import map_in_threads
-from cndpm.training.stepping import Recorder, Routine
+from cndpm.training.recorded_steps import Routine, StepRecorder
 
 __all__ = ["PatchFeatures", "PatchFilters"]
 
@@ -115,7 +115,7 @@ class PatchFeatures(FeatureMap):
         if x.device.type != "cuda" or len(x) > _RECORDED:
             return self._chunk(x)
         if self._routine is None:
-            recorder = Recorder(x.device, torch.Generator(x.device))
+            recorder = StepRecorder(x.device, torch.Generator(x.device))
             self._routine = recorder.routine(lambda images: (self._chunk(images),), draws=False)
         return self._routine(x)[0]
 

@@ -1,7 +1,8 @@
 """Sums and squares of rectified responses over the cells of a grid.
 
 Written with tensors it takes seven passes over responses that no cache of one core holds, longer than the products that
-make them. On a CPU it is one pass, compiled; a GPU has the bandwidth, and its responses never come to the host.
+make them. On a CPU it is one pass, compiled, where numba is installed; a GPU has the bandwidth, and its responses never
+come to the host.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+
+from cndpm.extras import is_installed
 
 __all__ = ["pool_rectified"]
 
@@ -27,9 +30,9 @@ def pool_rectified(responses: Tensor, sides: tuple[int, ...], threshold: float, 
         sums: Where sums over the places of every cell are written to, (sides, 2, P, B, 2, 2).
         squares: Where sums of squares are written to, of the same shape.
     """
-    if responses.device.type == "cpu":
+    if responses.device.type == "cpu" and (compiled := _compiled()) is not None:
         over_cells = (moments.flatten(3).numpy() for moments in (sums, squares))
-        _compiled()(responses.numpy(), np.array(sides, dtype=np.float32), np.float32(threshold), *over_cells)
+        compiled(responses.numpy(), np.array(sides, dtype=np.float32), np.float32(threshold), *over_cells)
         return
     rectified = torch.empty_like(responses)
     (above, below), cells = rectified, rectified.view(*rectified.shape[:2], *sums.shape[3:], -1)
@@ -43,8 +46,10 @@ def pool_rectified(responses: Tensor, sides: tuple[int, ...], threshold: float, 
 
 
 @cache
-def _compiled() -> Callable[..., None]:
-    """One pass over the responses; importing the compiler takes long, so it waits for the first image."""
+def _compiled() -> Callable[..., None] | None:
+    """Returns :func:`_pool` compiled, None without a compiler. Importing it takes long, so it waits for an image."""
+    if not is_installed("numba"):
+        return None
     import numba
 
     arrays = "float32[:, :, ::1], float32[::1], float32, float32[:, :, :, :], float32[:, :, :, :]"

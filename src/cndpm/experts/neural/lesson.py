@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from cndpm.state import State
-from cndpm.training.stepping import Optimiser, Recorder, Routine
+from cndpm.training.optimiser import Optimiser
+from cndpm.training.recorded_steps import Routine, StepRecorder
 
 __all__ = ["Lesson", "Schedule"]
 
@@ -50,7 +51,7 @@ class Lesson:
         optimiser: Optimiser,
         schedule: Schedule,
         n_rows: int,
-        recorder: Recorder,
+        recorder: StepRecorder,
     ) -> None:
         self.loss = loss
         self.held_out_loss = held_out_loss

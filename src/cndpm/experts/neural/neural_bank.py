@@ -21,7 +21,7 @@ from cndpm.experts.samples import Samples, open_block
 from cndpm.learner import Footprint
 from cndpm.state import State
 from cndpm.threads import spread
-from cndpm.training.stepping import Recorder
+from cndpm.training.recorded_steps import StepRecorder
 
 __all__ = ["DensityMaker", "NeuralBank", "PredictorMaker"]
 
@@ -97,7 +97,7 @@ class NeuralBank(Bank):
         self._seed = seed
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
-        self._recorder = Recorder(self._device, self._generator)
+        self._recorder = StepRecorder(self._device, self._generator)
         self._beside = self._recorder.aside()
         self._closed = n_classes > 0
         self._n_classes = max(1, n_classes)

@@ -10,7 +10,8 @@ from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.lesson import Lesson, Schedule
 from cndpm.experts.neural.parts import Density, Part, Predictor
 from cndpm.state import State
-from cndpm.training.stepping import Optimiser, Recorder
+from cndpm.training.optimiser import Optimiser
+from cndpm.training.recorded_steps import StepRecorder
 
 __all__ = ["NeuralExpert", "PartTraining"]
 
@@ -106,7 +107,12 @@ class NeuralExpert:
             self.predictor.stepped()
 
     def lessons(
-        self, x: Tensor, y: Tensor | None, lateral: tuple[Features, Features], recorder: Recorder, beside: Recorder
+        self,
+        x: Tensor,
+        y: Tensor | None,
+        lateral: tuple[Features, Features],
+        recorder: StepRecorder,
+        beside: StepRecorder,
     ) -> list[Lesson]:
         """What this expert has to learn from the memory: its predictor, by `beside`, and its density, by `recorder`.
 

@@ -17,7 +17,7 @@ from cndpm.experts.neural.neural_expert import NeuralExpert
 from cndpm.experts.neural.packed.lineups import line_up_densities, line_up_predictors
 from cndpm.experts.neural.parts import Predictor
 from cndpm.experts.samples import Samples
-from cndpm.training.stepping import Recorder, Routine
+from cndpm.training.recorded_steps import Routine, StepRecorder
 
 __all__ = ["Panel", "Seat"]
 
@@ -52,7 +52,9 @@ class Panel:
         recorder: Takes the steps.
     """
 
-    def __init__(self, seats: Sequence[Seat], hypothesis: NeuralExpert, *, sharing: bool, recorder: Recorder) -> None:
+    def __init__(
+        self, seats: Sequence[Seat], hypothesis: NeuralExpert, *, sharing: bool, recorder: StepRecorder
+    ) -> None:
         self.seats = list(seats)
         self.answering = [position for position, seat in enumerate(seats) if not seat.retired]
         self._hypothesis = hypothesis

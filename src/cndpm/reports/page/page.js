@@ -43,7 +43,7 @@ function section(part) {
 
 function runView(run, alone) {
   const facts = html("div", { class: "tiles" }, ...run.facts.map(([value, name]) => html("div", { class: "tile" }, html("b", {}, value), html("span", {}, name))));
-  const settings = html("div", { class: "card", style: "margin-top:18px" }, html("h3", {}, "Make it again"),
+  const settings = html("div", { class: "card", style: "margin-top:18px" }, html("h3", {}, "Repeat this run"),
     html("p", { class: "note" }, "The same command gives the same numbers on the same kind of machine."), commandLine(run.command),
     html("p", { class: "note" }, "Record: ", html("code", {}, run.folder)),
     html("details", {}, html("summary", {}, "Configuration"), html("pre", {}, JSON.stringify(run.config, null, 2))),
@@ -73,21 +73,21 @@ function runSection(runs) {
   if (runs.length === 1) return html("section", {}, badge, view);
   const buttons = [html("button", { type: "button", "aria-label": "previous run", onclick: () => step(-1) }, "←"),
     html("button", { type: "button", "aria-label": "next run", onclick: () => step(1) }, "→")];
-  return html("section", {}, html("h2", {}, "Look into one run"),
+  return html("section", {}, html("h2", {}, "One run in detail"),
     html("div", { class: "switch" }, html("label", { for: "run" }, "Run"), select, ...buttons, badge), view);
 }
 
 const WORDS = [
-  ["Stream", "Samples that arrive in small batches, once each, while their distribution changes. Nobody tells the learner when."],
-  ["Task", "A part of the stream with one distribution, for example the digits 0 and 1. Only the evaluation knows of tasks."],
+  ["Stream", "Samples that arrive in small batches, once each, while their distribution changes. The learner is not told when."],
+  ["Task", "A part of the stream with one distribution, for example the digits 0 and 1. Only the evaluation uses tasks."],
   ["Expert", "A small model of its own part of the data: how likely an input is, and which class it has."],
-  ["Short-term memory", "Where samples wait that no expert explains. When it is full they found a new expert: the learner sleeps."],
+  ["Short-term memory", "Keeps samples that no expert explains. When it is full, the learner sleeps: a new expert is made of them."],
   ["Gate", "Decides by the input alone which experts answer. Most mistakes of a mixture are mistakes of its gate."],
   ["Forgetting", "How much the accuracy of earlier tasks has fallen from its best, in percentage points."],
 ];
 
 function words() {
-  return html("section", {}, html("h2", {}, "Words"), html("div", { class: "card" },
+  return html("section", {}, html("h2", {}, "Glossary"), html("div", { class: "card" },
     html("dl", {}, ...WORDS.flatMap(([word, meaning]) => [html("dt", {}, word), html("dd", {}, meaning)]))));
 }
 

@@ -1,0 +1,68 @@
+"""Optional packages: which extra of cndpm brings them, and the error that names it.
+
+``pip install cndpm`` brings what the estimators, learners and streams need. The command line, records, reports and
+downloads need more, which the extras of :data:`EXTRAS` bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+__all__ = ["EXTRAS", "MissingExtraError", "is_installed", "require_extra"]
+
+EXTRAS: Mapping[str, Mapping[str, str]] = {
+    "cli": {
+        "PIL": "pillow",
+        "filelock": "filelock",
+        "matplotlib": "matplotlib",
+        "pooch": "pooch",
+        "requests": "requests",
+        "rich": "rich",
+        "typer": "typer",
+        "yaml": "pyyaml",
+    },
+    "fast": {"numba": "numba"},
+    "tensorboard": {"tensorboard": "tensorboard"},
+}
+"""For every extra, the modules that it brings and the names under which pip knows them."""
+
+
+class MissingExtraError(ImportError):
+    """An optional package is not installed; the message names the command that installs it."""
+
+
+def is_installed(module: str) -> bool:
+    """Returns whether a top-level module can be imported, without importing it.
+
+    Example:
+        >>> is_installed("json")
+        True
+    """
+    try:
+        return find_spec(module) is not None
+    except ValueError:  # it is being imported, or was put together by hand
+        return True
+
+
+def require_extra(*modules: str, purpose: str) -> None:
+    """Checks that optional modules are installed.
+
+    Args:
+        modules: Top-level modules of one extra of :data:`EXTRAS`.
+        purpose: The subject of the message, with which it begins: "cndpm.reports", "the command line".
+
+    Raises:
+        MissingExtraError: One of them is not installed.
+
+    Example:
+        >>> require_extra("rich", purpose="the command line")
+    """
+    missing = [module for module in modules if not is_installed(module)]
+    if missing:
+        extra = next(name for name, brings in EXTRAS.items() if missing[0] in brings)
+        packages = ", ".join(EXTRAS[extra][module] for module in missing)
+        raise MissingExtraError(
+            f"{purpose} needs packages that are not installed ({packages}). Run: pip install 'cndpm[{extra}]'",
+            name=missing[0],
+        )

@@ -1,0 +1,163 @@
+"""Adam on clipped gradients, one fused operation for all parameters of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from cndpm.state import State
+
+__all__ = ["Optimiser"]
+
+_PIECE = 8192
+"""Elements of a parameter that a GPU updates as one piece: few large ones would leave most of it idle."""
+
+
+class Optimiser:
+    """Adam (Kingma & Ba 2015) with gradients clipped by value and an optional squared-norm penalty.
+
+    The gradients never reach the parameters' `grad`, and one fused operation takes the step, which saves a fifth of a
+    small step on a CPU.
+
+    Args:
+        parameters: The parameters to train.
+        lr: Learning rate.
+        clip: Largest absolute value of a gradient's entry.
+        weight_decay: λ of the penalty λ‖w‖², applied by :meth:`step` when asked.
+        slowdown: Lets the learning rate fall with the number of steps t, as lr / √(1 + t / slowdown); None keeps it.
+
+    Example:
+        >>> weight = nn.Parameter(torch.tensor([1.0, -1.0]))
+        >>> optimiser = Optimiser([weight], lr=0.1, clip=1.0, weight_decay=0.0)
+        >>> optimiser.step(weight.square().sum(), penalise=False)
+        >>> weight.data
+        tensor([ 0.9000, -0.9000])
+    """
+
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        *,
+        lr: float,
+        clip: float,
+        weight_decay: float,
+        slowdown: int | None = None,
+    ) -> None:
+        self.parameters = list(parameters)
+        self.lr = lr
+        self.clip = clip
+        self.weight_decay = weight_decay
+        self.slowdown = slowdown
+        self._moments = [_Moments.of(parameter) for parameter in self.parameters]
+
+    def step(self, loss: Tensor, *, penalise: bool) -> None:
+        """Takes one step down the gradient of a loss; parameters that it does not depend on stay as they are.
+
+        Args:
+            loss: A scalar.
+            penalise: Whether to add the penalty λ‖w‖² to the loss.
+        """
+        if not self.parameters:
+            return
+        found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        trained = zip(self.parameters, found, self._moments, strict=True)
+        rows: list[tuple[Tensor, ...]] = [
+            (p.detach(), g, m.first, m.second, m.step) for p, g, m in trained if g is not None
+        ]
+        if not rows:
+            return
+        with torch.no_grad():
+            torch._foreach_add_([row[4] for row in rows], 1.0)
+            self._descend(_in_pieces(rows) if loss.is_cuda else rows, penalise=penalise)
+
+    def _descend(self, rows: list[tuple[Tensor, ...]], *, penalise: bool) -> None:
+        """Clips the gradients and steps; a row is a parameter, its gradient, both moments and the number of steps."""
+        parameters, gradients, first, second, steps = ([row[i] for row in rows] for i in range(5))
+        if penalise and self.weight_decay:
+            gradients = list(torch._foreach_add(gradients, parameters, alpha=2 * self.weight_decay))
+        # Not in place at first: the gradients of two parameters may be one tensor, or one number seen many times.
+        gradients = [g.contiguous() for g in torch._foreach_clamp_min(gradients, -self.clip)]
+        torch._foreach_clamp_max_(gradients, self.clip)
+        torch._fused_adam_(
+            parameters,
+            gradients,
+            first,
+            second,
+            [],
+            steps,
+            lr=self._lr_after(steps[0]),
+            beta1=0.9,
+            beta2=0.999,
+            weight_decay=0.0,
+            eps=1e-8,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def _lr_after(self, n_steps: Tensor) -> float | Tensor:
+        """Returns the learning rate; as a tensor where it falls, since a recorded step must not keep a number."""
+        return self.lr if self.slowdown is None else self.lr * torch.rsqrt(1 + n_steps / self.slowdown)
+
+    def scale_lr(self, factor: float) -> None:
+        """Multiplies the learning rate."""
+        self.lr *= factor
+
+    def restart(self) -> None:
+        """Forgets all steps, for a loss whose gradients have another scale."""
+        self._moments = [_Moments.of(parameter) for parameter in self.parameters]
+
+    def replace(self, old: nn.Parameter, new: nn.Parameter) -> None:
+        """Trains an enlarged parameter in place of the old one.
+
+        Args:
+            old: A parameter that is being trained, (n, ...).
+            new: Its successor, (m, ...) with m ≥ n. Its first n rows keep their moments; the others start at zero.
+        """
+        at = next(i for i, parameter in enumerate(self.parameters) if parameter is old)
+        before = self._moments[at]
+        self.parameters[at] = new
+        self._moments[at] = _Moments(before.step, _enlarge(before.first, new), _enlarge(before.second, new))
+
+    def state_dict(self) -> State:
+        """Returns the learning rate and copies of the moments, in the order of the parameters."""
+        return {"lr": self.lr, "moments": [{k: v.clone() for k, v in m._asdict().items()} for m in self._moments]}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores what :meth:`state_dict` returned; the parameters must have the shapes they had."""
+        self.lr = state["lr"]
+        self._moments = [
+            _Moments(**{name: value.to(parameter.device, copy=True) for name, value in saved.items()})
+            for parameter, saved in zip(self.parameters, state["moments"], strict=True)
+        ]
+
+
+class _Moments(NamedTuple):
+    """Adam's statistics of one parameter: the number of steps, () float, and both moments, of the parameter's shape."""
+
+    step: Tensor
+    first: Tensor
+    second: Tensor
+
+    @classmethod
+    def of(cls, parameter: nn.Parameter) -> _Moments:
+        return cls(
+            torch.zeros((), device=parameter.device), torch.zeros_like(parameter.data), torch.zeros_like(parameter.data)
+        )
+
+
+def _in_pieces(rows: list[tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
+    """Cuts parameters, gradients and moments alike; every piece keeps the step count of its parameter."""
+    pieces: list[tuple[Tensor, ...]] = []
+    for *tensors, step in rows:
+        cut = (torch.split(tensor.reshape(-1), _PIECE) for tensor in tensors)
+        pieces += [(*piece, step) for piece in zip(*cut, strict=True)]
+    return pieces
+
+
+def _enlarge(moment: Tensor, parameter: nn.Parameter) -> Tensor:
+    larger = torch.zeros_like(parameter.data)
+    larger[: len(moment)] = moment
+    return larger
