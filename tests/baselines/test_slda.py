@@ -12,7 +12,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from torch import Tensor
 
 from cndpm.baselines.shared.components import RandomSource
-from cndpm.baselines.slda import SLDA, FeatureMap
+from cndpm.baselines.slda import SLDA, FixedFeatures
 
 
 def classes_of_gaussians(n: int = 300) -> tuple[Tensor, Tensor]:
@@ -54,7 +54,7 @@ def test_classes_never_seen_have_no_probability():
 
 
 def test_fourier_features_approximate_the_gaussian_kernel():
-    features = FeatureMap(4, 40000, random=RandomSource(0), device=torch.device("cpu"))
+    features = FixedFeatures(4, 40000, random=RandomSource(0), device=torch.device("cpu"))
     x = torch.randn(6, 4, generator=torch.Generator().manual_seed(1))
     phi = features(x, torch.tensor(0.3))
     expected = torch.exp(-0.3 * torch.cdist(x, x).square()).double()

@@ -15,10 +15,10 @@ from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
 from cndpm.learner import LearnerSettings
 from cndpm.state import State
 
-__all__ = ["SLDA", "FeatureMap", "discriminants"]
+__all__ = ["SLDA", "FixedFeatures", "discriminants"]
 
 
-class FeatureMap(TensorSlots):
+class FixedFeatures(TensorSlots):
     r"""Fixed features: the pixels themselves, or random Fourier features of a Gaussian kernel (Rahimi and Recht 2007).
 
     .. math:: \phi(x) = \sqrt{2 / D} \cos(\sqrt{2\gamma}\, W x + b), \qquad W_{ij} \sim N(0, 1),\ b_i \sim U(0, 2\pi)
@@ -99,7 +99,7 @@ class SLDA(ComposedLearner):
         super().__init__(settings, **facts)
         n_features = settings.n_features if settings.features == "fourier" else None
         n_inputs, n_classes = math.prod(self.input_shape), self.required_classes()
-        self.map = FeatureMap(n_inputs, n_features, random=self.random, device=self.device)
+        self.map = FixedFeatures(n_inputs, n_features, random=self.random, device=self.device)
         self.statistics = TensorSlots(self.device)
         self.statistics.values = {
             "gamma": torch.tensor(settings.gamma or 0.0, device=self.device),

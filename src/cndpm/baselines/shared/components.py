@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["FrozenCopy", "Part", "RandomSource", "TensorSlots", "load_module", "module_state", "total_footprint"]
+__all__ = ["FrozenCopy", "LearnerPart", "RandomSource", "TensorSlots", "load_module", "module_state", "total_footprint"]
 
 N = TypeVar("N", bound=nn.Module)
 
 
-class Part(Protocol):
+class LearnerPart(Protocol):
     """A piece of a learner that holds state."""
 
     def footprint(self) -> Footprint:
@@ -34,7 +34,7 @@ class Part(Protocol):
         """Restores the above to the bit; keeps no reference to `state`."""
 
 
-def total_footprint(parts: Iterable[Part], *, n_experts: int = 1) -> Footprint:
+def total_footprint(parts: Iterable[LearnerPart], *, n_experts: int = 1) -> Footprint:
     """The sum of what the parts keep."""
     kept = [part.footprint() for part in parts]
     return Footprint(

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cndpm.baselines.shared.components import Part, RandomSource, total_footprint
+from cndpm.baselines.shared.components import LearnerPart, RandomSource, total_footprint
 from cndpm.baselines.shared.networks import build_classifier
 from cndpm.baselines.shared.training import NetworkSettings, Trainer
 from cndpm.learner import Footprint, Learner
@@ -43,7 +43,7 @@ class ComposedLearner(Learner):
     def __init__(self, settings: Any, **facts: Unpack[StreamFacts]) -> None:
         super().__init__(settings, **facts)
         self.random = RandomSource(self.seed)
-        self.parts: dict[str, Part] = {"random": self.random}
+        self.parts: dict[str, LearnerPart] = {"random": self.random}
 
     def received(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """A batch, checked and on this learner's device."""

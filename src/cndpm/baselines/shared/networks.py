@@ -20,7 +20,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-__all__ = ["VAE", "Classifier", "NetworkName", "ResNet18Features", "build_classifier", "build_vae", "initialise", "mlp"]
+__all__ = [
+    "LogitNetwork",
+    "NetworkName",
+    "PixelVAE",
+    "ResNet18Features",
+    "build_classifier",
+    "build_vae",
+    "initialise",
+    "mlp",
+]
 
 NetworkName = Literal["auto", "mlp", "resnet18"]
 M = TypeVar("M", bound=nn.Module)
@@ -64,7 +73,7 @@ class ResNet18Features(nn.Sequential):
         super().__init__(*stem, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
-class Classifier(nn.Module):
+class LogitNetwork(nn.Module):
     """Features and a linear layer; calling it gives the logits, (batch, n_classes)."""
 
     def __init__(self, features: nn.Module, *, n_features: int, n_classes: int) -> None:
@@ -91,7 +100,7 @@ class ClassPriors(nn.Module):
         return self.mean[y], self.log_variance[y]
 
 
-class VAE(nn.Module):
+class PixelVAE(nn.Module):
     """A variational autoencoder with Bernoulli pixels (Kingma and Welling 2014).
 
     log p(x) >= E_q(z|x)[log p(x | z)] - KL(q(z | x) || p(z)), with q a diagonal Gaussian and p(z) standard normal, or
@@ -192,7 +201,7 @@ class VAE(nn.Module):
 
 def build_classifier(
     name: NetworkName, input_shape: tuple[int, ...], n_classes: int, generator: torch.Generator, *, hidden: int = 400
-) -> Classifier:
+) -> LogitNetwork:
     """The base classifier: by default ResNet-18 for 3 x 32 x 32 images and the 400-400 MLP for everything else.
 
     Raises:
@@ -204,10 +213,10 @@ def build_classifier(
         raise ValueError(f"resnet18 takes images (channels, height, width); got {input_shape}. Choose network='mlp'.")
     with torch.device("meta"):
         if name == "resnet18":
-            network = Classifier(ResNet18Features(input_shape[0]), n_features=512, n_classes=n_classes)
+            network = LogitNetwork(ResNet18Features(input_shape[0]), n_features=512, n_classes=n_classes)
         else:
             features = nn.Sequential(nn.Flatten(), mlp([math.prod(input_shape), hidden, hidden]), nn.ReLU())
-            network = Classifier(features, n_features=hidden, n_classes=n_classes)
+            network = LogitNetwork(features, n_features=hidden, n_classes=n_classes)
     return initialise(network, generator)
 
 
@@ -219,10 +228,10 @@ def build_vae(
     latent: int = 32,
     n_classes: int | None = None,
     class_priors: bool = False,
-) -> VAE:
+) -> PixelVAE:
     """The VAE of the generation experiments, initialised from the generator."""
     with torch.device("meta"):
-        network = VAE(input_shape, hidden=hidden, latent=latent, n_classes=n_classes, class_priors=class_priors)
+        network = PixelVAE(input_shape, hidden=hidden, latent=latent, n_classes=n_classes, class_priors=class_priors)
     return initialise(network, generator)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from cndpm.baselines.shared.components import RandomSource
 from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
-from cndpm.baselines.shared.networks import VAE, Classifier, build_classifier, build_vae
+from cndpm.baselines.shared.networks import LogitNetwork, PixelVAE, build_classifier, build_vae
 from cndpm.baselines.shared.training import NetworkSettings, Trainer
 
 __all__ = ["Classification", "Generation", "Objective", "ObjectiveLearner"]
@@ -40,7 +40,7 @@ class Objective(Protocol):
 class Classification:
     """Cross entropy of a classifier."""
 
-    def __init__(self, network: Classifier) -> None:
+    def __init__(self, network: LogitNetwork) -> None:
         self.network = network
 
     def losses(self, x: Tensor, y: Tensor | None) -> Tensor:
@@ -67,7 +67,7 @@ class Generation:
         n_samples: Latent samples at test.
     """
 
-    def __init__(self, network: VAE, *, random: RandomSource, n_samples: int) -> None:
+    def __init__(self, network: PixelVAE, *, random: RandomSource, n_samples: int) -> None:
         self.network = network
         self.random = random
         self.n_samples = n_samples
