@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from cndpm.baselines.shared.networks import build_classifier, build_vae
+from cndpm.baselines.shared.networks import ResidualBlock, build_classifier, build_vae, initialise
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -108,3 +108,47 @@ def test_samples_of_a_class_come_from_its_own_prior():
         vae.sample(4, seeded())
     with pytest.raises(ValueError, match="n_classes=None"):
         build_vae((3,), seeded(), class_priors=True)
+
+
+def test_an_mlp_has_relus_between_its_layers_and_none_at_the_end():
+    network = build_classifier("mlp", (2, 3), 4, seeded(), hidden=5)
+    x = torch.randn(7, 2, 3, generator=seeded())
+    h = x.reshape(7, 6)
+    for layer in (network.features[1][0], network.features[1][2]):
+        h = (h @ layer.weight.T + layer.bias).clamp_min(0)
+    torch.testing.assert_close(network.features(x), h)
+    torch.testing.assert_close(network(x), h @ network.head.weight.T + network.head.bias)
+
+
+def test_samples_are_pixel_probabilities_of_standard_normal_places():
+    vae = build_vae((2, 2), seeded(), hidden=5, latent=3)
+    with torch.no_grad():
+        expected = torch.sigmoid(vae.decoder(torch.randn(6, 3, generator=seeded(4)))).reshape(6, 2, 2)
+        torch.testing.assert_close(vae.sample(6, seeded(4)), expected)
+
+
+def test_class_priors_begin_at_different_places_with_variance_one():
+    vae = build_vae((3,), seeded(), hidden=5, latent=200, n_classes=4, class_priors=True)
+    assert vae.priors is not None
+    assert vae.priors.mean.std().item() == pytest.approx(1, abs=0.1)
+    assert not vae.priors.log_variance.any()
+
+
+def test_a_residual_block_adds_its_shortcut():
+    block = initialise(ResidualBlock(2, 2, stride=1), seeded()).eval()
+    nn.init.zeros_(block.norm2.weight)  # nothing but the shortcut is left
+    x = torch.randn(1, 2, 4, 4, generator=seeded())
+    torch.testing.assert_close(block(x), x.clamp_min(0))
+    wider = initialise(ResidualBlock(2, 4, stride=2), seeded()).eval()
+    nn.init.zeros_(wider.norm2.weight)
+    torch.testing.assert_close(wider(x), wider.shortcut(x).clamp_min(0))
+    assert wider(x).shape == (1, 4, 2, 2)
+
+
+def test_resnet18_halves_the_image_three_times():
+    features = build_classifier("resnet18", (3, 32, 32), 2, seeded()).features
+    sizes = []
+    for block in list(features)[3:11]:
+        block.register_forward_hook(lambda _module, _inputs, output: sizes.append(tuple(output.shape[1:])))
+    features(torch.rand(2, 3, 32, 32, generator=seeded()))
+    assert sizes == [(64, 32, 32)] * 2 + [(128, 16, 16)] * 2 + [(256, 8, 8)] * 2 + [(512, 4, 4)] * 2

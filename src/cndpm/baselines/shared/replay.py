@@ -95,13 +95,13 @@ class ReplayMemory:
         return {name: column.index_select(0, index) for name, column in self._columns.items()}
 
     def shrink(self, capacity: int) -> None:
-        """Keeps a uniform choice of at most `capacity` rows and takes no more than that from now on."""
-        if capacity < self._size:
-            kept = self.sample(capacity)
+        """Keeps a uniform choice of at most `capacity` rows and holds no more from now on; a memory never grows."""
+        self.capacity = min(capacity, self.capacity)
+        if self._size > self.capacity:
+            kept, n_seen = self.sample(self.capacity), self.n_seen
             self.clear()
-            self.capacity = capacity
-            self.put(list(range(capacity)), **kept)
-        self.capacity = capacity
+            self.put(list(range(self.capacity)), **kept)
+            self.n_seen = n_seen
 
     def clear(self) -> None:
         """Forgets every sample and starts counting anew."""
