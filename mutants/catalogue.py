@@ -99,4 +99,11 @@ def mutated(mutant: Mutant, root: Path) -> str:
         )
     if mutant.find == mutant.replace:
         raise MutantError(f"{mutant.name} ({mutant.claim}) changes nothing in {mutant.module}")
-    return source.replace(mutant.find, mutant.replace)
+    changed = source.replace(mutant.find, mutant.replace)
+    try:
+        compile(changed, mutant.module, "exec")
+    except SyntaxError as error:
+        raise MutantError(
+            f"{mutant.name} ({mutant.claim}) leaves no valid Python in {mutant.module}: {error}"
+        ) from None
+    return changed

@@ -6,6 +6,7 @@ second, and the imports would cost several each. Forks need a POSIX system.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import shutil
@@ -25,12 +26,25 @@ __all__ = ["Outcome", "TestsFailError", "check_tests_pass", "import_slow_librari
 _SLOW_LIBRARIES = (
     "torch",
     "torch.func",
+    "torch._dynamo",  # optimisers import it
     "scipy.optimize",
     "scipy.stats",
     "scipy.io",
     "numba",
-    "pydantic",
     "sklearn",
+    "pydantic",
+    "hypothesis.strategies",
+    "hypothesis.extra.numpy",
+    "pytest",
+)
+_OPTIONS = (
+    "-x",
+    "-q",
+    "--no-header",
+    "--tb=line",
+    "--assert=plain",  # rewriting assertions costs two seconds
+    "--hypothesis-seed=0",
+    "-pno:cacheprovider",
 )
 _LEFT_OUT = shutil.ignore_patterns(".*", "runs", "demo", "carry", "dist", "build", "*.egg-info")
 _OUTPUT = "pytest-output.txt"
@@ -46,7 +60,7 @@ class Outcome:
 
     Attributes:
         mutant: The change that was tried.
-        noticed: Whether a test failed or ran out of time.
+        noticed: Whether a test failed or time ran out.
         how: The first failed test, or why there is none.
         seconds: Wall time of the trial.
     """
@@ -63,6 +77,7 @@ def import_slow_libraries() -> None:
         os.environ[variable] = "1"
     for name in _SLOW_LIBRARIES:
         importlib.import_module(name)
+    gc.freeze()  # pytest collects garbage at its end, and would look through all of the above
 
 
 @contextmanager
@@ -114,7 +129,7 @@ def try_mutants(mutants: Sequence[Mutant], copies: Sequence[Path], *, limit: int
         mutant, copy, original, began = running.pop(pid)
         mutant.path(copy).write_text(original, encoding="utf-8")
         free.append(copy)
-        yield Outcome(mutant, status != 0, _first_failure(copy, status), time.monotonic() - began)
+        yield Outcome(mutant, _is_noticed(status), _first_failure(copy, status), time.monotonic() - began)
 
 
 def _fork_tests(tests: Sequence[str], copy: Path, limit: int) -> int:
@@ -124,7 +139,7 @@ def _fork_tests(tests: Sequence[str], copy: Path, limit: int) -> int:
     pid = os.fork()
     if pid:
         return pid
-    status = 1
+    status = 3  # pytest's own for an internal error
     try:
         signal.alarm(limit)
         status = _run_tests(tests, copy)
@@ -140,16 +155,24 @@ def _run_tests(tests: Sequence[str], copy: Path) -> int:
     sys.dont_write_bytecode = True
     import pytest
 
-    options = ["-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
-    status = int(pytest.main([*options, f"--rootdir={copy}", *tests]))
+    status = int(pytest.main([*_OPTIONS, f"--rootdir={copy}", *tests]))
     sys.stdout.flush()
     return status
+
+
+def _is_noticed(status: int) -> bool:
+    """Returns whether a test failed or time ran out; a module that cannot be imported at all proves nothing."""
+    return _is_out_of_time(status) or os.waitstatus_to_exitcode(status) == 1
+
+
+def _is_out_of_time(status: int) -> bool:
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
 
 
 def _first_failure(copy: Path, status: int) -> str:
     if status == 0:
         return "no test failed"
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+    if _is_out_of_time(status):
         return "out of time"
     lines = (copy / _OUTPUT).read_text(encoding="utf-8", errors="replace").splitlines()
     failures = [line.split(" ")[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]

@@ -43,7 +43,11 @@ def test_in_the_first_task_both_networks_learn_the_batch_alone():
 
 def test_in_the_third_task_dreams_labelled_by_the_previous_network_weigh_two_thirds():
     learner = learn_two_tasks()
-    past_network, past_vae = copy.deepcopy(learner.network), copy.deepcopy(learner.vae)
+    assert learner.past_network.network is not None
+    with torch.no_grad():  # so that answers differ: of classes not known yet, and of the network that goes on learning
+        learner.past_network.network.head.bias[4:] += 5
+        learner.past_network.network.head.bias[1] += 2
+    past_network, past_vae = copy.deepcopy(learner.past_network.network), copy.deepcopy(learner.past_vae.network)
     learner.begin_task(2)
     for seed in (20, 21):  # at the second step the networks differ from those of the past
         x, y = batch(7, seed, 4)
@@ -51,6 +55,7 @@ def test_in_the_third_task_dreams_labelled_by_the_previous_network_weigh_two_thi
         with torch.no_grad():
             dreams = torch.sigmoid(past_vae.decoder(torch.randn(7, 2, generator=draws)))
             labels = past_network(dreams)[:, :4].argmax(1)
+            assert not torch.equal(labels, learner.network(dreams)[:, :4].argmax(1))
         noise = torch.randn(1, 14, 2, generator=draws)
         present, past = (F.cross_entropy(learner.network(a)[:, :6], b) for a, b in ((x, y), (dreams, labels)))
         bounds = learner.vae.elbo(torch.cat([x, dreams]), noise)

@@ -71,7 +71,7 @@ def test_projection_solves_the_dual_with_its_margin(margin: float):
 
 def test_gem_steps_along_the_gradient_projected_on_all_past_tasks():
     """With whole memories as references; the tasks contradict each other."""
-    settings = GEM.Settings(memory_size=100, reference_batch=None, margin=0.2, **PLAIN)
+    settings = GEM.Settings(memory_size=100, reference_batch=None, margin=2.0, **PLAIN)
     learner = GEM(settings, input_shape=(5,), n_classes=4)
     network, tasks = learner.network, []
     for task in range(2):
@@ -89,7 +89,7 @@ def test_gem_steps_along_the_gradient_projected_on_all_past_tasks():
     )
     references = np.stack([first, second])
     assert (references @ gradient).min() < -1e-3
-    projected = gradient + dual_by_enumeration(gradient, references, 0.2) @ references
+    projected = gradient + dual_by_enumeration(gradient, references, 2.0) @ references
     expected = weights_of(network) - RATE * torch.from_numpy(projected).float()
     learner.learn(x, y)
     torch.testing.assert_close(weights_of(network), expected, atol=1e-4, rtol=1e-4)

@@ -36,7 +36,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def mlp(widths: list[int]) -> nn.Sequential:
-    """Linear layers of the given widths with ReLU between them, none after the last."""
+    """Returns linear layers of the given widths with ReLU between them, none after the last."""
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise(widths):
         layers += [nn.Linear(n_in, n_out), nn.ReLU()]
@@ -44,7 +44,14 @@ def mlp(widths: list[int]) -> nn.Sequential:
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions and a shortcut (He et al. 2016, Figure 2)."""
+    """Two 3 x 3 convolutions and a shortcut (He et al. 2016, Figure 2).
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.networks import ResidualBlock
+        >>> ResidualBlock(3, 8, stride=2)(torch.rand(2, 3, 8, 8)).shape
+        torch.Size([2, 8, 4, 4])
+    """
 
     def __init__(self, n_in: int, n_out: int, *, stride: int) -> None:
         super().__init__()
@@ -57,13 +64,20 @@ class ResidualBlock(nn.Module):
             self.shortcut = nn.Sequential(nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, n_in, h, w) to (batch, n_out, h / stride, w / stride)."""
+        """Maps (batch, n_in, h, w) to (batch, n_out, h / stride, w / stride)."""
         h = F.relu(self.norm1(self.conv1(x)))
         return F.relu(self.norm2(self.conv2(h)) + self.shortcut(x))
 
 
 class ResNet18Features(nn.Sequential):
-    """ResNet-18 for small images: a 3 x 3 stem, four stages of two blocks, global average; (batch, 512)."""
+    """ResNet-18 for small images: a 3 x 3 stem, four stages of two blocks, global average; (batch, 512).
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.networks import ResNet18Features
+        >>> ResNet18Features(3)(torch.rand(2, 3, 8, 8)).shape
+        torch.Size([2, 512])
+    """
 
     def __init__(self, n_channels: int) -> None:
         stem: list[nn.Module] = [nn.Conv2d(n_channels, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
@@ -74,7 +88,16 @@ class ResNet18Features(nn.Sequential):
 
 
 class LogitNetwork(nn.Module):
-    """Features and a linear layer; calling it gives the logits, (batch, n_classes)."""
+    """Features and a linear layer; calling it gives the logits, (batch, n_classes).
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from cndpm.baselines.shared.networks import LogitNetwork
+        >>> network = LogitNetwork(nn.Flatten(), n_features=4, n_classes=3)
+        >>> network(torch.rand(5, 2, 2)).shape
+        torch.Size([5, 3])
+    """
 
     def __init__(self, features: nn.Module, *, n_features: int, n_classes: int) -> None:
         super().__init__()
@@ -82,13 +105,21 @@ class LogitNetwork(nn.Module):
         self.head = nn.Linear(n_features, n_classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits, (batch, n_classes)."""
+        """Returns logits, (batch, n_classes)."""
         logits: Tensor = self.head(self.features(x))
         return logits
 
 
 class ClassPriors(nn.Module):
-    """One Gaussian over the latent space per class, learned with the rest: p(z | y) = N(mean_y, diag variance_y)."""
+    """One Gaussian over the latent space per class, learned with the rest: p(z | y) = N(mean_y, diag variance_y).
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.networks import ClassPriors
+        >>> mean, log_variance = ClassPriors(3, 2)(torch.tensor([0, 2, 2, 1]))
+        >>> mean.shape, log_variance.shape
+        (torch.Size([4, 2]), torch.Size([4, 2]))
+    """
 
     def __init__(self, n_classes: int, latent: int) -> None:
         super().__init__()
@@ -96,7 +127,7 @@ class ClassPriors(nn.Module):
         self.log_variance = nn.Parameter(torch.empty(n_classes, latent))
 
     def forward(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log variance for these labels, each (batch, latent)."""
+        """Returns mean and log variance for these labels, each (batch, latent)."""
         return self.mean[y], self.log_variance[y]
 
 
@@ -113,6 +144,15 @@ class PixelVAE(nn.Module):
         n_classes: With a number, a linear layer on the encoder's hidden features also classifies (replay through
             feedback); by default there is none.
         class_priors: Whether p(z | y) takes the place of p(z); wants `n_classes`.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.networks import build_vae
+        >>> vae = build_vae((1, 4, 4), torch.Generator().manual_seed(0), hidden=8, latent=2)
+        >>> vae.elbo(torch.rand(5, 1, 4, 4), torch.randn(3, 5, 2)).shape
+        torch.Size([5])
+        >>> vae.sample(2, torch.Generator().manual_seed(0)).shape
+        torch.Size([2, 1, 4, 4])
     """
 
     def __init__(
@@ -137,11 +177,11 @@ class PixelVAE(nn.Module):
         self.priors = ClassPriors(n_classes, latent) if class_priors and n_classes is not None else None
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log variance of q(z | x), each (batch, latent)."""
+        """Returns mean and log variance of q(z | x), each (batch, latent)."""
         return self._posterior_given(self.encoder(x))
 
     def elbo(self, x: Tensor, noise: Tensor, y: Tensor | None = None) -> Tensor:
-        """The evidence lower bound averaged over latent samples, (batch,).
+        """Returns the evidence lower bound averaged over latent samples, (batch,).
 
         Args:
             x: (batch, *input_shape).
@@ -151,16 +191,28 @@ class PixelVAE(nn.Module):
         return self._elbo_given(self.encoder(x), x, noise, y)
 
     def classify(self, x: Tensor) -> Tensor:
-        """Logits of the classes, (batch, n_classes), for a VAE that was made with classes."""
+        """Returns logits of the classes, (batch, n_classes), for a VAE that was made with classes."""
         return self._logits_given(self.encoder(x))
 
     def classify_and_bound(self, x: Tensor, noise: Tensor, y: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """What :meth:`classify` and :meth:`elbo` give, (batch, n_classes) and (batch,), in one pass of the encoder."""
+        """Returns logits (batch, n_classes) and bounds (batch,) after one pass of the encoder.
+
+        Args:
+            x: (batch, *input_shape).
+            noise: Standard normal, (n_samples, batch or 1, latent).
+            y: Labels, (batch,), where every class has its prior.
+        """
         features = self.encoder(x)
         return self._logits_given(features), self._elbo_given(features, x, noise, y)
 
     def sample(self, n: int, generator: torch.Generator, y: Tensor | None = None) -> Tensor:
-        """n images of pixel probabilities, decoded from the prior (of the labels (n,), if given), (n, *input_shape)."""
+        """Decodes n draws from the prior into images of pixel probabilities, (n, *input_shape).
+
+        Args:
+            n: Number of images.
+            generator: Source of the draws, on the CPU.
+            y: Labels, (n,), where every class has its prior.
+        """
         mean, log_variance = self._prior_given(y)
         z = torch.randn(n, self.latent, generator=generator).to(mean.device)
         logits = self.decoder(mean + torch.exp(0.5 * log_variance) * z)
@@ -177,7 +229,7 @@ class PixelVAE(nn.Module):
         return mean, log_variance
 
     def _prior_given(self, y: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Mean and log variance of p(z) or p(z | y), each (1 or batch, latent)."""
+        """Returns mean and log variance of p(z) or p(z | y), each (1 or batch, latent)."""
         if (self.priors is None) != (y is None):
             raise ValueError("labels go with class_priors: give both or neither")
         if self.priors is None:
@@ -202,7 +254,14 @@ class PixelVAE(nn.Module):
 def build_classifier(
     name: NetworkName, input_shape: tuple[int, ...], n_classes: int, generator: torch.Generator, *, hidden: int = 400
 ) -> LogitNetwork:
-    """The base classifier: by default ResNet-18 for 3 x 32 x 32 images and the 400-400 MLP for everything else.
+    """Builds the base classifier: by default ResNet-18 for 3 x 32 x 32 images, the 400-400 MLP for everything else.
+
+    Args:
+        name: The network; "auto" chooses by the shape of the inputs.
+        input_shape: Shape of one sample.
+        n_classes: Number of logits.
+        generator: Source of the initial weights, on the CPU.
+        hidden: Width of the MLP's two hidden layers.
 
     Raises:
         ValueError: ResNet-18 was asked for inputs that are no images (channels, height, width).
@@ -229,7 +288,16 @@ def build_vae(
     n_classes: int | None = None,
     class_priors: bool = False,
 ) -> PixelVAE:
-    """The VAE of the generation experiments, initialised from the generator."""
+    """Builds the VAE of the generation experiments, initialised from the generator.
+
+    Args:
+        input_shape: Shape of one sample with values in [0, 1].
+        generator: Source of the initial weights, on the CPU.
+        hidden: Width of the hidden layers.
+        latent: Dimension of the latent space.
+        n_classes: Number of classes of a classifier on the encoder; None for no classifier.
+        class_priors: Whether every class has a latent prior of its own.
+    """
     with torch.device("meta"):
         network = PixelVAE(input_shape, hidden=hidden, latent=latent, n_classes=n_classes, class_priors=class_priors)
     return initialise(network, generator)
@@ -240,6 +308,10 @@ def initialise(network: M, generator: torch.Generator) -> M:
 
     Weights and biases of linear and convolutional layers are uniform within 1 / sqrt(fan-in); normalisation layers
     start as the identity, priors of classes at standard normal places with variance one.
+
+    Args:
+        network: A network on the meta device; its weights are created on the CPU.
+        generator: Source of the weights, on the CPU.
     """
     network.to_empty(device="cpu")
     for module in network.modules():
