@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given
@@ -15,6 +16,7 @@ from torch.nn.utils import vector_to_parameters
 
 from cndpm.baselines.gdumb import GDumb, balanced_place
 from cndpm.baselines.shared.networks import build_classifier
+from cndpm.baselines.shared.training import Trainer
 
 
 @given(labels=st.lists(st.integers(0, 4), min_size=1, max_size=80), capacity=st.integers(1, 12))
@@ -47,6 +49,7 @@ def test_a_full_memory_turns_away_its_largest_class_and_lets_others_in():
     learner.learn(x[6:], torch.tensor([1, 1, 2]))
     rows = learner.memory.rows
     assert sorted(rows["y"].tolist()) == [0, 1, 1, 2]  # of two classes alike in size the lower one makes room
+    assert learner._labels == rows["y"].tolist()
     for row, label in zip(rows["x"], rows["y"], strict=True):
         number = int((x == row).all(1).nonzero())
         assert label == [0, 0, 0, 0, 0, 0, 1, 1, 2][number]
@@ -68,6 +71,26 @@ def test_the_answering_network_is_trained_from_scratch_with_a_rate_that_falls_li
     with torch.no_grad():
         expected = F.log_softmax(network(x), dim=1)
     torch.testing.assert_close(learner.predict_log_proba(x), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_an_epoch_presents_every_sample_once_in_a_new_order_while_the_rate_falls(monkeypatch: pytest.MonkeyPatch):
+    training = {**PLAIN, "learning_rate": 0.8, "final_learning_rate": 0.1}
+    settings = GDumb.Settings(memory_size=10, epochs=3, batch_size=4, **training)
+    learner = GDumb(settings, input_shape=(5,), n_classes=4)
+    learner.learn(*batch(10, 0))
+    presented: list[list[int]] = []
+    rates: list[float] = []
+    take, change = learner.memory.take, Trainer.set_learning_rate
+    learner.memory.take = lambda index: presented.append(index.tolist()) or take(index)
+    monkeypatch.setattr(Trainer, "set_learning_rate", lambda self, rate: rates.append(rate) or change(self, rate))
+    learner.finish()
+    assert [len(rows) for rows in presented] == [4, 4, 2] * 3
+    epochs = [[row for rows in presented[3 * i : 3 * i + 3] for row in rows] for i in range(3)]
+    assert all(sorted(epoch) == list(range(10)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+    assert rates == pytest.approx([0.1 + 0.35 * (1 + math.cos(math.pi * step / 9)) for step in range(9)])
+    learner.predict_log_proba(batch(3, 1)[0])
+    assert len(presented) == 9  # the trained network answers until the memory changes
 
 
 def test_answers_follow_the_memory_as_it_grows():

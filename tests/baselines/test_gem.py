@@ -134,6 +134,21 @@ def test_task_memories_share_the_capacity_equally():
     assert len(memories.past) == 2
 
 
+def test_a_task_keeps_at_least_one_sample_however_many_tasks_there_are():
+    memories = TaskMemories(2, torch.Generator().manual_seed(0), device=torch.device("cpu"))
+    for task in range(3):
+        memories.begin()
+        memories.memories[-1].add(x=torch.full((5,), task))
+    assert [m.rows["x"].tolist() for m in memories.memories] == [[0], [1], [2]]
+
+
+def test_tasks_with_the_same_gradient_are_one_constraint():
+    gradient, reference = torch.tensor([-1.0, 1.0]), torch.tensor([[1.0, 0.0]])
+    torch.testing.assert_close(
+        project(gradient, reference.expand(3, 2)), project(gradient, reference), atol=1e-4, rtol=1e-4
+    )
+
+
 def past_loss(learner: GEM | FineTune, past: dict[str, Tensor]) -> float:
     return -learner.predict_log_proba(past["x"]).gather(1, past["y"][:, None]).mean().item()
 

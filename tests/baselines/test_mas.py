@@ -41,3 +41,13 @@ def test_mas_steps_down_the_loss_and_a_penalty_by_the_summed_sensitivities():
     learner.learn(x, y)
     torch.testing.assert_close(weights_of(learner.network), expected)
     assert len(learner.memory) == 16  # the present task's samples, none of the past ones'
+
+
+def test_importance_is_measured_on_the_task_that_ends_only():
+    learner = MAS(MAS.Settings(importance_samples=50, **PLAIN), input_shape=(5,), n_classes=4)
+    learner.begin_task(0)
+    learner.end_task()
+    assert learner.penalty.importance is None
+    learner.learn(*batch(8, 0))
+    learner.end_task()
+    assert len(learner.memory) == 0

@@ -82,6 +82,7 @@ def test_answers_follow_the_distance_to_the_class_means_of_the_memory():
     answers = learner.predict_log_proba(asked)
     torch.testing.assert_close(answers[:, :3], F.log_softmax(-distance / 0.3, dim=1), atol=1e-5, rtol=1e-5)
     assert torch.isneginf(answers[:, 3]).all()
+    assert not learner.network.training  # batch normalisation answers by what it remembers
 
 
 def test_classes_are_equally_probable_before_the_first_batch():

@@ -50,6 +50,14 @@ def test_every_shift_up_to_an_eighth_of_the_width_occurs_and_half_of_the_images_
         assert shares.tolist() == pytest.approx([0.2] * 5, abs=0.05)
 
 
+def test_small_images_move_by_one_pixel():
+    augmentation = Augmentation("shift", (1, 5, 5), torch.Generator().manual_seed(0))
+    x = torch.zeros(500, 1, 5, 5)
+    x[:, 0, 2, 2] = 1.0
+    rows, columns = augmentation(x)[:, 0].nonzero()[:, 1:].T
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (1, 3, 1, 3)
+
+
 def test_changes_are_drawn_anew_at_every_use_and_none_leaves_x_as_it_is():
     x = torch.rand(8, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     augmentation = Augmentation("crop-flip", (3, 16, 16), torch.Generator().manual_seed(1))

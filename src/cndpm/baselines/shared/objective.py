@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from cndpm.baselines.shared.components import RandomSource
 from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
-from cndpm.baselines.shared.networks import LogitNetwork, PixelVAE, build_classifier, build_vae
+from cndpm.baselines.shared.networks import LogitNetwork, build_classifier, build_vae
+from cndpm.baselines.shared.pixel_vae import PixelVAE
 from cndpm.baselines.shared.training import NetworkSettings, Trainer
 
 __all__ = ["Classification", "Generation", "Objective", "ObjectiveLearner"]
