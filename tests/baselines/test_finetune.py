@@ -21,6 +21,17 @@ def test_a_labelled_batch_is_one_step_on_its_mean_cross_entropy():
         torch.testing.assert_close(learner.predict_log_proba(x), F.log_softmax(network(x), dim=1))
 
 
+def test_batch_normalisation_learns_from_batches_and_answers_by_what_it_remembers():
+    learner = FineTune(FineTune.Settings(**PLAIN), input_shape=(5,), n_classes=4)
+    learner.predict_log_proba(batch(2, 0)[0])
+    assert not learner.objective.network.training
+    learner.learn(*batch(6, 0))
+    assert learner.objective.network.training
+    density = FineTune(FineTune.Settings(latent=2, **PLAIN), input_shape=(5,))
+    density.log_prob(torch.rand(2, 5))
+    assert not density.objective.network.training
+
+
 def test_an_unlabelled_batch_is_one_step_up_the_mean_bound_with_one_latent_sample_each():
     learner = FineTune(FineTune.Settings(latent=2, **PLAIN), input_shape=(5,))
     vae = learner.objective.network

@@ -59,3 +59,13 @@ def test_si_steps_down_the_loss_and_a_penalty_by_each_weights_part_in_past_progr
         learner.end_task()
         assert learner.penalty.importance is not None
         torch.testing.assert_close(learner.penalty.importance, importance, atol=1e-4, rtol=1e-4)
+
+
+def test_a_path_begins_with_the_learner():
+    learner = SI(SI.Settings(**PLAIN), input_shape=(5,), n_classes=4)
+    before = weights_of(learner.network)
+    learner.learn(*batch(8, 0))  # nobody said that a task began
+    learner.end_task()
+    moved = weights_of(learner.network) - before
+    assert learner.penalty.importance is not None
+    torch.testing.assert_close(learner.penalty.importance, moved.square() / RATE / (moved.square() + 0.1))

@@ -75,9 +75,15 @@ def test_a_kernel_width_that_was_given_is_kept_and_enters_the_features():
     torch.testing.assert_close(learner.statistics.values["sums"], expected)
 
 
+def test_classes_are_equally_probable_before_the_first_batch():
+    learner = SLDA(SLDA.Settings(n_features=4), input_shape=(5,), n_classes=4)
+    answers = learner.predict_log_proba(torch.rand(2, 5))
+    assert answers.flatten().tolist() == pytest.approx([-math.log(4)] * 8)
+
+
 def test_features_wait_until_a_chunk_is_full():
     x, y = classes_of_gaussians(60)
-    learner = SLDA(SLDA.Settings(features="pixels", chunk=25), input_shape=(5,), n_classes=3)
+    learner = SLDA(SLDA.Settings(features="pixels", chunk=30), input_shape=(5,), n_classes=3)
     waiting = []
     for rows in torch.arange(60).split(10):
         learner.learn(x[rows], y[rows])

@@ -33,6 +33,7 @@ def test_a_restarted_source_begins_at_the_seed_and_leaves_the_first_where_it_sta
     assert torch.equal(source.restarted().normal(3), first)
     undisturbed.normal(3)
     assert torch.equal(source.normal(3), undisturbed.normal(3))
+    assert source.footprint() == Footprint(0, 0)
 
 
 def test_a_source_goes_on_where_its_state_was_taken():

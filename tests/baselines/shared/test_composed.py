@@ -55,3 +55,14 @@ def test_labels_for_a_stream_without_are_refused():
     learner = FineTune(FineTune.Settings(hidden=4), input_shape=(3,))
     with pytest.raises(ValueError, match="made for no labels; got labels"):
         learner.learn(torch.rand(4, 3), torch.zeros(4, dtype=torch.int64))
+
+
+def test_a_learner_goes_on_from_a_state_as_the_one_it_was_taken_of():
+    learner, other = make(1), make(2)
+    x, y = torch.rand(5, 3, generator=torch.Generator().manual_seed(0)), torch.arange(5) % 2
+    learner.learn(x, y)
+    learner.end_task()
+    other.load_state_dict(learner.state_dict())
+    for each in (learner, other):
+        each.learn(x, 1 - y)
+    assert torch.equal(learner.predict_log_proba(x), other.predict_log_proba(x))

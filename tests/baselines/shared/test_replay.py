@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from cndpm.baselines.shared.replay import ReplayMemory, ReplaySettings
+from cndpm.learner import Footprint
 
 CPU = torch.device("cpu")
 
@@ -63,8 +64,7 @@ def test_a_shrunk_memory_goes_on_as_a_uniform_sample_of_all_that_passed():
 def test_footprint_counts_samples_and_bytes_of_all_columns():
     memory = ReplayMemory(10, torch.Generator(), device=CPU)
     memory.add(x=torch.rand(3, 2, 2), y=torch.zeros(3, dtype=torch.int64))
-    kept = memory.footprint()
-    assert (kept.memory_samples, kept.memory_bytes) == (3, 3 * (4 * 4 + 8))
+    assert memory.footprint() == Footprint(0, 0, memory_samples=3, memory_bytes=3 * (4 * 4 + 8))
 
 
 def test_rows_that_are_drawn_are_different_and_each_as_likely_as_the_others():

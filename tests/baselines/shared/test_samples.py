@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from cndpm.baselines.shared.samples import GrowingSamples
+from cndpm.learner import Footprint
 
 
 def test_every_batch_is_kept_in_order_as_a_copy():
@@ -17,8 +18,7 @@ def test_every_batch_is_kept_in_order_as_a_copy():
     assert samples.rows()["x"].tolist() == [0.0, 1.0, 2.0, 3.0]
     assert samples.rows()["y"].tolist() == [0, 1, 2, 3]
     assert len(samples) == 4
-    kept = samples.footprint()
-    assert (kept.memory_samples, kept.memory_bytes) == (4, 4 * (4 + 8))
+    assert samples.footprint() == Footprint(0, 0, memory_samples=4, memory_bytes=4 * (4 + 8))
 
 
 def test_samples_come_back_from_their_state_in_place_of_others():

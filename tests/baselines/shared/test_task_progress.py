@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from cndpm.baselines.shared.task_progress import TaskProgress, distillation, log_proba_of_seen, only
+from cndpm.learner import Footprint
 
 CPU = torch.device("cpu")
 
@@ -68,3 +69,6 @@ def test_known_classes_come_in_turn():
     progress.see(torch.tensor([1, 3]))
     progress.end()
     assert progress.known_in_turn(5).tolist() == [1, 3, 1, 3, 1]
+    progress.known[1] = False
+    assert progress.known_in_turn(3).tolist() == [3, 3, 3]
+    assert progress.footprint() == Footprint(0, 8)
