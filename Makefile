@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow lint format bench clean
+.PHONY: setup demo test test-slow mutants lint format bench clean
 
 setup: .venv/.installed
 
@@ -19,6 +19,9 @@ test: setup  ## The default suite.
 
 test-slow: setup  ## What needs minutes or the published datasets (CNDPM_DATA=...).
 	$(BIN)/python -m pytest -m slow
+
+mutants: setup  ## Changes of meaning, one at a time, that some test should notice; JOBS=1 tries one after the other.
+	$(BIN)/python -m mutants --jobs $(or $(JOBS),2)
 
 lint: setup  ## Style, types and the direction of imports.
 	$(BIN)/ruff check .

@@ -2,86 +2,89 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import torch.nn.functional as F
+from plain_steps import PLAIN, after_step, batch, gradient_of, weights_of
 from torch import Tensor, nn
 
 from cndpm.baselines.ewc import EWC, OnlineEWC, fisher_information
-from cndpm.baselines.mas import output_sensitivity
 from cndpm.baselines.shared.networks import build_classifier
-from cndpm.baselines.shared.penalty import QuadraticPenalty
 
-CPU = torch.device("cpu")
-
-
-def tiny_problem() -> tuple[nn.Module, Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    network = build_classifier("mlp", (6,), 3, generator, hidden=5)
-    return network, torch.randn(40, 6, generator=generator), torch.randint(3, (40,), generator=generator)
+FACTS = {"input_shape": (5,), "n_classes": 4}
+STRENGTH = 3.0
 
 
-def flat(gradients: tuple[Tensor, ...]) -> Tensor:
-    return torch.cat([g.reshape(-1) for g in gradients])
+def fisher_by_hand(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """The mean of squared gradients of single samples, one by one."""
+    gradients = [gradient_of(F.cross_entropy(network(x[i : i + 1]), y[i : i + 1]), network) for i in range(len(x))]
+    return torch.stack(gradients).square().mean(0)
 
 
 def test_fisher_information_is_the_mean_squared_gradient_of_single_samples():
-    network, x, y = tiny_problem()
-    parameters = list(network.parameters())
-    squares = [
-        flat(torch.autograd.grad(F.cross_entropy(network(x[i : i + 1]), y[i : i + 1]), parameters)).square()
-        for i in range(len(x))
-    ]
-    torch.testing.assert_close(fisher_information(network, x, y), torch.stack(squares).mean(0))
+    network = build_classifier("mlp", (5,), 4, torch.Generator().manual_seed(0), hidden=5)
+    x, y = batch(70, 0)  # more than twice as many as are differentiated at a time
+    torch.testing.assert_close(fisher_information(network, x, y), fisher_by_hand(network, x, y))
 
 
-def test_output_sensitivity_is_the_mean_absolute_gradient_of_single_outputs():
-    network, x, y = tiny_problem()
-    parameters = list(network.parameters())
-    sizes = [flat(torch.autograd.grad(network(x[i : i + 1]).square().sum(), parameters)).abs() for i in range(len(x))]
-    torch.testing.assert_close(output_sensitivity(network, x, y), torch.stack(sizes).mean(0))
+def learn_tasks(learner: EWC | OnlineEWC, n_tasks: int) -> list[tuple[Tensor, Tensor]]:
+    """Teaches tasks of three batches; returns each one's Fisher information, computed by hand, and its last weights."""
+    ends = []
+    for task in range(n_tasks):
+        learner.begin_task(task)
+        batches = [batch(6, 10 * task + i) for i in range(3)]
+        for x, y in batches:
+            learner.learn(x, y)
+        x, y = (torch.cat(part) for part in zip(*batches, strict=True))
+        ends.append((fisher_by_hand(learner.network, x, y), weights_of(learner.network)))
+        learner.end_task()
+    return ends
 
 
-def test_penalty_gradient_is_that_of_the_sum_over_tasks():
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.randn(7, generator=generator, requires_grad=True)
-    penalty = QuadraticPenalty(3.0, CPU)
-    assert torch.equal(penalty.gradient(weights.detach()), torch.zeros(7))
-    loss = torch.zeros(())
-    for _ in range(3):
-        importance, anchor = torch.rand(7, generator=generator), torch.randn(7, generator=generator)
-        penalty.add(importance, anchor)
-        loss = loss + 3.0 / 2 * (importance * (weights - anchor).square()).sum()
-    (expected,) = torch.autograd.grad(loss, weights)
-    torch.testing.assert_close(penalty.gradient(weights.detach()), expected)
+def test_ewc_steps_down_the_loss_and_a_quadratic_penalty_for_every_past_task():
+    learner = EWC(EWC.Settings(strength=STRENGTH, importance_samples=50, **PLAIN), **FACTS)
+    ends = learn_tasks(learner, 2)
+    learner.begin_task(2)
+    for seed in (7, 8):  # at the first step the last anchor pulls nowhere yet
+        x, y = batch(6, seed)
+        weights = weights_of(learner.network)
+        pull = STRENGTH * sum(fisher * (weights - anchor) for fisher, anchor in ends)
+        assert seed == 7 or pull.norm() > 1e-2
+        expected = after_step(learner.network, F.cross_entropy(learner.network(x), y)) - PLAIN["learning_rate"] * pull
+        learner.learn(x, y)
+        torch.testing.assert_close(weights_of(learner.network), expected)
 
 
 def test_online_ewc_decays_old_importance_and_anchors_at_the_last_task():
-    settings = OnlineEWC.Settings(hidden=4, decay=0.5, importance_samples=20)
-    learner = OnlineEWC(settings, input_shape=(6,), n_classes=3)
-    _, x, y = tiny_problem()
-    learner.learn(x[:20], y[:20])
-    learner.end_task()
-    first = learner.penalty.importance
-    learner.learn(x[20:], y[20:])
-    second = fisher_information(learner.network, x[20:], y[20:])
-    learner.end_task()
-    torch.testing.assert_close(learner.penalty.importance, second + 0.5 * first)
-    weights = learner.trainer.weights()
-    torch.testing.assert_close(learner.penalty.gradient(weights), torch.zeros_like(weights), atol=1e-7, rtol=0)
+    learner = OnlineEWC(OnlineEWC.Settings(strength=STRENGTH, decay=0.4, importance_samples=50, **PLAIN), **FACTS)
+    (first, _), (second, _), (third, anchor) = learn_tasks(learner, 3)
+    importance = third + 0.4 * (second + 0.4 * first)
+    learner.begin_task(3)
+    learner.learn(*batch(6, 7))
+    x, y = batch(6, 8)
+    pull = STRENGTH * importance * (weights_of(learner.network) - anchor)
+    expected = after_step(learner.network, F.cross_entropy(learner.network(x), y)) - PLAIN["learning_rate"] * pull
+    learner.learn(x, y)
+    torch.testing.assert_close(weights_of(learner.network), expected)
 
 
-def test_a_strong_penalty_keeps_the_weights_where_the_first_task_left_them():
-    _, x, y = tiny_problem()
-    moved = {}
-    for strength in (0.0, 1e6):
-        settings = EWC.Settings(hidden=4, optimizer="sgd", learning_rate=1e-7, strength=strength, clip_value=None)
-        learner = EWC(settings, input_shape=(6,), n_classes=3)
-        learner.learn(x, y)
-        learner.end_task()
-        anchor = learner.trainer.weights()
-        learner.penalty.move(torch.ones_like(anchor), anchor)
-        learner.trainer.set_learning_rate(1e-6)
-        for _ in range(200):
-            learner.learn(x, 2 - y)
-        moved[strength] = (learner.trainer.weights() - anchor).norm()
-    assert moved[1e6] < 0.02 * moved[0.0]
+@pytest.mark.parametrize("cls", [EWC, OnlineEWC])
+def test_importance_is_measured_on_the_task_that_ends_only(cls: type[EWC] | type[OnlineEWC]):
+    learner = cls(cls.Settings(importance_samples=50, **PLAIN), **FACTS)
+    learner.begin_task(0)
+    learner.learn(*batch(8, 0))
+    learner.begin_task(1)  # the one before was never ended
+    learner.learn(*batch(8, 1))
+    expected = fisher_by_hand(learner.network, *batch(8, 1))
+    learner.end_task()
+    assert learner.penalty.importance is not None
+    torch.testing.assert_close(learner.penalty.importance, expected)
+    assert len(learner.memory) == 0
+
+
+@pytest.mark.parametrize("cls", [EWC, OnlineEWC])
+def test_a_task_without_samples_leaves_the_penalty_as_it_was(cls: type[EWC] | type[OnlineEWC]):
+    learner = cls(cls.Settings(**PLAIN), **FACTS)
+    learner.begin_task(0)
+    learner.end_task()
+    assert learner.penalty.importance is None

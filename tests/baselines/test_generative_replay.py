@@ -74,9 +74,3 @@ def test_what_is_dreamed_by_class_is_of_that_class_and_all_known_classes_are_dre
     assert (answers.argmax(1) == classes).double().mean() > 0.95
     nearest = (dreams[:, None] - 0.8 * PATTERNS - 0.1).square().sum(2).argmin(1)
     assert (nearest == classes).double().mean() > 0.95
-
-
-def test_only_classes_that_were_known_when_the_last_task_ended_are_dreamed():
-    learner = taught("rtf", dreaming=True)
-    learner.progress.known[:] = torch.tensor([False, True, False, True])
-    assert learner.progress.known_in_turn(5).tolist() == [1, 3, 1, 3, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from plain_steps import PLAIN, after_step, weights_of
 from scipy.stats import binomtest
 from torch import Tensor
 
@@ -57,6 +58,40 @@ def test_selection_follows_the_algorithm_written_as_a_plain_loop():
     rows = learner.memory.rows
     torch.testing.assert_close(rows["x"][:, 0], torch.tensor([value for value, _ in memory]))
     torch.testing.assert_close(rows["score"], torch.tensor([score for _, score in memory]))
+
+
+def test_a_step_is_that_of_experience_replay():
+    """Batch and memory count by their samples."""
+    learner = GSS(GSS.Settings(memory_size=4, references=2, **PLAIN), input_shape=(4,), n_classes=3)
+    first, second = batch(4, seed=0), batch(6, seed=1)
+    expected = after_step(learner.network, F.cross_entropy(learner.network(first[0]), first[1]))
+    learner.learn(*first)
+    torch.testing.assert_close(weights_of(learner.network), expected)
+    torch.testing.assert_close(learner.memory.rows["score"], torch.full((4,), 0.1))
+    inputs, labels = (torch.cat(parts) for parts in zip(second, first, strict=True))
+    expected = after_step(learner.network, F.cross_entropy(learner.network(inputs), labels))
+    learner.learn(*second)
+    torch.testing.assert_close(weights_of(learner.network), expected)
+
+
+def test_scores_are_taken_before_the_step_and_stored_with_the_sample():
+    learner = GSS(GSS.Settings(memory_size=8, references=8, **PLAIN), input_shape=(4,), n_classes=3)
+    learner.learn(*batch(4, seed=0))
+    past = [brute_force_gradient(learner, *one) for one in zip(*batch(4, seed=0), strict=True)]
+    expected = [
+        1 + max(F.cosine_similarity(brute_force_gradient(learner, *one), g, dim=0).item() for g in past)
+        for one in zip(*batch(4, seed=1), strict=True)
+    ]
+    learner.learn(*batch(4, seed=1))
+    torch.testing.assert_close(learner.memory.rows["score"][4:], torch.tensor(expected), atol=1e-4, rtol=1e-4)
+
+
+def test_a_sample_is_compared_with_as_many_as_asked_for():
+    learner = make_learner(memory_size=40, references=1)
+    learner.offer(*batch(40, seed=0), torch.full((40,), 0.1))
+    x, y = batch(1, seed=1)
+    scores = {round(float(learner.scores(x, y)), 5) for _ in range(40)}
+    assert len(scores) > 10  # the largest of all forty would be the same every time
 
 
 def test_a_redundant_sample_is_turned_away():

@@ -16,9 +16,13 @@ __all__ = ["AGEM", "project_to_reference"]
 
 
 def project_to_reference(gradient: Tensor, reference: Tensor) -> Tensor:
-    r"""The nearest direction that does not raise the reference loss, (n_parameters,).
+    r"""Returns the nearest direction that does not raise the reference loss, (n_parameters,).
 
     .. math:: \tilde g = g - \frac{\min(0, g^\top g_{ref})}{g_{ref}^\top g_{ref}}\, g_{ref}
+
+    Args:
+        gradient: g, (n_parameters,).
+        reference: Gradient of the loss on a sample of the memory, (n_parameters,).
     """
     violation = torch.clamp_max(gradient @ reference, 0)
     return gradient - violation / (reference @ reference).clamp_min(1e-30) * reference
@@ -29,6 +33,16 @@ class AGEM(ReplayLearner):
 
     Departures: task-free. The authors' memory holds equal parts of the tasks before the present one; here it is a
     reservoir of the stream, the reference may therefore include the present distribution.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.a_gem import AGEM
+        >>> learner = AGEM(AGEM.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(ReplaySettings):
@@ -40,7 +54,7 @@ class AGEM(ReplayLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step along the projected gradient; then the memory is offered the batch."""
+        """Takes one step along the projected gradient, then offers the batch to the memory."""
         x, y = self.labelled(x, y)
         gradient = self._gradient(x, y)
         if len(self.memory):

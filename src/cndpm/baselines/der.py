@@ -16,10 +16,25 @@ __all__ = ["DER", "DERPlusPlus"]
 
 
 class DarkReplay(ReplayLearner):
-    """What both share: the forward passes of batch and memory, all in one."""
+    """Joins batch and memory for one forward pass; the base of DER and DER++.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.der import DER
+        >>> learner = DER(DER.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
+        >>> inputs, rows = learner.draws(torch.rand(3, 4), 2)
+        >>> inputs.shape, [drawn["logits"].shape for drawn in rows]
+        (torch.Size([9, 4]), [torch.Size([3, 2]), torch.Size([3, 2])])
+    """
 
     def draws(self, x: Tensor, n_draws: int) -> tuple[Tensor, list[dict[str, Tensor]]]:
-        """The batch followed by independent draws from the memory, changed at random, and the rows that were drawn."""
+        """Returns the batch followed by independent draws from the memory, augmented, and the rows drawn.
+
+        Args:
+            x: The batch, (batch, *input_shape).
+            n_draws: Number of draws; an empty memory gives none.
+        """
         rows = [self.replayed(len(x)) for _ in range(n_draws)] if len(self.memory) else []
         return self.augmentation(torch.cat([x, *(drawn["x"] for drawn in rows)])), rows
 
@@ -33,6 +48,16 @@ class DER(DarkReplay):
     with the logits :math:`z'` stored when the sample entered the reservoir; the square is averaged over classes.
 
     Departures: all terms share one forward pass, so batch normalisation sees the stream and the memory together.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.der import DER
+        >>> learner = DER(DER.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(ReplaySettings):
@@ -44,14 +69,14 @@ class DER(DarkReplay):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on the batch and the stored logits; then the memory is offered the batch."""
+        """Takes one step on the batch and the stored logits, then offers the batch to the memory."""
         x, y = self.labelled(x, y)
         inputs, rows = self.draws(x, 1)
         (logits,) = self.trainer.recorded(self._step, inputs, y, *(drawn["logits"] for drawn in rows))
         self.memory.add(x=x, logits=logits)
 
     def _step(self, inputs: Tensor, y: Tensor, *stored: Tensor) -> tuple[Tensor]:
-        """One step; the batch's logits before it. `stored`: the logits of the samples that follow the batch."""
+        """Takes one step; returns the batch's logits before it. `stored`: the logits of the samples after the batch."""
         logits, *now = self.network.train()(inputs).split([len(y), *map(len, stored)])
         loss = F.cross_entropy(logits, y)
         for student, teacher in zip(now, stored, strict=True):
@@ -69,6 +94,16 @@ class DERPlusPlus(DarkReplay):
     with two independent draws from the reservoir.
 
     Departures: as for :class:`DER`.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.der import DERPlusPlus
+        >>> learner = DERPlusPlus(DERPlusPlus.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(ReplaySettings):
@@ -81,7 +116,7 @@ class DERPlusPlus(DarkReplay):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on the batch, stored logits and stored labels; then the memory is offered the batch."""
+        """Takes one step on the batch, stored logits and stored labels, then offers the batch to the memory."""
         x, y = self.labelled(x, y)
         inputs, rows = self.draws(x, 2)
         stored = [rows[0]["logits"], rows[1]["y"]] if rows else []
@@ -89,7 +124,7 @@ class DERPlusPlus(DarkReplay):
         self.memory.add(x=x, y=y, logits=logits)
 
     def _step(self, inputs: Tensor, y: Tensor, *stored: Tensor) -> tuple[Tensor]:
-        """One step; the batch's logits before it. `stored`: logits of the first, labels of the second draw."""
+        """Takes one step; returns the batch's logits before it. `stored`: logits of draw one, labels of draw two."""
         logits, *now = self.network.train()(inputs).split([len(y), *map(len, stored)])
         loss = F.cross_entropy(logits, y)
         if stored:

@@ -30,6 +30,18 @@ class DGR(ClassifierLearner, TaskBasedLearner):
     Departures: the generator is a VAE instead of the authors' GAN, as in van de Ven and Tolias (2018); the softmax runs
     over the classes seen so far; each batch is learned in `n_steps` steps with fresh dreams, because a VAE that has
     taken a few hundred steps dreams in blends of digits: theirs took 2,000 a task.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.dgr import DGR
+        >>> learner = DGR(DGR.Settings(hidden=8, latent=2), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for task in range(2):
+        ...     learner.begin_task(task)
+        ...     learner.learn(x, y)
+        ...     learner.end_task()
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(DreamerSettings):
@@ -53,7 +65,7 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """A few steps of classifier and generator on the batch and on dreams of the past."""
+        """Takes `n_steps` steps of classifier and generator on the batch and on dreams of the past."""
         x, y = self.labelled(x, y)
         self.progress.see(y)
         for _ in range(self.settings.n_steps):
@@ -63,12 +75,12 @@ class DGR(ClassifierLearner, TaskBasedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Log-probabilities of the classes seen so far, (batch, n_classes); minus infinity for the others."""
+        """Returns log-probabilities of the classes seen so far, (batch, n_classes); minus infinity for the others."""
         self.network.eval()
         return log_proba_of_seen(self.network(x.to(self.device)), self.progress)
 
     def end_task(self) -> None:
-        """The networks of this moment dream and label for the next task."""
+        """Keeps copies of both networks, which dream and label in the next task."""
         self.past_network.take()
         self.past_vae.take()
         self.progress.end()
@@ -80,7 +92,7 @@ class DGR(ClassifierLearner, TaskBasedLearner):
 
     @torch.no_grad()
     def _with_dreams(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs, labels and the weight of each sample's loss; the weights sum to one."""
+        """Returns inputs, labels and the weight of each sample's loss; the weights sum to one."""
         even = torch.full((len(x),), 1 / len(x), device=self.device)
         if self.past_network.network is None or self.past_vae.network is None:
             return x, y, even

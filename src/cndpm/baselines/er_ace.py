@@ -15,7 +15,12 @@ __all__ = ["ERACE", "among_present"]
 
 
 def among_present(logits: Tensor, y: Tensor) -> Tensor:
-    """Logits of the classes that occur in y; all others at minus infinity, (batch, n_classes)."""
+    """Sets the logits of classes that do not occur in y to minus infinity, (batch, n_classes).
+
+    Args:
+        logits: (batch, n_classes).
+        y: Labels of the batch, (batch,).
+    """
     absent = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
     return logits.masked_fill(absent.index_fill_(0, y, False), float("-inf"))
 
@@ -29,6 +34,16 @@ class ERACE(ReplayLearner):
     class does not push the old ones' representations aside.
 
     Departures: both terms share one forward pass; the second one's softmax runs over all classes, seen or not.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.er_ace import ERACE
+        >>> learner = ERACE(ERACE.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(ReplaySettings):
@@ -38,7 +53,7 @@ class ERACE(ReplayLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on both terms; then the memory is offered the batch."""
+        """Takes one step on both terms, then offers the batch to the memory."""
         x, y = self.labelled(x, y)
         past = self.replayed(len(x)) if len(self.memory) else {"x": x[:0], "y": y[:0]}
         self.trainer.recorded(self._step, self.augmentation(torch.cat([x, past["x"]])), y, past["y"])

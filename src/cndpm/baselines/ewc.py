@@ -15,9 +15,14 @@ __all__ = ["EWC", "OnlineEWC", "fisher_information"]
 
 
 def fisher_information(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    r"""The diagonal of the empirical Fisher information, (n_parameters,).
+    r"""Returns the diagonal of the empirical Fisher information, (n_parameters,).
 
     .. math:: F_i = \frac{1}{N} \sum_n \left(\partial_{\theta_i} \log p(y_n \mid x_n; \theta)\right)^2
+
+    Args:
+        network: A classifier; left unchanged.
+        x: (N, *input_shape).
+        y: (N,).
     """
     return mean_over_gradients(network, F.cross_entropy, x, y, of=Tensor.square)
 
@@ -32,6 +37,18 @@ class EWC(PenalisedLearner):
 
     Departures: the Fisher information is empirical (observed labels), from at most `importance_samples` samples of a
     task; the tasks' penalties are kept as two vectors, which is exact.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.ewc import EWC
+        >>> learner = EWC(EWC.Settings(hidden=8), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for task in range(2):
+        ...     learner.begin_task(task)
+        ...     learner.learn(x, y)
+        ...     learner.end_task()
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(PenaltySettings):
@@ -57,6 +74,18 @@ class OnlineEWC(PenalisedLearner):
         \tilde F_t = \gamma \tilde F_{t-1} + F_t
 
     Departures: as for :class:`EWC`.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.ewc import OnlineEWC
+        >>> learner = OnlineEWC(OnlineEWC.Settings(hidden=8), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for task in range(2):
+        ...     learner.begin_task(task)
+        ...     learner.learn(x, y)
+        ...     learner.end_task()
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(PenaltySettings):

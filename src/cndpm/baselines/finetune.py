@@ -20,6 +20,16 @@ class FineTune(ObjectiveLearner):
     The loss is the cross entropy of a classifier, or the negative ELBO of a VAE where the stream has no labels.
 
     Departures: none known; the optimiser is not given in the paper, the default is measured (docs/results).
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.finetune import FineTune
+        >>> learner = FineTune(FineTune.Settings(hidden=8), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(NetworkSettings):
@@ -29,5 +39,5 @@ class FineTune(ObjectiveLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One optimiser step on the batch."""
+        """Takes one optimiser step on the batch."""
         self.train_on(*self.received(x, y))

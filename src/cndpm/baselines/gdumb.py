@@ -24,7 +24,7 @@ __all__ = ["GDumb", "balanced_place"]
 
 
 def balanced_place(stored: list[int], label: int, capacity: int, generator: torch.Generator) -> int | None:
-    """The place that a new sample takes in a greedily balanced memory, or None where it is turned away.
+    """Returns the place that a new sample takes in a greedily balanced memory, or None if it is turned away.
 
     A sample enters while there is room, or while its class has fewer samples than the largest one, of which it then
     replaces one at random.
@@ -55,6 +55,16 @@ class GDumb(ComposedLearner):
     Departures: one cosine instead of warm restarts, shifts and mirror images instead of CutMix. The network is trained
     when an answer is first asked for and kept until the memory changes; it depends on the memory and the seed alone, so
     asking has no effect on the learner.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.gdumb import GDumb
+        >>> learner = GDumb(GDumb.Settings(hidden=8, memory_size=20, epochs=2), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(ReplaySettings):
@@ -93,13 +103,13 @@ class GDumb(ComposedLearner):
         self._network()
 
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Log-softmax of a network trained on the memory, (batch, n_classes)."""
+        """Returns the log-softmax of a network trained on the memory, (batch, n_classes)."""
         network = self._network().eval()
         with torch.no_grad():
             return F.log_softmax(network(x.to(self.device)), dim=1)
 
     def footprint(self) -> Footprint:
-        """The memory, and the weights of the network trained from it."""
+        """Counts the memory, and the weights of the network trained from it."""
         kept = super().footprint()
         return Footprint(self._n_parameters, self._n_parameters, kept.memory_samples, kept.memory_bytes)
 
@@ -121,7 +131,7 @@ class GDumb(ComposedLearner):
 
     @torch.enable_grad()
     def _trained_network(self) -> nn.Module:
-        """A network drawn from the seed and trained on the memory as it is."""
+        """Returns a network initialised from the seed and trained on the memory as it is."""
         chosen, random = self.settings, self.random.restarted()
         network = self._fresh_network(random).train()
         trainer = Trainer(network, chosen)

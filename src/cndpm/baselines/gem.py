@@ -21,7 +21,7 @@ __all__ = ["GEM", "TaskMemories", "project"]
 
 
 def project(gradient: Tensor, references: Tensor, *, margin: float = 0.0) -> Tensor:
-    r"""The nearest direction that lowers (or keeps) the loss of every past task, (n_parameters,).
+    r"""Returns the nearest direction that lowers (or keeps) the loss of every past task, (n_parameters,).
 
     .. math:: \min_z \tfrac12 \lVert z - g \rVert^2 \quad \text{so that} \quad \langle z, g_k \rangle \ge 0 \ \forall k
 
@@ -48,7 +48,18 @@ def project(gradient: Tensor, references: Tensor, *, margin: float = 0.0) -> Ten
 
 
 class TaskMemories:
-    """One reservoir per task; all together hold at most `capacity` samples, shared equally by the tasks so far."""
+    """One reservoir per task; all together hold at most `capacity` samples, shared equally by the tasks so far.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.gem import TaskMemories
+        >>> tasks = TaskMemories(10, torch.Generator().manual_seed(0), device=torch.device("cpu"))
+        >>> for _ in range(2):
+        ...     tasks.begin()
+        ...     tasks.memories[-1].add(x=torch.rand(30, 4))
+        >>> [len(memory) for memory in tasks.memories], len(tasks.past)
+        ([5, 5], 1)
+    """
 
     def __init__(self, capacity: int, generator: torch.Generator, *, device: torch.device) -> None:
         self.capacity = capacity
@@ -69,11 +80,11 @@ class TaskMemories:
         self.memories.append(ReplayMemory(share, self.generator, device=self.device))
 
     def footprint(self) -> Footprint:
-        """The samples of all tasks."""
+        """Counts the samples of all tasks."""
         return total_footprint(self.memories)
 
     def state_dict(self) -> State:
-        """Every task's samples."""
+        """Returns every task's samples."""
         return {"memories": [memory.state_dict() for memory in self.memories]}
 
     def load_state_dict(self, state: State) -> None:
@@ -89,6 +100,18 @@ class GEM(ClassifierLearner, TaskBasedLearner):
     Departures: a past task's reference gradient comes from `reference_batch` samples drawn from its memory at every
     step (null: all of them, as the authors do), and each task's memory is a uniform sample of it, not its last samples.
     The memory's default size is that of the comparison by Hsu et al. (2018), as many numbers as online EWC keeps.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.gem import GEM
+        >>> learner = GEM(GEM.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for task in range(2):
+        ...     learner.begin_task(task)
+        ...     learner.learn(x, y)
+        ...     learner.end_task()
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(NetworkSettings):
@@ -112,7 +135,7 @@ class GEM(ClassifierLearner, TaskBasedLearner):
         self.tasks.begin()
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step along the projected gradient."""
+        """Takes one step along the projected gradient, then offers the batch to the present task's memory."""
         x, y = self.labelled(x, y)
         gradient = self._gradient(x, y)
         if self.tasks.past:
@@ -124,7 +147,7 @@ class GEM(ClassifierLearner, TaskBasedLearner):
         self.tasks.memories[-1].add(x=x, y=y)
 
     def end_task(self) -> None:
-        """Nothing is left to do: the memory is filled as the task goes."""
+        """Does nothing: the memory is filled as the task goes."""
 
     def _reference(self, memory: ReplayMemory) -> Tensor:
         limit = self.settings.reference_batch

@@ -17,7 +17,7 @@ __all__ = ["GSS", "choose_place", "redundancy"]
 
 
 def redundancy(gradients: Tensor, references: Tensor) -> Tensor:
-    r"""How well the memory covers a sample already, between 0 and 2, (batch,).
+    r"""Returns how well the memory covers each sample already, between 0 and 2, (batch,).
 
     .. math:: c = 1 + \max_k \frac{\langle g, g_k \rangle}{\lVert g \rVert \lVert g_k \rVert}
 
@@ -30,7 +30,7 @@ def redundancy(gradients: Tensor, references: Tensor) -> Tensor:
 
 
 def choose_place(scores: Tensor, score: float, generator: torch.Generator) -> int | None:
-    r"""The place that a new sample takes in a full memory, or None where it is turned away.
+    r"""Returns the place that a new sample takes in a full memory, or None if it is turned away.
 
     A sample that resembles the memory (score of at least 1) is turned away. Otherwise a place i is drawn in proportion
     to its score, and its sample is replaced with probability :math:`c_i / (c_i + c)`.
@@ -55,6 +55,16 @@ class GSS(ReplayLearner):
 
     Departures: the batch's redundancies are computed against one draw of the memory before its samples are offered, and
     gradients are taken as in prediction (no batch statistics). The first sample of all counts as unlike any other.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.gss import GSS
+        >>> learner = GSS(GSS.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(ReplaySettings):
@@ -66,7 +76,7 @@ class GSS(ReplayLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on the batch and replayed samples; then the memory is offered the batch."""
+        """Takes one step on the batch and replayed samples, then offers the batch to the memory."""
         x, y = self.labelled(x, y)
         scores = self.scores(x, y)
         inputs, labels = x, y
@@ -76,7 +86,12 @@ class GSS(ReplayLearner):
         self.offer(x, y, scores)
 
     def scores(self, x: Tensor, y: Tensor) -> Tensor:
-        """Redundancy of each sample given a draw from the memory, (batch,), on the CPU."""
+        """Returns the redundancy of each sample given a draw from the memory, (batch,), on the CPU.
+
+        Args:
+            x: (batch, *input_shape).
+            y: (batch,).
+        """
         if not len(self.memory):
             return torch.full((len(x),), 0.1)
         drawn = self.memory.sample(self.settings.references)
@@ -86,7 +101,13 @@ class GSS(ReplayLearner):
         return redundancy(gradients[: len(x)], gradients[len(x) :]).cpu()
 
     def offer(self, x: Tensor, y: Tensor, scores: Tensor) -> None:
-        """Fills the memory, then replaces its redundant samples, sample by sample in order."""
+        """Fills the memory, then replaces its redundant samples, sample by sample in order.
+
+        Args:
+            x: (batch, *input_shape).
+            y: (batch,).
+            scores: Redundancies, (batch,), on the CPU.
+        """
         for i, score in enumerate(scores.tolist()):
             place: int | None = len(self.memory)
             if len(self.memory) == self.memory.capacity:

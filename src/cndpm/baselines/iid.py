@@ -26,6 +26,16 @@ class IIDOnline(ObjectiveLearner):
     """The reference for one pass: plain gradient steps, as :class:`FineTune`, meant for a shuffled stream.
 
     Departures: none; on a stream with tasks in order it is fine-tuning.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.iid import IIDOnline
+        >>> learner = IIDOnline(IIDOnline.Settings(hidden=8), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(NetworkSettings):
@@ -35,7 +45,7 @@ class IIDOnline(ObjectiveLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One optimiser step on the batch."""
+        """Takes one optimiser step on the batch."""
         self.train_on(*self.received(x, y))
 
 
@@ -47,6 +57,17 @@ class IIDOffline(ObjectiveLearner):
     Departures: the paper names augmentation, learning-rate decay, up to 100 epochs and larger batches, but neither
     which nor how; shifts (random crops of padded images), mirror images for colour images and the cosine are this
     implementation's. Unlabelled data is not augmented, because its density is what is measured.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.iid import IIDOffline
+        >>> learner = IIDOffline(IIDOffline.Settings(hidden=8, epochs=2), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.finish()
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(NetworkSettings):

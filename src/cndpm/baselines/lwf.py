@@ -29,6 +29,18 @@ class LwF(ClassifierLearner, TaskBasedLearner):
 
     Departures: one output layer for all classes, the softmax over those seen so far, and the two terms weighted by the
     number of tasks, all after the class-incremental comparison of van de Ven and Tolias (2018).
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.lwf import LwF
+        >>> learner = LwF(LwF.Settings(hidden=8), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for task in range(2):
+        ...     learner.begin_task(task)
+        ...     learner.learn(x, y)
+        ...     learner.end_task()
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(NetworkSettings):
@@ -51,7 +63,7 @@ class LwF(ClassifierLearner, TaskBasedLearner):
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on the labels and the teacher's answers."""
+        """Takes one step on the labels and the teacher's answers."""
         x, y = self.labelled(x, y)
         self.progress.see(y)
         logits = only(self.network.train()(x), self.progress.seen)
@@ -65,11 +77,11 @@ class LwF(ClassifierLearner, TaskBasedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Log-probabilities of the classes seen so far, (batch, n_classes); minus infinity for the others."""
+        """Returns log-probabilities of the classes seen so far, (batch, n_classes); minus infinity for the others."""
         self.network.eval()
         return log_proba_of_seen(self.network(x.to(self.device)), self.progress)
 
     def end_task(self) -> None:
-        """The network of this moment is the next task's teacher."""
+        """Keeps a copy of the network as the next task's teacher."""
         self.teacher.take()
         self.progress.end()

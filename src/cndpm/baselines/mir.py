@@ -26,6 +26,16 @@ class MIR(ReplayLearner):
 
     Departures: the virtual step is plain gradient descent at `virtual_rate` whatever the optimiser is; candidates are
     evaluated as in prediction, so that batch normalisation's statistics follow real steps only.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.mir import MIR
+        >>> learner = MIR(MIR.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(ReplaySettings):
@@ -38,7 +48,7 @@ class MIR(ReplayLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on the batch and the most interfered samples; then the memory is offered the batch."""
+        """Takes one step on the batch and the most interfered samples, then offers the batch to the memory."""
         x, y = self.labelled(x, y)
         inputs, labels = x, y
         if len(self.memory):
@@ -51,7 +61,14 @@ class MIR(ReplayLearner):
         self.memory.add(x=x, y=y)
 
     def interference(self, x: Tensor, y: Tensor, x_past: Tensor, y_past: Tensor) -> Tensor:
-        """How much a step on (x, y) would raise the loss of each past sample, (n_past,)."""
+        """Returns how much a step on (x, y) would raise the loss of each past sample, (n_past,).
+
+        Args:
+            x: Inputs of the step, (batch, *input_shape).
+            y: Their labels, (batch,).
+            x_past: Past inputs, (n_past, *input_shape).
+            y_past: Their labels, (n_past,).
+        """
         network = self.network.eval()
         weights = dict(network.named_parameters())
         gradients = torch.autograd.grad(F.cross_entropy(network(x), y), list(weights.values()))

@@ -34,6 +34,16 @@ class PEC(ComposedLearner):
     Departures: fully connected networks of one hidden layer for all inputs; the samples of one class in a batch make
     one step; the learning rate falls as :math:`1 / \sqrt{1 + n_c / n_0}` with the class's steps, because the stream's
     length is not known.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.pec import PEC
+        >>> learner = PEC(PEC.Settings(hidden=8, outputs=5), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(NetworkSettings):
@@ -56,7 +66,7 @@ class PEC(ComposedLearner):
         self.parts["teacher"] = self.teacher
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step of every student whose class is in the batch."""
+        """Takes one step of every student whose class is in the batch."""
         x, y = self.labelled(x, y)
         target = self.teacher.answers(x)
         for label in torch.unique(y).tolist():
@@ -65,7 +75,7 @@ class PEC(ComposedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """By each student's error, (batch, n_classes); minus infinity for classes never seen."""
+        """Returns log-probabilities by the students' errors, (batch, n_classes); minus infinity for unseen classes."""
         x = x.to(self.device)
         target = self.teacher.answers(x)
         errors = torch.stack([student.errors(x, target) for student in self.students], dim=1)
@@ -75,7 +85,7 @@ class PEC(ComposedLearner):
         return F.log_softmax((-errors).masked_fill(unseen, float("-inf")), dim=1)
 
     def footprint(self) -> Footprint:
-        """The students' weights, and the frozen teacher's beside them."""
+        """Counts the students' weights, and the frozen teacher's as numbers kept."""
         return total_footprint(self.parts.values(), n_experts=len(self.students))
 
     def _network(self, hidden: int) -> nn.Module:
@@ -90,7 +100,17 @@ class PEC(ComposedLearner):
 
 
 class Student:
-    """One class's imitation of the teacher, with its own optimiser and falling step size."""
+    """Imitates the teacher on one class's samples, with its own optimiser and falling step size.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from cndpm.baselines.pec import PEC, Student
+        >>> student = Student(nn.Linear(4, 3), PEC.Settings())
+        >>> student.learn(torch.rand(6, 4), torch.rand(6, 3))
+        >>> student.errors(torch.rand(2, 4), torch.rand(2, 3)).shape, student.n_steps
+        (torch.Size([2]), 1)
+    """
 
     def __init__(self, network: nn.Module, settings: PEC.Settings) -> None:
         self.network = network
@@ -99,23 +119,33 @@ class Student:
         self.n_steps = 0
 
     def errors(self, x: Tensor, target: Tensor) -> Tensor:
-        """Squared distance to the target, summed over its dimensions, (batch,)."""
+        """Returns the squared distance to the target, summed over its dimensions, (batch,).
+
+        Args:
+            x: (batch, *input_shape).
+            target: The teacher's outputs, (batch, n_outputs).
+        """
         difference: Tensor = self.network(x) - target
         return difference.square().sum(1)
 
     def learn(self, x: Tensor, target: Tensor) -> None:
-        """One step on the mean error."""
+        """Takes one step on the mean error.
+
+        Args:
+            x: Samples of the student's class, (batch, *input_shape).
+            target: The teacher's outputs, (batch, n_outputs).
+        """
         fall = math.sqrt(1 + self.n_steps / self.settings.steady_steps)
         self.trainer.set_learning_rate(self.settings.learning_rate / fall)
         self.trainer.step(self.errors(x, target).mean())
         self.n_steps += 1
 
     def footprint(self) -> Footprint:
-        """The student's weights."""
+        """Counts the student's weights."""
         return self.trainer.footprint()
 
     def state_dict(self) -> State:
-        """Weights, moments and steps."""
+        """Returns weights, moments and the number of steps."""
         return {"trainer": self.trainer.state_dict(), "n_steps": self.n_steps}
 
     def load_state_dict(self, state: State) -> None:
@@ -125,22 +155,31 @@ class Student:
 
 
 class Teacher:
-    """The random network that students imitate: kept, never trained."""
+    """The random network that students imitate: kept, never trained.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from cndpm.baselines.pec import Teacher
+        >>> teacher = Teacher(nn.Linear(4, 3))
+        >>> teacher.answers(torch.rand(2, 4)).shape, teacher.footprint().n_parameters
+        (torch.Size([2, 3]), 0)
+    """
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network.requires_grad_(False)
 
     def answers(self, x: Tensor) -> Tensor:
-        """What is to be imitated, (batch, n_outputs)."""
+        """Returns the outputs that students imitate, (batch, n_outputs)."""
         target: Tensor = self.network(x)
         return target
 
     def footprint(self) -> Footprint:
-        """Weights that are kept and never trained."""
+        """Counts weights that are kept and never trained."""
         return Footprint(0, sum(p.numel() for p in self.network.parameters()))
 
     def state_dict(self) -> State:
-        """Its weights."""
+        """Returns its weights."""
         return module_state(self.network)
 
     def load_state_dict(self, state: State) -> None:

@@ -25,6 +25,16 @@ class Reservoir(ObjectiveLearner):
 
     Departures: stream and memory share one forward pass, so batch normalisation sees both. On an unlabelled stream
     the network is the VAE and the memory holds x alone.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.reservoir import Reservoir
+        >>> learner = Reservoir(Reservoir.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(ReplaySettings):
@@ -40,7 +50,7 @@ class Reservoir(ObjectiveLearner):
         self.parts["memory"] = self.memory
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on the batch and as many replayed samples; then the memory is offered the batch."""
+        """Takes one step on the batch and replayed samples, then offers the batch to the memory."""
         x, y = self.received(x, y)
         rows = {"x": x} if y is None else {"x": x, "y": y}
         batch = rows

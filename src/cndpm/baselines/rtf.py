@@ -36,6 +36,18 @@ class RtF(ComposedLearner, TaskBasedLearner):
     dreams, for the reason given at :class:`~cndpm.baselines.dgr.DGR`; and dreams are asked for by class, from a learned
     Gaussian per class over the latent space, the conditional replay of van de Ven, Siegelmann and Tolias (2020).
     `prior="standard"` is the first paper's single prior, whose dreams between two digits belong to neither.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.rtf import RtF
+        >>> learner = RtF(RtF.Settings(hidden=8, latent=2), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for task in range(2):
+        ...     learner.begin_task(task)
+        ...     learner.learn(x, y)
+        ...     learner.end_task()
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(DreamerSettings):
@@ -71,7 +83,7 @@ class RtF(ComposedLearner, TaskBasedLearner):
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """A few steps on the batch and on dreams of the past."""
+        """Takes `n_steps` steps on the batch and on dreams of the past."""
         x, y = self.labelled(x, y)
         self.progress.see(y)
         for _ in range(self.settings.n_steps):
@@ -80,19 +92,19 @@ class RtF(ComposedLearner, TaskBasedLearner):
             self.trainer.recorded(self._step, x, y, noise, *past)
 
     def end_task(self) -> None:
-        """The network of this moment dreams for the next task."""
+        """Keeps a copy of the network, which dreams in the next task."""
         self.past.take()
         self.progress.end()
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """By the classifier on the encoder, (batch, n_classes); minus infinity for classes not seen yet."""
+        """Returns log-probabilities by the encoder's classifier, (batch, n_classes); minus infinity if unseen."""
         self.network.eval()
         return log_proba_of_seen(self.network.classify(x.to(self.device)), self.progress)
 
     @torch.no_grad()
     def _dreams(self, n: int) -> tuple[Tensor, ...]:
-        """Dreams, their classes, the dreamer's answers and the weight of it all; nothing in the first task."""
+        """Returns dreams, their classes, the previous network's answers and their weight; () in the first task."""
         if self.past.network is None:
             return ()
         classes = self.progress.known_in_turn(n)
@@ -101,7 +113,7 @@ class RtF(ComposedLearner, TaskBasedLearner):
         return dreams, classes, answers, dreams.new_tensor(1 - self.progress.share_of_present)
 
     def _labels(self, y: Tensor) -> Tensor | None:
-        """What the network's prior hears of them."""
+        """Returns the labels if the network has a prior for each class, else None."""
         return y if self.settings.prior == "classes" else None
 
     def _step(self, x: Tensor, y: Tensor, noise: Tensor, *past: Tensor) -> None:

@@ -19,7 +19,7 @@ __all__ = ["SCR", "class_means", "contrastive_loss"]
 
 
 def contrastive_loss(projections: Tensor, y: Tensor, *, temperature: float) -> Tensor:
-    r"""The supervised contrastive loss (Khosla et al. 2020), a scalar.
+    r"""Returns the supervised contrastive loss (Khosla et al. 2020), a scalar.
 
     .. math:: -\frac{1}{N} \sum_i \frac{1}{|P(i)|} \sum_{p \in P(i)}
         \log \frac{\exp(z_i \cdot z_p / \tau)}{\sum_{a \neq i} \exp(z_i \cdot z_a / \tau)}
@@ -41,7 +41,13 @@ def contrastive_loss(projections: Tensor, y: Tensor, *, temperature: float) -> T
 
 
 def class_means(features: Tensor, y: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
-    """The unit-length mean feature of each class, (n_classes, n_features), and each class's samples, (n_classes,)."""
+    """Returns each class's unit-length mean feature, (n_classes, n_features), and its samples, (n_classes,).
+
+    Args:
+        features: (n, n_features).
+        y: (n,).
+        n_classes: Number of classes; one without samples has a mean of zeros.
+    """
     member = F.one_hot(y, n_classes).to(features.dtype)
     return F.normalize(member.T @ F.normalize(features, dim=1), dim=1), member.sum(0)
 
@@ -55,6 +61,16 @@ class SCR(ComposedLearner):
 
     Departures: the projection is linear; views are shifts and mirror images, without colour changes. Every answer
     passes the memory through the network once.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.scr import SCR
+        >>> learner = SCR(SCR.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(ReplaySettings):
@@ -81,7 +97,7 @@ class SCR(ComposedLearner):
         self.parts |= {"trainer": self.trainer, "memory": self.memory}
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on two views of the batch and of replayed samples; then the memory is offered the batch."""
+        """Takes one step on two views of the batch and of replayed samples, then offers the batch to the memory."""
         x, y = self.labelled(x, y)
         inputs, labels = x, y
         if len(self.memory):
@@ -93,7 +109,10 @@ class SCR(ComposedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """By distance to the memory's class means, (batch, n_classes); minus infinity for classes without samples."""
+        """Returns log-probabilities by distance to the memory's class means, (batch, n_classes).
+
+        Classes without samples in the memory have minus infinity; an empty memory gives equal probabilities.
+        """
         n_classes = self.required_classes()
         if not len(self.memory):
             return torch.full((len(x), n_classes), 1 / n_classes, device=self.device).log()

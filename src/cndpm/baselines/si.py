@@ -19,7 +19,7 @@ __all__ = ["SI", "PathIntegral"]
 
 
 class PathIntegral(TensorSlots):
-    r"""Each weight's share in the fall of the loss since the task began.
+    r"""Sums each weight's share in the fall of the loss since the task began.
 
     .. math:: \omega_i = -\int g_i \, d\theta_i \approx -\sum_{steps} g_i \, \Delta\theta_i, \qquad
         \Omega_i = \max\left(0, \frac{\omega_i}{(\theta_i - \theta_i^{start})^2 + \xi}\right)
@@ -27,6 +27,15 @@ class PathIntegral(TensorSlots):
     Args:
         damping: xi, which bounds the importance of weights that hardly moved.
         device: Where the weights live.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.si import PathIntegral
+        >>> path = PathIntegral(0.5, torch.device("cpu"))
+        >>> path.begin(torch.zeros(2))
+        >>> path.advance(torch.tensor([1.0, 0.0]), torch.tensor([-1.0, -1.0]))
+        >>> path.importance(torch.tensor([-1.0, -1.0]))
+        tensor([0.6667, 0.0000])
     """
 
     def __init__(self, damping: float, device: torch.device) -> None:
@@ -34,7 +43,7 @@ class PathIntegral(TensorSlots):
         self.damping = damping
 
     def begin(self, weights: Tensor) -> None:
-        """A task begins at these weights, (n_parameters,)."""
+        """Starts the path of a task at these weights, (n_parameters,)."""
         self.values = {"start": weights.clone(), "contribution": torch.zeros_like(weights)}
 
     @property
@@ -43,11 +52,16 @@ class PathIntegral(TensorSlots):
         return self.values["contribution"]
 
     def advance(self, gradient: Tensor, movement: Tensor) -> None:
-        """One step: the loss's gradient before it and how far the weights moved, both (n_parameters,)."""
+        """Adds one step.
+
+        Args:
+            gradient: The loss's gradient before the step, (n_parameters,).
+            movement: The change of the weights, (n_parameters,).
+        """
         self.contribution.sub_(gradient * movement)
 
     def importance(self, weights: Tensor) -> Tensor:
-        """Omega at the task's last weights, (n_parameters,)."""
+        """Returns Omega at the task's last weights, (n_parameters,)."""
         moved = weights - self.values["start"]
         return (self.contribution / (moved.square() + self.damping)).clamp_min(0)
 
@@ -60,6 +74,18 @@ class SI(ClassifierLearner, TaskBasedLearner):
     with the importances of all tasks summed and the anchor at the last task's end; see :class:`PathIntegral`.
 
     Departures: negative importances, which noise makes, count as zero; the optimiser keeps its moments across tasks.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.si import SI
+        >>> learner = SI(SI.Settings(hidden=8), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for task in range(2):
+        ...     learner.begin_task(task)
+        ...     learner.learn(x, y)
+        ...     learner.end_task()
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(NetworkSettings):
@@ -84,7 +110,7 @@ class SI(ClassifierLearner, TaskBasedLearner):
         self.path.begin(self.trainer.weights())
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on the cross entropy and the penalty; the path follows the cross entropy's gradient alone."""
+        """Takes one step on cross entropy and penalty; the path follows the cross entropy's gradient alone."""
         x, y = self.labelled(x, y)
         before = self.trainer.weights()
         gradient = self.trainer.gradient(F.cross_entropy(self.network.train()(x), y))

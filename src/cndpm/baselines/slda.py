@@ -15,11 +15,11 @@ from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
 from cndpm.learner import LearnerSettings
 from cndpm.state import State
 
-__all__ = ["SLDA", "FeatureMap", "discriminants"]
+__all__ = ["SLDA", "FixedFeatures", "discriminants"]
 
 
-class FeatureMap(TensorSlots):
-    r"""Fixed features: the pixels themselves, or random Fourier features of a Gaussian kernel (Rahimi and Recht 2007).
+class FixedFeatures(TensorSlots):
+    r"""Computes fixed features: pixels, or random Fourier features of a Gaussian kernel (Rahimi and Recht 2007).
 
     .. math:: \phi(x) = \sqrt{2 / D} \cos(\sqrt{2\gamma}\, W x + b), \qquad W_{ij} \sim N(0, 1),\ b_i \sim U(0, 2\pi)
 
@@ -30,6 +30,14 @@ class FeatureMap(TensorSlots):
         n_features: D; None leaves the pixels as they are.
         random: Source of W and b.
         device: Where features are computed.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.components import RandomSource
+        >>> from cndpm.baselines.slda import FixedFeatures
+        >>> features = FixedFeatures(4, 10, random=RandomSource(0), device=torch.device("cpu"))
+        >>> features(torch.rand(3, 4), torch.tensor(0.5)).shape
+        torch.Size([3, 10])
     """
 
     def __init__(self, n_inputs: int, n_features: int | None, *, random: RandomSource, device: torch.device) -> None:
@@ -41,7 +49,12 @@ class FeatureMap(TensorSlots):
             self.values["phase"] = phase.to(device)
 
     def __call__(self, x: Tensor, gamma: Tensor) -> Tensor:
-        """Features in double precision, (batch, n_features)."""
+        """Returns features in double precision, (batch, n_features).
+
+        Args:
+            x: Samples, (batch, ...), of `n_inputs` numbers each.
+            gamma: Inverse width of the kernel, a scalar.
+        """
         fixed = self.values
         if not fixed:
             return x.flatten(1).double()
@@ -50,7 +63,7 @@ class FeatureMap(TensorSlots):
 
 
 def discriminants(counts: Tensor, sums: Tensor, products: Tensor, *, shrinkage: float) -> tuple[Tensor, Tensor]:
-    r"""Weights (n_features, n_classes) and biases (n_classes,) of the linear discriminants.
+    r"""Returns weights (n_features, n_classes) and biases (n_classes,) of the linear discriminants.
 
     .. math:: w_c = \Lambda \mu_c, \quad b_c = -\tfrac12 \mu_c^\top \Lambda \mu_c, \quad
         \Lambda = \left[(1 - \varepsilon) \Sigma + \varepsilon \bar\sigma^2 I\right]^{-1}
@@ -81,6 +94,16 @@ class SLDA(ComposedLearner):
     Departures: features are fixed maps of the pixels, not of a pretrained network; the shrinkage is relative to the
     mean variance; outer products are added in groups of `chunk` samples, for speed. Without a `gamma` the kernel's
     width is set by the first batch: gamma = 1 / its mean squared distance.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.slda import SLDA
+        >>> learner = SLDA(SLDA.Settings(n_features=10), input_shape=(4,), n_classes=2)
+        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
+        >>> for _ in range(2):
+        ...     learner.learn(x, y)
+        >>> learner.predict_log_proba(x).shape
+        torch.Size([6, 2])
     """
 
     class Settings(LearnerSettings):
@@ -99,7 +122,7 @@ class SLDA(ComposedLearner):
         super().__init__(settings, **facts)
         n_features = settings.n_features if settings.features == "fourier" else None
         n_inputs, n_classes = math.prod(self.input_shape), self.required_classes()
-        self.map = FeatureMap(n_inputs, n_features, random=self.random, device=self.device)
+        self.map = FixedFeatures(n_inputs, n_features, random=self.random, device=self.device)
         self.statistics = TensorSlots(self.device)
         self.statistics.values = {
             "gamma": torch.tensor(settings.gamma or 0.0, device=self.device),
@@ -128,7 +151,7 @@ class SLDA(ComposedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Log-softmax of the discriminants, (batch, n_classes); minus infinity for classes never seen."""
+        """Returns the log-softmax of the discriminants, (batch, n_classes); minus infinity for classes never seen."""
         kept = self.statistics.values
         if not kept["counts"].any():
             return torch.full((len(x), len(kept["counts"])), 1 / len(kept["counts"]), device=self.device).log()
@@ -142,7 +165,7 @@ class SLDA(ComposedLearner):
         self._solution = None
 
     def _discriminants(self) -> tuple[Tensor, Tensor]:
-        """The discriminants of the present sums, computed once for as long as these do not change."""
+        """Returns the discriminants of the present sums, computed once for as long as these do not change."""
         if self._solution is None:
             kept = self.statistics.values
             products = torch.addmm(kept["products"], kept["waiting"].T, kept["waiting"])
@@ -151,7 +174,7 @@ class SLDA(ComposedLearner):
 
 
 def _mean_squared_distance(x: Tensor) -> Tensor:
-    """Between different rows, a scalar; the squared length where there is one row only or all are equal."""
+    """Returns the mean squared distance between rows, a scalar; their squared length if all are equal or one alone."""
     n = len(x)
     spread = 2 * (x - x.mean(0)).square().sum() / max(1, n - 1)
     return torch.where(spread > 0, spread, x.square().sum(1).mean().clamp_min(1))

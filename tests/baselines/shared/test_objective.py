@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from cndpm.baselines.er_ace import ERACE
 from cndpm.baselines.finetune import FineTune
 from cndpm.baselines.iid import IIDOffline, IIDOnline
 from cndpm.baselines.reservoir import Reservoir
+from cndpm.experiments.learners import LEARNERS
 from cndpm.learner import Learner
 
 
@@ -83,6 +83,11 @@ def test_a_batch_of_the_wrong_shape_or_type_is_refused(x: torch.Tensor, y: torch
         learner.learn(x, y)
 
 
-def test_a_learner_that_needs_labels_refuses_a_stream_without_classes():
+@pytest.mark.parametrize("name", sorted(name for name in LEARNERS if not name.startswith("cndpm")))
+def test_a_learner_that_needs_labels_refuses_a_stream_without_classes(name: str):
+    cls = LEARNERS[name]
+    if cls in (FineTune, Reservoir, IIDOnline, IIDOffline):
+        assert cls(cls.Settings(hidden=4), input_shape=(4,)).n_classes is None
+        return
     with pytest.raises(ValueError, match="n_classes must be a number"):
-        ERACE(ERACE.Settings(), input_shape=(4,))
+        cls(cls.Settings(), input_shape=(4,))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cndpm.baselines.shared.networks import mlp
+from cndpm.baselines.shared.layers import mlp
 from cndpm.baselines.shared.training import NetworkSettings, Trainer
 from cndpm.experiments.learners import learner_class
 from cndpm.learner import TaskBasedLearner
@@ -58,6 +58,64 @@ def test_a_step_is_the_optimisers_own_on_the_clipped_gradient(name: str):
         reference.step()
     for ours, theirs in zip(network.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+def test_momentum_decay_and_clipping_are_those_of_the_settings():
+    """Written out: the decay joins the clipped gradient, and the momentum sums what came before."""
+    network = mlp([2, 1])
+    settings = NetworkSettings(optimizer="sgd", learning_rate=0.1, momentum=0.6, weight_decay=0.3, clip_value=0.5)
+    trainer = Trainer(network, settings)
+    weights, velocity = trainer.weights(), torch.zeros(3)
+    for gradient in (torch.tensor([2.0, -3.0, 0.1]), torch.tensor([0.2, 0.4, -9.0])):
+        velocity = 0.6 * velocity + gradient.clamp(-0.5, 0.5) + 0.3 * weights
+        weights = weights - 0.1 * velocity
+        trainer.step_along(gradient)
+        torch.testing.assert_close(trainer.weights(), weights)
+
+
+def test_a_gradient_as_a_vector_leads_where_the_loss_leads():
+    torch.manual_seed(0)
+    network, twin = mlp([5, 7, 3]), mlp([5, 7, 3])
+    twin.load_state_dict(network.state_dict())
+    x = torch.randn(8, 5)
+    one, other = (Trainer(each, NetworkSettings(learning_rate=0.1)) for each in (network, twin))
+    for _ in range(2):
+        one.step(network(x).square().mean())
+        before = other.weights()
+        gradient = other.gradient(twin(x).square().mean())
+        assert torch.equal(other.weights(), before)
+        other.step_along(gradient)
+        torch.testing.assert_close(one.weights(), other.weights())
+
+
+def test_a_second_network_may_have_a_rate_of_its_own_and_any_rate_may_change():
+    settings = NetworkSettings(optimizer="sgd", weight_decay=0.0, clip_value=None)
+    trainer = Trainer(mlp([2, 1]), settings, learning_rate=0.2)
+    for rate in (0.2, 0.05):
+        before = trainer.weights()
+        if rate != 0.2:
+            trainer.set_learning_rate(rate)
+        trainer.step_along(torch.ones(3))
+        torch.testing.assert_close(trainer.weights(), before - rate)
+
+
+def test_weights_are_copies_and_a_state_brings_back_moments_and_rate():
+    settings = NetworkSettings(optimizer="sgd", momentum=0.9, weight_decay=0.0, clip_value=None)
+    one, other = Trainer(mlp([2, 1]), settings), Trainer(mlp([2, 1]), settings)
+    copied = one.weights()
+    one.step_along(torch.ones(3))
+    assert not torch.equal(copied, one.weights())
+    one.set_learning_rate(0.3)
+    other.load_state_dict(one.state_dict())
+    for trainer in (one, other):
+        trainer.step_along(torch.ones(3))
+    assert torch.equal(one.weights(), other.weights())
+
+
+def test_a_footprint_counts_weights_and_buffers():
+    network = torch.nn.Sequential(mlp([2, 3]), torch.nn.BatchNorm1d(3))
+    kept = Trainer(network, NetworkSettings()).footprint()
+    assert (kept.n_parameters, kept.n_numbers_kept) == (9 + 6, 9 + 6 + 3 + 3 + 1)
 
 
 @GPU

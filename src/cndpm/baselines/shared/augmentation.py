@@ -22,6 +22,13 @@ class Augmentation:
             handedness, objects have not.
         input_shape: Shape of one sample.
         generator: Source of all random choices, on the CPU.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.augmentation import Augmentation
+        >>> augmentation = Augmentation("auto", (1, 28, 28), torch.Generator().manual_seed(0))
+        >>> augmentation.name, augmentation(torch.rand(5, 1, 28, 28)).shape
+        ('shift', torch.Size([5, 1, 28, 28]))
     """
 
     def __init__(self, name: AugmentationName, input_shape: tuple[int, ...], generator: torch.Generator) -> None:
@@ -35,7 +42,7 @@ class Augmentation:
         self.reach = max(1, input_shape[-1] // 8)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Changed copies, (batch, channels, height, width); x itself where there is nothing to change."""
+        """Returns changed copies, (batch, channels, height, width); x itself if there is nothing to change."""
         if self.name == "none":
             return x
         shifts = torch.randint(0, 2 * self.reach + 1, (2, len(x)), generator=self.generator)

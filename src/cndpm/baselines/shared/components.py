@@ -1,4 +1,4 @@
-"""What learners are composed of: parts that know their state and what they keep.
+"""Parts that learners are composed of; each knows its state and what it keeps.
 
 A learner's state is the states of its parts by name, and its footprint is the sum of theirs, so that neither is written
 again for every learner.
@@ -16,26 +16,38 @@ from torch import Tensor, nn
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["FrozenCopy", "Part", "RandomSource", "TensorSlots", "load_module", "module_state", "total_footprint"]
+__all__ = ["FrozenCopy", "LearnerPart", "RandomSource", "TensorSlots", "load_module", "module_state", "total_footprint"]
 
 N = TypeVar("N", bound=nn.Module)
 
 
-class Part(Protocol):
-    """A piece of a learner that holds state."""
+class LearnerPart(Protocol):
+    """A piece of a learner that holds state.
+
+    Example:
+        >>> from cndpm.baselines.shared.components import LearnerPart, RandomSource
+        >>> part: LearnerPart = RandomSource(0)
+        >>> sorted(part.state_dict()), part.footprint().n_numbers_kept
+        (['position', 'seed'], 0)
+    """
 
     def footprint(self) -> Footprint:
-        """What this part keeps."""
+        """Counts what this part keeps."""
 
     def state_dict(self) -> State:
-        """Copies of everything that future behaviour depends on."""
+        """Returns copies of everything that future behaviour depends on."""
 
     def load_state_dict(self, state: State) -> None:
         """Restores the above to the bit; keeps no reference to `state`."""
 
 
-def total_footprint(parts: Iterable[Part], *, n_experts: int = 1) -> Footprint:
-    """The sum of what the parts keep."""
+def total_footprint(parts: Iterable[LearnerPart], *, n_experts: int = 1) -> Footprint:
+    """Returns the sum of what the parts keep.
+
+    Args:
+        parts: The parts of one learner.
+        n_experts: Number of components of a mixture.
+    """
     kept = [part.footprint() for part in parts]
     return Footprint(
         n_parameters=sum(f.n_parameters for f in kept),
@@ -47,36 +59,49 @@ def total_footprint(parts: Iterable[Part], *, n_experts: int = 1) -> Footprint:
 
 
 def module_state(module: nn.Module) -> State:
-    """Copies of a module's parameters and buffers."""
+    """Returns copies of a module's parameters and buffers."""
     return {name: value.detach().clone() for name, value in module.state_dict().items()}
 
 
 def load_module(module: nn.Module, state: State) -> None:
-    """Copies a state of :func:`module_state` into the module."""
+    """Copies a state into the module.
+
+    Args:
+        module: Overwritten.
+        state: A result of :func:`module_state` of a module of the same kind.
+    """
     module.load_state_dict(state)
 
 
 class RandomSource:
-    """A learner's own random numbers. They are drawn on the CPU, so that every device sees the same ones."""
+    """A learner's own random numbers. They are drawn on the CPU, so that every device sees the same ones.
+
+    Example:
+        >>> from cndpm.baselines.shared.components import RandomSource
+        >>> random = RandomSource(0)
+        >>> first = random.normal(3)
+        >>> bool((random.restarted().normal(3) == first).all())
+        True
+    """
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.generator = torch.Generator().manual_seed(seed)
 
     def restarted(self) -> RandomSource:
-        """A second source from this one's seed; drawing from it leaves this one where it stands."""
+        """Returns a new source with this one's seed; drawing from it does not advance this one."""
         return RandomSource(self.seed)
 
     def normal(self, *shape: int) -> Tensor:
-        """Standard normal numbers of this shape, on the CPU."""
+        """Draws standard normal numbers of this shape, on the CPU."""
         return torch.randn(*shape, generator=self.generator)
 
     def footprint(self) -> Footprint:
-        """Nothing that counts."""
+        """Counts nothing."""
         return Footprint(0, 0)
 
     def state_dict(self) -> State:
-        """Where the sequence began and where it stands."""
+        """Returns the seed and the position in its sequence."""
         return {"seed": self.seed, "position": self.generator.get_state()}
 
     def load_state_dict(self, state: State) -> None:
@@ -86,18 +111,27 @@ class RandomSource:
 
 
 class TensorSlots:
-    """Named tensors that a learner carries along (importances, running sums); a name without a tensor is empty."""
+    """Named tensors that a learner carries along (importances, running sums); a name without a tensor is empty.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.components import TensorSlots
+        >>> slots = TensorSlots(torch.device("cpu"))
+        >>> slots.values = {"sums": torch.zeros(3, 2)}
+        >>> slots.footprint().n_numbers_kept
+        6
+    """
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.values: dict[str, Tensor] = {}
 
     def footprint(self) -> Footprint:
-        """Every number, as statistics."""
+        """Counts every number as a statistic."""
         return Footprint(0, sum(value.numel() for value in self.values.values()))
 
     def state_dict(self) -> State:
-        """Copies of the tensors."""
+        """Returns copies of the tensors."""
         return {name: value.clone() for name, value in self.values.items()}
 
     def load_state_dict(self, state: State) -> None:
@@ -110,6 +144,15 @@ class FrozenCopy(Generic[N]):
 
     Args:
         original: The network that keeps learning.
+
+    Example:
+        >>> from torch import nn
+        >>> from cndpm.baselines.shared.components import FrozenCopy
+        >>> previous = FrozenCopy(nn.Linear(3, 2))
+        >>> previous.network is None
+        True
+        >>> previous.take().weight.requires_grad
+        False
     """
 
     def __init__(self, original: N) -> None:
@@ -122,12 +165,12 @@ class FrozenCopy(Generic[N]):
         return self.network
 
     def footprint(self) -> Footprint:
-        """The copied weights are kept, but not trained."""
+        """Counts the copied weights as kept, not as trained."""
         n_numbers = 0 if self.network is None else sum(p.numel() for p in self.network.parameters())
         return Footprint(0, n_numbers)
 
     def state_dict(self) -> State:
-        """The copy's weights, None before the first."""
+        """Returns the copy's weights, None before the first."""
         return {"network": None if self.network is None else module_state(self.network)}
 
     def load_state_dict(self, state: State) -> None:

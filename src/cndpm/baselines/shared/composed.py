@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cndpm.baselines.shared.components import Part, RandomSource, total_footprint
+from cndpm.baselines.shared.components import LearnerPart, RandomSource, total_footprint
 from cndpm.baselines.shared.networks import build_classifier
 from cndpm.baselines.shared.training import NetworkSettings, Trainer
 from cndpm.learner import Footprint, Learner
@@ -21,7 +21,15 @@ __all__ = ["ClassifierLearner", "ComposedLearner", "StreamFacts"]
 
 
 class StreamFacts(TypedDict, total=False):
-    """What a learner is told of its stream when it is made; see :class:`cndpm.learner.Learner`."""
+    """Facts about its stream that a learner is constructed with; see :class:`cndpm.learner.Learner`.
+
+    Example:
+        >>> from cndpm.baselines.finetune import FineTune
+        >>> from cndpm.baselines.shared.composed import StreamFacts
+        >>> facts: StreamFacts = {"input_shape": (4,), "n_classes": 2, "seed": 0}
+        >>> FineTune(FineTune.Settings(hidden=8), **facts).n_classes
+        2
+    """
 
     input_shape: Required[tuple[int, ...]]
     n_classes: int | None
@@ -36,6 +44,14 @@ class ComposedLearner(Learner):
         summary: One line for lists of learners.
         random: The learner's own random numbers; torch's global ones are never touched.
         parts: Everything that holds state, by name.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.pec import PEC
+        >>> from cndpm.baselines.shared.composed import ComposedLearner
+        >>> learner = PEC(PEC.Settings(hidden=8, outputs=5), input_shape=(4,), n_classes=2)
+        >>> isinstance(learner, ComposedLearner), sorted(learner.state_dict())
+        (True, ['random', 'student_0', 'student_1', 'teacher'])
     """
 
     summary: ClassVar[str]
@@ -43,10 +59,10 @@ class ComposedLearner(Learner):
     def __init__(self, settings: Any, **facts: Unpack[StreamFacts]) -> None:
         super().__init__(settings, **facts)
         self.random = RandomSource(self.seed)
-        self.parts: dict[str, Part] = {"random": self.random}
+        self.parts: dict[str, LearnerPart] = {"random": self.random}
 
     def received(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """A batch, checked and on this learner's device."""
+        """Checks a batch and moves it to this learner's device."""
         if tuple(x.shape[1:]) != self.input_shape:
             raise ValueError(f"each sample of x must have shape {self.input_shape}; got x of shape {tuple(x.shape)}")
         if (y is None) != (self.n_classes is None):
@@ -59,24 +75,24 @@ class ComposedLearner(Learner):
         return x.to(self.device), y.to(self.device)
 
     def labelled(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor]:
-        """A batch with its labels, checked and on this learner's device."""
+        """Checks a batch that must have labels and moves it to this learner's device."""
         x, y = self.received(x, y)
         if y is None:
             raise ValueError(f"{type(self).__name__} learns from labels; got none")
         return x, y
 
     def required_classes(self) -> int:
-        """The number of classes, for learners that cannot do without."""
+        """Returns the number of classes; raises ValueError for an unlabelled stream."""
         if self.n_classes is None:
             raise ValueError(f"{type(self).__name__} learns from labels: n_classes must be a number; got None")
         return self.n_classes
 
     def footprint(self) -> Footprint:
-        """The sum over the parts."""
+        """Returns the sum over the parts."""
         return total_footprint(self.parts.values())
 
     def state_dict(self) -> State:
-        """The parts' states by name."""
+        """Returns the parts' states by name."""
         return {name: part.state_dict() for name, part in self.parts.items()}
 
     def load_state_dict(self, state: State) -> None:
@@ -93,6 +109,21 @@ class ClassifierLearner(ComposedLearner):
     Attributes:
         network: The classifier; calling it gives logits.
         trainer: Takes its steps.
+
+    Example:
+        >>> import torch
+        >>> import torch.nn.functional as F
+        >>> from cndpm.baselines.shared.composed import ClassifierLearner
+        >>> from cndpm.baselines.shared.training import NetworkSettings
+        >>> class Plain(ClassifierLearner):
+        ...     Settings = NetworkSettings
+        ...     def learn(self, x, y):
+        ...         x, y = self.labelled(x, y)
+        ...         self.trainer.step(F.cross_entropy(self.network.train()(x), y))
+        >>> learner = Plain(NetworkSettings(hidden=8), input_shape=(4,), n_classes=2)
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
+        >>> learner.predict_log_proba(torch.rand(3, 4)).shape
+        torch.Size([3, 2])
     """
 
     settings: NetworkSettings
@@ -108,6 +139,6 @@ class ClassifierLearner(ComposedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Log-softmax of the network's logits, (batch, n_classes)."""
+        """Returns the log-softmax of the network's logits, (batch, n_classes)."""
         self.network.eval()
         return F.log_softmax(self.network(x.to(self.device)), dim=1)

@@ -15,7 +15,7 @@ SampleLoss = Callable[[Tensor, Tensor], Tensor]
 
 
 def per_sample_gradients(network: nn.Module, loss: SampleLoss, x: Tensor, y: Tensor) -> Tensor:
-    """The gradient of each sample's loss with respect to all parameters, (batch, n_parameters).
+    """Returns the gradient of each sample's loss with respect to all parameters, (batch, n_parameters).
 
     The network is evaluated as in prediction: with batch statistics a single sample would have no gradient of its own.
 
@@ -48,7 +48,7 @@ def mean_over_gradients(
     of: Callable[[Tensor], Tensor],
     chunk: int = 32,
 ) -> Tensor:
-    """The mean over samples of a function of each sample's gradient, (n_parameters,), in chunks that fit in memory.
+    """Returns the mean over samples of a function of each sample's gradient, (n_parameters,), chunk by chunk.
 
     Args:
         network: Any network; left unchanged.

@@ -1,4 +1,4 @@
-"""The two things a single network can be trained for, behind one face: classes given x, or the density of x.
+"""Objectives of a single network behind one interface: classes given x, or the density of x.
 
 Fine-tuning, reservoir replay and the two iid references exist for both kinds of stream; they hold an objective and
 never ask which.
@@ -14,46 +14,66 @@ from torch import Tensor, nn
 
 from cndpm.baselines.shared.components import RandomSource
 from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
-from cndpm.baselines.shared.networks import VAE, Classifier, build_classifier, build_vae
+from cndpm.baselines.shared.networks import LogitNetwork, build_classifier, build_vae
+from cndpm.baselines.shared.pixel_vae import PixelVAE
 from cndpm.baselines.shared.training import NetworkSettings, Trainer
 
 __all__ = ["Classification", "Generation", "Objective", "ObjectiveLearner"]
 
 
 class Objective(Protocol):
-    """A network and what its loss and its answers mean."""
+    """Defines what a network's loss and answers mean.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.networks import build_classifier
+        >>> from cndpm.baselines.shared.objective import Classification, Objective
+        >>> network = build_classifier("mlp", (4,), 2, torch.Generator().manual_seed(0), hidden=8)
+        >>> objective: Objective = Classification(network)
+        >>> objective.losses(torch.rand(5, 4), torch.arange(5) % 2).shape
+        torch.Size([5])
+    """
 
     @property
     def network(self) -> nn.Module:
         """The network that learns."""
 
     def losses(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """The loss of each sample, (batch,), differentiable."""
+        """Returns the loss of each sample, (batch,), differentiable."""
 
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Log-probabilities of the classes, (batch, n_classes)."""
+        """Returns log-probabilities of the classes, (batch, n_classes)."""
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Log density, (batch,)."""
+        """Returns the log density, (batch,)."""
 
 
 class Classification:
-    """Cross entropy of a classifier."""
+    """Cross entropy of a classifier.
 
-    def __init__(self, network: Classifier) -> None:
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.networks import build_classifier
+        >>> from cndpm.baselines.shared.objective import Classification
+        >>> network = build_classifier("mlp", (4,), 2, torch.Generator().manual_seed(0), hidden=8)
+        >>> Classification(network).predict_log_proba(torch.rand(5, 4)).shape
+        torch.Size([5, 2])
+    """
+
+    def __init__(self, network: LogitNetwork) -> None:
         self.network = network
 
     def losses(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """-log p(y | x), (batch,)."""
+        """Returns -log p(y | x), (batch,)."""
         assert y is not None, "a labelled stream has labels in every batch"
         return F.cross_entropy(self.network(x), y, reduction="none")
 
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Log-softmax of the logits."""
+        """Returns the log-softmax of the logits, (batch, n_classes)."""
         return F.log_softmax(self.network(x), dim=1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """A classifier has no density."""
+        """Raises NotImplementedError: a classifier has no density."""
         raise NotImplementedError(f"a classifier models no density of its {len(x)} inputs; give an unlabelled stream")
 
 
@@ -65,29 +85,49 @@ class Generation:
         random: Source of the training noise. Its seed also determines the noise at test, one set of latent samples
             shared by all inputs, so that an input's answer depends neither on its batch nor on how often one asks.
         n_samples: Latent samples at test.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.components import RandomSource
+        >>> from cndpm.baselines.shared.networks import build_vae
+        >>> from cndpm.baselines.shared.objective import Generation
+        >>> random = RandomSource(0)
+        >>> vae = build_vae((4,), random.generator, hidden=8, latent=2)
+        >>> Generation(vae, random=random, n_samples=3).log_prob(torch.rand(5, 4)).shape
+        torch.Size([5])
     """
 
-    def __init__(self, network: VAE, *, random: RandomSource, n_samples: int) -> None:
+    def __init__(self, network: PixelVAE, *, random: RandomSource, n_samples: int) -> None:
         self.network = network
         self.random = random
         self.n_samples = n_samples
 
     def losses(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """-ELBO, (batch,)."""
+        """Returns -ELBO, (batch,)."""
         return -self.network.elbo(x, self.random.normal(1, len(x), self.network.latent).to(x.device))
 
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """A density has no classes."""
+        """Raises NotImplementedError: a density has no classes."""
         raise NotImplementedError(f"a VAE predicts no classes for its {len(x)} inputs; give a labelled stream")
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """The ELBO averaged over the latent samples, (batch,)."""
+        """Returns the ELBO averaged over the latent samples, (batch,)."""
         noise = self.random.restarted().normal(self.n_samples, 1, self.network.latent)
         return self.network.elbo(x, noise.to(x.device))
 
 
 class ObjectiveLearner(ComposedLearner):
-    """One network with one optimiser: a classifier on a labelled stream, a VAE on an unlabelled one."""
+    """One network with one optimiser: a classifier on a labelled stream, a VAE on an unlabelled one.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.finetune import FineTune
+        >>> from cndpm.baselines.shared.objective import ObjectiveLearner
+        >>> learner = FineTune(FineTune.Settings(hidden=8, latent=2), input_shape=(4,))
+        >>> learner.learn(torch.rand(6, 4), None)
+        >>> isinstance(learner, ObjectiveLearner), learner.log_prob(torch.rand(3, 4)).shape
+        (True, torch.Size([3]))
+    """
 
     settings: NetworkSettings
 
@@ -107,7 +147,7 @@ class ObjectiveLearner(ComposedLearner):
         return Generation(vae, random=self.random, n_samples=chosen.test_latent_samples)
 
     def train_on(self, x: Tensor, y: Tensor | None) -> None:
-        """One optimiser step on the mean loss of a batch that is on the device."""
+        """Takes one optimiser step on the mean loss of a batch that is on the device."""
         if y is None:  # the bound of a VAE draws random numbers, which cannot be recorded
             self._step(x)
         else:
@@ -119,12 +159,12 @@ class ObjectiveLearner(ComposedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Log-probabilities of the classes, (batch, n_classes), on labelled streams."""
+        """Returns log-probabilities of the classes, (batch, n_classes), on labelled streams."""
         self.objective.network.eval()
         return self.objective.predict_log_proba(x.to(self.device))
 
     @torch.no_grad()
     def log_prob(self, x: Tensor) -> Tensor:
-        """The evidence lower bound of each sample, (batch,), on unlabelled streams."""
+        """Returns the evidence lower bound of each sample, (batch,), on unlabelled streams."""
         self.objective.network.eval()
         return self.objective.log_prob(x.to(self.device))

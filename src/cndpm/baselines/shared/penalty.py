@@ -31,6 +31,14 @@ class QuadraticPenalty(TensorSlots):
     Args:
         strength: c.
         device: Where the weights live.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.penalty import QuadraticPenalty
+        >>> penalty = QuadraticPenalty(2.0, torch.device("cpu"))
+        >>> penalty.add(torch.tensor([1.0, 0.0]), anchor=torch.tensor([3.0, 3.0]))
+        >>> penalty.gradient(torch.tensor([4.0, 4.0]))
+        tensor([2., 0.])
     """
 
     def __init__(self, strength: float, device: torch.device) -> None:
@@ -43,13 +51,18 @@ class QuadraticPenalty(TensorSlots):
         return self.values.get("importance")
 
     def gradient(self, weights: Tensor) -> Tensor:
-        """The penalty's gradient at `weights`, (n_parameters,)."""
+        """Returns the penalty's gradient at `weights`, (n_parameters,)."""
         if self.importance is None:
             return torch.zeros_like(weights)
         return self.strength * (self.importance * weights - self.values["pull"])
 
     def add(self, importance: Tensor, anchor: Tensor) -> None:
-        """One more task, with an anchor of its own beside the earlier ones."""
+        """Adds a task, with an anchor of its own beside the earlier ones.
+
+        Args:
+            importance: The task's importances, (n_parameters,).
+            anchor: The weights at its end, (n_parameters,).
+        """
         if self.importance is None:
             self.move(importance, anchor)
         else:
@@ -57,18 +70,35 @@ class QuadraticPenalty(TensorSlots):
             self.values = {"importance": self.importance + importance, "pull": pull}
 
     def move(self, importance: Tensor, anchor: Tensor) -> None:
-        """One penalty in place of all earlier ones."""
+        """Replaces all earlier penalties by one.
+
+        Args:
+            importance: Importances, (n_parameters,).
+            anchor: Weights to stay at, (n_parameters,).
+        """
         self.values = {"importance": importance.clone(), "pull": importance * anchor}
 
     def accumulate(self, importance: Tensor, anchor: Tensor, *, decay: float = 1.0) -> None:
-        """Adds to the (decayed) importances of earlier tasks and moves the anchor of all."""
+        """Adds to the (decayed) importances of earlier tasks and moves the anchor of all.
+
+        Args:
+            importance: The task's importances, (n_parameters,).
+            anchor: The weights at its end, (n_parameters,).
+            decay: Factor on the importances of earlier tasks.
+        """
         if self.importance is not None:
             importance = importance + decay * self.importance
         self.move(importance, anchor)
 
 
 class PenaltySettings(NetworkSettings):
-    """What learners that measure importance at the end of a task can be told."""
+    """Settings of learners that measure importance at the end of a task.
+
+    Example:
+        >>> from cndpm.baselines.shared.penalty import PenaltySettings
+        >>> PenaltySettings(strength=10.0).importance_samples
+        200
+    """
 
     strength: float = Field(1.0, ge=0, description="weight of the penalty, lambda")
     importance_samples: int = Field(200, ge=1, description="samples of a task, kept until its end, to measure on")
@@ -76,7 +106,18 @@ class PenaltySettings(NetworkSettings):
 
 
 class PenalisedLearner(ClassifierLearner, TaskBasedLearner):
-    """The penalised step, and a uniform sample of the present task to measure importance on when it ends."""
+    """The penalised step, and a uniform sample of the present task to measure importance on when it ends.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.mas import MAS
+        >>> from cndpm.baselines.shared.penalty import PenalisedLearner
+        >>> learner = MAS(MAS.Settings(hidden=8), input_shape=(4,), n_classes=2)
+        >>> learner.begin_task(0)
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
+        >>> isinstance(learner, PenalisedLearner), len(learner.memory)
+        (True, 6)
+    """
 
     settings: PenaltySettings
 
@@ -91,7 +132,7 @@ class PenalisedLearner(ClassifierLearner, TaskBasedLearner):
         self.memory.clear()
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """One step on the cross entropy and the penalty."""
+        """Takes one step on the cross entropy and the penalty."""
         x, y = self.labelled(x, y)
         gradient = self.trainer.gradient(F.cross_entropy(self.network.train()(x), y))
         self.trainer.step_along(gradient + self.penalty.gradient(self.trainer.weights()))

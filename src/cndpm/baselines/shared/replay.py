@@ -19,14 +19,20 @@ __all__ = ["ReplayMemory", "ReplaySettings"]
 
 
 class ReplaySettings(NetworkSettings):
-    """What every learner with a replay memory can be told."""
+    """Settings of every learner with a replay memory.
+
+    Example:
+        >>> from cndpm.baselines.shared.replay import ReplaySettings
+        >>> ReplaySettings().n_replayed(10), ReplaySettings(replay_batch=64).n_replayed(10)
+        (10, 64)
+    """
 
     memory_size: int = Field(500, ge=1, description="samples kept for replay")
     replay_batch: int | None = Field(None, ge=1, description="samples replayed per step; null: as many as the batch")
     augmentation: AugmentationName = Field("none", description="random changes of the images, drawn anew at every use")
 
     def n_replayed(self, batch_size: int) -> int:
-        """Samples to replay beside a batch of this size."""
+        """Returns the number of samples to replay beside a batch of this size."""
         return batch_size if self.replay_batch is None else self.replay_batch
 
 
@@ -39,8 +45,10 @@ class ReplayMemory:
         device: Where the samples lie.
 
     Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.replay import ReplayMemory
         >>> memory = ReplayMemory(500, torch.Generator().manual_seed(0), device=torch.device("cpu"))
-        >>> memory.add(x=x, y=y)
+        >>> memory.add(x=torch.rand(20, 1, 28, 28), y=torch.arange(20) % 10)
         >>> memory.sample(10)["x"].shape
         torch.Size([10, 1, 28, 28])
     """
@@ -86,34 +94,34 @@ class ReplayMemory:
         self._size = max(self._size, max(places) + 1)
 
     def sample(self, n: int) -> dict[str, Tensor]:
-        """n different rows drawn uniformly; all of them where there are fewer."""
+        """Draws n different rows uniformly; all of them if there are fewer."""
         return self.take(torch.randperm(self._size, generator=self.generator)[:n])
 
     def take(self, index: Tensor) -> dict[str, Tensor]:
-        """The rows with these numbers, copied."""
+        """Returns copies of the rows with these numbers."""
         index = index.to(self.device)
         return {name: column.index_select(0, index) for name, column in self._columns.items()}
 
     def shrink(self, capacity: int) -> None:
-        """Keeps a uniform choice of at most `capacity` rows and takes no more than that from now on."""
-        if capacity < self._size:
-            kept = self.sample(capacity)
+        """Keeps a uniform choice of at most `capacity` rows and holds no more from now on; a memory never grows."""
+        self.capacity = min(capacity, self.capacity)
+        if self._size > self.capacity:
+            kept, n_seen = self.sample(self.capacity), self.n_seen
             self.clear()
-            self.capacity = capacity
-            self.put(list(range(capacity)), **kept)
-        self.capacity = capacity
+            self.put(list(range(self.capacity)), **kept)
+            self.n_seen = n_seen
 
     def clear(self) -> None:
         """Forgets every sample and starts counting anew."""
         self.n_seen, self._size, self._columns = 0, 0, {}
 
     def footprint(self) -> Footprint:
-        """The samples held now and their bytes."""
+        """Counts the samples held now and their bytes."""
         n_bytes = sum(rows.numel() * rows.element_size() for rows in self.rows.values())
         return Footprint(0, 0, memory_samples=self._size, memory_bytes=n_bytes)
 
     def state_dict(self) -> State:
-        """The samples; the random source belongs to the learner."""
+        """Returns the samples; the random source belongs to the learner."""
         rows = {name: value.clone() for name, value in self.rows.items()}
         return {"capacity": self.capacity, "n_seen": self.n_seen, "rows": rows}
 

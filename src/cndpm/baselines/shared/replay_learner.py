@@ -1,4 +1,4 @@
-"""What classifiers with a replay memory have in common: the memory, and batches joined with samples of it."""
+"""Classifiers with a replay memory: the memory, and batches joined with samples of it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,15 @@ class ReplayLearner(ClassifierLearner):
     Attributes:
         memory: The samples kept.
         augmentation: Applied to inputs at every use; the memory holds them unchanged.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.er_ace import ERACE
+        >>> from cndpm.baselines.shared.replay_learner import ReplayLearner
+        >>> learner = ERACE(ERACE.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
+        >>> isinstance(learner, ReplayLearner), learner.replayed(3)["x"].shape
+        (True, torch.Size([3, 4]))
     """
 
     settings: ReplaySettings
@@ -31,9 +40,15 @@ class ReplayLearner(ClassifierLearner):
         self.parts["memory"] = self.memory
 
     def replayed(self, n: int) -> dict[str, Tensor]:
-        """The rows to replay beside a batch of n."""
+        """Draws the rows to replay beside a batch of n."""
         return self.memory.sample(self.settings.n_replayed(n))
 
     def joined(self, x: Tensor, y: Tensor, rows: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """The batch followed by the rows, inputs changed at random, and their labels."""
+        """Returns the batch followed by the rows, inputs augmented, and their labels.
+
+        Args:
+            x: (batch, *input_shape).
+            y: (batch,).
+            rows: Replayed samples; "x" (n, *input_shape) and "y" (n,).
+        """
         return self.augmentation(torch.cat([x, rows["x"]])), torch.cat([y, rows["y"]])

@@ -12,7 +12,17 @@ __all__ = ["GrowingSamples"]
 
 
 class GrowingSamples:
-    """Every batch it was given, as rows of named tensors."""
+    """Every batch it was given, as rows of named tensors.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.samples import GrowingSamples
+        >>> samples = GrowingSamples()
+        >>> for _ in range(2):
+        ...     samples.add(x=torch.rand(5, 4), y=torch.zeros(5, dtype=torch.int64))
+        >>> len(samples), samples.rows()["x"].shape
+        (10, torch.Size([10, 4]))
+    """
 
     def __init__(self) -> None:
         self._batches: list[dict[str, Tensor]] = []
@@ -25,7 +35,7 @@ class GrowingSamples:
         self._batches.append({name: value.clone() for name, value in rows.items()})
 
     def rows(self) -> dict[str, Tensor]:
-        """All samples in the order they came, copied."""
+        """Returns copies of all samples in the order they came."""
         names = self._batches[0] if self._batches else {}
         return {name: torch.cat([batch[name] for batch in self._batches]) for name in names}
 
@@ -34,14 +44,14 @@ class GrowingSamples:
         self._batches = []
 
     def footprint(self) -> Footprint:
-        """The samples held now and their bytes."""
+        """Counts the samples held now and their bytes."""
         tensors = [value for batch in self._batches for value in batch.values()]
         return Footprint(
             0, 0, memory_samples=len(self), memory_bytes=sum(t.numel() * t.element_size() for t in tensors)
         )
 
     def state_dict(self) -> State:
-        """All samples."""
+        """Returns all samples."""
         return {"rows": self.rows()}
 
     def load_state_dict(self, state: State) -> None:

@@ -1,4 +1,4 @@
-"""What a learner has met so far, which classes and how many tasks, and how it is held to what it answered then."""
+"""Classes and tasks that a learner has met so far, and distillation of its earlier answers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,22 @@ __all__ = ["TaskProgress", "distillation", "log_proba_of_seen", "only"]
 
 
 def only(logits: Tensor, marked: Tensor) -> Tensor:
-    """Logits with every class but the marked ones at minus infinity, (batch, C); unchanged where none is marked."""
+    """Sets the logits of unmarked classes to minus infinity, (batch, C); changes nothing if none is marked.
+
+    Args:
+        logits: (batch, C).
+        marked: (C,) bool.
+    """
     return logits.masked_fill(~marked & marked.any(), float("-inf"))
 
 
 def log_proba_of_seen(logits: Tensor, progress: TaskProgress) -> Tensor:
-    """Log-softmax over the classes seen so far, (batch, C): the others' logits were never trained."""
+    """Returns the log-softmax over the classes seen so far, (batch, C): the others' logits were never trained.
+
+    Args:
+        logits: (batch, C).
+        progress: Holds the classes seen.
+    """
     return F.log_softmax(only(logits, progress.seen), dim=1)
 
 
@@ -28,6 +38,16 @@ class TaskProgress:
     Args:
         n_classes: C.
         device: Where the logits live.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.baselines.shared.task_progress import TaskProgress
+        >>> progress = TaskProgress(4, torch.device("cpu"))
+        >>> progress.begin(2)
+        >>> progress.see(torch.tensor([0, 2]))
+        >>> progress.end()
+        >>> progress.known.tolist(), round(progress.share_of_present, 3)
+        ([True, False, True, False], 0.333)
     """
 
     def __init__(self, n_classes: int, device: torch.device) -> None:
@@ -36,7 +56,7 @@ class TaskProgress:
         self.known = torch.zeros(n_classes, dtype=torch.bool, device=device)
 
     def begin(self, task: int) -> None:
-        """Task number `task` (0, 1, ...) begins."""
+        """Begins task number `task` (0, 1, ...)."""
         self.n_tasks = task + 1
 
     def see(self, y: Tensor) -> None:
@@ -44,11 +64,11 @@ class TaskProgress:
         self.seen[y] = True
 
     def end(self) -> None:
-        """What has been seen is known from now on."""
+        """Ends the task: classes seen are known from now on."""
         self.known = self.seen.clone()
 
     def known_in_turn(self, n: int) -> Tensor:
-        """n labels, (n,): the known classes in turn, each as often as the others give or take one."""
+        """Returns n labels, (n,): the known classes in turn, each as often as the others give or take one."""
         known_first = self.known.long().argsort(descending=True, stable=True)
         return known_first[torch.arange(n, device=self.known.device) % self.known.sum().clamp(min=1)]
 
@@ -58,11 +78,11 @@ class TaskProgress:
         return 1 / max(2, self.n_tasks)
 
     def footprint(self) -> Footprint:
-        """Two marks per class."""
+        """Counts two marks per class."""
         return Footprint(0, self.seen.numel() + self.known.numel())
 
     def state_dict(self) -> State:
-        """The count and the marks."""
+        """Returns the count and the marks."""
         return {"n_tasks": self.n_tasks, "seen": self.seen.clone(), "known": self.known.clone()}
 
     def load_state_dict(self, state: State) -> None:
@@ -73,7 +93,7 @@ class TaskProgress:
 
 
 def distillation(logits: Tensor, teacher: Tensor, *, temperature: float) -> Tensor:
-    r"""How far the student's answers are from the teacher's, a scalar (Hinton et al. 2015).
+    r"""Returns the distance of the student's answers from the teacher's, a scalar (Hinton et al. 2015).
 
     .. math:: -T^2 \frac{1}{B} \sum_b \sum_c \sigma_c(t_b / T) \log \sigma_c(s_b / T)
 

@@ -23,7 +23,14 @@ __all__ = ["NetworkSettings", "Trainer"]
 
 
 class NetworkSettings(LearnerSettings):
-    """What every learner with one network can be told."""
+    """Settings of every learner with one network.
+
+    Example:
+        >>> from cndpm.baselines.shared.training import NetworkSettings
+        >>> settings = NetworkSettings(hidden=8)
+        >>> settings.optimizer, settings.clip_value
+        ('adam', 0.5)
+    """
 
     network: NetworkName = Field("auto", description="auto: ResNet-18 for 3 x 32 x 32 images, else the MLP")
     hidden: int = Field(400, ge=1, description="units of each of the two hidden layers of the MLP and the VAE")
@@ -43,6 +50,17 @@ class Trainer:
         network: The network, on its device.
         settings: Optimiser, learning rate, weight decay, clipping.
         learning_rate: Replaces the settings' own where a learner trains a second network.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from cndpm.baselines.shared.training import NetworkSettings, Trainer
+        >>> network = nn.Linear(4, 2)
+        >>> trainer = Trainer(network, NetworkSettings(learning_rate=0.1))
+        >>> before = trainer.weights()
+        >>> trainer.step(network(torch.rand(6, 4)).square().mean())
+        >>> before.shape, bool((trainer.weights() != before).any())
+        (torch.Size([10]), True)
     """
 
     def __init__(self, network: nn.Module, settings: NetworkSettings, *, learning_rate: float | None = None) -> None:
@@ -64,7 +82,7 @@ class Trainer:
             )
 
     def step(self, loss: Tensor) -> None:
-        """One step down the gradient of a scalar loss."""
+        """Takes one step down the gradient of a scalar loss."""
         found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
         for parameter, gradient in zip(self.parameters, found, strict=True):
             # Fused optimisers walk through memory: a gradient must lie there as its parameter does.
@@ -72,7 +90,7 @@ class Trainer:
         self._update()
 
     def recorded(self, function: Callable[..., tuple[Tensor, ...] | None], *inputs: Tensor) -> tuple[Tensor, ...]:
-        """What `function(*inputs)` does, steps of this trainer among it; a GPU records it once and replays it.
+        """Calls `function(*inputs)`, which takes steps of this trainer; a GPU records the call once and replays it.
 
         The function is a method of the learner, draws no random numbers, and depends on nothing but its inputs and
         tensors that stay in their place.
@@ -81,23 +99,23 @@ class Trainer:
         return routine(*inputs)
 
     def gradient(self, loss: Tensor) -> Tensor:
-        """The gradient of a scalar loss as one vector, (n_parameters,); changes nothing."""
+        """Returns the gradient of a scalar loss as one vector, (n_parameters,); changes nothing."""
         parts = torch.autograd.grad(loss, self.parameters, allow_unused=True, materialize_grads=True)
         return torch.cat([part.reshape(-1) for part in parts])
 
     def weights(self) -> Tensor:
-        """A copy of all parameters as one vector, (n_parameters,)."""
+        """Returns a copy of all parameters as one vector, (n_parameters,)."""
         return torch.cat([p.detach().reshape(-1) for p in self.parameters])
 
     def step_along(self, gradient: Tensor) -> None:
-        """One step down a given gradient, (n_parameters,)."""
+        """Takes one step down a given gradient, (n_parameters,)."""
         sizes = [p.numel() for p in self.parameters]
         for parameter, part in zip(self.parameters, torch.split(gradient, sizes), strict=True):
             parameter.grad = part.view_as(parameter).clone()
         self._update()
 
     def set_learning_rate(self, learning_rate: float) -> None:
-        """For learners with a schedule; what was recorded with the old rate is recorded anew."""
+        """Changes the step size and drops recorded steps, which hold the old one."""
         self._routines.clear()
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
@@ -108,12 +126,12 @@ class Trainer:
         self.optimizer.step()
 
     def footprint(self) -> Footprint:
-        """The trained weights, and the buffers that prediction needs beside them."""
+        """Counts the trained weights, and the buffers that prediction needs."""
         n_parameters = sum(p.numel() for p in self.parameters)
         return Footprint(n_parameters, n_parameters + sum(b.numel() for b in self.network.buffers()))
 
     def state_dict(self) -> State:
-        """Weights, buffers, the optimiser's moments and its learning rate."""
+        """Returns weights, buffers, the optimiser's moments and its learning rate."""
         state = self.optimizer.state_dict()
         moments = {
             str(index): {name: value.clone() for name, value in entry.items() if value is not None}
