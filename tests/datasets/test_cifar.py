@@ -2,11 +2,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from published_files import cifar_arrays
 
-from cndpm.datasets import load_dataset
+from cndpm.datasets import DamagedFileError, load_dataset
 from cndpm.datasets.cifar import read_cifar10_binary, read_cifar100_binary, read_cifar_python
-from cndpm.datasets.idx import DamagedFileError
+from published_files import cifar_arrays
 
 
 def test_the_python_version_keeps_channels_rows_and_columns_apart(data_dir: Path):

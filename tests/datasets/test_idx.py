@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from published_files import idx_bytes
 
-from cndpm.datasets.idx import DamagedFileError, read_idx, read_idx_pair, read_transposed_idx_pair
+from cndpm.datasets import DamagedFileError
+from cndpm.datasets.idx import read_idx, read_idx_pair, read_transposed_idx_pair
+from published_files import idx_bytes
 
 arrays = hnp.arrays(np.uint8, hnp.array_shapes(min_dims=1, max_dims=4, max_side=5))
 

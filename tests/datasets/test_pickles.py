@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cndpm.datasets.pickles import RefusedPickleError, read_pickle
+from cndpm.datasets import RefusedPickleError
+from cndpm.datasets.pickles import read_pickle
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),

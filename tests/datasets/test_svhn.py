@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from cndpm.datasets import load_dataset
-from cndpm.datasets.idx import DamagedFileError
+from cndpm.datasets import DamagedFileError, load_dataset
 from cndpm.datasets.svhn import read_svhn
 
 
