@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow lint format bench clean
+.PHONY: setup demo test test-slow torture lint format bench clean
 
 setup: .venv/.installed
 
@@ -19,6 +19,9 @@ test: setup  ## The default suite.
 
 test-slow: setup  ## What needs minutes or the published datasets (CNDPM_DATA=...).
 	$(BIN)/python -m pytest -m slow
+
+torture: setup  ## A hundred thousand damaged files; ends with 1 if one of them does harm.
+	$(BIN)/python -m torture.readers --n 100000 --seed 0
 
 lint: setup  ## Style, types and the direction of imports.
 	$(BIN)/ruff check .

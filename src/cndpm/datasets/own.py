@@ -8,6 +8,7 @@ have one size, or are resized on request. Where no test set is given, every fift
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,10 @@ def save_npz(dataset: Dataset, path: Path) -> None:
     names = np.array(dataset.classes)
     train, test = dataset.train, dataset.test
     arrays = dict(zip(_DIVIDED, (train.x.numpy(), names[train.y], test.x.numpy(), names[test.y]), strict=True))
-    with path.open("wb") as file:
+    part = path.with_name(f"{path.name}.part")  # a file that has its name is whole
+    with part.open("wb") as file:
         np.savez_compressed(file, **arrays)
+    part.replace(path)
 
 
 def load_image_folder(path: Path, size: tuple[int, int] | None = None) -> Dataset:
@@ -170,6 +173,8 @@ def _as_labels(y: NDArray[Any], n: int, path: Path) -> NDArray[Any]:
 def _as_names(values: NDArray[Any], path: Path) -> tuple[str, ...]:
     """Returns the names of classes; text must consist of characters that exist."""
     try:
+        if values.dtype.kind == "U" and values.astype("=U").view(np.uint32).max() > sys.maxunicode:
+            raise ValueError("a character is beyond the last one of Unicode")  # numpy would end in a SystemError
         names = tuple(str(value) for value in (np.char.decode(values, "utf8") if values.dtype.kind == "S" else values))
         "".join(names).encode()
     except ValueError as error:

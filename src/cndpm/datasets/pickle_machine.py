@@ -156,7 +156,7 @@ class PickleMachine:
         if type(kind) is not _Type or type(content) is not bytes or type(shape) is not tuple:
             raise RefusedPickleError("an array should have a shape, a type of numbers and bytes")
         dtype = np.dtype(("=" if kind.order == "|" else kind.order) + kind.code)
-        is_shape = len(shape) <= _MOST_DIMENSIONS and all(type(n) is int and 0 <= n <= len(content) for n in shape)
+        is_shape = len(shape) <= _MOST_DIMENSIONS and all(type(n) is int and 0 <= n < 1 << 31 for n in shape)
         if not is_shape or math.prod(shape) * dtype.itemsize != len(content):
             raise RefusedPickleError(f"an array holds {len(content)} bytes of {dtype}, other than its shape asks for")
         self._spend(len(content))
