@@ -79,14 +79,14 @@ def attack(seed: int, n: int) -> Tally:
 
     tally, number = Tally(), 0
     while number < n:
-        worker = _start(seed, number, n)
-        for line in _lines(worker):
-            attempt, outcome, seconds, detail = line.split("\t", 3)
-            tally.add(formats()[number % len(formats())].name, int(attempt), outcome, float(seconds), detail)
-            number += 1
-        code = worker.wait()
+        with _start(seed, number, n) as worker:
+            for line in _lines(worker):
+                _, outcome, seconds, detail = line.split("\t", 3)
+                tally.add(formats()[number % len(formats())].name, number, outcome, float(seconds), detail)
+                number += 1
         if number < n:
-            tally.add(formats()[number % len(formats())].name, number, "deaths", 0.0, f"the process ended with {code}")
+            detail = f"the process ended with {worker.returncode}"
+            tally.add(formats()[number % len(formats())].name, number, "deaths", 0.0, detail)
             number += 1
         if tally.total("deaths") >= _MOST_DEATHS:
             break

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("data",)]
-COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify")]
+COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify"), ("data", "pack")]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
