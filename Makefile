@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow mutants lint format bench clean
+.PHONY: setup demo test test-slow mutants torture lint format bench clean
 
 setup: .venv/.installed
 
@@ -22,6 +22,9 @@ test-slow: setup  ## What needs minutes or the published datasets (CNDPM_DATA=..
 
 mutants: setup  ## Changes of meaning, one at a time, that some test should notice; JOBS=1 tries one after the other.
 	$(BIN)/python -m mutants --jobs $(or $(JOBS),2)
+
+torture: setup  ## A hundred thousand damaged files; ends with 1 if one of them does harm.
+	$(BIN)/python -m torture.readers --n 100000 --seed 0
 
 lint: setup  ## Style, types and the direction of imports.
 	$(BIN)/ruff check .

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("bench",)]
-COMMANDS += [("data",), ("data", "status"), ("data", "fetch"), ("data", "verify")]
+COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("bench",), ("data",)]
+COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify"), ("data", "pack")]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

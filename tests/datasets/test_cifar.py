@@ -3,9 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cndpm.datasets import load_dataset
+from cndpm.datasets import DamagedFileError, load_dataset
 from cndpm.datasets.cifar import read_cifar10_binary, read_cifar100_binary, read_cifar_python
-from cndpm.datasets.idx import DamagedFileError
 from published_files import cifar_arrays
 
 
@@ -54,4 +53,64 @@ def test_a_pickle_without_labels_is_refused_by_name(tmp_path: Path):
 
     (tmp_path / "batch").write_bytes(pickle.dumps({b"data": np.zeros((2, 3072), np.uint8)}))
     with pytest.raises(DamagedFileError, match="batch should hold"):
+        read_cifar_python([tmp_path / "batch"])
+
+
+def test_channels_of_the_binary_version_are_red_green_and_blue(tmp_path: Path):
+    record = bytes([4]) + b"\x01" * 1024 + b"\x02" * 1024 + b"\x03" * 1024
+    (tmp_path / "a.bin").write_bytes(record)
+    images, labels = read_cifar10_binary([tmp_path / "a.bin"])
+    assert images.mean(axis=(2, 3)).tolist() == [[1, 2, 3]] and labels.tolist() == [4]
+
+
+def test_of_two_labels_in_the_binary_version_the_second_is_the_fine_one(tmp_path: Path):
+    (tmp_path / "a.bin").write_bytes(bytes([3, 77]) + bytes(3072))
+    assert read_cifar100_binary([tmp_path / "a.bin"])[1].tolist() == [77]
+
+
+def test_a_coarse_label_that_does_not_exist_is_refused(tmp_path: Path):
+    (tmp_path / "a.bin").write_bytes(bytes([20, 77]) + bytes(3072))
+    with pytest.raises(DamagedFileError, match=r"a\.bin should have coarse labels from 0 to 19; one is 20"):
+        read_cifar100_binary([tmp_path / "a.bin"])
+
+
+IMAGES = np.zeros((2, 3072), np.uint8)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [],
+        {b"data": IMAGES},
+        {b"data": IMAGES, b"labels": [1]},
+        {b"data": IMAGES, b"labels": [1, -1]},
+        {b"data": IMAGES, b"labels": [1, 2.0]},
+        {b"data": IMAGES, b"labels": [1, True]},
+        {b"data": IMAGES, b"labels": [[1], [2]]},
+        {b"data": IMAGES, b"labels": [1, 1 << 70]},
+        {b"data": IMAGES, b"labels": "ab"},
+        {b"data": IMAGES.astype(np.float32), b"labels": [1, 2]},
+        {b"data": IMAGES[:, :-1], b"labels": [1, 2]},
+        {b"data": IMAGES.reshape(-1), b"labels": [1, 2]},
+        {b"data": IMAGES[:0], b"labels": []},
+        {b"data": IMAGES.tolist(), b"labels": [1, 2]},
+        {b"data": IMAGES, b"coarse_labels": [1, 2]},
+    ],
+)
+def test_a_pickle_of_other_things_is_refused_by_name(tmp_path: Path, batch):
+    import pickle
+
+    (tmp_path / "batch").write_bytes(pickle.dumps(batch, protocol=2))
+    with pytest.raises(DamagedFileError, match=r"batch should hold 'data' .* Get the file anew"):
+        read_cifar_python([tmp_path / "batch"])
+
+
+def test_labels_of_many_dimensions_are_refused_without_being_followed(tmp_path: Path):
+    labels = [1] * 10
+    for _ in range(40):
+        labels = [labels] * 10  # 10 ** 41 numbers, in 400 references
+    import pickle
+
+    (tmp_path / "batch").write_bytes(pickle.dumps({b"data": IMAGES, b"labels": labels}, protocol=2))
+    with pytest.raises(DamagedFileError, match="of other types"):
         read_cifar_python([tmp_path / "batch"])

@@ -1,12 +1,25 @@
+import gzip
 import hashlib
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from cndpm.datasets import Dataset, MissingDataError, Split, dataset_names, load_dataset, resolve_data_dir
+from cndpm.datasets import (
+    DamagedFileError,
+    Dataset,
+    MissingDataError,
+    RefusedPickleError,
+    Split,
+    dataset_names,
+    load_dataset,
+    resolve_data_dir,
+)
 from cndpm.datasets.catalogue import catalogue
 from cndpm.names import UnknownNameError, nearest_names
+from published_files import idx_bytes
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar10", "cifar100", "svhn", "emnist-letters"])
@@ -86,3 +99,46 @@ def test_every_checksum_of_the_catalogue_is_a_sha256():
 def test_an_own_dataset_that_is_not_there_is_named_with_both_places(tmp_path: Path):
     with pytest.raises(MissingDataError, match=rf"rows\.npz or {tmp_path}"):
         load_dataset("rows.npz", tmp_path)
+
+
+def copied(data_dir: Path, folder: str, tmp_path: Path) -> Path:
+    shutil.copytree(data_dir / folder, tmp_path / folder)
+    return tmp_path / folder
+
+
+def test_a_damaged_file_of_the_catalogue_says_how_to_fetch_it_anew(data_dir: Path, tmp_path: Path):
+    (copied(data_dir, "svhn", tmp_path) / "test_32x32.mat").write_bytes(b"damaged")
+    with pytest.raises(DamagedFileError, match=r"test_32x32\.mat .*`cndpm data fetch svhn --force` fetches"):
+        load_dataset("svhn", tmp_path)
+    (copied(data_dir, "cifar-10-batches-py", tmp_path) / "data_batch_3").write_bytes(b"damaged")
+    with pytest.raises(RefusedPickleError, match=r"data_batch_3 .*`cndpm data fetch cifar10 --force` fetches"):
+        load_dataset("cifar10", tmp_path)
+
+
+def test_labels_that_a_dataset_does_not_have_are_refused_with_the_file_and_their_range(data_dir: Path, tmp_path: Path):
+    folder = copied(data_dir, "fashion-mnist", tmp_path)
+    labels = folder / "train-labels-idx1-ubyte"
+    labels.write_bytes(labels.read_bytes()[:-1] + b"\x0a")
+    with pytest.raises(DamagedFileError, match=r"train-labels-idx1-ubyte: labels .* between 0 and 9; .* from 0 to 10"):
+        load_dataset("fashion-mnist", tmp_path)
+
+
+def test_the_label_below_the_first_is_refused(data_dir: Path, tmp_path: Path):
+    folder = copied(data_dir, "EMNIST", tmp_path) / "raw"
+    labels = folder / "emnist-letters-test-labels-idx1-ubyte.gz"
+    labels.write_bytes(gzip.compress(gzip.decompress(labels.read_bytes())[:-1] + b"\x00"))
+    with pytest.raises(DamagedFileError, match=r"between 1 and 26; they run from 0 to 26"):
+        load_dataset("emnist-letters", tmp_path)
+
+
+def test_training_and_test_images_of_different_shapes_are_refused(data_dir: Path, tmp_path: Path):
+    folder = copied(data_dir, "fashion-mnist", tmp_path)
+    (folder / "t10k-images-idx3-ubyte").write_bytes(idx_bytes(np.zeros((40, 27, 28), np.uint8)))
+    with pytest.raises(DamagedFileError, match=r"one shape; they have \(1, 28, 28\) and \(1, 27, 28\)"):
+        load_dataset("fashion-mnist", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar10", "cifar100", "svhn", "emnist-letters"])
+def test_training_and_test_sets_are_not_exchanged(data_dir: Path, name):
+    dataset = load_dataset(name, data_dir)
+    assert len(dataset.train) == 3 * len(dataset.test)  # as the fixture writes them

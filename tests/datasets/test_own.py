@@ -3,9 +3,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from cndpm.datasets import DamagedFileError, load_dataset
+from cndpm.datasets.own import save_npz
 
 
 def test_digits_keep_their_17_levels_and_are_split_by_class():
@@ -92,3 +95,24 @@ def test_a_folder_without_images_is_refused(tmp_path: Path):
     (tmp_path / "pets" / "cat").mkdir(parents=True)
     with pytest.raises(DamagedFileError, match="no images"):
         load_dataset("pets", tmp_path)
+
+
+def test_a_folder_of_images_comes_back_from_the_npz_it_was_saved_as(tmp_path: Path):
+    write_images(tmp_path / "pets")
+    pets = load_dataset("pets", tmp_path)
+    save_npz(pets, tmp_path / "pets.npz")
+    packed = load_dataset("pets.npz", tmp_path)
+    assert packed.classes == pets.classes
+    for ours, theirs in ((packed.train, pets.train), (packed.test, pets.test)):
+        assert torch.equal(ours.x, theirs.x) and torch.equal(ours.y, theirs.y)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["pets", "pets.npz"]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=40))
+def test_every_fifth_sample_of_each_class_is_held_out(tmp_path_factory, labels):
+    folder = tmp_path_factory.mktemp("own")
+    np.savez(folder / "own.npz", x=np.arange(len(labels), dtype=float)[:, None], y=labels)
+    own = load_dataset("own.npz", folder)
+    held = [i for label in set(labels) for i in [j for j, y in enumerate(labels) if y == label][4::5]]
+    assert own.test.x.flatten().tolist() == sorted(held)
+    assert own.train.x.flatten().tolist() == [i for i in range(len(labels)) if i not in held]

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cndpm.datasets.pickles import RefusedPickleError, read_pickle
+from cndpm.datasets import RefusedPickleError
+from cndpm.datasets.pickles import read_pickle
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
@@ -92,3 +93,154 @@ def test_garbage_is_refused_with_one_kind_of_error(tmp_path_factory, content):
         read_pickle(path)
     except RefusedPickleError as error:
         assert "garbage" in str(error)
+
+
+def refused(content: bytes, folder: Path, words: str) -> None:
+    (folder / "crafted").write_bytes(content)
+    with pytest.raises(RefusedPickleError, match=words) as raised:
+        read_pickle(folder / "crafted")
+    assert "crafted" in str(raised.value) and "Get the file anew" in str(raised.value)
+
+
+ENCODE = b"c_codecs\nencode\n"
+ARRAY = b"cnumpy._core.multiarray\n_reconstruct\n)R"
+
+
+def array_state(shape: bytes, code: bytes, content: bytes) -> bytes:
+    """A pickle of one array: shape, type and content as instructions."""
+    dtype = b"cnumpy\ndtype\n" + code + b"\x85R"
+    return b"\x80\x02" + ARRAY + b"(K\x01" + shape + dtype + b"\x89" + content + b"tb."
+
+
+def text(value: bytes) -> bytes:
+    return b"X" + len(value).to_bytes(4, "little") + value
+
+
+def raw(value: bytes) -> bytes:
+    return b"B" + len(value).to_bytes(4, "little") + value
+
+
+def test_the_crafted_pickle_of_an_array_is_one_when_nothing_is_wrong_with_it(tmp_path: Path):
+    (tmp_path / "a").write_bytes(array_state(b"K\x02K\x02\x86", text(b"u1"), raw(b"abcd")))
+    assert read_pickle(tmp_path / "a").tolist() == [[97, 98], [99, 100]]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (array_state(b"\x8a\x08" + b"\xff" * 7 + b"\x7f\x85", text(b"u1"), raw(b"abcd")), "other than its shape"),
+        (array_state(b"J\xff\xff\xff\x7f" * 2 + b"\x86", text(b"u1"), raw(b"abcd")), "other than its shape"),
+        (array_state(b"J\xfc\xff\xff\xff\x85", text(b"u1"), raw(b"abcd")), "other than its shape"),
+        (array_state(b"(" + b"K\x01" * 9 + b"t", text(b"u1"), raw(b"a")), "other than its shape"),
+        (array_state(b"K\x04\x85", text(b"u8"), raw(b"abcd")), "4 bytes of uint64"),
+        (array_state(b"K\x01\x85", text(b"O8"), raw(b"abcdefgh")), "dtype with other arguments"),
+        (array_state(b"K\x01\x85", text(b"V100000000"), raw(b"abcd")), "dtype with other arguments"),
+        (array_state(b"K\x01\x85", text(b"U1"), raw(b"abcd")), "dtype with other arguments"),
+        (array_state(b"K\x01\x85", text(b"u1"), b"]"), "a shape, a type of numbers and bytes"),
+        (b"\x80\x02" + ARRAY + b"}b.", "sets an object's state"),
+        (b"\x80\x02cnumpy\nndarray\nJ\xff\xff\xff\x7f\x85R.", "ndarray with other arguments"),
+        (b"\x80\x02c__builtin__\nbytes\nJ\xff\xff\xff\x7f\x85R.", "bytes with other arguments"),
+        (b"\x80\x02" + ENCODE + text(b"a") + text(b"rot13") + b"\x86R.", "only 'latin1' is admitted"),
+    ],
+)
+def test_an_array_that_claims_what_the_pickle_does_not_hold_is_refused(tmp_path: Path, content, words):
+    refused(content, tmp_path, words)
+
+
+def test_what_was_admitted_cannot_be_changed(tmp_path: Path):
+    before = dict(vars(np.ndarray))
+    for name in (ENCODE, b"cnumpy\nndarray\n", b"cnumpy._core.multiarray\n_reconstruct\n"):
+        state = b"(N}" + text(b"__doc__") + text(b"changed") + b"st"
+        refused(b"\x80\x02" + name + state + b"b.", tmp_path, "sets an object's state")
+        refused(b"\x80\x02" + name + b"}" + text(b"a") + b"K\x01s" + b"b.", tmp_path, "sets an object's state")
+    assert dict(vars(np.ndarray)) == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x02]r\xff\xff\xff\x7f.",  # number 2 ** 31 - 1: the C unpickler makes room for all before it
+        b"\x80\x04]r\xff\xff\xff\xff\x94.",
+    ],
+)
+def test_a_large_number_to_remember_by_takes_no_memory(tmp_path: Path, content):
+    (tmp_path / "memo").write_bytes(content)
+    assert read_pickle(tmp_path / "memo") == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7fabc.",  # bytes of 2 ** 63 - 1
+        b"\x80\x04B\xff\xff\xff\xffabc.",
+        b"\x80\x04\x8b\xff\xff\xff\x7fabc.",  # a number of 2 ** 31 - 1 bytes
+        b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\xff.",  # a frame
+        b"\x80\x04X\xff\xff\xff\xffabc.",
+        b"\x80\x02T\xff\xff\xff\xffabc.",
+    ],
+)
+def test_a_length_beyond_the_end_takes_no_memory(tmp_path: Path, content):
+    refused(content, tmp_path, "crafted is")
+
+
+def test_bytes_that_are_made_again_and_again_are_counted(tmp_path: Path):
+    long = text(b"a" * 10_000) + b"q\x00"
+    again = (ENCODE + b"h\x00" + text(b"latin1") + b"\x86R0") * 100
+    refused(b"\x80\x02" + long + again.replace(b"0", b"") + b".", tmp_path, "more bytes than it holds")
+
+
+@pytest.mark.parametrize("deeper", [b"]" * 300_000 + b"a" * 299_999, b")" + b"\x85" * 300_000])
+def test_what_is_nested_without_end_is_read_or_refused_without_recursion(tmp_path: Path, deeper):
+    (tmp_path / "deep").write_bytes(b"\x80\x02" + deeper + b".")
+    assert len(read_pickle(tmp_path / "deep")) == 1
+
+
+def test_a_key_is_nothing_nested(tmp_path: Path):
+    key = b")" + b"\x85" * 300_000  # hashing it would overflow the C stack
+    refused(b"\x80\x02}" + key + b"K\x01s.", tmp_path, "keys must be text, bytes or numbers")
+
+
+def test_the_number_of_instructions_is_limited(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("cndpm.datasets.pickles._MOST_INSTRUCTIONS", 50)
+    refused(b"\x80\x02(" + b"]" * 60 + b"t.", tmp_path, "more than 50 instructions")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\x80\x02.", "more or less than one value"),
+        (b"\x80\x02]].", "more or less than one value"),
+        (b"\x80\x02(].", "more or less than one value"),
+        (b"\x80\x02(", "not a readable pickle"),
+        (b"\x80\x02a.", "more values than there are"),
+        (b"\x80\x02](a.", "more values than there are"),
+        (b"\x80\x02}]a.", "needs a list, not a dict"),
+        (b"\x80\x02]K\x01K\x02s.", "needs a dict, not a list"),
+        (b"\x80\x02t.", "a mark where there is none"),
+        (b"\x80\x02h\x07.", "nothing was remembered as number 7"),
+        (b"\x80\x02}(K\x01u.", "each with a value"),
+        (b"\x80\x02K\x01K\x01R.", "the pickle calls something"),
+        (b"\x80\x04]]\x93.", "something without a name"),
+        (b"\x80\x02\x82\x01.", "EXT1|not a readable"),
+        (b"\x80\x02U\x01aQ.", "BINPERSID"),
+        (b"\x80\x02(ios\nsystem\n.", "INST"),
+        (b"\x80\x04\x8f.", "EMPTY_SET"),
+        (b"\x80\x02N)\x81.", "NEWOBJ"),
+        (b"\x80\x05\x96\x01\0\0\0\0\0\0\0a.", "BYTEARRAY8"),
+    ],
+)
+def test_a_program_that_makes_no_sense_is_refused(tmp_path: Path, content, words):
+    refused(content, tmp_path, words)
+
+
+@given(st.data())
+def test_damage_is_refused_or_gives_plain_things(tmp_path_factory, data):
+    content = bytearray(pickle.dumps({b"data": np.arange(12, dtype=np.uint8), b"labels": [1, 2]}, protocol=2))
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    path = tmp_path_factory.mktemp("pickle") / "damaged"
+    path.write_bytes(content)
+    try:
+        read_pickle(path)
+    except RefusedPickleError as error:
+        assert "damaged" in str(error)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from cndpm.datasets import load_dataset
-from cndpm.datasets.idx import DamagedFileError
+from cndpm.datasets import DamagedFileError, load_dataset
 from cndpm.datasets.svhn import read_svhn
 
 
@@ -32,4 +31,30 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path):
 def test_labels_that_do_not_match_the_images_are_refused(tmp_path: Path):
     savemat(tmp_path / "a.mat", {"X": np.zeros((32, 32, 3, 5), np.uint8), "y": np.ones((4, 1))})
     with pytest.raises(DamagedFileError, match=r"\(32, 32, 3, 5\)"):
+        read_svhn([tmp_path / "a.mat"])
+
+
+@pytest.mark.parametrize("label", [0, 11, 20, -1, 2.5])
+def test_labels_other_than_one_to_ten_are_refused(tmp_path: Path, label):
+    savemat(tmp_path / "a.mat", {"X": np.zeros((32, 32, 3, 2), np.uint8), "y": np.array([[1], [label]])})
+    with pytest.raises(DamagedFileError, match=r"a\.mat should have labels 1 to 10"):
+        read_svhn([tmp_path / "a.mat"])
+
+
+def test_labels_are_read_from_whatever_numbers_they_are_stored_as(tmp_path: Path):
+    for kind in (np.uint8, np.int32, np.float64):
+        savemat(tmp_path / "a.mat", {"X": np.zeros((2, 2, 3, 3), np.uint8), "y": np.array([[1], [10], [9]], kind)})
+        assert read_svhn([tmp_path / "a.mat"])[1].tolist() == [1, 0, 9]
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 4, 5), (3, 32, 32, 5), (32, 32, 5), (32, 32, 3, 4)])
+def test_images_of_another_shape_are_refused(tmp_path: Path, shape):
+    savemat(tmp_path / "a.mat", {"X": np.zeros(shape, np.uint8), "y": np.ones((5, 1), np.uint8)})
+    with pytest.raises(DamagedFileError, match=r"X \(H, W, 3, n\) of bytes"):
+        read_svhn([tmp_path / "a.mat"])
+
+
+def test_a_file_without_labels_says_what_it_has(tmp_path: Path):
+    savemat(tmp_path / "a.mat", {"X": np.zeros((32, 32, 3, 5), np.uint8)})
+    with pytest.raises(DamagedFileError, match=r"X and y; of these it has \['X'\]"):
         read_svhn([tmp_path / "a.mat"])

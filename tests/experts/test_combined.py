@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from cndpm.model.assembly import make_bank
 from sklearn.datasets import load_digits
 
 from cndpm.checks import CHECKS, LearnerCase, check_save_and_load
 from cndpm.experts.combined import CombinedBank
 from cndpm.experts.features import ModuleFeatures
 from cndpm.mixture.pooling import exponent_grid, pool_log_proba
-from cndpm.model.assembly import make_bank
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import State, load_state, save_state

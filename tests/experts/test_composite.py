@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from cndpm.model.assembly import make_bank
 
 from cndpm.experts.bank import Bank
-from cndpm.model.assembly import make_bank
 from cndpm.model.settings import CNDPMSettings
 
 SELECTED = {

@@ -1,6 +1,5 @@
 import pytest
 import torch
-
 from cndpm.model.admission import Fetch, FiniteCheck, admit_x, rows_like
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cndpm.experts.neural.parts import Density
-from cndpm.model.cndpm import CNDPM
 from cndpm.experts.samples import Samples
+from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import load_state, save_state
 
@@ -73,7 +73,10 @@ def test_changing_a_later_expert_leaves_earlier_ones_untouched_to_the_bit(small_
     x = two_task_stream[0][0]
     before = copy.deepcopy(learner.bank.experts[0].state_dict())
     later = copy.deepcopy(learner.bank.experts[1].state_dict())
-    log_density, proba = learner.bank.log_density(Samples(x))[:, 0].clone(), learner.bank.predictive(Samples(x))[:, 0].clone()
+    log_density, proba = (
+        learner.bank.log_density(Samples(x))[:, 0].clone(),
+        learner.bank.predictive(Samples(x))[:, 0].clone(),
+    )
     learned(learner, two_task_stream[18:])
     assert learner.n_experts == 2
     assert not same(later, learner.bank.experts[1].state_dict())
@@ -86,7 +89,10 @@ def test_adding_an_expert_leaves_earlier_ones_untouched(small_settings, two_task
     learner = learned(make(small_settings(log_alpha=-100)), two_task_stream[:12])
     x = two_task_stream[0][0]
     before = copy.deepcopy(learner.bank.experts[0].state_dict())
-    log_density, proba = learner.bank.log_density(Samples(x))[:, 0].clone(), learner.bank.predictive(Samples(x))[:, 0].clone()
+    log_density, proba = (
+        learner.bank.log_density(Samples(x))[:, 0].clone(),
+        learner.bank.predictive(Samples(x))[:, 0].clone(),
+    )
     learned(learner, two_task_stream[12:])
     assert learner.n_experts == 2
     assert same(before, learner.bank.experts[0].state_dict())
@@ -282,16 +288,18 @@ def test_consolidate_sleeps_on_what_is_there(small_settings, two_task_stream):
 
 
 def test_task_labels_give_one_expert_per_task_and_prediction_needs_none(small_settings, two_task_stream):
-    learner = TaskLabelledCNDPM(small_settings(**SHARP), input_shape=(8,), n_classes=4)
+    told = {name: value for name, value in SHARP.items() if name != "log_alpha"}
+    learner = make(small_settings(**told).changed(novelty="tasks"))
+    listener = learner.task_listener
     for task in range(2):
-        learner.begin_task(task)
+        listener.begin_task(task)
         learned(learner, two_task_stream[12 * task : 12 * task + 12])
-        learner.end_task()
+        listener.end_task()
     assert learner.n_experts == 2
     assert learner.counts.tolist() == [120, 120]
-    learner.begin_task(0)
+    listener.begin_task(0)
     learned(learner, two_task_stream[:12])
-    learner.end_task()
+    listener.end_task()
     assert learner.counts.tolist() == [240, 120]
     x, y = two_task_stream[-1]
     assert (learner.predict_log_proba(x).argmax(1) == y).float().mean() >= 0.9

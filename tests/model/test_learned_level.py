@@ -6,24 +6,32 @@ import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from cndpm.mixture.auto_concentration import AutoConcentration, LabelWindows
+from cndpm.experts.bank import Evidence
+from cndpm.model.learned_level import LabelWindows, LearnedLevel
 
 
 def normal(n: int, seed: int, shift: float = 0.0) -> torch.Tensor:
     return torch.randn(n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 5 + 100 + shift
 
 
-def calibrated(**options) -> AutoConcentration:
-    novelty = AutoConcentration(**options)
-    novelty.add_expert(normal(200, 0))
+def add_expert(novelty: LearnedLevel, margin: torch.Tensor, labels: torch.Tensor | None = None) -> None:
+    """One expert more, with margins of held-out samples that are its own."""
+    log_known = torch.full((len(margin), len(novelty.state_dict()["record"]) + 1), -1e9, dtype=torch.float64)
+    log_known[:, -1] = margin
+    novelty.add_expert(Evidence(log_known, torch.zeros_like(margin)), labels)
+
+
+def calibrated(**options) -> LearnedLevel:
+    novelty = LearnedLevel(**options)
+    add_expert(novelty, normal(200, 0))
     return novelty
 
 
-def judge(novelty: AutoConcentration, margin: torch.Tensor) -> torch.Tensor:
-    return novelty.judge(margin[:, None], torch.zeros_like(margin))
+def judge(novelty: LearnedLevel, margin: torch.Tensor) -> torch.Tensor:
+    return novelty.route(Evidence(margin[:, None], torch.zeros_like(margin)), None).is_new
 
 
-def share_new(novelty: AutoConcentration, values: torch.Tensor, batch: int = 10) -> float:
+def share_new(novelty: LearnedLevel, values: torch.Tensor, batch: int = 10) -> float:
     return float(torch.cat([judge(novelty, part) for part in values.split(batch)]).float().mean())
 
 
@@ -56,13 +64,13 @@ def test_a_stray_moderate_outlier_stays_known_but_an_unseen_label_does_not():
 
 def test_strays_among_anothers_samples_do_not_become_what_an_expert_is_used_to():
     novelty = calibrated()
-    novelty.add_expert(normal(200, 1))
+    add_expert(novelty, normal(200, 1))
     before = levels_of(novelty)[0]
     for i in range(300):
         own, strays = normal(9, 10 + i), normal(1, 1000 + i, shift=-15)
         to_second = torch.stack([torch.full_like(own, -1e3), own], dim=1)
         to_first = torch.stack([strays, torch.full_like(strays, -1e3)], dim=1)
-        novelty.judge(torch.cat([to_second, to_first]), torch.zeros(10, dtype=torch.float64))
+        novelty.route(Evidence(torch.cat([to_second, to_first]), torch.zeros(10, dtype=torch.float64)), None)
     assert levels_of(novelty)[0] == before
 
 
@@ -70,24 +78,24 @@ def test_a_level_moves_with_the_evidence():
     fallen = normal(300, 7, shift=-60)
     assert share_new(calibrated(), fallen) > 0.9
     novelty = calibrated()
-    novelty.follow(torch.tensor([-60.0, float("nan")]))
+    novelty.route(Evidence(normal(1, 8)[:, None], torch.zeros(1).double(), torch.tensor([-60.0, float("nan")])), None)
     assert share_new(novelty, fallen) < 0.05
-    novelty.follow(torch.tensor([float("nan")]))
+    novelty.route(Evidence(fallen[:1, None], torch.zeros(1).double(), torch.tensor([float("nan")])), None)
     assert share_new(novelty, fallen) < 0.05
 
 
 def test_each_expert_has_its_own_level():
     novelty = calibrated()
-    novelty.add_expert(normal(200, 8, shift=-500))
+    add_expert(novelty, normal(200, 8, shift=-500))
     log_known = torch.stack([torch.full((50,), -1e6, dtype=torch.float64), normal(50, 9, shift=-500)], dim=1)
-    assert not novelty.judge(log_known, torch.zeros(50, dtype=torch.float64)).any()
+    assert not novelty.route(Evidence(log_known, torch.zeros(50, dtype=torch.float64)), None).is_new.any()
     assert share_new(novelty, torch.stack([normal(50, 9, shift=-500)])[0]) > 0.9
 
 
 def test_a_restored_record_judges_alike():
     novelty = calibrated()
     share_new(novelty, normal(333, 10), 7)
-    restored = AutoConcentration()
+    restored = LearnedLevel()
     restored.load_state_dict(novelty.state_dict())
     for values in normal(300, 11, shift=-6).split(10):
         assert torch.equal(judge(novelty, values), judge(restored, values))
@@ -96,14 +104,14 @@ def test_a_restored_record_judges_alike():
 def test_removing_an_expert_forgets_its_level_only():
     novelty = calibrated()
     before = levels_of(novelty)
-    novelty.add_expert(normal(200, 8, shift=-500))
+    add_expert(novelty, normal(200, 8, shift=-500))
     novelty.remove_expert(1)
     assert torch.equal(levels_of(novelty), before)
 
 
 def test_a_rate_that_is_no_rate_is_refused():
     with pytest.raises(ValueError, match="between 0 and"):
-        AutoConcentration(novelty_rate=0.7)
+        LearnedLevel(novelty_rate=0.7)
 
 
 # Labels
@@ -124,14 +132,14 @@ def labelled_stream(new_share: float, error_rate: float, n: int = 1000) -> tuple
     return torch.where(labels == 2, normal(n, 6, shift=-700), erring(n, 8, error_rate)), labels
 
 
-def judged(novelty: AutoConcentration, margin: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def judged(novelty: LearnedLevel, margin: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     parts = zip(margin.split(10), labels.split(10), strict=True)
-    return torch.cat([novelty.judge(m[:, None], torch.zeros_like(m), y) for m, y in parts])
+    return torch.cat([novelty.route(Evidence(m[:, None], torch.zeros_like(m)), y).is_new for m, y in parts])
 
 
-def taught(error_rate: float) -> AutoConcentration:
-    novelty = AutoConcentration()
-    novelty.add_expert(erring(100, 0, error_rate), torch.arange(100) % 2)
+def taught(error_rate: float) -> LearnedLevel:
+    novelty = LearnedLevel()
+    add_expert(novelty, erring(100, 0, error_rate), torch.arange(100) % 2)
     return novelty
 
 
@@ -149,7 +157,7 @@ def test_a_label_is_no_longer_new_when_an_expert_has_learned_it():
     margin, labels = labelled_stream(0.1, 0.05)
     judged(novelty, margin, labels)
     assert novelty.is_still_new(torch.tensor([0, 1, 2])).tolist() == [False, False, True]
-    novelty.add_expert(normal(40, 3), torch.full((40,), 2))
+    add_expert(novelty, normal(40, 3), torch.full((40,), 2))
     assert novelty.is_still_new(torch.tensor([0, 1, 2])).tolist() == [False, False, False]
 
 
@@ -161,7 +169,7 @@ def test_known_labels_in_a_new_domain_are_new():
 
 
 def test_a_restored_record_judges_labels_alike():
-    novelty, restored = taught(0.05), AutoConcentration()
+    novelty, restored = taught(0.05), LearnedLevel()
     margin, labels = labelled_stream(0.2, 0.05, n=600)
     judged(novelty, margin[:300], labels[:300])
     restored.load_state_dict(novelty.state_dict())

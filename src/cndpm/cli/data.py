@@ -1,7 +1,8 @@
-"""``cndpm data``: what is on disk, download with checksums, check."""
+"""``cndpm data``: shows which datasets are on disk, downloads, checks and packs them."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from cndpm.cli import options
 
 __all__ = ["data_app"]
 
-data_app = typer.Typer(help="Datasets on disk: status, fetch, verify.", no_args_is_help=True, rich_markup_mode=None)
+data_app = typer.Typer(help="Datasets on disk.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @data_app.command()
@@ -45,10 +46,14 @@ def status(data_dir: options.DataDir = None, json: options.Json = False) -> None
 def fetch(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Datasets to download, or all.")],
     data_dir: options.DataDir = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace also what can be read.")] = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Download datasets, checked by sha256; what is there is kept, what broke off goes on."""
+    """Download datasets and verify their SHA-256.
+
+    Files that can be read are kept, damaged ones replaced; interrupted downloads resume.
+    """
     from cndpm.cli.progress import DownloadBars
     from cndpm.cli.show import show
     from cndpm.datasets import dataset_names, fetch_dataset
@@ -58,7 +63,7 @@ def fetch(
     for name in chosen:
         catalogue_entry(name)  # a mistyped name is reported before the first download
     with DownloadBars(quiet=quiet) as bars:
-        folders = {name: str(fetch_dataset(name, data_dir, progress=bars)) for name in chosen}
+        folders = {name: str(fetch_dataset(name, data_dir, progress=bars, force=force)) for name in chosen}
     show({"fetched": folders}, [], as_json=json)
     if not json:
         print("\n".join(f"{name}: in {folder}" for name, folder in folders.items()))
@@ -72,7 +77,10 @@ def verify(
     data_dir: options.DataDir = None,
     json: options.Json = False,
 ) -> None:
-    """Compare datasets on disk with what was published; ends with 1 where they differ."""
+    """Compare datasets on disk with what was published; ends with 1 where they differ.
+
+    Compared are checksums of the content where known, and numbers of samples and classes.
+    """
     from cndpm.cli.show import show, table
     from cndpm.datasets import dataset_status, verify_dataset
 
@@ -86,5 +94,45 @@ def verify(
         for name, found in checks.items()
     }
     show(content, [table("", ["dataset", "what", "", "found"], rows)], as_json=json)
-    if not all(check.ok for found in checks.values() for check in found):
+    wrong = [name for name in chosen if not all(check.ok for check in checks[name])]
+    if wrong:
+        typer.echo(f"To replace what differs: cndpm data fetch {' '.join(wrong)} --force", err=True)
         raise typer.Exit(1)
+
+
+@data_app.command()
+def pack(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Images, one folder per class.", exists=True, file_okay=False)
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT.npz", help="The file to write.")],
+    size: Annotated[str | None, typer.Option(metavar="N|HxW", help="Resize every image.")] = None,
+    json: options.Json = False,
+) -> None:
+    """Write a folder of images as one .npz file, which is a dataset by its path."""
+    from cndpm.cli.show import show
+    from cndpm.datasets import load_dataset
+    from cndpm.datasets.own import save_npz
+
+    if out.suffix != ".npz":
+        raise typer.BadParameter(f"the file must end in .npz; got {out}", param_hint="OUT.npz")
+    dataset = load_dataset(str(folder.absolute()), size=_parse_size(size))
+    try:
+        save_npz(dataset, out)
+    except OSError as error:
+        raise typer.BadParameter(f"{out} cannot be written: {error}", param_hint="OUT.npz") from error
+    content = {"n_train": len(dataset.train), "n_test": len(dataset.test), "shape": list(dataset.train.x.shape[1:])}
+    show({"packed": str(out), "classes": dataset.classes} | content, [], as_json=json)
+    if not json:
+        shape = " x ".join(map(str, dataset.train.x.shape[1:]))
+        print(f"{out}: {len(dataset.train)} + {len(dataset.test)} images of {shape}, {len(dataset.classes)} classes")
+
+
+def _parse_size(text: str | None) -> tuple[int, int] | None:
+    """Reads "32" or "32x24" as height and width."""
+    if text is None:
+        return None
+    parts = text.lower().split("x")
+    if len(parts) > 2 or not all(part.isascii() and part.isdigit() and 0 < int(part) < 1 << 16 for part in parts):
+        raise typer.BadParameter(f"a size is N or HxW, such as 32 or 32x24; got {text!r}", param_hint="--size")
+    return int(parts[0]), int(parts[-1])

@@ -5,10 +5,9 @@ train, test = load_dataset("digits")
 
 from cndpm.datasets.dataset import Dataset, Split
 from cndpm.datasets.fetching import FetchError, fetch_dataset
-from cndpm.datasets.idx import DamagedFileError
+from cndpm.datasets.files import DamagedFileError, RefusedPickleError
 from cndpm.datasets.inventory import Check, DatasetStatus, dataset_status, verify_dataset
 from cndpm.datasets.loading import MissingDataError, dataset_names, load_dataset, resolve_data_dir
-from cndpm.datasets.pickles import RefusedPickleError
 
 __all__ = [
     "Check",

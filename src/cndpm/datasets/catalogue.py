@@ -24,6 +24,11 @@ class _Fact(BaseModel):
 class Layout(_Fact):
     """One form in which a dataset is published.
 
+    Example:
+        >>> from cndpm.datasets.catalogue import catalogue_entry
+        >>> [layout.format for layout in catalogue_entry("cifar10").layouts]
+        ['cifar-python', 'cifar10-binary']
+
     Attributes:
         format: Which reader takes the files.
         folders: Where they may lie, below the data folder (or absolute).
@@ -39,32 +44,65 @@ class Layout(_Fact):
     content: dict[str, str] = Field(default_factory=dict)
 
     def find(self, data_dir: Path) -> dict[str, Path] | None:
-        """Where each file lies, if some folder holds them all."""
+        """Returns where each file lies, by its name; None unless one folder holds them all."""
         for folder in self.places(data_dir):
-            found = {name: path for name in (*self.train, *self.test) if (path := _plain_or_gzipped(folder / name))}
-            if len(found) == len(self.train) + len(self.test):
+            names = {*self.train, *self.test}
+            found = {name: path for name in names if (path := _plain_or_gzipped(folder / name))}
+            if len(found) == len(names):
                 return found
         return None
 
     def places(self, data_dir: Path) -> tuple[Path, ...]:
-        """The folders that are looked through, in order."""
+        """Returns the folders that are looked through, in order."""
         return tuple(data_dir / folder for folder in self.folders)
 
 
 class Download(_Fact):
-    """One file that mirrors serve; `unpack` says that it is an archive."""
+    """One file that mirrors serve.
+
+    Attributes:
+        file: Its name, which is appended to a mirror's address.
+        folder: Where it goes, below the data folder.
+        sha256: Checksum of its bytes.
+        size: Its number of bytes; a mirror that sends more is refused.
+        unpack: Whether it is an archive.
+
+    Example:
+        >>> from cndpm.datasets.catalogue import catalogue_entry
+        >>> [download.size for download in catalogue_entry("svhn").downloads]
+        [182040794, 64275384]
+    """
 
     file: str
     folder: str
     sha256: str
-    size: int | None = None
+    size: int = Field(ge=1)
     unpack: bool = False
 
 
 class Entry(_Fact):
-    """What is known of one dataset: its published size, classes, layouts, mirrors and files to fetch.
+    """The facts about one dataset: its published size, classes, layouts, mirrors and files to fetch.
 
-    `label_offset` is subtracted from the published labels. A dataset without layouts comes with scikit-learn.
+    A dataset without layouts comes with scikit-learn.
+
+    Attributes:
+        name: Its name.
+        summary: One line that says what it is.
+        n_train: Number of training samples as published.
+        n_test: Number of test samples as published.
+        classes: The name of each label, in order.
+        label_offset: Subtracted from the published labels.
+        samples: sha256 of all samples of "train" and of "test" after reading, where known;
+            see :func:`cndpm.datasets.inventory.sha256_of`.
+        mirrors: Addresses that serve the downloads, each ending in a slash, in the order in which they are asked.
+        layouts: The forms in which the files may lie on disk.
+        downloads: The files to fetch.
+
+    Example:
+        >>> from cndpm.datasets.catalogue import catalogue_entry
+        >>> entry = catalogue_entry("mnist")
+        >>> entry.n_train, entry.n_test, len(entry.classes)
+        (60000, 10000, 10)
     """
 
     name: str
@@ -73,12 +111,13 @@ class Entry(_Fact):
     n_test: int
     classes: tuple[str, ...]
     label_offset: int = 0
+    samples: dict[Literal["train", "test"], str] = Field(default_factory=dict)
     mirrors: tuple[str, ...] = ()
     layouts: tuple[Layout, ...] = ()
     downloads: tuple[Download, ...] = ()
 
     def find(self, data_dir: Path) -> tuple[Layout, dict[str, Path]] | None:
-        """The first layout whose files are all on disk, and where they are."""
+        """Returns the first layout whose files are all on disk, and where they are."""
         for layout in self.layouts:
             if found := layout.find(data_dir):
                 return layout, found
@@ -92,13 +131,13 @@ def _plain_or_gzipped(path: Path) -> Path | None:
 
 @cache
 def catalogue() -> dict[str, Entry]:
-    """Every known dataset by its name."""
-    content = tomllib.loads(files("cndpm.streams").joinpath("catalogue.toml").read_text(encoding="utf-8"))
+    """Returns every known dataset by its name."""
+    content = tomllib.loads(files("cndpm.datasets").joinpath("catalogue.toml").read_text(encoding="utf-8"))
     return {name: Entry(name=name, **facts) for name, facts in content.items()}
 
 
 def catalogue_entry(name: str) -> Entry:
-    """The facts about one dataset.
+    """Returns the facts about one dataset.
 
     Raises:
         UnknownNameError: There is no dataset of this name; the nearest are suggested.

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cndpm.datasets.idx import DamagedFileError
+from cndpm.datasets.files import DamagedFileError, read_bytes
 from cndpm.datasets.pickles import read_pickle
 
 __all__ = ["read_cifar10_binary", "read_cifar100_binary", "read_cifar_python"]
 
 _SHAPE = (3, 32, 32)
 _PIXELS = 3 * 32 * 32
+_N_COARSE = 20
+_MOST_LABEL = 1 << 31
 
 
 def read_cifar_python(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -25,14 +28,25 @@ def read_cifar_python(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray
 
 def _read_python_batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     batch = read_pickle(path)
-    try:
-        data = np.asarray(batch[b"data"], np.uint8)
-        labels = np.asarray(batch[b"fine_labels" if b"fine_labels" in batch else b"labels"], np.int64)
-        return data.reshape(len(labels), *_SHAPE), labels
-    except (KeyError, TypeError, ValueError) as error:
-        raise DamagedFileError(
-            f"{path} should hold 'data' (n, {_PIXELS}) and 'labels' or 'fine_labels' (n,): {error}"
-        ) from error
+    held = batch if isinstance(batch, dict) else {}
+    data, labels = held.get(b"data"), held.get(b"fine_labels", held.get(b"labels"))
+    if labels is None or not _is_labels(labels) or not isinstance(data, np.ndarray) or data.dtype != np.uint8:
+        raise _unlike(path, f"it has {sorted(map(str, held))} of other types" if held else "it has none of them")
+    if len(labels) == 0 or data.shape != (len(labels), _PIXELS):
+        raise _unlike(path, f"they are {data.shape} and ({len(labels)},)")
+    return data.reshape(-1, *_SHAPE), np.array(labels, np.int64)
+
+
+def _is_labels(labels: Any) -> bool:
+    """Tells whether `labels` is a flat list of class numbers, without following what else it may hold."""
+    return isinstance(labels, list) and all(type(label) is int and 0 <= label < _MOST_LABEL for label in labels)
+
+
+def _unlike(path: Path, found: str) -> DamagedFileError:
+    return DamagedFileError(
+        f"{path} should hold 'data' (n, {_PIXELS}) of bytes and a list 'labels' or 'fine_labels' (n,); {found}. "
+        "Get the file anew."
+    )
 
 
 def read_cifar10_binary(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -46,13 +60,21 @@ def read_cifar100_binary(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDAr
 
 
 def _read_records(paths: Sequence[Path], *, n_labels: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    records = []
-    for path in paths:
-        content = np.fromfile(path, np.uint8)
-        if content.size == 0 or content.size % (n_labels + _PIXELS):
-            raise DamagedFileError(
-                f"{path} should hold records of {n_labels + _PIXELS} bytes; its {content.size} bytes are no multiple"
-            )
-        records.append(content.reshape(-1, n_labels + _PIXELS))
-    table = np.concatenate(records)
+    table = np.concatenate([_read_table(path, n_labels) for path in paths])
     return table[:, n_labels:].reshape(-1, *_SHAPE), table[:, n_labels - 1].astype(np.int64)
+
+
+def _read_table(path: Path, n_labels: int) -> NDArray[np.uint8]:
+    """Returns the records of one file, (n, n_labels + 3072)."""
+    content, width = read_bytes(path), n_labels + _PIXELS
+    if len(content) == 0 or len(content) % width:
+        raise DamagedFileError(
+            f"{path} should hold records of {width} bytes; its {len(content)} bytes are no multiple. Get the file anew."
+        )
+    table = np.frombuffer(content, np.uint8).reshape(-1, width)
+    if n_labels == 2 and table[:, 0].max() >= _N_COARSE:
+        raise DamagedFileError(
+            f"{path} should have coarse labels from 0 to {_N_COARSE - 1}; one is {table[:, 0].max()}. "
+            "Get the file anew; it may be another dataset's."
+        )
+    return table

@@ -1,4 +1,4 @@
-"""What a dataset is: labelled samples for training and for testing."""
+"""The form of a dataset: labelled samples for training and for testing."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ class Split:
     Attributes:
         x: Images (n, C, H, W) as uint8, or rows of features (n, d) as float32.
         y: Class indices (n,), int64.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.datasets import Split
+        >>> len(Split(torch.zeros(3, 2), torch.tensor([0, 1, 0])))
+        3
     """
 
     x: Tensor
@@ -31,7 +37,20 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A training and a test set over the same classes; `classes` names each label in order."""
+    """A training and a test set over the same classes.
+
+    Attributes:
+        name: Its name.
+        train: The training set.
+        test: The test set; its samples have the shape of those of `train`.
+        classes: The name of each label, in order.
+
+    Example:
+        >>> from cndpm.datasets import load_dataset
+        >>> digits = load_dataset("digits")
+        >>> tuple(digits.train.x.shape), len(digits.test), digits.classes[:3]
+        ((1442, 1, 8, 8), 355, ('0', '1', '2'))
+    """
 
     name: str
     train: Split

@@ -6,49 +6,61 @@ An idx file is a header (two zero bytes, a type code, the number of dimensions, 
 
 from __future__ import annotations
 
-import gzip
+import math
 import struct
-import zlib
 from collections.abc import Sequence
+from io import BufferedIOBase
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DamagedFileError", "read_bytes", "read_idx", "read_idx_pair", "read_transposed_idx_pair"]
+from cndpm.datasets.files import DamagedFileError, check_memory, open_content, read_at_most
+
+__all__ = ["read_idx", "read_idx_pair", "read_transposed_idx_pair"]
 
 _UNSIGNED_BYTE = 8
-
-
-class DamagedFileError(ValueError):
-    """A dataset's file does not hold what its format promises; the message names the file and the reason."""
-
-
-def read_bytes(path: Path) -> bytes:
-    """The content of a file, decompressed if its name ends in ``.gz``."""
-    if path.suffix != ".gz":
-        return path.read_bytes()
-    try:
-        with gzip.open(path) as file:
-            return file.read()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DamagedFileError(f"{path} is truncated or not a gzip file: {error}") from error
+_MOST_DIMENSIONS = 4
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Reads one idx file of unsigned bytes, of any number of dimensions."""
-    content = read_bytes(path)
-    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _UNSIGNED_BYTE:
-        raise DamagedFileError(f"{path} is not an idx file of unsigned bytes: it begins with {content[:4].hex()!r}")
-    n_dimensions = content[3]
-    start = 4 + 4 * n_dimensions
-    if len(content) < start:
-        raise DamagedFileError(f"{path} ends within its header of {start} bytes, after {len(content)}")
-    shape = struct.unpack_from(f">{n_dimensions}I", content, 4)
-    expected = start + int(np.prod(shape, dtype=np.int64))
+    """Reads one idx file of unsigned bytes with one to four dimensions, none of them zero.
+
+    Raises:
+        DamagedFileError: The header is another one, or the file holds fewer or more bytes than it says.
+    """
+    with open_content(path) as file:
+        shape = _read_header(file, path)
+        expected = math.prod(shape)
+        check_memory(path, expected)
+        content = read_at_most(file, expected + 1)  # one more: a gzip file's checksum lies at its end
     if len(content) != expected:
-        raise DamagedFileError(f"{path} should hold {expected} bytes for shape {shape}; it holds {len(content)}")
-    return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
+        found = "more" if len(content) > expected else str(len(content))
+        raise DamagedFileError(
+            f"{path} should hold {expected} bytes after its header, for shape {shape}; it holds {found}. "
+            "Get the file anew."
+        )
+    return np.frombuffer(content, np.uint8).reshape(shape).copy()
+
+
+def _read_header(file: BufferedIOBase, path: Path) -> tuple[int, ...]:
+    head = file.read(4)
+    if len(head) < 4 or head[:3] != bytes([0, 0, _UNSIGNED_BYTE]):
+        raise DamagedFileError(
+            f"{path} is not an idx file of unsigned bytes: it begins with {head.hex()!r}, not with '000008'. "
+            "Get the file anew; where it is gzipped, its name must end in .gz."
+        )
+    n_dimensions = head[3]
+    sizes = file.read(4 * n_dimensions)
+    if not 1 <= n_dimensions <= _MOST_DIMENSIONS or len(sizes) < 4 * n_dimensions:
+        raise DamagedFileError(
+            f"{path} should have 1 to {_MOST_DIMENSIONS} dimensions of 4 bytes each in its header; "
+            f"it names {n_dimensions} and holds {len(sizes)} bytes for them. Get the file anew."
+        )
+    shape = struct.unpack(f">{n_dimensions}I", sizes)
+    if 0 in shape:
+        raise DamagedFileError(f"{path} holds no samples: its shape is {shape}. Get the file anew.")
+    return shape
 
 
 def read_idx_pair(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -57,7 +69,7 @@ def read_idx_pair(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.
     if images.ndim != 3 or labels.shape != images.shape[:1]:
         raise DamagedFileError(
             f"{paths[0]} and {paths[1]} should hold images (n, H, W) and labels (n,); "
-            f"they hold {images.shape} and {labels.shape}"
+            f"they hold {images.shape} and {labels.shape}. Get both files from one place."
         )
     return images[:, None], labels.astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""What is on disk, and whether it is what was published."""
+"""Tells which datasets are on disk, and whether they are what was published."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from cndpm.datasets.catalogue import catalogue, catalogue_entry
-from cndpm.datasets.idx import DamagedFileError, read_bytes
-from cndpm.datasets.loading import load_dataset, resolve_data_dir
-from cndpm.datasets.pickles import RefusedPickleError
+import numpy as np
 
-__all__ = ["Check", "DatasetStatus", "dataset_status", "verify_dataset"]
+from cndpm.datasets.catalogue import catalogue, catalogue_entry
+from cndpm.datasets.dataset import Split
+from cndpm.datasets.files import DamagedFileError, RefusedPickleError, open_content
+from cndpm.datasets.loading import load_dataset, resolve_data_dir
+
+__all__ = ["Check", "DatasetStatus", "dataset_status", "sha256_of", "verify_dataset"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,12 @@ class DatasetStatus:
         present: Whether all its files are on disk.
         location: The folder that has them; None where absent, or where no files are needed.
         n_bytes: Their size on disk.
-        checksums: Whether the content of its files can be checked by sha256.
+        checksums: Whether its samples can be checked by sha256.
+
+    Example:
+        >>> from cndpm.datasets import dataset_status
+        >>> [one.present for one in dataset_status() if one.name == "digits"]
+        [True]
     """
 
     name: str
@@ -37,7 +44,18 @@ class DatasetStatus:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was verified: what, whether it holds, and what was found."""
+    """The outcome of one comparison with what was published.
+
+    Attributes:
+        what: What was compared.
+        ok: Whether it is as published.
+        found: What was found.
+
+    Example:
+        >>> from cndpm.datasets import verify_dataset
+        >>> [check.what for check in verify_dataset("digits") if check.ok][:2]
+        ['training samples', 'test samples']
+    """
 
     what: str
     ok: bool
@@ -45,7 +63,11 @@ class Check:
 
 
 def dataset_status(data_dir: str | Path | None = None) -> tuple[DatasetStatus, ...]:
-    """The presence of every known dataset."""
+    """Returns the presence of every known dataset.
+
+    Args:
+        data_dir: Where datasets lie; see :func:`~cndpm.datasets.resolve_data_dir`.
+    """
     folder = resolve_data_dir(data_dir)
     return tuple(_status(name, folder) for name in catalogue())
 
@@ -53,18 +75,21 @@ def dataset_status(data_dir: str | Path | None = None) -> tuple[DatasetStatus, .
 def _status(name: str, data_dir: Path) -> DatasetStatus:
     entry = catalogue_entry(name)
     if not entry.layouts:
-        return DatasetStatus(name, entry.summary, True, None, 0, False)
+        return DatasetStatus(name, entry.summary, True, None, 0, bool(entry.samples))
     found = entry.find(data_dir)
     if found is None:
-        return DatasetStatus(name, entry.summary, False, None, 0, any(layout.content for layout in entry.layouts))
-    layout, files = found
-    paths = list(files.values())
+        return DatasetStatus(name, entry.summary, False, None, 0, bool(entry.samples))
+    paths = list(found[1].values())
     n_bytes = sum(path.stat().st_size for path in paths)
-    return DatasetStatus(name, entry.summary, True, paths[0].parent, n_bytes, bool(layout.content))
+    return DatasetStatus(name, entry.summary, True, paths[0].parent, n_bytes, bool(entry.samples))
 
 
 def verify_dataset(name: str, data_dir: str | Path | None = None) -> tuple[Check, ...]:
-    """Reads a dataset and compares it with what was published: checksums where known, else numbers of samples.
+    """Reads a dataset and compares it with what was published: checksums where known, and numbers of samples.
+
+    Args:
+        name: A name of :func:`~cndpm.datasets.dataset_names`.
+        data_dir: Where datasets lie; see :func:`~cndpm.datasets.resolve_data_dir`.
 
     Raises:
         MissingDataError: The dataset is not on disk.
@@ -74,19 +99,31 @@ def verify_dataset(name: str, data_dir: str | Path | None = None) -> tuple[Check
     if found := catalogue_entry(name).find(folder):
         layout, files = found
         checks = [_check_content(files[file], sha256) for file, sha256 in layout.content.items()]
-    return (*checks, *_check_numbers(name, folder))
+    return (*checks, *_check_samples(name, folder))
+
+
+def sha256_of(split: Split) -> str:
+    """Returns the sha256 of a split: the bytes of `x` in their order, then of `y` as little-endian int64."""
+    digest = hashlib.sha256(np.ascontiguousarray(split.x.numpy()).data)
+    digest.update(np.ascontiguousarray(split.y.numpy(), "<i8").data)
+    return digest.hexdigest()
 
 
 def _check_content(path: Path, expected: str) -> Check:
     what = f"sha256 of the content of {path.name}"
     try:
-        actual = hashlib.sha256(read_bytes(path)).hexdigest()
+        with open_content(path) as file:
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
     except DamagedFileError as error:
         return Check(what, False, str(error))
+    return _compare(what, actual, expected)
+
+
+def _compare(what: str, actual: str, expected: str) -> Check:
     return Check(what, actual == expected, actual if actual == expected else f"{actual}, published is {expected}")
 
 
-def _check_numbers(name: str, data_dir: Path) -> list[Check]:
+def _check_samples(name: str, data_dir: Path) -> list[Check]:
     entry = catalogue_entry(name)
     try:
         dataset = load_dataset(name, data_dir)
@@ -96,4 +133,7 @@ def _check_numbers(name: str, data_dir: Path) -> list[Check]:
     checks = [Check(f"{part} samples", len(s) == n, f"{len(s)} of {n} published") for part, s, n in parts]
     n_present = len(set(dataset.train.y.tolist()))
     found = f"{n_present} of {len(entry.classes)}"
-    return [*checks, Check("classes in the training set", n_present == len(entry.classes), found)]
+    checks.append(Check("classes in the training set", n_present == len(entry.classes), found))
+    splits = {"train": dataset.train, "test": dataset.test}
+    sums = [_compare(f"sha256 of the {part} set", sha256_of(splits[part]), sha) for part, sha in entry.samples.items()]
+    return [*checks, *sums]

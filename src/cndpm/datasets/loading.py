@@ -2,7 +2,7 @@
 
 :func:`load_dataset` takes a name of the catalogue ("mnist"), an ``.npz`` file or a folder of images. Files are found
 where torchvision leaves them, and in plain folders; nothing is downloaded unless
-:func:`~cndpm.streams.fetch_dataset` is called.
+:func:`~cndpm.datasets.fetch_dataset` is called.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cndpm.datasets.catalogue import Entry, Format, catalogue, catalogue_entry
+from cndpm.datasets.catalogue import Entry, Format, Layout, catalogue, catalogue_entry
 from cndpm.datasets.cifar import read_cifar10_binary, read_cifar100_binary, read_cifar_python
 from cndpm.datasets.dataset import Dataset, Split
-from cndpm.datasets.idx import DamagedFileError, read_idx_pair, read_transposed_idx_pair
+from cndpm.datasets.files import DamagedFileError, RefusedPickleError
+from cndpm.datasets.idx import read_idx_pair, read_transposed_idx_pair
 from cndpm.datasets.own import load_digits, load_own, own_path
 from cndpm.datasets.svhn import read_svhn
 from cndpm.extras import require_extra
 
-__all__ = ["MissingDataError", "dataset_names", "load_dataset", "resolve_data_dir"]
+__all__ = ["MissingDataError", "dataset_names", "load_dataset", "read_entry", "resolve_data_dir"]
 
 Arrays = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
@@ -38,11 +39,20 @@ _READERS: dict[Format, Callable[[Sequence[Path]], Arrays]] = {
 
 
 class MissingDataError(FileNotFoundError):
-    """A dataset is not on disk; the message says what is missing, where it was looked for and how to get it."""
+    """Reports a dataset that is not on disk: what is missing, where it was looked for and how to get it.
+
+    Example:
+        >>> from cndpm.datasets import MissingDataError, load_dataset
+        >>> try:
+        ...     load_dataset("kmnist", "/nowhere")
+        ... except MissingDataError as error:
+        ...     print("cndpm data fetch kmnist" in str(error))
+        True
+    """
 
 
 def resolve_data_dir(data_dir: str | Path | None = None) -> Path:
-    """The folder of the datasets: `data_dir`, else the environment's ``CNDPM_DATA``, else the user's cache folder."""
+    """Returns the folder of the datasets: `data_dir`, else ``CNDPM_DATA`` of the environment, else the user's cache."""
     chosen = data_dir or os.environ.get("CNDPM_DATA")
     if not chosen:
         require_extra("pooch", purpose="the cache folder of datasets, in place of data_dir or CNDPM_DATA,")
@@ -53,48 +63,83 @@ def resolve_data_dir(data_dir: str | Path | None = None) -> Path:
 
 
 def dataset_names() -> tuple[str, ...]:
-    """The names that :func:`load_dataset` knows."""
+    """Returns the names that :func:`load_dataset` knows."""
     return tuple(catalogue())
 
 
-def load_dataset(name: str, data_dir: str | Path | None = None) -> Dataset:
+def load_dataset(
+    name: str, data_dir: str | Path | None = None, *, size: int | tuple[int, int] | None = None
+) -> Dataset:
     """Reads a dataset from disk.
 
     Args:
         name: A name of :func:`dataset_names`; or the path, absolute or below `data_dir`, of an ``.npz`` file or of a
             folder of images (see :mod:`cndpm.datasets.own`).
         data_dir: Where datasets lie; see :func:`resolve_data_dir`.
+        size: Height and width (or one number for both) to which the images of a folder are resized; None leaves them
+            as they are, and then all must have one size.
 
     Raises:
         MissingDataError: The files are not there.
         UnknownNameError: There is no such dataset.
         DamagedFileError: A file does not hold what its format promises.
+        RefusedPickleError: A pickle asks for more than arrays, or is damaged.
     """
-    if name == "digits":
+    if name == "digits" and size is None:
         return load_digits()
     folder = resolve_data_dir(data_dir)
-    if name not in catalogue() and (path := own_path(name, folder)):
-        return load_own(path)
+    height_and_width = _checked_size(size)
+    path = None if name in catalogue() else own_path(name, folder)
+    if size is not None and (path is None or not path.is_dir()):
+        raise ValueError(f"size resizes a folder of images; {name!r} is none. Leave size out, or name a folder.")
+    if path is not None:
+        return load_own(path, height_and_width)
     if name not in catalogue() and (name.endswith(".npz") or Path(name).name != name):
-        raise MissingDataError(f"there is no .npz file or folder of images at {Path(name)} or {folder / name}")
-    entry = catalogue_entry(name)
-    found = entry.find(folder)
+        raise MissingDataError(
+            f"there is no .npz file or folder of images at {Path(name)} or {folder / name}. Correct the path."
+        )
+    return load_digits() if name == "digits" else read_entry(catalogue_entry(name), folder)
+
+
+def read_entry(entry: Entry, data_dir: Path) -> Dataset:
+    """Reads the files of a catalogue's entry.
+
+    Args:
+        entry: The entry, which need not be of the catalogue.
+        data_dir: The folder of the datasets.
+    """
+    found = entry.find(data_dir)
     if found is None:
-        raise MissingDataError(_missing_message(entry, folder))
+        raise MissingDataError(_missing_message(entry, data_dir))
     layout, files = found
-    read = _READERS[layout.format]
-    train, test = (_to_split(read([files[n] for n in names]), entry) for names in (layout.train, layout.test))
-    return Dataset(name, train, test, entry.classes)
+    try:
+        train, test = (_read_split(layout, [files[n] for n in names], entry) for names in (layout.train, layout.test))
+        if train.x.shape[1:] != test.x.shape[1:]:
+            raise DamagedFileError(
+                f"{files[layout.train[0]]} and {files[layout.test[0]]} should have samples of one shape; "
+                f"they have {tuple(train.x.shape[1:])} and {tuple(test.x.shape[1:])}."
+            )
+    except (DamagedFileError, RefusedPickleError) as error:
+        raise type(error)(f"{error} `cndpm data fetch {entry.name} --force` fetches this dataset anew.") from error
+    return Dataset(entry.name, train, test, entry.classes)
 
 
-def _to_split(arrays: Arrays, entry: Entry) -> Split:
-    x, y = torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1]) - entry.label_offset
-    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < len(entry.classes):
+def _read_split(layout: Layout, paths: list[Path], entry: Entry) -> Split:
+    images, published = _READERS[layout.format](paths)
+    x, y = torch.from_numpy(images), torch.from_numpy(published) - entry.label_offset
+    if not 0 <= int(y.min()) <= int(y.max()) < len(entry.classes):
         raise DamagedFileError(
-            f"{entry.name}: labels should lie between {entry.label_offset} and "
-            f"{entry.label_offset + len(entry.classes) - 1}; the file holds {arrays[1].min()} to {arrays[1].max()}"
+            f"{', '.join(map(str, paths))}: labels of {entry.name} should lie between {entry.label_offset} and "
+            f"{entry.label_offset + len(entry.classes) - 1}; they run from {published.min()} to {published.max()}."
         )
     return Split(x, y)
+
+
+def _checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
+    height_and_width = (size, size) if isinstance(size, int) else size
+    if height_and_width is not None and (len(height_and_width) != 2 or min(height_and_width) < 1):
+        raise ValueError(f"size must be a height and a width of at least 1, or one number for both; got {size!r}")
+    return height_and_width
 
 
 def _missing_message(entry: Entry, data_dir: Path) -> str:

@@ -2,9 +2,9 @@ import math
 
 import pytest
 import torch
+from cndpm.experts.gaussian.rows import FeatureRows
 
 from cndpm.experts.gaussian.choice import CovarianceChoice
-from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.gaussian.statistics import SharedStatistics
 

@@ -2,12 +2,12 @@ import math
 
 import pytest
 import torch
+from cndpm.experts.gaussian.rows import FeatureRows
 from sklearn.datasets import load_digits
 
 from cndpm.experts.features import FourierFeatures, IdentityFeatures, NotInvertibleError, PatchFeatures
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.gaussian.conjugate import log_elliptical
-from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.state import load_state, save_state
 
 MAPS = {"identity": IdentityFeatures, "fourier": lambda: FourierFeatures(96), "patches": lambda: PatchFeatures(4)}

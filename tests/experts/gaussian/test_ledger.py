@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from cndpm.experts.gaussian.rows import FeatureRows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -8,7 +9,6 @@ from cndpm.experts.features import IdentityFeatures
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.gaussian.factor import Whitened
 from cndpm.experts.gaussian.ledger import Ledger
-from cndpm.experts.gaussian.rows import FeatureRows
 
 D = 40
 

@@ -2,10 +2,10 @@ import math
 
 import pytest
 import torch
+from cndpm.experts.gaussian.rows import FeatureRows
 from scipy.stats import multivariate_normal
 
 from cndpm.experts.gaussian.conjugate import log_elliptical
-from cndpm.experts.gaussian.rows import FeatureRows
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from cndpm.model.assembly import make_bank
 
 from cndpm.experts.neural.convolutional import LateralCNN, LateralResNet, mirrored_decoder
 from cndpm.experts.neural.lineup import LoopedLineup
 from cndpm.experts.neural.packed.columns import pack_convolutional
 from cndpm.experts.neural.packed.lineups import PackedPredictors, PackedVAEs
-from cndpm.model.assembly import make_bank
 from cndpm.model.settings import CNDPMSettings
 
 SMALL = {

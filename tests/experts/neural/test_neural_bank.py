@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 import torch
-
 from cndpm.model.assembly import make_bank
+
 from cndpm.model.settings import CNDPMSettings
 
 SMALL = {"hidden": 4, "hidden_growth": 2, "latent_dim": 2, "density_sleep_steps": 3, "predictor_sleep_steps": 3}

@@ -1,0 +1,115 @@
+"""Reads damaged files, one after the other, and prints a line for each: the process that is expected to die.
+
+    python -m torture.reader_worker SEED FIRST END
+
+A line holds the number of the attempt, its outcome, the seconds it took, and what there is to say, between tabs.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import hashlib
+import resource
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from random import Random
+
+from cndpm.datasets import DamagedFileError, MissingDataError, RefusedPickleError, load_dataset
+from cndpm.datasets.dataset import Dataset
+from torture.formats import Format, formats, write_files
+from torture.mutations import mutate
+
+__all__ = ["damage", "read_one"]
+
+_MEMORY = 2 << 30  # bytes above what is in use at the start
+_OWN = (DamagedFileError, MissingDataError, RefusedPickleError)
+
+
+def damage(seed: int, number: int) -> tuple[Format, bytes, bool, str]:
+    """Returns which format attempt `number` is on, the damaged file, whether it was sealed, and what was done."""
+    rng = Random(f"{seed} {number}")
+    chosen = formats()[number % len(formats())]
+    if chosen.seal is not None and rng.randrange(2):
+        done, inner = mutate(*chosen.inner, rng)
+        return chosen, chosen.seal(inner), True, f"{done}, below the checksum"
+    done, content = mutate(chosen.files[chosen.target], chosen.other[chosen.target], rng)
+    return chosen, content, False, done
+
+
+def read_one(folder: Path, chosen: Format, content: bytes, sealed: bool) -> tuple[str, str]:
+    """Reads a dataset with one damaged file.
+
+    Args:
+        folder: Holds the dataset's valid files.
+        chosen: The format.
+        content: The damaged file.
+        sealed: Whether the damage lies below a checksum that is right.
+
+    Returns:
+        The outcome (refused, equal, changed, silent, unnamed or foreign) and what there is to say.
+    """
+    target = folder / chosen.target
+    target.write_bytes(content)
+    try:
+        read = _digest(load_dataset(chosen.dataset, folder))
+    except _OWN as error:
+        return ("refused" if target.name in str(error) else "unnamed"), str(error)
+    except Exception as error:
+        return "foreign", f"{type(error).__name__}: {error}"
+    finally:
+        target.write_bytes(chosen.files[chosen.target])
+    if read in _originals(folder, chosen):
+        return "equal", ""
+    return ("silent" if chosen.is_checksummed and not sealed else "changed"), ""
+
+
+_ORIGINALS: dict[str, set[str]] = {}
+
+
+def _originals(folder: Path, chosen: Format) -> set[str]:
+    """Returns digests of the dataset as it was, and with the other valid file, which a splice may amount to."""
+    if chosen.name not in _ORIGINALS:
+        found = set()
+        for files in (chosen.other, chosen.files):
+            (folder / chosen.target).write_bytes(files[chosen.target])
+            found.add(_digest(load_dataset(chosen.dataset, folder)))
+        _ORIGINALS[chosen.name] = found
+    return _ORIGINALS[chosen.name]
+
+
+def _digest(dataset: Dataset) -> str:
+    digest = hashlib.sha256(repr(dataset.classes).encode())
+    for split in (dataset.train, dataset.test):
+        for tensor in (split.x, split.y):
+            digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode() + tensor.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _limit_memory() -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + _MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main(seed: int, first: int, end: int) -> None:
+    """Carries out the attempts from `first` to `end`."""
+    faulthandler.enable()
+    warnings.simplefilter("error")
+    _limit_memory()
+    with tempfile.TemporaryDirectory() as root:
+        for chosen in formats():
+            write_files(chosen.files, Path(root) / chosen.name)
+        for number in range(first, end):
+            chosen, content, sealed, done = damage(seed, number)
+            begin = time.perf_counter()
+            outcome, detail = read_one(Path(root) / chosen.name, chosen, content, sealed)
+            line = (str(number), outcome, f"{time.perf_counter() - begin:.4f}", f"{done}: {detail!r}"[:600])
+            print("\t".join(line), flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
