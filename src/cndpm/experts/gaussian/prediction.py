@@ -103,9 +103,11 @@ class LaggingFactor:
 def _reshrunk(routing: Factor, shrinkage: float, *, for_classes: bool) -> Tensor:
     """Returns the factor of the same covariance at another shrinkage, (d, d), float64."""
     lower = routing.cholesky.double()
+    if routing.shrinkage >= 1:  # nothing of the data's covariance is left in it: routing's own serves
+        return lower
     covariance = lower @ lower.mT
     variance = float(covariance.diagonal().mean())  # shrinkage keeps the mean variance
-    share = (1 - shrinkage) / (1 - routing.shrinkage) if routing.shrinkage < 1 else 0.0
+    share = (1 - shrinkage) / (1 - routing.shrinkage)
     covariance.mul_(share).diagonal().add_((shrinkage - share * routing.shrinkage) * variance)
     cholesky, info = torch.linalg.cholesky_ex(covariance)
     if int(info):  # less shrinkage than rounding bears: routing's own covariance serves
