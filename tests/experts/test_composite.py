@@ -4,7 +4,9 @@ import pytest
 import torch
 from cndpm.model.assembly import make_bank
 
+from asking import found, log_joint, log_leave_one_out, log_new, n_experts
 from cndpm.experts.bank import Bank
+from cndpm.experts.samples import Samples
 from cndpm.model.settings import CNDPMSettings
 
 SELECTED = {
@@ -28,7 +30,7 @@ def make(kind: str, *, steps: int) -> tuple[Bank, Bank, Bank]:
     bank = make_bank(CNDPMSettings(**own), input_shape=(4,), n_classes=None, seed=0, device=torch.device("cpu"))
     if kind == "selected":
         return bank, bank.selector, bank.describer
-    bank.admit(torch.arange(2))
+    bank.admit(2)
     return bank, bank.gaussians, bank.networks
 
 
@@ -41,39 +43,42 @@ def memory(kind: str, centre: float) -> tuple[torch.Tensor, torch.Tensor | None]
 def test_an_expert_counts_once_both_banks_have_it(kind):
     bank, chooser, companion = make(kind, steps=25)
     for k in range(2):
-        bank.start_expert(*memory(kind, 10.0 * k))
+        x, y = memory(kind, 10.0 * k)
+        bank.found(Samples(x), y)
         progress = []
-        while not bank.train_expert(10):
-            assert bank.in_training
-            assert chooser.in_training
-            assert bank.n_experts == chooser.n_experts == companion.n_experts == k
-            progress.append(bank.training_progress())
+        while (done := bank.train(10)) < 1:
+            assert bank.train(0) < 1
+            assert chooser.train(0) < 1
+            assert n_experts(bank) == n_experts(chooser) == n_experts(companion) == k
+            progress.append(done)
         assert progress == sorted(set(progress))
         assert len(progress) == 2
-        assert bank.n_experts == chooser.n_experts == companion.n_experts == k + 1
-        assert not (bank.in_training or chooser.in_training or companion.in_training)
+        assert n_experts(bank) == n_experts(chooser) == n_experts(companion) == k + 1
+        assert bank.train(0) == chooser.train(0) == companion.train(0) == 1
 
 
 @pytest.mark.parametrize("kind", ["combined", "selected"])
-def test_a_companion_without_steps_to_take_is_ready_when_none_are_granted(kind):
-    bank, _, _ = make(kind, steps=0)
-    bank.start_expert(*memory(kind, 0.0))
-    assert bank.train_expert(0)
-    assert bank.n_experts == 1
+def test_a_companion_without_steps_to_take_is_ready_at_the_first_step(kind):
+    bank, _, companion = make(kind, steps=0)
+    x, y = memory(kind, 0.0)
+    bank.found(Samples(x), y)
+    assert bank.train(0) < 1
+    assert n_experts(bank) == 0
+    assert bank.train(1) == 1.0
+    assert n_experts(bank) == n_experts(companion) == 1
 
 
 @pytest.mark.parametrize("kind", ["combined", "selected"])
 def test_the_chooser_decides_and_what_is_kept_is_both(kind):
     bank, chooser, companion = make(kind, steps=5)
     for centre in (0.0, 10.0):
-        bank.start_expert(*memory(kind, centre))
-        while not bank.train_expert(100):
-            pass
+        found(bank, *memory(kind, centre))
     x, y = memory(kind, 10.0)
-    assert torch.equal(bank.log_joint(x, y), chooser.log_joint(x, y))
-    assert torch.equal(bank.log_joint_new(x, y), chooser.log_joint_new(x, y))
-    assert torch.equal(bank.log_leave_one_out(x, y), chooser.log_leave_one_out(x, y))
-    assert bank.n_parameters == chooser.n_parameters + companion.n_parameters
-    assert bank.n_numbers_kept >= chooser.n_numbers_kept + companion.n_numbers_kept
+    assert torch.equal(log_joint(bank, x, y), log_joint(chooser, x, y))
+    assert torch.equal(log_new(bank, x, y), log_new(chooser, x, y))
+    assert torch.equal(log_leave_one_out(bank, x, y), log_leave_one_out(chooser, x, y))
+    kept, of_chooser, of_companion = (each.footprint() for each in (bank, chooser, companion))
+    assert kept.n_parameters == of_chooser.n_parameters + of_companion.n_parameters
+    assert kept.n_numbers_kept >= of_chooser.n_numbers_kept + of_companion.n_numbers_kept
     bank.remove(0, into=1)
-    assert bank.n_experts == chooser.n_experts == companion.n_experts == 1
+    assert n_experts(bank) == n_experts(chooser) == n_experts(companion) == 1

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from asking import log_density, log_joint, n_experts
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import load_state, save_state
@@ -35,11 +36,11 @@ def learner() -> CNDPM:
 
 def test_gaussians_find_the_experts_and_networks_describe_them(learner):
     selector, describer = learner.bank.selector, learner.bank.describer
-    assert learner.n_experts == selector.n_experts == describer.n_experts == 3
+    assert learner.n_experts == n_experts(selector) == n_experts(describer) == 3
     x = cloud(30.0, 20, seed=500)
-    assert torch.equal(learner.bank.log_joint(x, None), selector.log_joint(x, None))
-    assert torch.equal(learner.bank.log_density(x), describer.log_density(x))
-    assert (selector.log_joint(x, None).argmax(dim=1) == 1).all()
+    assert torch.equal(log_joint(learner.bank, x, None), log_joint(selector, x, None))
+    assert torch.equal(log_density(learner.bank, x), log_density(describer, x))
+    assert (log_joint(selector, x, None).argmax(dim=1) == 1).all()
 
 
 def test_both_learn_the_same_samples(learner):
@@ -50,7 +51,7 @@ def test_both_learn_the_same_samples(learner):
 
 def test_what_is_kept_is_the_sum_of_both(learner):
     footprint, bank = learner.footprint(), learner.bank
-    assert footprint.n_parameters == bank.selector.n_parameters + bank.describer.n_parameters
+    assert footprint.n_parameters == bank.selector.footprint().n_parameters + bank.describer.footprint().n_parameters
     assert footprint.n_numbers_kept > footprint.n_parameters
 
 
@@ -67,7 +68,7 @@ def test_pruning_removes_the_expert_from_both():
         for i in range(20):
             learner.learn(cloud(centre, 10, seed=i))
     learner.bank.remove(0, into=1)
-    assert learner.bank.selector.n_experts == learner.bank.describer.n_experts == 1
+    assert n_experts(learner.bank.selector) == n_experts(learner.bank.describer) == 1
 
 
 @pytest.mark.parametrize("n_before", [5, 15, 45])

@@ -78,9 +78,9 @@ def test_a_level_moves_with_the_evidence():
     fallen = normal(300, 7, shift=-60)
     assert share_new(calibrated(), fallen) > 0.9
     novelty = calibrated()
-    novelty.route(Evidence(normal(1, 8)[:, None], torch.zeros(1).double(), torch.tensor([-60.0, float("nan")])), None)
+    novelty.follow(torch.tensor([-60.0, float("nan")]))
     assert share_new(novelty, fallen) < 0.05
-    novelty.route(Evidence(fallen[:1, None], torch.zeros(1).double(), torch.tensor([float("nan")])), None)
+    novelty.follow(torch.tensor([float("nan")]))
     assert share_new(novelty, fallen) < 0.05
 
 

@@ -36,14 +36,10 @@ class Evidence(NamedTuple):
         log_known: log N_k + log p(x, y | k) as routing sees it, temperature included, (B, K), float64; log p(x | k)
             where there is no y.
         log_new: log p(x, y) under the hypothesis "new", a draw from or an integral over the prior, (B,), float64.
-        drift: By how much log p(x, y | k) - log p(x, y | new) of expert k's samples has moved since evidence was last
-            asked for, (K,), where the bank renewed as a whole what experts share; NaN where it is not known, None if
-            nothing was renewed.
     """
 
     log_known: Tensor
     log_new: Tensor
-    drift: Tensor | None = None
 
 
 class Provisional(Protocol):
@@ -111,6 +107,14 @@ class Bank(ABC):
             y: Their targets.
             responsibilities: (B, K), float64, non-negative; a row of zeros teaches nobody.
             counted: Whether they add to the counts; otherwise they were learned before, which sums cannot repeat.
+        """
+
+    @abstractmethod
+    def margin_drift(self) -> Tensor | None:
+        """Returns by how much log p(x, y | k) - log p(x, y | new) of expert k's samples has moved, (K,), on the host.
+
+        For banks that renew as a whole what experts share, beside what batches teach; NaN where it is not known, None
+        if nothing was renewed since this was last asked. To be asked after whatever is learned.
         """
 
     @abstractmethod

@@ -48,11 +48,16 @@ class CompositeBank(Bank):
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> Tensor | None:
         return self._chooser.log_leave_one_out(samples, y)
 
+    def margin_drift(self) -> Tensor | None:
+        return self._chooser.margin_drift()
+
     def train(self, max_steps: int) -> float:
         """Counts the companion's steps; the chooser is ready at the same time, not before."""
         done = self._companion.train(max_steps)
-        if done < 1 or max_steps < 1:
-            return min(done, self._chooser.train(0))
+        if done < 1:
+            return done
+        if max_steps < 1:
+            return self._chooser.train(0)
         while self._chooser.train(1) < 1:
             pass
         self._welcome(len(self._chooser.counts))

@@ -128,6 +128,8 @@ class CNDPM(Learner):
             is_new, responsibilities = self.novelty.route(evidence, batch.y if self._has_labels else None)
             if not is_new.all():
                 self.bank.learn(*batch, responsibilities)
+                if (drift := self.bank.margin_drift()) is not None:
+                    self.novelty.follow(drift)
             if not is_new.any():
                 if self.memory.size:
                     self.founding.review(self.bank, self.memory, self.novelty)

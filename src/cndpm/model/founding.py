@@ -86,7 +86,7 @@ class EarnedFounding(Founding):
         under_way = bank.train(0) < 1
         if not under_way and len(bank.counts):
             is_tail, in_closed_form = self._tails(bank, memory, novelty)
-            self._give_back(bank, memory, is_tail)
+            self._give_back(bank, memory, novelty, is_tail)
             if len(memory) < memory.capacity * (0.5 if in_closed_form else 1.0):
                 return
         self._found(bank, memory, novelty, report)
@@ -95,7 +95,7 @@ class EarnedFounding(Founding):
         """Founds an expert where the memory earns one; a handful of strays goes back to the experts."""
         if len(bank.counts) and bank.train(0) == 1:
             is_tail, _ = self._tails(bank, memory, novelty)
-            self._give_back(bank, memory, is_tail)
+            self._give_back(bank, memory, novelty, is_tail)
         if len(memory):
             self._found(bank, memory, novelty, report)
 
@@ -104,7 +104,7 @@ class EarnedFounding(Founding):
         if len(memory) >= _LESSON:
             is_stray = self._known_again(memory.batch(), novelty)
             if int(is_stray.sum()) >= _LESSON:
-                self._give_back(bank, memory, is_stray)
+                self._give_back(bank, memory, novelty, is_stray)
 
     def _tails(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> tuple[Tensor, bool]:
         """Returns which samples of the memory belong to what is known, (M,) bool, and whether by a closed form.
@@ -125,10 +125,10 @@ class EarnedFounding(Founding):
             return torch.zeros(len(batch.samples), dtype=torch.bool)
         return ~novelty.is_still_new(batch.y)
 
-    def _give_back(self, bank: Bank, memory: ShortTermMemory, is_tail: Tensor) -> None:
+    def _give_back(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, is_tail: Tensor) -> None:
         """Has the experts learn samples of the memory, given by mask."""
         if bool(is_tail.any()):
-            teach(bank, memory.keep(~is_tail))
+            teach(bank, novelty, memory.keep(~is_tail))
 
     def _found(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
         batch = memory.batch()
@@ -136,12 +136,13 @@ class EarnedFounding(Founding):
         founders, held_out = batch.rows(is_founder), batch.rows(~is_founder)
         _train(bank, founders, report)
         memory.clear()
+        _follow(bank, novelty)
         evidence = bank.evidence(*held_out) if len(held_out.samples) else _no_evidence(bank)
         if len(bank.counts) > 1 and not self._is_earned(bank, evidence, founders):
-            _dismiss(bank, evidence, founders)
+            _dismiss(bank, novelty, evidence, founders)
         else:
             novelty.add_expert(evidence, held_out.y if self._for_labels else None)
-        teach(bank, held_out)
+        teach(bank, novelty, held_out)
 
     def _is_earned(self, bank: Bank, evidence: Evidence, founders: Batch) -> bool:
         """Compares the mixture with and without its newest expert on held-out samples.
@@ -160,11 +161,12 @@ class EarnedFounding(Founding):
         return accepts_expert(with_it, without, cost=float(log_n_known))
 
 
-def teach(bank: Bank, batch: Batch) -> None:
+def teach(bank: Bank, novelty: Novelty, batch: Batch) -> None:
     """Has the experts learn known samples, a few a step as they would have when they came.
 
     Args:
         bank: The experts.
+        novelty: Follows their evidence.
         batch: Samples that are a chunk of their own.
     """
     samples, y = batch
@@ -175,6 +177,13 @@ def teach(bank: Bank, batch: Batch) -> None:
         log_known = bank.evidence(part, of_part).log_known
         nothing_new = torch.zeros(len(part), dtype=torch.bool)
         bank.learn(part, of_part, route(log_known, nothing_new).responsibilities)
+        _follow(bank, novelty)
+
+
+def _follow(bank: Bank, novelty: Novelty) -> None:
+    drift = bank.margin_drift()
+    if drift is not None:
+        novelty.follow(drift)
 
 
 def _train(bank: Bank, founders: Batch, report: Report) -> None:
@@ -185,7 +194,7 @@ def _train(bank: Bank, founders: Batch, report: Report) -> None:
         report(done)
 
 
-def _dismiss(bank: Bank, evidence: Evidence, founders: Batch) -> None:
+def _dismiss(bank: Bank, novelty: Novelty, evidence: Evidence, founders: Batch) -> None:
     """Gives back what the newest expert was made of.
 
     An expert that is a sum goes into the one nearest to it; a network goes, and its samples are learned again.
@@ -196,7 +205,7 @@ def _dismiss(bank: Bank, evidence: Evidence, founders: Batch) -> None:
         bank.remove(newest, into=int(log_known[:, :-1].sum(dim=0).argmax()))
     else:
         bank.remove(newest, into=None)
-        teach(bank, founders)
+        teach(bank, novelty, founders)
 
 
 def _founders(n: int) -> Tensor:

@@ -128,9 +128,7 @@ class LearnedLevel(Novelty):
 
     def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
         """Margins of the samples that are known enter the record, before learning."""
-        log_known, log_new, drift = evidence
-        if drift is not None:
-            self._follow(drift)
+        log_known, log_new = evidence
         if not log_known.shape[1]:
             return Routing(torch.ones(len(log_known), dtype=torch.bool), log_known)
         return route(log_known, self._judge(log_known.numpy(), log_new.numpy(), labels))
@@ -144,8 +142,6 @@ class LearnedLevel(Novelty):
 
     def add_expert(self, held_out: Evidence, labels: Tensor | None) -> None:
         """Begins the record of the newest expert with the margins of held-out samples that are its own."""
-        if held_out.drift is not None:
-            self._follow(held_out.drift)
         margin, own = held_out.log_new, torch.zeros(0, dtype=torch.bool)
         if len(held_out.log_known):
             margin, expert = margins(held_out.log_known, held_out.log_new)
@@ -163,7 +159,7 @@ class LearnedLevel(Novelty):
         self._record = np.delete(self._record, k, axis=0)
         self._measure()
 
-    def _follow(self, drift: Tensor) -> None:
+    def follow(self, drift: Tensor) -> None:
         """Moves the record with the margins of the experts' samples, by (K,), NaN where it is not known.
 
         Densities that share something change all at once when that is renewed. Measured by what margins were like

@@ -38,6 +38,10 @@ class Novelty(ABC):
         """
 
     @abstractmethod
+    def follow(self, drift: Tensor) -> None:
+        """Moves with the evidence, where it was renewed as a whole; see :meth:`cndpm.experts.bank.Bank.margin_drift`."""
+
+    @abstractmethod
     def is_still_new(self, labels: Tensor) -> Tensor:
         """Returns, for each label of (B,), whether most of its latest samples were new: (B,) bool."""
 
@@ -77,6 +81,9 @@ class FixedLevel(Novelty):
     def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
         log_resp = log_responsibilities(evidence.log_known, evidence.log_new, self.log_alpha)
         return route(evidence.log_known, is_new(log_resp))
+
+    def follow(self, drift: Tensor) -> None:
+        """Does nothing: the level was set by hand."""
 
     def is_still_new(self, labels: Tensor) -> Tensor:
         return torch.ones_like(labels, dtype=torch.bool)
@@ -127,6 +134,9 @@ class TaskLabels(Novelty):
         if is_known:
             responsibilities[:, self._tasks.index(self._task)] = 1.0
         return Routing(torch.full((len(responsibilities),), not is_known), responsibilities)
+
+    def follow(self, drift: Tensor) -> None:
+        """Does nothing: evidence plays no part."""
 
     def is_still_new(self, labels: Tensor) -> Tensor:
         return torch.ones_like(labels, dtype=torch.bool)

@@ -3,9 +3,11 @@
 import pytest
 import torch
 
+from asking import found, log_joint, n_experts
 from cndpm.experts.features import IdentityFeatures
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
 from cndpm.experts.gaussian.additive import AdditiveBank
+from cndpm.experts.samples import Samples
 from cndpm.state import load_state, save_state
 
 KINDS = ["shared", "own", "regression"]
@@ -22,11 +24,14 @@ def memory(kind: str, centre: float) -> tuple[torch.Tensor, torch.Tensor]:
     return x, x.sum(dim=1, keepdim=True) if kind == "regression" else torch.arange(40) % 2
 
 
+def begin(bank: AdditiveBank, x: torch.Tensor, y: torch.Tensor) -> None:
+    bank.found(Samples(x), y)
+
+
 def founded(kind: str, *centres: float) -> AdditiveBank:
     bank = make(kind)
     for centre in centres:
-        bank.start_expert(*memory(kind, centre))
-        assert bank.train_expert(1)
+        found(bank, *memory(kind, centre))
     return bank
 
 
@@ -34,26 +39,25 @@ def founded(kind: str, *centres: float) -> AdditiveBank:
 @pytest.mark.parametrize("n_before", [0, 1])
 def test_a_memory_that_waited_in_a_file_becomes_the_same_expert(tmp_path, kind, n_before):
     whole, restored = founded(kind, *range(n_before)), make(kind)
-    whole.start_expert(*memory(kind, 10.0))
+    begin(whole, *memory(kind, 10.0))
     save_state(tmp_path / "state", whole.state_dict(), kind="bank")
     restored.load_state_dict(load_state(tmp_path / "state", kind="bank"))
-    assert restored.in_training
-    assert restored.training_progress() == 0.0
     for bank in (whole, restored):
-        assert not bank.train_expert(0)
-        assert bank.train_expert(1)
+        assert bank.train(0) == 0.0
+        assert n_experts(bank) == n_before
+        assert bank.train(1) == 1.0
     x, y = memory(kind, 10.0)
-    assert restored.n_experts == n_before + 1
-    assert torch.equal(restored.log_joint(x, y), whole.log_joint(x, y))
+    assert n_experts(restored) == n_before + 1
+    assert torch.equal(log_joint(restored, x, y), log_joint(whole, x, y))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_loading_forgets_a_memory_that_waited(kind):
     state, bank = founded(kind, 0.0).state_dict(), make(kind)
-    bank.start_expert(*memory(kind, 10.0))
+    begin(bank, *memory(kind, 10.0))
     bank.load_state_dict(state)
-    assert not bank.in_training
-    assert bank.n_experts == 1
+    assert bank.train(0) == 1.0
+    assert n_experts(bank) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,10 +67,12 @@ def test_misuse_is_named(kind):
         bank.remove(1, into=1)
     with pytest.raises(ValueError, match="two different experts below 2; got 2 and 0"):
         bank.remove(2, into=0)
-    with pytest.raises(RuntimeError, match="no expert has been started"):
-        bank.train_expert(1)
+    with pytest.raises(ValueError, match="two different experts below 2; got 1 and None"):
+        bank.remove(1, into=None)
+    assert bank.train(1) == 1.0
+    assert n_experts(bank) == 2
     with pytest.raises(ValueError, match="at least one"):
-        bank.start_expert(*(part[:0] for part in memory(kind, 0.0)))
-    bank.start_expert(*memory(kind, 0.0))
+        begin(bank, *(part[:0] for part in memory(kind, 0.0)))
+    begin(bank, *memory(kind, 0.0))
     with pytest.raises(RuntimeError, match="already in training"):
-        bank.start_expert(*memory(kind, 0.0))
+        begin(bank, *memory(kind, 0.0))

@@ -2,11 +2,11 @@ import math
 
 import pytest
 import torch
-from cndpm.experts.gaussian.rows import FeatureRows
 
 from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.gaussian.statistics import SharedStatistics
+from cndpm.experts.samples import Samples
 
 
 def uneven(n: int, d: int = 80) -> tuple[torch.Tensor, torch.Tensor]:
@@ -20,14 +20,14 @@ def uneven(n: int, d: int = 80) -> tuple[torch.Tensor, torch.Tensor]:
 
 def taught(n: int, **options: object) -> tuple[SharedGaussians, torch.Tensor, torch.Tensor]:
     z, y = uneven(n + 2000)
-    gaussians = SharedGaussians(z[:n].mean(dim=0), **options)
+    gaussians = SharedGaussians(z[:n].mean(dim=0), lambda samples: samples.x, **options)
     gaussians.add_components(4)
     gaussians.found(z[:n], torch.nn.functional.one_hot(y[:n], 4).double())
     return gaussians, z[n:], y[n:]
 
 
 def accuracy(gaussians: SharedGaussians, z: torch.Tensor, y: torch.Tensor) -> float:
-    return float((gaussians.log_prob(FeatureRows(z))[0].argmax(dim=1) == y).double().mean())
+    return float((gaussians.log_prob(Samples(z), exact=True).argmax(dim=1) == y).double().mean())
 
 
 def test_classes_shrunk_for_themselves_are_told_apart_better():
@@ -38,7 +38,7 @@ def test_classes_shrunk_for_themselves_are_told_apart_better():
 
 def test_new_samples_are_as_far_away_as_the_covariance_says():
     gaussians, z, y = taught(120)
-    factor = gaussians.exact()
+    factor = gaussians.answering(exact=True)
     means = gaussians.statistics.sums / gaussians.counts[:, None]
     whitened = factor.whiten(gaussians.statistics.shift(z) - means[y])
     expected = z.shape[1] * (1 + 1 / 30)

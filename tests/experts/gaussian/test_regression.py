@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from asking import found, learn, log_density, log_joint, log_new, n_experts, predictive
 from cndpm.experts.features import FourierFeatures, IdentityFeatures
 from cndpm.experts.gaussian import GaussianRegressionBank
 from cndpm.state import load_state, save_state
@@ -19,8 +20,7 @@ def task(seed: int, slope: float, centre: float, n: int = 400) -> tuple[torch.Te
 def trained(feature_map=None) -> GaussianRegressionBank:
     bank = GaussianRegressionBank(feature_map or IdentityFeatures())
     for seed, (slope, centre) in enumerate([(2.0, 0.0), (-3.0, 6.0)]):
-        bank.start_expert(*task(seed, slope, centre))
-        assert bank.train_expert(1)
+        found(bank, *task(seed, slope, centre))
     return bank
 
 
@@ -28,8 +28,8 @@ def test_each_expert_regresses_its_own_task():
     bank = trained()
     for k, (slope, centre) in enumerate([(2.0, 0.0), (-3.0, 6.0)]):
         x, y = task(10 + k, slope, centre)
-        assert float((bank.log_density(x).argmax(dim=1) == k).float().mean()) > 0.99
-        mean, variance = bank.predictive(x)[:, k].unbind(dim=1)
+        assert float((log_density(bank, x).argmax(dim=1) == k).float().mean()) > 0.99
+        mean, variance = predictive(bank, x)[:, k].unbind(dim=1)
         assert float((mean - y).square().mean()) == pytest.approx(0.01, rel=0.3)
         assert float(variance.mean()) == pytest.approx(0.012, rel=0.3)
 
@@ -37,11 +37,11 @@ def test_each_expert_regresses_its_own_task():
 def test_joint_over_marginal_is_a_density_of_the_target_with_the_stated_moments():
     bank = trained()
     x = task(3, 2.0, 0.0)[0][:1]
-    mean, variance = (float(value) for value in bank.predictive(x)[0, 0])
-    marginal = float(bank.log_density(x)[0, 0])
+    mean, variance = (float(value) for value in predictive(bank, x)[0, 0])
+    marginal = float(log_density(bank, x)[0, 0])
 
     def density(target: float) -> float:
-        return math.exp(float(bank.log_joint(x, torch.tensor([[target]], dtype=torch.float64))[0, 0]) - marginal)
+        return math.exp(float(log_joint(bank, x, torch.tensor([[target]], dtype=torch.float64))[0, 0]) - marginal)
 
     low, high = mean - 2, mean + 2
     grid = np.linspace(low, high, 4001)
@@ -55,22 +55,20 @@ def test_joint_over_marginal_is_a_density_of_the_target_with_the_stated_moments(
 def test_a_target_of_another_law_is_new():
     bank = trained()
     x, y = task(5, 2.0, 0.0)
-    assert (bank.log_joint(x, y)[:, 0] > bank.log_joint_new(x, y)).float().mean() > 0.95
-    assert (bank.log_joint(x, y + 20).amax(dim=1) < bank.log_joint_new(x, y + 20)).all()
+    assert (log_joint(bank, x, y)[:, 0] > log_new(bank, x, y)).float().mean() > 0.95
+    assert (log_joint(bank, x, y + 20).amax(dim=1) < log_new(bank, x, y + 20)).all()
 
 
 def test_learning_in_batches_equals_founding_on_everything():
     x, y = task(0, 2.0, 0.0)
     whole, streamed = GaussianRegressionBank(IdentityFeatures()), GaussianRegressionBank(IdentityFeatures())
-    streamed.start_expert(x[:100], y[:100])
-    streamed.train_expert(1)
+    found(streamed, x[:100], y[:100])
     for start in range(100, 400, 10):
-        streamed.learn(x[start : start + 10], y[start : start + 10], torch.ones(10, 1))
+        learn(streamed, x[start : start + 10], y[start : start + 10], torch.ones(10, 1))
     whole.load_state_dict({**streamed.state_dict(), "gaussians": None})
-    whole.start_expert(x, y)
-    whole.train_expert(1)
+    found(whole, x, y)
     # The priors differ (each comes from its founding memory); the data outweighs them.
-    torch.testing.assert_close(whole.predictive(x), streamed.predictive(x), rtol=1e-3, atol=5e-3)
+    torch.testing.assert_close(predictive(whole, x), predictive(streamed, x), rtol=1e-3, atol=5e-3)
 
 
 def test_a_restored_bank_continues_to_the_bit(tmp_path):
@@ -80,17 +78,16 @@ def test_a_restored_bank_continues_to_the_bit(tmp_path):
     restored.load_state_dict(load_state(tmp_path / "bank", kind="bank"))
     x, y = task(8, 2.0, 0.0, n=50)
     for each in (bank, restored):
-        each.learn(x, y, torch.full((50, 2), 0.5))
-    assert torch.equal(bank.predictive(x), restored.predictive(x))
-    assert torch.equal(bank.log_joint(x, y), restored.log_joint(x, y))
+        learn(each, x, y, torch.full((50, 2), 0.5))
+    assert torch.equal(predictive(bank, x), predictive(restored, x))
+    assert torch.equal(log_joint(bank, x, y), log_joint(restored, x, y))
 
 
 def test_removing_an_expert_leaves_the_other_as_it_was():
     bank = trained()
     x, _ = task(9, -3.0, 6.0)
-    before = bank.predictive(x)[:, 1]
-    bank.start_expert(*task(4, -3.0, 6.0))
-    bank.train_expert(1)
+    before = predictive(bank, x)[:, 1]
+    found(bank, *task(4, -3.0, 6.0))
     bank.remove(2, into=0)
-    assert bank.n_experts == 2
-    assert torch.equal(bank.predictive(x)[:, 1], before)
+    assert n_experts(bank) == 2
+    assert torch.equal(predictive(bank, x)[:, 1], before)

@@ -246,7 +246,7 @@ def test_8_bit_images_are_learned_and_drawn(n_channels):
     # The truth is log2 12 / 5 bits in each row of the first channel, and nothing in the others.
     assert math.log2(12) / 5 / n_channels < bits < 4
     drawn, _, _ = learner.sample(50, seed=0)
-    learner.bank.check(drawn)
+    learner.bank.open(drawn)  # refuses what is no 8-bit image
     assert len((255 * drawn).round().unique()) > 10
     assert abs(drawn.mean() - x.mean()) < 0.1
 
@@ -296,4 +296,4 @@ def test_recorded_steps_on_a_gpu_learn_8_bit_images(n_channels):
     assert learner.bank._recorder.enabled
     x = shades(200, 1000, n_channels).cuda()
     assert -learner.log_prob(x).mean() / (x[0].numel() * math.log(2)) < 6
-    learner.bank.check(learner.sample(20, seed=0)[0])
+    learner.bank.open(learner.sample(20, seed=0)[0])  # refuses what is no 8-bit image

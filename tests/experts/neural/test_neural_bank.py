@@ -8,6 +8,8 @@ import pytest
 import torch
 from cndpm.model.assembly import make_bank
 
+from asking import n_experts
+from cndpm.experts.samples import Samples
 from cndpm.model.settings import CNDPMSettings
 
 SMALL = {"hidden": 4, "hidden_growth": 2, "latent_dim": 2, "density_sleep_steps": 3, "predictor_sleep_steps": 3}
@@ -23,10 +25,10 @@ def nobody_looks_for_circles():
 
 
 def grow(bank):
-    generator = torch.Generator().manual_seed(bank.n_experts)
-    bank.start_expert(torch.rand(9, 6, generator=generator), torch.arange(9) % 3)
+    generator = torch.Generator().manual_seed(n_experts(bank))
+    bank.found(Samples(torch.rand(9, 6, generator=generator)), torch.arange(9) % 3)
     lessons = [weakref.ref(lesson) for lesson in bank._nursery.lessons]
-    while not bank.train_expert(2):
+    while bank.train(2) < 1:
         pass
     return lessons
 
@@ -47,8 +49,9 @@ def test_a_sleep_that_is_over_keeps_nothing_of_the_memory(bank):
 def test_what_was_recorded_for_fewer_experts_goes_when_one_comes(bank):
     x, y = torch.rand(4, 6), torch.tensor([0, 1, 2, 0])
     with nobody_looks_for_circles():
-        bank.log_joint(x, y)
-        bank.learn(x, y, torch.ones(4, 1, dtype=torch.float64))
+        samples = Samples(x)
+        bank.evidence(samples, y)
+        bank.learn(samples, y, torch.ones(4, 1, dtype=torch.float64))
         before = weakref.ref(bank.panel)
         grow(bank)
         assert before() is None

@@ -105,7 +105,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         else:
             log_known, n_labels = self._joint_of_labels(weighted, y.cpu().numpy()), self._labels.n_labels
         log_new = new - (self._log_volume + math.log(n_labels + 1))
-        return Evidence(torch.from_numpy(log_known), torch.from_numpy(log_new), self._drift(counts))
+        return Evidence(torch.from_numpy(log_known), torch.from_numpy(log_new))
 
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> Tensor:
         labels, groups = torch.unique(self._as_labels(samples.x, y), return_inverse=True)
@@ -118,6 +118,16 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         labels = np.zeros(len(samples), dtype=np.int64) if y is None else y.cpu().numpy()
         gaussians = self._gaussians or self._ready()
         gaussians.add(samples, self._component_weights(labels, responsibilities.numpy()))
+
+    def margin_drift(self) -> Tensor | None:
+        """Averages the drift of an expert's components by their counts."""
+        drift = None if self._gaussians is None else self._gaussians.margin_drift()
+        if drift is None:
+            return None
+        moved = drift.numpy()
+        weights = np.where(np.isfinite(moved), self._component_counts(), 0.0)
+        with np.errstate(invalid="ignore"):
+            return torch.from_numpy(self._totals(weights * np.nan_to_num(moved)) / self._totals(weights))
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         scores = self._ready().log_prob(samples, exact=exact)
@@ -251,16 +261,6 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     def _totals(self, counts: Floats) -> Floats:
         """Returns the samples of each expert, (K,), from those of its components."""
         return np.bincount(self._labels.owners, weights=counts, minlength=self._labels.n_experts).astype(np.float64)
-
-    def _drift(self, counts: Floats) -> Tensor | None:
-        """Averages the drift of an expert's components by their counts (J,)."""
-        drift = None if self._gaussians is None else self._gaussians.margin_drift()
-        if drift is None:
-            return None
-        moved = drift.numpy()
-        weights = np.where(np.isfinite(moved), counts, 0.0)
-        with np.errstate(invalid="ignore"):
-            return torch.from_numpy(self._totals(weights * np.nan_to_num(moved)) / self._totals(weights))
 
     def _joint_of_labels(self, weighted: Floats, labels: Indices) -> Floats:
         """Returns log N_k + log p(x, y | k), (B, K), from its terms by component, (B, J)."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -76,39 +77,41 @@ class LaggingFactor:
         self._for_classes = for_classes
         with spread(len(routing.cholesky) ** 3):
             self._cholesky = _reshrunk(routing, shrinkage, for_classes=for_classes).to(routing.cholesky.dtype)
-        self._counts = torch.zeros(0, dtype=torch.float64)
+        self._changes = np.zeros(0, dtype=np.int64)
         self._sums = torch.zeros(0, len(self._cholesky), dtype=torch.float64, device=self._cholesky.device)
         self._current: Factor | None = None
 
     def factor(self, statistics: SharedStatistics) -> Factor:
         """Returns the factor with the means that the statistics have now; the same object while they do not change."""
-        counts = statistics.counts
-        if self._current is None or not torch.equal(counts, self._counts):
-            self._follow(statistics, counts)
+        if self._current is None or not np.array_equal(statistics.changes, self._changes):
+            self._follow(statistics)
             kappa = 1.0 if self._for_classes else math.inf
             self._current = anchored(self._cholesky, self._sums, statistics, kappa=kappa, **self._facts)
         return self._current
 
-    def _follow(self, statistics: SharedStatistics, counts: Tensor) -> None:
-        sums = statistics.sums
-        if len(counts) != len(self._counts):
-            self._counts, self._sums = torch.full_like(counts, math.nan), torch.empty_like(sums)
-        whitened = self._sums.clone()  # the factor that was given out keeps its own
-        for group in torch.split(torch.arange(len(counts)), _GROUP):
-            if not torch.equal(counts[group], self._counts[group]):
-                rows = sums[int(group[0]) : int(group[-1]) + 1].to(self._cholesky.dtype)
+    def _follow(self, statistics: SharedStatistics) -> None:
+        """Whitens the sums anew, group by group, where one of a group has changed."""
+        changes, sums = statistics.changes, statistics.sums
+        is_new = len(changes) != len(self._changes)
+        whitened = torch.empty_like(sums) if is_new else self._sums.clone()  # a factor that was given out keeps its own
+        for first in range(0, len(changes), _GROUP):
+            group = slice(first, first + _GROUP)
+            if is_new or not np.array_equal(changes[group], self._changes[group]):
+                rows = sums[group].to(self._cholesky.dtype)
                 with spread(rows.numel() * rows.shape[1]):
                     solved: Tensor = torch.linalg.solve_triangular(self._cholesky, rows.T, upper=False)
-                whitened[int(group[0]) : int(group[-1]) + 1] = solved.T.double()
-        self._sums, self._counts = whitened, counts.clone()
+                whitened[group] = solved.T.double()
+        self._sums, self._changes = whitened, changes.copy()
 
 
 def _reshrunk(routing: Factor, shrinkage: float, *, for_classes: bool) -> Tensor:
     """Returns the factor of the same covariance at another shrinkage, (d, d), float64."""
     lower = routing.cholesky.double()
+    if routing.shrinkage >= 1:  # nothing of the data's covariance is left in it: routing's own serves
+        return lower
     covariance = lower @ lower.mT
     variance = float(covariance.diagonal().mean())  # shrinkage keeps the mean variance
-    share = (1 - shrinkage) / (1 - routing.shrinkage) if routing.shrinkage < 1 else 0.0
+    share = (1 - shrinkage) / (1 - routing.shrinkage)
     covariance.mul_(share).diagonal().add_((shrinkage - share * routing.shrinkage) * variance)
     cholesky, info = torch.linalg.cholesky_ex(covariance)
     if int(info):  # less shrinkage than rounding bears: routing's own covariance serves

@@ -64,6 +64,9 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> None:
         """Returns None: it has a closed form that is not implemented."""
 
+    def margin_drift(self) -> None:
+        """Returns None: nothing is shared, so nothing is renewed."""
+
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         """Returns the marginal of the joint Student's t, (B, K), float64."""
         return self._log_rows(samples, None)[:, :-1].to(self.device)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,6 +39,7 @@ class SharedStatistics:
     Attributes:
         n_features: d.
         counts: Weight of each component, (J,), float64, on the host.
+        changes: How often the sums of each component have changed, (J,); not part of the state.
         n_pending: Rows that wait to enter the second moment.
     """
 
@@ -45,6 +47,7 @@ class SharedStatistics:
         self.origin, self.n_features = origin.double(), len(origin)
         d = self.n_features
         self.counts = torch.zeros(0, dtype=torch.float64)
+        self.changes = np.zeros(0, dtype=np.int64)
         self._sums = self.origin.new_zeros(0, d)
         self._deferred: Callable[[], Tensor] | None = None
         self._second_moment = self.origin.new_zeros(d, d)
@@ -81,6 +84,7 @@ class SharedStatistics:
         """Appends n empty components."""
         self.settle()
         self.counts = torch.cat([self.counts, self.counts.new_zeros(n)])
+        self.changes = np.append(self.changes, np.zeros(n, dtype=np.int64))
         self._sums = torch.cat([self._sums, self._sums.new_zeros(n, self.n_features)])
 
     def add(self, rows: Tensor, weights: Tensor) -> Tensor:
@@ -99,6 +103,7 @@ class SharedStatistics:
         """Counts rows whose sums are deferred and keeps them until the next flush."""
         values = weights.numpy()
         self.counts = torch.from_numpy(self.counts.numpy() + values.sum(axis=0))
+        self.changes = self.changes + values.any(axis=0)
         self._pending.append(rows)
         self._pending_weights.append(torch.from_numpy(values.sum(axis=1)))
         self._pending_owners.append(torch.from_numpy(values.argmax(axis=1)))
@@ -169,6 +174,7 @@ class SharedStatistics:
             self.counts[target] += self.counts[source]
             self._sums[target] += self._sums[source]
         self.counts, self._sums = self.counts[keep], self._sums[keep]
+        self.changes = np.zeros(len(keep), dtype=np.int64)
 
     def _here(self, values: Tensor) -> Tensor:
         """A copy of a few numbers of the host beside the sums; the host does not wait for it."""
@@ -190,6 +196,7 @@ class SharedStatistics:
         """Statistics with the sums of :meth:`state_dict`, to the bit."""
         statistics = cls(state["origin"])
         statistics.counts, statistics._sums = state["counts"].cpu().clone(), state["sums"].clone()
+        statistics.changes = np.zeros(len(statistics.counts), dtype=np.int64)
         statistics._second_moment = unpack_symmetric(state["second_moment"], statistics.n_features)
         pending = state["pending"]
         if len(pending["rows"]):

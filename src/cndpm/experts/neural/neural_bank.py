@@ -215,6 +215,9 @@ class NeuralBank(Bank):
                 with self._spread(len(samples)):
                     self.panel.teach(position, samples, targets, weights[k])
 
+    def margin_drift(self) -> None:
+        """Returns None: nothing is renewed but by what batches teach."""
+
     def found(self, samples: Samples, y: Tensor | None) -> None:
         if self._nursery is not None:
             raise RuntimeError("an expert is in training already; finish it with train() first")
