@@ -1,4 +1,4 @@
-"""How the cost of a wake step grows with the number of experts and with the size of a batch.
+"""Measures how the cost of a wake step grows with the number of experts and with the size of a batch.
 
 The experts are untrained, which costs the same; so hundreds are made in seconds. With lateral connections the paper's
 own parameters grow with the square of their number; apart (`sharing=False`) they grow in proportion.
@@ -20,7 +20,7 @@ _CROWD = AWAKE | {"memory_size": 10}
 def wake_seconds(
     subject: Subject, n_experts: Sequence[int], *, n_steps: int = 10, clock: Clock = time.perf_counter
 ) -> list[float]:
-    """Seconds of a wake step of ten samples with each of these numbers of experts, ascending; it starts with none."""
+    """Times a wake step of ten samples with each of these numbers of experts, ascending; it starts with none."""
     seconds, n = [], 0
     for wanted in n_experts:
         while n < wanted:
@@ -38,7 +38,7 @@ def growth_by_experts(
     device: str = "cpu",
     clock: Clock = time.perf_counter,
 ) -> dict[str, float]:
-    """Milliseconds of a wake step of ten samples by the number of experts, and the memory of the largest crowd."""
+    """Measures milliseconds of a wake step of ten samples by the number of experts, and the largest crowd's memory."""
     subject = LearnerSubject(settings.model_copy(update=_CROWD | {"sharing": sharing}), device)
     kind = "untrained" if sharing else "separate"
     seconds = wake_seconds(subject, n_experts, clock=clock)
@@ -54,7 +54,7 @@ def growth_by_batch(
     device: str = "cpu",
     clock: Clock = time.perf_counter,
 ) -> dict[str, float]:
-    """Milliseconds of a wake step by the number of samples in it."""
+    """Measures milliseconds of a wake step by the number of samples in it."""
     subject = LearnerSubject(settings.model_copy(update=_CROWD), device)
     for _ in range(n_experts):
         subject.found()

@@ -30,7 +30,7 @@ class ScenarioFileError(ValueError):
 
 
 def scenario_names(*, variations: bool = False) -> tuple[str, ...]:
-    """The presets and their iid versions; with `variations`, every prefix of every preset."""
+    """Returns the presets and their iid versions; with `variations`, every prefix of every preset."""
     prefixes = tuple(VARIATIONS) if variations else ("iid",)
     return (*PRESETS, *(f"{prefix}-{name}" for prefix in prefixes for name in PRESETS))
 
@@ -75,7 +75,7 @@ def load_scenario(
 
 
 def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
-    """The prefixes of a name and the preset behind them."""
+    """Splits a name into its prefixes and the preset behind them."""
     prefixes: tuple[str, ...] = ()
     rest = name
     while rest not in PRESETS:
@@ -144,7 +144,7 @@ def _is_merged(subset: Any) -> bool:
 
 
 def _place(subset: Any, path: Path) -> Any:
-    """A dataset that lies beside the scenario's file is named by its whole path."""
+    """Gives a dataset that lies beside the scenario's file its whole path."""
     if isinstance(subset, dict) and isinstance(subset.get("dataset"), str) and subset["dataset"]:
         beside = path.parent / subset["dataset"]
         if beside.is_dir() or (beside.suffix == ".npz" and beside.is_file()):
@@ -163,7 +163,7 @@ _FIELDS: dict[str, type[BaseModel]] = {"stages": Stage, "subsets": Subset, "blur
 
 
 def _explain(error: Any) -> str:
-    """One mistake that pydantic found, with its place and, for an unknown key, the nearest known one."""
+    """Describes one mistake that pydantic found, with its place and, for an unknown key, the nearest known one."""
     place, key = error["loc"][:-1], str(error["loc"][-1]) if error["loc"] else ""
     if error["type"] == "extra_forbidden":
         names = [str(part) for part in place if isinstance(part, str)]
