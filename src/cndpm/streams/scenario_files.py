@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
-from cndpm.names import UnknownNameError, nearest_names
+from cndpm.names import UnknownNameError
 from cndpm.streams.builtin import PRESETS
-from cndpm.streams.scenario import Blur, Scenario, Stage, Subset, Transform
+from cndpm.streams.scenario import Scenario, Transform
 from cndpm.streams.variations import VARIATIONS, reorder_classes, repeat, set_epochs
+from cndpm.validation import ConfigError, validate
 
 __all__ = ["ScenarioFileError", "load_scenario", "scenario_names"]
 
@@ -105,9 +105,9 @@ def _read_file(path: Path) -> Scenario:
     if isinstance(content.get("stages"), list):
         content["stages"] = [_read_stage(stage, path) for stage in content["stages"]]
     try:
-        return Scenario.model_validate(content)
-    except ValidationError as error:
-        raise ScenarioFileError(f"{path}: {'; '.join(map(_explain, error.errors()))}") from None
+        return validate(Scenario, content, "scenario")
+    except (UnknownNameError, ConfigError) as error:
+        raise ScenarioFileError(f"{path}: {error}") from None
 
 
 def _parse(path: Path) -> Any:
@@ -157,22 +157,3 @@ def _common_shape(stages: list[Any]) -> dict[str, Any]:
     subsets = [s for stage in stages if isinstance(stage, dict) for s in stage.get("subsets") or () if _is_pair(s)]
     several = len({dataset for dataset, _ in subsets}) > 1
     return {"transform": Transform(size=32, channels=3).model_dump()} if several else {}
-
-
-_FIELDS: dict[str, type[BaseModel]] = {"stages": Stage, "subsets": Subset, "blur": Blur, "transform": Transform}
-
-
-def _explain(error: Any) -> str:
-    """Describes one mistake that pydantic found, with its place and, for an unknown key, the nearest known one."""
-    place, key = error["loc"][:-1], str(error["loc"][-1]) if error["loc"] else ""
-    if error["type"] == "extra_forbidden":
-        names = [str(part) for part in place if isinstance(part, str)]
-        fields = _FIELDS[names[-1]].model_fields if names else Scenario.model_fields
-        near = nearest_names(key, fields)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
-        return f"unknown key {key!r} in {_spell(place) or 'the scenario'}; {hint}"
-    return f"{_spell(error['loc']) or 'the scenario'}: {error['msg']}; got {error['input']!r}"
-
-
-def _spell(place: Sequence[str | int]) -> str:
-    return ".".join(f"{part}" for part in place)
