@@ -17,7 +17,9 @@ from typing import Any
 
 import torch
 
+from cndpm.experiments.evaluation import TestSet, evaluate
 from cndpm.experiments.presets import preset_settings
+from cndpm.experiments.teaching import teach
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.streams import Stream, load_scenario
@@ -42,18 +44,17 @@ def build(stream: Stream, preset: str, **overrides: Any) -> CNDPM:
 
 
 def gaussian_run(stream: Stream, clock: Clock) -> dict[str, Any]:
-    """A whole pass and its final evaluation: seconds of both, accuracy and experts."""
+    """Makes a whole pass and its final evaluation: seconds of both, accuracy and experts."""
     started = clock()
     learner = build(stream, "default")
-    for batch in stream.batches():
-        learner.learn(batch.x, batch.y)
+    teach(learner, stream, 0, lambda _: None)
     learned = clock()
-    hits = [learner.predict_log_proba(task.x).argmax(dim=1).cpu() == task.y for task in stream.tasks]
+    accuracy = evaluate(learner, TestSet(stream.tasks, labelled=True)).accuracy
     return {
         "learning": learned - started,
         "answering": clock() - learned,
-        "accuracy": 100 * float(torch.cat(hits).double().mean()),
-        "n_experts": learner.n_experts,
+        "accuracy": accuracy,
+        "n_experts": learner.footprint().n_experts,
     }
 
 

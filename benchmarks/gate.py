@@ -11,22 +11,26 @@ import argparse
 import cProfile
 import json
 import pstats
-import time
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
 
-from cndpm.experiments.evaluation import TestSet, dissect, evaluate
+from cndpm.experiments import RunSettings, run
 from cndpm.experiments.presets import preset_settings
+from cndpm.experiments.teaching import teach
 from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, PatchFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.streams import Stream, load_scenario
 
+_PROFILED = 300
 
-def build(options: argparse.Namespace) -> tuple[Stream, CNDPM]:
-    """The stream and the learner that the options describe."""
+
+def build(options: argparse.Namespace) -> tuple[CNDPM, Stream]:
+    """Makes the learner and the stream that the options describe."""
     scenario = load_scenario(options.scenario, class_order=options.class_order, fraction=options.fraction)
     stream = scenario.build(data_dir=options.data, seed=options.seed, device=options.device)
     settings = CNDPMSettings(**preset_settings("default", "cndpm", options.scenario))
@@ -40,11 +44,11 @@ def build(options: argparse.Namespace) -> tuple[Stream, CNDPM]:
     )
     if options.shrinkage is not None:
         learner.bank.shrinkage = options.shrinkage
-    return stream, learner
+    return learner, stream
 
 
 def feature_map(options: argparse.Namespace) -> FeatureMap:
-    """Where the Gaussians live."""
+    """Makes the map to the features that the Gaussians live on."""
     if options.features == "identity":
         return IdentityFeatures()
     if options.features == "fourier":
@@ -68,72 +72,37 @@ class Counted:
         return call
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
-    """One pass and what is known at its end."""
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Makes one pass and says what is known at its end; stages' ends are evaluated on a few samples."""
     factorisations = Counted()
-    started = time.perf_counter()
-    stream, learner = build(options)
-    built = _now(options.device)
-    n_batches = 0
-    for batch in stream.batches():
-        learner.learn(batch.x, batch.y)
-        n_batches += 1
-        if options.limit_seconds is not None and time.perf_counter() - built > options.limit_seconds:
-            break
-    learned = _now(options.device)
-    test = TestSet(stream.tasks, labelled=True)
-    for task in test.tasks:
-        learner.prepare(task.x)
-    accuracy = evaluate(learner, test).accuracy
-    dissection = dissect(learner, test, range(len(stream.tasks)))
-    evaluated = _now(options.device)
-    return {
-        "accuracy": accuracy,
-        "gating": None if dissection is None else dissection.gating_accuracy,
-        "n_batches": n_batches,
-        "n_experts": learner.n_experts,
-        "n_numbers_kept": learner.footprint().n_numbers_kept,
+    learner, stream = build(options)
+    settings = RunSettings(evaluations=0, evaluation_samples=500, max_batches=options.max_batches)
+    with tempfile.TemporaryDirectory() as folder:
+        summary = run(learner, stream, folder, settings=settings)
+    names = ("accuracy", "gating_accuracy", "n_batches", "n_experts", "n_numbers_kept", "seconds", "overhead_seconds")
+    return {name: summary.get(name) for name in names} | {
         "n_features": learner.bank.feature_map.n_features,
         "views": getattr(learner.bank.feature_map, "views", None),
-        "shrinkage": learner.bank._gaussians.choice.state_dict(),
         "n_factorisations": factorisations.n_calls,
-        "seconds_reading": round(built - started, 2),
-        "seconds_learning": round(learned - built, 2),
-        "seconds_evaluating": round(evaluated - learned, 2),
         "peak_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if options.device == "cuda" else None,
     }
 
 
 def profile(options: argparse.Namespace) -> None:
-    """Where 300 batches spend their time, by function and by operation."""
-    stream, learner = build(options)
-    batches = stream.batches()
-    for _ in range(options.profile):
-        learner.learn(*next(batches))
-
-    def learn(n: int) -> Callable[[], None]:
-        return lambda: [learner.learn(*next(batches)) for _ in range(n)] and None
-
-    started = _now(options.device)
-    learn(300)()
-    print(f"{1e3 * (_now(options.device) - started) / 300:.3f} ms a batch, unprofiled")
+    """Prints where 300 batches spend their time, by function."""
+    learner, stream = build(options)
     profiler = cProfile.Profile()
-    profiler.runcall(learn(300))
-    statistics = pstats.Stats(profiler)
-    statistics.sort_stats("tottime").print_stats(45)
-    with torch.profiler.profile() as operations:
-        learn(100)()
-    table = operations.key_averages()
-    print(f"{sum(row.count for row in table) / 100:.0f} operations and runtime calls a batch")
-    sort_by = "self_cuda_time_total" if options.device == "cuda" else "self_cpu_time_total"
-    for order in (sort_by, "self_cpu_time_total"):
-        print(table.table(sort_by=order, row_limit=30))
 
+    def after_batch(step: int) -> None:
+        if step == options.profile:
+            profiler.enable()
+        elif step == options.profile + _PROFILED:
+            profiler.disable()
+            raise StopIteration
 
-def _now(device: str) -> float:
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter()
+    with suppress(StopIteration):
+        teach(learner, stream, 0, after_batch)
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(45)
 
 
 def main() -> None:
@@ -149,14 +118,14 @@ def main() -> None:
     parser.add_argument("--n-fourier", type=int, default=3072)
     parser.add_argument("--views", choices=("auto", "none"), default="auto")
     parser.add_argument("--shrinkage", type=float)
-    parser.add_argument("--limit-seconds", type=float, help="stop learning after so many")
+    parser.add_argument("--max-batches", type=int, help="end the stream early")
     parser.add_argument("--profile", type=int)
     options = parser.parse_args()
     if options.profile is not None:
         profile(options)
         return
     varied = {name: value for name, value in vars(options).items() if name not in ("data", "profile")}
-    print(json.dumps({**varied, "torch": torch.__version__, **run(options)}))
+    print(json.dumps({**varied, "torch": torch.__version__, **measure(options)}))
 
 
 if __name__ == "__main__":

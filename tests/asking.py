@@ -1,11 +1,29 @@
 """Banks asked with plain tensors, as tests hold them."""
 
+from typing import Any
+
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.samples import Samples
+from cndpm.model.settings import CNDPMSettings
 
-__all__ = ["found", "learn", "log_density", "log_joint", "log_leave_one_out", "log_new", "n_experts", "predictive"]
+__all__ = [
+    "found",
+    "learn",
+    "log_density",
+    "log_joint",
+    "log_leave_one_out",
+    "log_new",
+    "make_bank",
+    "n_experts",
+    "predictive",
+]
+
+
+def make_bank(settings: CNDPMSettings, **facts: Any) -> Bank:
+    """Makes the bank that settings describe."""
+    return settings.experts.build(target=settings.target, n_outputs=settings.n_outputs, **facts)
 
 
 def n_experts(bank: Bank) -> int:

@@ -16,6 +16,7 @@ class Outer(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: str = "x"
     inner: Inner = Inner()
+    several: tuple[Inner, ...] | None = None
 
     @model_validator(mode="after")
     def _check(self):
@@ -31,6 +32,8 @@ def test_values_that_are_allowed_become_a_model():
 def test_an_unknown_field_is_answered_with_the_nearest_at_its_depth():
     with pytest.raises(UnknownNameError, match=r"field in part\.inner called 'widht'. Did you mean width"):
         validate(Outer, {"inner": {"widht": 3}}, "part")
+    with pytest.raises(UnknownNameError, match=r"field in part\.several\.1 called 'widht'. Did you mean width"):
+        validate(Outer, {"several": [{}, {"widht": 3}]}, "part")
 
 
 def test_every_problem_is_named_with_field_rule_and_value():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -66,11 +66,15 @@ def describe_errors(error: ValidationError, section: str = "") -> str:
 
 
 def _fields(model: type[BaseModel], path: list[str]) -> list[str]:
-    """Returns the names of the fields at a path inside a model; of the model itself where the path leads to none."""
+    """Returns the names of the fields at a path inside a model; of the last model on it where it leads to none."""
     for name in path:
-        field = model.model_fields.get(name)
-        annotation = field.annotation if field is not None else None
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            break
-        model = annotation
+        field = model.model_fields.get(name)  # the number of an item in a sequence is no field
+        model = (_model_in(field.annotation) if field is not None else None) or model
     return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """Returns the model that an annotation is of or holds: ``Stage``, ``tuple[Stage, ...]``, ``Stage | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part)) is not None), None)

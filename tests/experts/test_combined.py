@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from cndpm.model.assembly import make_bank
 from sklearn.datasets import load_digits
 
 import asking
-from asking import log_joint, n_experts, predictive
+from asking import log_joint, make_bank, n_experts, predictive
 from cndpm.checks import CHECKS, LearnerCase, check_save_and_load
 from cndpm.experts.combined import CombinedBank
 from cndpm.experts.features import ModuleFeatures

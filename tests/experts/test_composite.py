@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from cndpm.model.assembly import make_bank
 
-from asking import found, log_joint, log_leave_one_out, log_new, n_experts
+from asking import found, log_joint, log_leave_one_out, log_new, make_bank, n_experts
 from cndpm.experts.bank import Bank
 from cndpm.experts.samples import Samples
 from cndpm.model.settings import CNDPMSettings

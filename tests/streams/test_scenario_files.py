@@ -67,9 +67,12 @@ def test_a_dataset_beside_the_file_is_found(tmp_path: Path):
     [
         (
             '[[stages]]\nepochs = 1\nsubsets = [{dataset = "digits", clases = [1]}]',
-            "'clases' in .*did you mean classes",
+            r"field in scenario\.stages\.0\.subsets\.0 called 'clases'. Did you mean classes",
         ),
-        ('[[stages]]\nepochs = 1\nlenght = 2\nsubsets = [{dataset = "digits"}]', "unknown key 'lenght' in stages.0"),
+        (
+            '[[stages]]\nepochs = 1\nlenght = 2\nsubsets = [{dataset = "digits"}]',
+            r"field in scenario\.stages\.0 called 'lenght'",
+        ),
         ('bach_size = 3\n[[stages]]\nepochs = 1\nsubsets = [{dataset = "digits"}]', "'bach_size'.*batch_size"),
         ("[[stages]]\nepochs = 1\nsubsets = []", "stages.0.subsets"),
         ('[[stages]]\nepochs = 1\nsubsets = [{dataset = "digits", classes = []}]', "stages.0.subsets.0.classes"),

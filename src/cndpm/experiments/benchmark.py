@@ -1,4 +1,4 @@
-"""What learning costs, measured against the oracle in the same run.
+"""Measures the costs of learning against the oracle in the same run.
 
 A whole run of the oracle would take a quarter of an hour or more: the costs of its steps are measured and multiplied by
 the number of steps of the paper's schedule.
@@ -35,6 +35,11 @@ class Costs:
         density_step: Of training a density while asleep.
         predictor_step: Of training a predictor while asleep.
         wake: Of a wake step with one expert, and with five.
+
+    Example:
+        >>> settings = CNDPMSettings.model_validate(preset_settings("paper", "cndpm", "split-mnist"))
+        >>> Costs(density_step=0.01, predictor_step=0.0, wake=(0.0, 0.0)).split_mnist(settings)
+        400.0
     """
 
     density_step: float
@@ -54,7 +59,7 @@ class Costs:
 def measure(
     make: Callable[[CNDPMSettings], Subject], settings: CNDPMSettings, *, n_steps: int, clock: Clock = time.perf_counter
 ) -> Costs:
-    """The costs of a subject's steps with given settings; `n_steps` are timed of each."""
+    """Measures the costs of a subject's steps with given settings; `n_steps` are timed of each."""
     alone = {"density_sleep_steps": 0, "predictor_sleep_steps": 0}
     density = make(settings.changed(**alone | {"density_sleep_steps": n_steps}))
     predictor = make(settings.changed(**alone | {"predictor_sleep_steps": n_steps}))
@@ -75,7 +80,7 @@ def run_benchmark(
     device: str = "cpu",
     clock: Clock = time.perf_counter,
 ) -> dict[str, Any]:
-    """Everything as one flat dictionary of numbers, ready for JSON.
+    """Measures everything; returns one flat dictionary of numbers, ready for JSON.
 
     Args:
         n_steps: Steps timed of each kind.
@@ -103,7 +108,7 @@ def run_benchmark(
 
 
 def _whole_runs(paper: CNDPMSettings, n_steps: int, device: str, clock: Clock) -> dict[str, float]:
-    """Split-MNIST by the oracle, by CN-DPM with the same settings, and by CN-DPM with the preset "fast"."""
+    """Measures Split-MNIST by the oracle, by CN-DPM with the same settings, and by CN-DPM with the preset "fast"."""
     fast = CNDPMSettings.model_validate(preset_settings("fast", "cndpm", "split-mnist"))
     oracle = measure(OracleSubject, paper, n_steps=max(3, n_steps // 10), clock=clock)
     ours = measure(lambda settings: LearnerSubject(settings, device), paper, n_steps=n_steps, clock=clock)

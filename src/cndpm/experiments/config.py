@@ -30,7 +30,7 @@ _SCENARIO_OPTIONS = ("epochs", "repeats", "fraction", "batch_size", "class_order
 
 
 class RunSettings(BaseModel):
-    """How a run is watched and kept; none of it changes what is learned.
+    """Settings of how a run is watched and kept; none of them changes what is learned.
 
     Attributes:
         evaluations: Evaluations spread evenly over the stream, beside one at the end of every stage.

@@ -77,7 +77,18 @@ class TestSet:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Accuracies in percent, or bits per dimension: overall (all test samples pooled) and by task."""
+    """Accuracies in percent, or bits per dimension: overall (all test samples pooled) and by task.
+
+    Attributes:
+        accuracy: Of all test samples; None where classes are not asked for.
+        task_accuracy: By task.
+        bits_per_dim: Of all test samples; None where densities are not asked for or there are none.
+        task_bits_per_dim: By task.
+
+    Example:
+        >>> Evaluation(accuracy=75.0, task_accuracy=[50.0, 100.0]).bits_per_dim is None
+        True
+    """
 
     accuracy: float | None = None
     task_accuracy: list[float] | None = None
@@ -87,13 +98,23 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Dissection:
-    """Where a mixture's accuracy comes from, in percent; None for tasks that have not appeared yet.
+    """Parts of a mixture's accuracy, in percent; None for tasks that have not appeared yet.
 
     Attributes:
         gating_accuracy: Samples of learned tasks that reach an expert of their own task, by x alone.
         classifier_accuracy: By task, the accuracy of its own experts' classifiers. None for unlabelled streams.
         expert_tasks: For every expert the task it is in charge of.
         gate_counts: By task, how many of its test samples each expert would answer, by x alone.
+
+    Example:
+        >>> from cndpm.experiments.config import configure
+        >>> config = configure("split-digits", device="cpu")
+        >>> stream = config.scenario.build()
+        >>> learner = config.build_learner(stream)
+        >>> for x, y in stream.batches():
+        ...     learner.learn(x, y)
+        >>> dissect(learner, TestSet(stream.tasks, labelled=True), range(5)).expert_tasks
+        [0, 1, 2, 3, 4]
     """
 
     gating_accuracy: float
@@ -180,12 +201,12 @@ class _Answers:
     right: Tensor | None
 
     def share(self) -> Tensor:
-        """The mean of p(k | x, y) over the task's samples, (K,)."""
+        """Returns the mean of p(k | x, y) over the task's samples, (K,)."""
         log_joint = self.log_gate if self.log_truth is None else self.log_gate + self.log_truth
         return log_joint.double().softmax(1).mean(0)
 
     def accuracy_within(self, own: Tensor) -> float | None:
-        """Accuracy, in percent, when every sample is answered by the likeliest of the experts marked in `own`, (K,)."""
+        """Returns the percentage answered right when the likeliest expert of those marked in `own`, (K,), answers."""
         if self.right is None:
             return None
         chosen = self.log_gate.masked_fill(~own, -math.inf).argmax(1, keepdim=True)

@@ -1,4 +1,4 @@
-"""How the cost of a wake step grows with the number of experts and with the size of a batch.
+"""Measures how the cost of a wake step grows with the number of experts and with the size of a batch.
 
 The experts are untrained, which costs the same; so hundreds are made in seconds. With lateral connections the paper's
 own parameters grow with the square of their number; apart (`sharing=False`) they grow in proportion.
@@ -20,7 +20,7 @@ _CROWD = AWAKE | {"memory_size": 10}
 def wake_seconds(
     subject: Subject, n_experts: Sequence[int], *, n_steps: int = 10, clock: Clock = time.perf_counter
 ) -> list[float]:
-    """Seconds of a wake step of ten samples with each of these numbers of experts, ascending; it starts with none."""
+    """Times a wake step of ten samples with each of these numbers of experts, ascending; it starts with none."""
     seconds, n = [], 0
     for wanted in n_experts:
         while n < wanted:

@@ -1,4 +1,4 @@
-"""What is said about a run, computed from accuracies that were measured on the way: plain functions on plain lists.
+"""Computes metrics of a run from accuracies that were measured on the way: plain functions on plain lists.
 
 Notation: ``a[i][t]`` is the accuracy of task t, in percent, at evaluation i. One never measured is ``None``.
 Tasks exist only here and in the scenario; the learner is never told of them.
@@ -30,12 +30,12 @@ StageTasks = Sequence[Sequence[int]]
 
 
 def learned_tasks(stage_tasks: StageTasks, stage: int) -> list[int]:
-    """The tasks that appeared in stages 0 to `stage`, in ascending order."""
+    """Returns the tasks that appeared in stages 0 to `stage`, in ascending order."""
     return sorted({task for tasks in stage_tasks[: stage + 1] for task in tasks})
 
 
 def task_end_stages(stage_tasks: StageTasks) -> dict[int, int]:
-    """The stage after which each task has ended for the first time.
+    """Returns the stage after which each task has ended for the first time.
 
     A task that lasts over several consecutive stages ends with the last of them; one that comes back later has ended
     before it did.
@@ -56,7 +56,7 @@ def task_end_stages(stage_tasks: StageTasks) -> dict[int, int]:
 def values_at_task_ends(
     rows: Sequence[Sequence[float | None]], stages: Sequence[int], stage_tasks: StageTasks
 ) -> dict[int, float]:
-    """``a[i][t]`` at the end of each task's first appearance.
+    """Returns ``a[i][t]`` at the end of each task's first appearance.
 
     Args:
         rows: One row of values per stage end, (n_rows, n_tasks).
@@ -75,7 +75,7 @@ def values_at_task_ends(
 
 
 def average_forgetting(rows: Sequence[Sequence[float]], stages: Sequence[int], stage_tasks: StageTasks) -> float | None:
-    r"""What was known best and is known no more, averaged over all tasks but those of the last stage.
+    r"""Averages the drop from best to final accuracy over all tasks but those of the last stage.
 
     .. math:: F = \frac{1}{|T|} \sum_{t \in T} \max_{i < I} a_{i,t} - a_{I,t}
 
@@ -95,7 +95,7 @@ def average_forgetting(rows: Sequence[Sequence[float]], stages: Sequence[int], s
 
 
 def backward_transfer(rows: Sequence[Sequence[float]], stages: Sequence[int], stage_tasks: StageTasks) -> float | None:
-    r"""How learning later tasks changed earlier ones: the mean of :math:`a_{I,t} - a_{\mathrm{end}(t),t}`.
+    r"""Measures how learning later tasks changed earlier ones: the mean of :math:`a_{I,t} - a_{\mathrm{end}(t),t}`.
 
     Tasks that end with the stream are left out (Lopez-Paz and Ranzato, 2017). Negative where there is forgetting.
     """
@@ -106,7 +106,7 @@ def backward_transfer(rows: Sequence[Sequence[float]], stages: Sequence[int], st
 
 
 def anytime_accuracy(accuracies: Sequence[float], steps: Sequence[int]) -> float | None:
-    """The accuracy one would have met on average over the stream, each evaluation counted by the batches before it."""
+    """Averages the accuracy over the stream, each evaluation weighted by the number of batches before it."""
     if not steps or steps[-1] == 0:
         return None
     widths = [after - before for before, after in zip([0, *steps], steps, strict=False)]
@@ -114,7 +114,7 @@ def anytime_accuracy(accuracies: Sequence[float], steps: Sequence[int]) -> float
 
 
 def foundings(progress: Sequence[Mapping[str, Any]], stage_starts: Sequence[int]) -> list[dict[str, Any]]:
-    """When a mixture grew after its first expert, and how much of what was new it had taken for known by then.
+    """Finds, for each expert after the first, when it was created and how many new samples had been misrouted by then.
 
     Args:
         progress: Lines of progress, one at least where a stage ends and where an expert was founded, each with its
@@ -138,10 +138,10 @@ def foundings(progress: Sequence[Mapping[str, Any]], stage_starts: Sequence[int]
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The mean; None of nothing."""
+    """Returns the mean; None of an empty sequence."""
     return fmean(values) if values else None
 
 
 def standard_error(values: Sequence[float]) -> float | None:
-    """The standard error of the mean; None where fewer than two values leave it undefined."""
+    """Returns the standard error of the mean; None where fewer than two values leave it undefined."""
     return stdev(values) / sqrt(len(values)) if len(values) > 1 else None

@@ -1,4 +1,4 @@
-"""Those who watch a run. The loop tells a monitor what happens; a monitor never changes what is learned."""
+"""Monitors of runs. The loop tells a monitor what happens; a monitor never changes what is learned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ Row = dict[str, Any]
 
 
 class Monitor:
-    """Watches a run and does nothing with it; subclasses take what they need."""
+    """Watches a run and does nothing with it; subclasses take what they need.
+
+    Example:
+        >>> class Steps(Monitor):
+        ...     def learned(self, step):
+        ...         print("batch", step)
+        >>> Steps().learned(3)
+        batch 3
+    """
 
     def started(self, title: str, *, step: int, n_batches: int) -> None:
         """A run begins, or goes on after batch `step`."""
@@ -39,7 +47,14 @@ class Monitor:
 
 
 class Monitors(Monitor):
-    """Several monitors as one."""
+    """Several monitors as one.
+
+    Args:
+        monitors: Each is told everything, in this order.
+
+    Example:
+        >>> Monitors([Monitor(), Monitor()]).learned(1)
+    """
 
     def __init__(self, monitors: Sequence[Monitor]) -> None:
         self.monitors = tuple(monitors)

@@ -166,7 +166,7 @@ _COLOUR_REPLAY: Settings = {
     "augmentation": "crop-flip",
 }
 
-# An exact density for what is said of x, Gaussians for who learns it: see docs/results/generation.md.
+# An exact density of x, Gaussians to choose the expert that learns it: see docs/results/generation.md.
 _CNDPM_OURS_GEN: Settings = {
     "target": "none",
     "experts": "neural",
@@ -239,11 +239,11 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Settings]]] = {
 """Preset, learner, scenario to settings. A learner that a preset does not list is used with its own defaults."""
 
 _UNLABELLED: Mapping[str, Settings] = {"cndpm": {"target": "none"}, "cndpm-tasks": {"target": "none"}}
-"""What a learner must be told where a stream has no labels, in every preset."""
+"""Settings that a learner needs where a stream has no labels, in every preset."""
 
 
 def preset_settings(preset: str, learner: str, scenario: str, *, labelled: bool = True) -> Settings:
-    """The overrides of a preset for a learner on a scenario.
+    """Returns the overrides of a preset for a learner on a scenario.
 
     Raises:
         UnknownNameError: There is no such preset.

@@ -1,4 +1,4 @@
-"""What a run leaves behind, and how to read it, also while the run goes on.
+"""Reads what a run leaves behind, also while the run goes on.
 
 A record is a folder:
 
@@ -66,8 +66,10 @@ class Record:
         status: "complete"; "running" while a process writes to it; otherwise "interrupted".
 
     Example:
-        >>> record = read_record("runs/split-mnist-cndpm/seed-0")
-        >>> record.column("step"), record.column("accuracy")
+        >>> rows = [{"event": "evaluation", "step": 10, "accuracy": 50.0}, {"event": "progress", "step": 12}]
+        >>> record = Record(Path("runs/mine"), {}, {}, rows, summary=None, status="running")
+        >>> record.column("accuracy"), record.column("step", "progress")
+        ([50.0], [12])
     """
 
     folder: Path
@@ -83,7 +85,7 @@ class Record:
         return [row for row in self.rows if row["event"] == "evaluation"]
 
     def column(self, name: str, event: str = "evaluation") -> list[Any]:
-        """One value per row of `event` ("evaluation" or "progress"); None where a row has no such value."""
+        """Returns one value per row of `event` ("evaluation" or "progress"); None where a row has no such value."""
         return [row.get(name) for row in self.rows if row["event"] == event]
 
 
@@ -114,12 +116,12 @@ def read_record(folder: str | Path) -> Record:
 
 
 def find_records(folder: str | Path) -> list[Path]:
-    """The folders of all records under `folder`, itself included, in order of their names."""
+    """Returns the folders of all records under `folder`, itself included, in order of their names."""
     return sorted(path.parent for path in Path(folder).rglob(CONFIG))
 
 
 def read_rows(log: Path) -> list[Row]:
-    """The events of a log: cut-off lines skipped, and what was repeated after a resumption counted once."""
+    """Reads the events of a log: cut-off lines are skipped, and what was repeated after a resumption counts once."""
     if not log.is_file():
         return []
     rows: dict[tuple[str, int], Row] = {}
@@ -136,7 +138,7 @@ def read_rows(log: Path) -> list[Row]:
 
 
 def _parse_line(line: str) -> Row | None:
-    """The event of a line; None for a line that a crash cut off."""
+    """Parses one line; None for a line that a crash cut off."""
     try:
         row: Row = json.loads(line)
     except json.JSONDecodeError:

@@ -49,6 +49,13 @@ class Recorder:
 
     Raises:
         RecordError: The folder cannot be written, is in use, or holds another run.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder, Recorder(folder, config={"seed": 0}, environment={}) as record:
+        ...     row = record.append("evaluation", 3, accuracy=12.5)
+        ...     record.evaluations
+        [{'event': 'evaluation', 'step': 3, 'accuracy': 12.5}]
     """
 
     def __init__(
@@ -109,7 +116,7 @@ class Recorder:
             save_state(self.folder / CHECKPOINT, state, kind="checkpoint")
 
     def load_checkpoint(self) -> State | None:
-        """The last checkpoint, None if there is none yet."""
+        """Reads the last checkpoint; None if there is none yet."""
         path = self.folder / CHECKPOINT
         return load_state(path, kind="checkpoint") if path.exists() else None
 
@@ -118,7 +125,7 @@ class Recorder:
         write_json(self.folder / SUMMARY, summary)
 
     def close(self) -> None:
-        """Gives the folder free."""
+        """Releases the folder."""
         self._log.close()
         self._lock.release()
 
@@ -170,7 +177,7 @@ class Recorder:
 
 
 def differing_keys(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> list[str]:
-    """The dotted names of all values that differ between two trees of plain values."""
+    """Returns the dotted names of all values that differ between two trees of plain values."""
     names = []
     for key in sorted(a.keys() | b.keys()):
         left, right = a.get(key), b.get(key)

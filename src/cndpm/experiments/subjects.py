@@ -1,4 +1,4 @@
-"""What the benchmark measures, and the stopwatch.
+"""Subjects that the benchmark measures, and the stopwatch.
 
 The method's cost does not depend on what the images show: random ones of MNIST's size are used, and no data are needed.
 """
@@ -42,13 +42,13 @@ _SHAPE = (1, 28, 28)
 
 
 class Subject(Protocol):
-    """What is measured: it can be given an expert, and a batch."""
+    """A thing to measure: it can be given an expert, and a batch."""
 
     def found(self) -> None:
         """Sleeps on the memory for as long as its settings say."""
 
     def learn(self, x: Tensor, y: Tensor) -> None:
-        """One wake step."""
+        """Makes one wake step."""
 
 
 class LearnerSubject:
@@ -87,13 +87,13 @@ class OracleSubject:
 
 
 def images(n: int) -> tuple[Tensor, Tensor]:
-    """Random images (n, 1, 28, 28) and labels (n,)."""
+    """Makes random images (n, 1, 28, 28) and labels (n,)."""
     generator = torch.Generator().manual_seed(0)
     return torch.rand(n, *_SHAPE, generator=generator), torch.randint(0, 10, (n,), generator=generator)
 
 
 def best_of(n: int, call: Callable[[], object], clock: Clock) -> float:
-    """Seconds of the fastest of n calls: other work on the machine only adds."""
+    """Returns the seconds of the fastest of n calls: other work on the machine only adds."""
     seconds = []
     for _ in range(n):
         started = clock()
@@ -103,6 +103,6 @@ def best_of(n: int, call: Callable[[], object], clock: Clock) -> float:
 
 
 def peak_resident_mib() -> float:
-    """The most memory that this process has had so far."""
+    """Returns the most memory that this process has had so far, in MiB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)

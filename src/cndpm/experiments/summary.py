@@ -1,4 +1,4 @@
-"""From what a run logged to its summary, and from the summaries of several seeds to one result."""
+"""Summarises what a run logged, and combines the summaries of several seeds to one result."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ RESULT_KEYS = (
     "memory_samples",
     "seconds",
 )
-"""What a result states for every learner: the mean over seeds, its standard error, and every seed's value."""
+"""Keys that a result has for every learner: the mean over seeds, its standard error, and every seed's value."""
 
 
 def summarise_run(
     evaluations: Sequence[Mapping[str, Any]], stage_tasks: StageTasks, seconds: Mapping[str, float]
 ) -> dict[str, Any]:
-    """The results of one complete run.
+    """Summarises one complete run.
 
     Args:
         evaluations: All evaluations of the log, the final one last.
@@ -52,7 +52,7 @@ def summarise_run(
 
 
 def combine_seeds(scenario: str, learner: str, preset: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One result of several seeds.
+    """Combines several seeds to one result.
 
     Args:
         scenario: Its name.
@@ -76,7 +76,7 @@ def combine_seeds(scenario: str, learner: str, preset: str, runs: Sequence[Mappi
 
 
 def over_seeds(runs: Sequence[Mapping[str, Any]], metric: str) -> tuple[float | None, float | None]:
-    """The mean of a metric over runs and its standard error; None where no run, or only one, has it."""
+    """Returns the mean of a metric over runs and its standard error; None where no run, or only one, has it."""
     values = [run[metric] for run in runs if run.get(metric) is not None]
     return mean(values), standard_error(values)
 

@@ -123,7 +123,7 @@ def latest_folder(config: RunConfig, name: str, parent: str | Path = "runs") -> 
 
 
 def _has_config(record: Path, wanted: dict[str, Any]) -> bool:
-    """Whether a record has this configuration, whatever its seed; one that cannot be read has not."""
+    """Tells whether a record has this configuration, whatever its seed; one that cannot be read has not."""
     try:
         return not differing_keys(read_record(record).config | {"seed": None}, wanted)
     except RecordError:

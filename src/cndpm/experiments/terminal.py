@@ -1,4 +1,4 @@
-"""A run on the terminal: how far, how many experts, the memory, the accuracy so far, the time left.
+"""Shows runs on the terminal: how far, how many experts, the memory, the accuracy so far, the time left.
 
 Everything goes to standard error, so that standard output stays for results.
 """
@@ -49,7 +49,7 @@ class Bars:
         )
 
     def add(self, title: str, *, completed: int, total: int) -> TaskID:
-        """One bar more."""
+        """Adds a bar."""
         self._progress.start()
         return self._progress.add_task(title, completed=completed, total=total, facts="")
 
@@ -70,6 +70,13 @@ class TerminalMonitor(Monitor):
 
     Args:
         bars: Where its bar is shown; those of runs at the same time stand together.
+
+    Example:
+        >>> import sys
+        >>> monitor = TerminalMonitor(Bars(Console(file=sys.stdout)))
+        >>> monitor.started("digits · slda · seed 0", step=20, n_batches=146)
+        digits · slda · seed 0: goes on after batch 20 of 146
+        >>> monitor.close()
     """
 
     def __init__(self, bars: Bars | None = None) -> None:
@@ -131,7 +138,7 @@ class TerminalMonitor(Monitor):
 
 
 def format_count(n: float) -> str:
-    """A count as the paper prints it.
+    """Writes a count as the paper prints it.
 
     Example:
         >>> format_count(478410), format_count(11173962), format_count(5)

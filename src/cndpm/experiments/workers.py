@@ -1,4 +1,4 @@
-"""Runs at the same time, each in a process of its own.
+"""Carries out runs at the same time, each in a process of its own.
 
 A run depends on nothing but its configuration, so where it takes place changes nothing in it: the results are the
 same bits as one after another (on a CPU, with as many threads). A fresh process per run keeps it so, and one that
@@ -38,7 +38,17 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 @dataclass(frozen=True)
 class Job:
-    """One run and the folder of its record."""
+    """One run and the folder of its record.
+
+    Attributes:
+        config: What to run.
+        folder: Where its record goes.
+
+    Example:
+        >>> from cndpm.experiments.config import configure
+        >>> Job(configure("split-digits", learner="slda", device="cpu"), Path("runs/mine/seed-0")).config.learner
+        'slda'
+    """
 
     config: RunConfig
     folder: Path
@@ -107,7 +117,7 @@ def run_jobs(
 def _run_elsewhere(
     waiting: deque[Job], n_workers: int, options: Mapping[str, Any], watch: Callable[[Path], Monitor]
 ) -> dict[Path, Any]:
-    """By folder the summary of every run, or the error that ended it."""
+    """Returns, by folder, the summary of every run, or the error that ended it."""
     outcomes: dict[Path, Any] = {}
     running: dict[Connection, _Worker] = {}
     try:
@@ -168,7 +178,7 @@ class _Worker:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """A process started here never sees Ctrl-C, which a terminal sends to all: its parent stops it."""
+    """Keeps Ctrl-C, which a terminal sends to all, from processes started here: their parent stops them."""
     resource_tracker.ensure_running()  # started with the first process, it would let interrupts through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -178,7 +188,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _work(job: Job, options: dict[str, Any], connection: Connection) -> None:
-    """What a worker does: the run, and its outcome to the parent."""
+    """Carries out the run and sends its outcome to the parent."""
     if not any(name in os.environ for name in _THREAD_VARIABLES):
         torch.set_num_threads(1)
     outcome: dict[str, Any] | Exception
@@ -191,7 +201,7 @@ def _work(job: Job, options: dict[str, Any], connection: Connection) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error with its trace in words, which survive the way to another process; described where it does not."""
+    """Adds the trace in words, which survive the way to another process; an error that cannot go there is described."""
     error.add_note("".join(traceback.format_exception(error)))
     try:
         pickle.loads(pickle.dumps(error))

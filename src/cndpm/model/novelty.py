@@ -39,7 +39,7 @@ class Novelty(ABC):
 
     @abstractmethod
     def follow(self, drift: Tensor) -> None:
-        """Moves with the evidence, where it was renewed as a whole; see :meth:`cndpm.experts.bank.Bank.margin_drift`."""
+        """Moves with the evidence where it was renewed as a whole; see :meth:`cndpm.experts.bank.Bank.margin_drift`."""
 
     @abstractmethod
     def is_still_new(self, labels: Tensor) -> Tensor:

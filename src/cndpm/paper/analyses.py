@@ -1,4 +1,4 @@
-"""What some experiments do with trained learners beside the table: draw samples, prune experts, collect curves.
+"""Analyses of trained learners beside the tables: draw samples, prune experts, collect curves.
 
 An analysis receives the folders of the runs, one list of seeds per cell, and a folder for what it leaves.
 """
@@ -99,7 +99,7 @@ def _prune(learner: Learner, x: Tensor, y: Tensor | None) -> None:
 
 
 def _spread_samples(stream: Stream, n: int) -> tuple[Tensor, Tensor | None]:
-    """About n samples from batches spread evenly over the stream."""
+    """Collects about n samples from batches spread evenly over the stream."""
     first = next(stream.batches())
     n_batches = stream.n_batches or n
     starts = sorted(evenly_spaced(n_batches, max(1, n // len(first.x))))

@@ -55,7 +55,7 @@ def learner_cell(
     overrides: tuple[str, ...] = (),
     **options: Any,
 ) -> Cell:
-    """A cell with the parameter count that the paper gives for the learner on the scenario."""
+    """Makes a cell with the parameter count that the paper gives for the learner on the scenario."""
     if n_parameters is None:
         counts = _CNDPM_PARAMETERS if learner == "cndpm" else _BASE_PARAMETERS
         n_parameters = counts.get(scenario.removeprefix("fuzzy-") if learner != "cndpm" else scenario, 11.2e6)
@@ -75,7 +75,7 @@ def learner_column(
     metric: str = "accuracy",
     **options: Any,
 ) -> tuple[Cell, ...]:
-    """One column of a table: learner to its value, or value and standard error."""
+    """Makes one column of a table: learner to its value, or value and standard error."""
     cells = []
     for learner, given in values.items():
         value, error = given if isinstance(given, tuple) else (given, None)
@@ -129,7 +129,7 @@ CIFAR10 = (
 
 
 def dissected_cell(scenario: str, column: str, init: float, final: float, gating: float) -> Cell:
-    """CN-DPM, its classifiers when their task ended and at the end, and its gate."""
+    """Makes a cell of CN-DPM: its classifiers when their task ended and at the end, and its gate."""
     published = {
         "classifier_accuracy_init": Published(init),
         "classifier_accuracy_final": Published(final),
@@ -139,7 +139,7 @@ def dissected_cell(scenario: str, column: str, init: float, final: float, gating
 
 
 def _longer(scenario: str, table: Mapping[str, tuple[tuple[float, float], ...]], repeated: float) -> tuple[Cell, ...]:
-    """The three columns of a table of longer streams; `repeated`: CN-DPM's parameters when the whole is repeated."""
+    """Makes the three columns of a table of longer streams; `repeated`: CN-DPM's parameters in the last one."""
     one, ten, times = ({learner: row[i] for learner, row in table.items() if i < len(row)} for i in range(3))
     cells = [
         *learner_column(scenario, "1 Epoch", one),
@@ -186,7 +186,7 @@ LONGER_CIFAR100 = _longer(
 
 
 def memory_cells() -> tuple[Cell, ...]:
-    """Reservoir and CN-DPM with two sizes of their memories."""
+    """Makes cells of Reservoir and CN-DPM with two sizes of their memories."""
     values = {
         500: {
             "reservoir": ((33.53, 1.03), (34.46, 0.49), (6.24, 0.25), (4.99, 0.09)),
@@ -215,7 +215,7 @@ def memory_cells() -> tuple[Cell, ...]:
 
 
 def concentration_cell(log_alpha: int, accuracy: Published, n_experts: Published, n_parameters: float) -> Cell:
-    """CN-DPM on Split-MNIST with another concentration."""
+    """Makes a cell of CN-DPM on Split-MNIST with another concentration."""
     overrides = () if log_alpha == -400 else (f"learner.log_alpha={log_alpha}",)
     published = {"accuracy": accuracy, "n_experts": n_experts, "n_parameters": Published(n_parameters)}
     return Cell(f"log α = {log_alpha}", "Split-MNIST", "split-mnist", "cndpm", {}, overrides, published)

@@ -1,4 +1,4 @@
-"""What an experiment is: cells of a table, each a learner on a scenario, and the published values beside them.
+"""Experiments: cells of a table, each a learner on a scenario, and the published values beside them.
 
 Cells of different experiments that are the same run share it on disk, so nothing is learned twice.
 """
@@ -14,7 +14,12 @@ __all__ = ["Cell", "Experiment", "Published"]
 
 @dataclass(frozen=True)
 class Published:
-    """A value of the paper and its standard error over ten runs, where given."""
+    """A value of the paper and its standard error over ten runs, where given.
+
+    Example:
+        >>> Published(93.23, 0.09).error
+        0.09
+    """
 
     value: float
     error: float | None = None
@@ -32,6 +37,10 @@ class Cell:
         options: Of the scenario: epochs, repeats, fraction.
         overrides: As for ``--set``.
         published: By metric, what the paper reports.
+
+    Example:
+        >>> Cell("CN-DPM", "digits", "split-digits", "cndpm", overrides=("learner.memory_size=50",)).options
+        {}
     """
 
     label: str
@@ -54,6 +63,11 @@ class Experiment:
         metrics: What is compared, keys of a result.
         n_seeds: Runs per cell, as in the paper.
         analysis: What is done with the trained learners beside the table.
+
+    Example:
+        >>> cells = tuple(Cell(name, "digits", "split-digits", name) for name in ("cndpm", "slda"))
+        >>> Experiment("mine", "Two learners on the digits", cells, n_seeds=3).metrics
+        ('accuracy', 'n_parameters')
     """
 
     name: str

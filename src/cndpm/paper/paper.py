@@ -98,7 +98,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment called `name`."""
+    """Returns the experiment called `name`."""
     if name not in EXPERIMENTS:
         raise UnknownNameError("experiment", name, EXPERIMENTS)
     return EXPERIMENTS[name]

@@ -92,7 +92,7 @@ def _beside_published(cell: Cell, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def select_cells(experiment: Experiment, only: Sequence[str]) -> tuple[Cell, ...]:
-    """The cells whose learner or scenario is in `only`; all where it is empty."""
+    """Returns the cells whose learner or scenario is in `only`; all where it is empty."""
     cells = tuple(cell for cell in experiment.cells if not only or {cell.learner, cell.scenario} & set(only))
     if not cells:
         known = sorted({name for cell in experiment.cells for name in (cell.learner, cell.scenario)})
@@ -101,7 +101,7 @@ def select_cells(experiment: Experiment, only: Sequence[str]) -> tuple[Cell, ...
 
 
 def cell_config(cell: Cell, preset: str, device: str, overrides: Sequence[str] = ()) -> RunConfig:
-    """The configuration of a cell, for any seed."""
+    """Makes the configuration of a cell, for any seed."""
     return configure(
         cell.scenario,
         learner=cell.learner,
@@ -113,7 +113,7 @@ def cell_config(cell: Cell, preset: str, device: str, overrides: Sequence[str] =
 
 
 def cell_folder(cell: Cell, preset: str, overrides: Sequence[str] = ()) -> Path:
-    """A name for what determines the cell's runs.
+    """Returns a folder named by what determines the cell's runs.
 
     Example:
         ``split-mnist/cndpm-paper-epochs=10-log_alpha=80``
@@ -124,7 +124,7 @@ def cell_folder(cell: Cell, preset: str, overrides: Sequence[str] = ()) -> Path:
 
 
 def table_rows(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the table of a reproduction: for every metric ours and the paper's."""
+    """Returns header and rows of the table of a reproduction: for every metric ours and the paper's."""
     header = ["method", "scenario"]
     for metric in summary["metrics"]:
         header += [metric, "paper"]
@@ -142,7 +142,7 @@ def table_rows(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def format_value(metric: str, value: float | None, error: float | None = None) -> str:
-    """A value and its standard error as a table shows them; a dash where there is none."""
+    """Writes a value and its standard error as a table shows them; a dash where there is none."""
     if value is None or value != value:
         return "–"
     if metric in ("n_parameters", "n_numbers_kept"):

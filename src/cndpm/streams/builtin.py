@@ -42,7 +42,7 @@ _SUPERCLASSES = {
 
 
 def _split(dataset: str, groups: Sequence[tuple[int, ...]], names: Sequence[str | None] | None = None) -> list[Stage]:
-    """One stage of one epoch for each group of classes."""
+    """Makes one stage of one epoch for each group of classes."""
     tasks = names or [None] * len(groups)
     return [
         Stage(subsets=(Subset(dataset=dataset, classes=group, task=task),), epochs=1)

@@ -1,4 +1,4 @@
-"""In which order a scenario's samples come: pure functions from candidate rows and a generator to rows.
+"""Orders a scenario's samples: pure functions from candidate rows and a generator to rows.
 
 Rows are indices into a pool of samples. All draws of a stage are made at once.
 """
@@ -64,6 +64,6 @@ def blur(rows: Rows, *, kind: str, width: float, rng: np.random.Generator) -> Ro
 
 
 def batch_sizes(stage_lengths: Sequence[int], batch_size: int) -> NDArray[np.int64]:
-    """Sizes of all batches, (n_batches,): each stage is cut by itself, so its last batch may be smaller."""
+    """Returns the sizes of all batches, (n_batches,): each stage is cut by itself, so its last batch may be smaller."""
     sizes = [min(batch_size, length - at) for length in stage_lengths for at in range(0, length, batch_size)]
     return np.array(sizes, np.int64)

@@ -1,4 +1,4 @@
-"""All samples that a scenario draws from, in one block per device, and which rows of it each subset means."""
+"""Holds all samples that a scenario draws from in one tensor, and finds the rows of it that each subset means."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Pool:
         return tuple(self.x.shape[1:])
 
     def rows(self, subset: Subset) -> Rows:
-        """The rows of `x` that a subset means, its fraction and the scenario's applied, (n,)."""
+        """Returns the rows of `x` that a subset means, its fraction and the scenario's applied, (n,)."""
         source = _source(subset)
         labels = self._datasets[subset.dataset].train.y.numpy()
         kept = [self._kept(np.flatnonzero(labels == c), subset, c) for c in self._classes(subset)]
@@ -75,7 +75,7 @@ class Pool:
         return found
 
     def test_set(self, subsets: Iterable[Subset]) -> tuple[Tensor, Tensor, tuple[int, ...]]:
-        """Test samples of some subsets (bytes or features), their labels, and their classes; none comes twice."""
+        """Returns test samples of some subsets (bytes or features), their labels and classes; none comes twice."""
         wanted: dict[_Source, set[int]] = {}
         for subset in subsets:
             wanted.setdefault(_source(subset), set()).update(self._classes(subset))
@@ -98,7 +98,7 @@ class Pool:
             raise ValueError(f"{subset.dataset} has classes 0 to {n - 1}; the scenario asks for {beyond}")
 
     def _kept(self, rows: Rows, subset: Subset, label: int) -> Rows:
-        """A fixed random part of one class, at least one sample; smaller fractions are parts of larger ones."""
+        """Chooses a fixed random part of one class, at least one sample; smaller fractions are parts of larger ones."""
         fraction = self._scenario.fraction * subset.fraction
         if fraction == 1.0 or len(rows) == 0:
             return rows
@@ -130,7 +130,7 @@ class Pool:
 
 
 def _see(x: Tensor, source: _Source, transform: Transform) -> Tensor:
-    """Samples of a dataset as the scenario's learner sees them, still in bytes (or features)."""
+    """Transforms samples of a dataset as the scenario says; they stay bytes (or features)."""
     if x.ndim != 4:
         if transform.size or transform.channels or transform.binarise or source.rotation:
             raise ValueError(f"{source.dataset} holds features, not images: it cannot be resized, turned or binarised")
@@ -142,7 +142,7 @@ def _see(x: Tensor, source: _Source, transform: Transform) -> Tensor:
 
 
 def _with_noise(data: Dataset, noise: float, rng: np.random.Generator) -> Rows:
-    """Training labels, a share `noise` of them replaced by another class, each other class as likely."""
+    """Returns training labels, a share `noise` of them replaced by another class, each other class as likely."""
     labels = data.train.y.numpy()
     n_classes = len(data.classes)
     if noise == 0 or n_classes < 2:

@@ -14,7 +14,7 @@ __all__ = ["Purpose", "device_generator", "host_generator"]
 
 
 class Purpose(IntEnum):
-    """What random numbers are for; part of what determines them, so the numbers here must not change."""
+    """Purposes of random numbers. They are part of what determines the numbers, so the values must not change."""
 
     FRACTION = 0
     LABEL_NOISE = 1
@@ -33,11 +33,11 @@ def _sequence(seed: int, purpose: Purpose, *counters: int) -> np.random.SeedSequ
 
 
 def host_generator(seed: int, purpose: Purpose, *counters: int) -> np.random.Generator:
-    """A numpy generator for `purpose`; `counters` (a round, a class, ...) make further independent ones."""
+    """Makes a numpy generator for `purpose`; `counters` (a round, a class, ...) make further independent ones."""
     return np.random.default_rng(_sequence(seed, purpose, *counters))
 
 
 def device_generator(device: torch.device, seed: int, purpose: Purpose, *counters: int) -> torch.Generator:
-    """A torch generator on `device`; its numbers are the same at every call, though not on every kind of device."""
+    """Makes a torch generator on `device`; its numbers repeat at every call, though not on every kind of device."""
     state = _sequence(seed, purpose, *counters).generate_state(1, np.uint64)
     return torch.Generator(device).manual_seed(int(state[0] >> np.uint64(1)))

@@ -46,6 +46,10 @@ class Subset(_Recipe):
         rotation: Degrees, counter-clockwise, by which images are turned, in training and at test.
         permutation: Seed of the permutation of pixels (or features); None leaves them in place.
         task: Name of the task this belongs to; without one the subset is a task of its own.
+
+    Example:
+        >>> Subset(dataset="digits", classes=(0, 1), rotation=30).task_name
+        'digits 0/1 turned 30'
     """
 
     dataset: Annotated[str, Field(min_length=1)]
@@ -85,6 +89,12 @@ class Stage(_Recipe):
         steps: Length in batches.
         replacement: Whether a sample may come twice. None: not within a stage of at most one epoch; in longer ones,
             weighted ones, and those measured in samples or steps, yes.
+
+    Example:
+        >>> Stage(subsets=[{"dataset": "digits"}], epochs=1).with_replacement
+        False
+        >>> Stage(subsets=[{"dataset": "digits"}], steps=50).with_replacement
+        True
     """
 
     subsets: Annotated[tuple[Subset, ...], Field(min_length=1)]
@@ -128,6 +138,10 @@ class Blur(_Recipe):
             stage lengths; ``gaussian``: they are normal, so that it rises like the normal distribution function.
         width: Length of the linear rise, or standard deviation of the normal distances, as a share of the mean length
             of a stage.
+
+    Example:
+        >>> Blur(width=0.5)
+        Blur(kind='linear', width=0.5)
     """
 
     kind: Literal["linear", "gaussian"] = "linear"
@@ -135,12 +149,17 @@ class Blur(_Recipe):
 
 
 class Transform(_Recipe):
-    """What is done to every image before a learner sees it.
+    """Transformations applied to every image before a learner receives it.
 
     Attributes:
         size: Height and width to which images are resized (bilinear); None leaves them.
         channels: 3 repeats grey images; 1 averages colours; None leaves them.
         binarise: Each pixel is drawn as 0 or 1 with its intensity as the probability, anew at every access.
+
+    Example:
+        >>> stage = {"subsets": [{"dataset": "digits"}], "epochs": 1}
+        >>> Scenario(name="large", stages=[stage], transform=Transform(size=16, channels=3)).build().input_shape
+        (3, 16, 16)
     """
 
     size: Annotated[int, Field(gt=0)] | None = None
@@ -164,6 +183,12 @@ class Scenario(_Recipe):
         blur: How boundaries between stages are made gradual.
         iid: All samples of all stages in one random order.
         endless: After the last stage the first begins again, with new draws, for ever.
+
+    Example:
+        >>> stages = [{"subsets": [{"dataset": "digits", "classes": pair}], "epochs": 1} for pair in ([0, 1], [2, 3])]
+        >>> stream = Scenario(name="two", stages=stages, batch_size=20).build(seed=0)
+        >>> stream.n_batches, [task.name for task in stream.tasks]
+        (30, ['digits 0/1', 'digits 2/3'])
     """
 
     name: Annotated[str, Field(min_length=1)]

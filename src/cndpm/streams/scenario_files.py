@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
 from cndpm.extras import require_extra
-from cndpm.names import UnknownNameError, nearest_names
+from cndpm.names import UnknownNameError
 from cndpm.streams.builtin import PRESETS
-from cndpm.streams.scenario import Blur, Scenario, Stage, Subset, Transform
+from cndpm.streams.scenario import Scenario, Transform
 from cndpm.streams.variations import VARIATIONS, reorder_classes, repeat, set_epochs
+from cndpm.validation import ConfigError, validate
 
 __all__ = ["ScenarioFileError", "load_scenario", "scenario_names"]
 
@@ -30,7 +29,7 @@ class ScenarioFileError(ValueError):
 
 
 def scenario_names(*, variations: bool = False) -> tuple[str, ...]:
-    """The presets and their iid versions; with `variations`, every prefix of every preset."""
+    """Returns the presets and their iid versions; with `variations`, every prefix of every preset."""
     prefixes = tuple(VARIATIONS) if variations else ("iid",)
     return (*PRESETS, *(f"{prefix}-{name}" for prefix in prefixes for name in PRESETS))
 
@@ -75,7 +74,7 @@ def load_scenario(
 
 
 def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
-    """The prefixes of a name and the preset behind them."""
+    """Splits a name into its prefixes and the preset behind them."""
     prefixes: tuple[str, ...] = ()
     rest = name
     while rest not in PRESETS:
@@ -105,9 +104,9 @@ def _read_file(path: Path) -> Scenario:
     if isinstance(content.get("stages"), list):
         content["stages"] = [_read_stage(stage, path) for stage in content["stages"]]
     try:
-        return Scenario.model_validate(content)
-    except ValidationError as error:
-        raise ScenarioFileError(f"{path}: {'; '.join(map(_explain, error.errors()))}") from None
+        return validate(Scenario, content, "scenario")
+    except (UnknownNameError, ConfigError) as error:
+        raise ScenarioFileError(f"{path}: {error}") from None
 
 
 def _parse(path: Path) -> Any:
@@ -154,7 +153,7 @@ def _is_merged(subset: Any) -> bool:
 
 
 def _place(subset: Any, path: Path) -> Any:
-    """A dataset that lies beside the scenario's file is named by its whole path."""
+    """Gives a dataset that lies beside the scenario's file its whole path."""
     if isinstance(subset, dict) and isinstance(subset.get("dataset"), str) and subset["dataset"]:
         beside = path.parent / subset["dataset"]
         if beside.is_dir() or (beside.suffix == ".npz" and beside.is_file()):
@@ -167,22 +166,3 @@ def _common_shape(stages: list[Any]) -> dict[str, Any]:
     subsets = [s for stage in stages if isinstance(stage, dict) for s in stage.get("subsets") or () if _is_pair(s)]
     several = len({dataset for dataset, _ in subsets}) > 1
     return {"transform": Transform(size=32, channels=3).model_dump()} if several else {}
-
-
-_FIELDS: dict[str, type[BaseModel]] = {"stages": Stage, "subsets": Subset, "blur": Blur, "transform": Transform}
-
-
-def _explain(error: Any) -> str:
-    """One mistake that pydantic found, with its place and, for an unknown key, the nearest known one."""
-    place, key = error["loc"][:-1], str(error["loc"][-1]) if error["loc"] else ""
-    if error["type"] == "extra_forbidden":
-        names = [str(part) for part in place if isinstance(part, str)]
-        fields = _FIELDS[names[-1]].model_fields if names else Scenario.model_fields
-        near = nearest_names(key, fields)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
-        return f"unknown key {key!r} in {_spell(place) or 'the scenario'}; {hint}"
-    return f"{_spell(error['loc']) or 'the scenario'}: {error['msg']}; got {error['input']!r}"
-
-
-def _spell(place: Sequence[str | int]) -> str:
-    return ".".join(f"{part}" for part in place)

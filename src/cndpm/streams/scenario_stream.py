@@ -1,4 +1,4 @@
-"""The stream that a scenario and a seed make.
+"""Makes a stream from a scenario and a seed.
 
 Samples stay on their device as bytes. The order of all samples is drawn once, as indices; chunks of many batches are
 gathered and converted to floats at a time and cut into blocks where stages begin, so that one batch costs next to
@@ -88,7 +88,7 @@ class ScenarioStream(Stream):
         return self.scenario.model_dump(mode="json")
 
     def stage_of(self, i: int) -> int:
-        """The stage of batch `i`; where boundaries are blurred, the stage that has the larger share."""
+        """Returns the stage of batch `i`; where boundaries are blurred, the stage that has the larger share."""
         if i < 0 or (self.n_batches is not None and i >= self.n_batches):
             raise IndexError(f"batches are numbered from 0 to {self.n_batches or 'any number'}, exclusive; got {i}")
         return bisect_right(self.stage_starts, i % len(self._sizes)) - 1
@@ -104,7 +104,7 @@ class ScenarioStream(Stream):
         return Task(name, classes, x, y.to(self.device))
 
     def _length(self, stage: Stage) -> int:
-        """Samples in a stage; at least one."""
+        """Returns the number of samples in a stage; at least one."""
         if stage.samples is not None:
             return stage.samples
         if stage.steps is not None:
@@ -113,7 +113,7 @@ class ScenarioStream(Stream):
         return max(1, round(stage.epochs * sum(len(self._candidates[subset]) for subset in stage.subsets)))
 
     def _draw_order(self, turn: int) -> Tensor:
-        """The rows of the pool in the order of round `turn`, (n_samples,), on the device."""
+        """Draws the rows of the pool in the order of round `turn`, (n_samples,), on the device."""
         rows = np.concatenate([self._draw_stage(stage, turn, i) for i, stage in enumerate(self.scenario.stages)])
         if self.scenario.blur is not None:
             width = self.scenario.blur.width * len(rows) / len(self.scenario.stages)
@@ -174,7 +174,7 @@ class ScenarioStream(Stream):
                 yield Block(x[part], None if y is None else y[part], self.scenario.batch_size, skipped)
 
     def _as_input(self, x: Tensor, purpose: Purpose, *counters: int) -> Tensor:
-        """Bytes as floats in [0, 1], or as zeros and ones where the scenario binarises; features as they are."""
+        """Converts bytes to floats in [0, 1], or to zeros and ones where the scenario binarises; keeps features."""
         if x.dtype != torch.uint8:
             return x
         if self.scenario.transform.binarise:
@@ -183,7 +183,7 @@ class ScenarioStream(Stream):
 
 
 def _group_by_task(scenario: Scenario) -> dict[str, list[Subset]]:
-    """The subsets of each task; tasks in the order in which they first appear."""
+    """Groups subsets by task; tasks in the order in which they first appear."""
     grouped: dict[str, list[Subset]] = {}
     for stage in scenario.stages:
         for subset in stage.subsets:
@@ -192,7 +192,7 @@ def _group_by_task(scenario: Scenario) -> dict[str, list[Subset]]:
 
 
 def _tasks_of_stages(scenario: Scenario, names: list[str]) -> tuple[tuple[int, ...], ...]:
-    """For each stage, which of the tasks `names` it presents."""
+    """Returns, for each stage, the indices of the tasks `names` that it presents."""
     if scenario.iid:
         return (tuple(range(len(names))),)
     presented = [dict.fromkeys(names.index(subset.task_name) for subset in stage.subsets) for stage in scenario.stages]

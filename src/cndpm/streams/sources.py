@@ -79,6 +79,11 @@ class SourceStream(Stream):
         device: Where batches arrive.
         name: Its name in records and reports.
         batch_size: Samples of the first batch, where it was seen.
+
+    Example:
+        >>> stream = stream_from(lambda i: torch.full((2, 3), float(i)), n_batches=5, name="mine")
+        >>> [float(batch.x[0, 0]) for batch in stream.batches(start=3)]
+        [3.0, 4.0]
     """
 
     def __init__(
@@ -120,7 +125,7 @@ class SourceStream(Stream):
         return self._tasks
 
     def stage_of(self, i: int) -> int:
-        """Always 0: nobody says where such data come from."""
+        """Returns 0: such data have one stage."""
         return 0
 
     def _make_block(self, raw: Any) -> Block:
@@ -138,7 +143,7 @@ class SourceStream(Stream):
 
 
 def _pair(raw: Any) -> tuple[Any, Any]:
-    """(x, y) of a raw batch: a tuple, or the list of two tensors that torch's loaders make; else x alone."""
+    """Splits a raw batch into (x, y): a tuple, or the list of two tensors that torch's loaders make; else x alone."""
     listed = isinstance(raw, list) and len(raw) == 2 and all(isinstance(part, Tensor) for part in raw)
     if not isinstance(raw, tuple) and not listed:
         return raw, None
@@ -148,7 +153,7 @@ def _pair(raw: Any) -> tuple[Any, Any]:
 
 
 def _targets(y: Tensor) -> Tensor:
-    """Class indices as int64; real-valued targets as float32."""
+    """Returns class indices as int64, real-valued targets as float32."""
     return y.float() if y.is_floating_point() else y.long()
 
 
@@ -156,10 +161,10 @@ class _Source(Protocol):
     """Where raw batches come from."""
 
     def from_number(self, start: int) -> Iterator[Any]:
-        """The batches from number `start` on."""
+        """Returns an iterator over the batches from number `start` on."""
 
     def peek(self) -> Any:
-        """The first batch, which is not used up."""
+        """Returns the first batch, which is not used up."""
 
 
 def _open(source: Iterable[Any] | Callable[[int], Any]) -> _Source:
@@ -236,7 +241,7 @@ def drifting_clusters(
     spread: float = 0.3,
     seed: int = 0,
 ) -> Callable[[int], tuple[Tensor, Tensor]]:
-    """An endless generator for :func:`stream_from`: normal clusters that drift, and come and go.
+    """Makes an endless source for :func:`stream_from`: normal clusters that drift, and come and go.
 
     In every `period` of batches two neighbouring classes are present (so each task recurs), while each class's centre
     moves on a circle of radius one that takes ten periods.

@@ -26,18 +26,18 @@ __all__ = [
 
 
 def iid(scenario: Scenario) -> Scenario:
-    """The same samples in one random order: no tasks to forget. The test sets stay those of the tasks."""
+    """Puts the same samples into one random order: no tasks to forget. The test sets stay those of the tasks."""
     return scenario.model_copy(update={"iid": True})
 
 
 def gradual(scenario: Scenario, kind: Literal["linear", "gaussian"] = "linear", width: float | None = None) -> Scenario:
-    """Boundaries that fade over `width` mean stage lengths: half a stage (linear), or a deviation of an eighth."""
+    """Lets boundaries fade over `width` mean stage lengths: half a stage (linear), or a deviation of an eighth."""
     default = 0.5 if kind == "linear" else 0.125
     return scenario.model_copy(update={"blur": Blur(kind=kind, width=default if width is None else width)})
 
 
 def recurring(scenario: Scenario, visits: int = 3) -> Scenario:
-    """The stages in `visits` rounds, each a part of its length: every task leaves and comes back.
+    """Repeats the stages in `visits` rounds, each a part of its length: every task leaves and comes back.
 
     Every visit draws for itself, so a sample may come again in a later one.
     """
@@ -57,7 +57,7 @@ def _shorten(stage: Stage, by: int) -> Stage:
 
 
 def imbalanced(scenario: Scenario, ratio: float = 10.0) -> Scenario:
-    """A long tail: the first class keeps all its training samples, the last one in `ratio`, geometrically between."""
+    """Makes a long tail: the first class keeps all training samples, the last one in `ratio`, geometrically between."""
     if ratio < 1:
         raise ValueError(f"ratio must be at least 1; got {ratio}")
     labels = _named_classes(scenario, "imbalanced")
@@ -70,7 +70,7 @@ def imbalanced(scenario: Scenario, ratio: float = 10.0) -> Scenario:
 
 
 def _thin(subset: Subset, share: dict[int, float]) -> list[Subset]:
-    """One subset per class with its share of the samples (and of the weight), still one task."""
+    """Makes one subset per class with its share of the samples (and of the weight), still one task."""
     classes = subset.classes or ()
     total = sum(share[label] for label in classes)
     return [
@@ -87,29 +87,29 @@ def _thin(subset: Subset, share: dict[int, float]) -> list[Subset]:
 
 
 def noisy(scenario: Scenario, share: float = 0.2) -> Scenario:
-    """A share of the training labels is wrong, always the same ones; test labels are right."""
+    """Makes a share of the training labels wrong, always the same ones; test labels are right."""
     return Scenario.model_validate({**scenario.model_dump(), "label_noise": share})
 
 
 def unlabelled(scenario: Scenario) -> Scenario:
-    """The same samples without their labels: a learner is asked for densities and for who is responsible."""
+    """Leaves out the labels: learners are asked for densities and for responsible experts."""
     return Scenario.model_validate({**scenario.model_dump(), "labelled": False})
 
 
 def endless(scenario: Scenario) -> Scenario:
-    """The stages again and again with new draws, without an end."""
+    """Repeats the stages with new draws, without an end."""
     return scenario.model_copy(update={"endless": True})
 
 
 def repeat(scenario: Scenario, repeats: int) -> Scenario:
-    """The whole scenario `repeats` times."""
+    """Repeats the whole scenario `repeats` times."""
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1; got {repeats}")
     return scenario.model_copy(update={"stages": scenario.stages * repeats})
 
 
 def set_epochs(scenario: Scenario, epochs: float) -> Scenario:
-    """Every stage for `epochs` epochs; a stage of several is drawn with replacement."""
+    """Sets the length of every stage to `epochs` epochs; a stage of several is drawn with replacement."""
     others = [i for i, stage in enumerate(scenario.stages) if stage.epochs is None]
     if others:
         raise ValueError(
@@ -126,6 +126,7 @@ def reorder_classes(scenario: Scenario, order: Sequence[int]) -> Scenario:
     A task that gets other classes loses the name it was given, which was that of its old ones.
 
     Example:
+        >>> from cndpm.streams import load_scenario
         >>> reorder_classes(load_scenario("split-mnist"), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]).stages[0].subsets[0].classes
         (9, 8)
     """
@@ -165,4 +166,4 @@ VARIATIONS: dict[str, tuple[Callable[[Scenario], Scenario], str]] = {
     "unlabelled": (unlabelled, "no labels"),
     "endless": (endless, "begins again with new draws, without an end"),
 }
-"""What may stand before a preset's name, and what it says."""
+"""Variations by the prefix that stands before a preset's name, each with one line of help."""

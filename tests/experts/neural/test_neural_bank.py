@@ -6,9 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 import torch
-from cndpm.model.assembly import make_bank
 
-from asking import n_experts
+from asking import make_bank, n_experts
 from cndpm.experts.samples import Samples
 from cndpm.model.settings import CNDPMSettings
 
