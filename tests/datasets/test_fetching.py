@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
 def server():
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.files, server.requests = {"part.bin": CONTENT}, []
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
         server.shutdown()

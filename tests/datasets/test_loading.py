@@ -142,3 +142,18 @@ def test_training_and_test_images_of_different_shapes_are_refused(data_dir: Path
 def test_training_and_test_sets_are_not_exchanged(data_dir: Path, name):
     dataset = load_dataset(name, data_dir)
     assert len(dataset.train) == 3 * len(dataset.test)  # as the fixture writes them
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "~nobody-of-this-name", "a\0b"])
+def test_a_name_that_cannot_be_a_path_is_unknown(tmp_path: Path, name):
+    with pytest.raises(UnknownNameError):
+        load_dataset(name, tmp_path)
+
+
+def test_a_folder_that_cannot_be_looked_into_holds_no_dataset(tmp_path: Path, monkeypatch):
+    def is_file(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", is_file)
+    with pytest.raises(MissingDataError, match="cndpm data fetch mnist"):
+        load_dataset("mnist", tmp_path)

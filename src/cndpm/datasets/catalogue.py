@@ -126,7 +126,10 @@ class Entry(_Fact):
 
 def _plain_or_gzipped(path: Path) -> Path | None:
     gzipped = path.with_name(path.name + ".gz")
-    return path if path.is_file() else gzipped if gzipped.is_file() else None
+    try:
+        return path if path.is_file() else gzipped if gzipped.is_file() else None
+    except OSError:  # in a folder that may not be looked into
+        return None
 
 
 @cache

@@ -9,6 +9,7 @@ have one size, or are resized on request. Where no test set is given, every fift
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,10 @@ _DIVIDED = ("x_train", "y_train", "x_test", "y_test")
 
 def own_path(name: str, data_dir: Path) -> Path | None:
     """Returns the ``.npz`` file or folder that `name` means, as it is or below `data_dir`; None if there is none."""
-    for path in (Path(name).expanduser(), data_dir / name):
-        if path.is_dir() or (path.is_file() and path.suffix == ".npz"):
-            return path
+    with suppress(OSError, RuntimeError):  # too long, in a folder that may not be read, or of an unknown user
+        for path in (Path(name).expanduser(), data_dir / name):
+            if path.is_dir() or (path.is_file() and path.suffix == ".npz"):
+                return path
     return None
 
 
