@@ -14,7 +14,12 @@ __all__ = ["AutoNovelty", "FixedNovelty", "TaskNovelty"]
 
 
 class AutoNovelty(Section):
-    """The model sets its own level of novelty as it learns."""
+    """The model sets its own level of novelty as it learns.
+
+    Example:
+        >>> type(AutoNovelty(novelty_window=30).build()).__name__
+        'AutoConcentration'
+    """
 
     kind: Literal["auto"] = Field(default="auto", description="the concentration is set by the model as it learns")
     novelty_rate: float = Field(default=0.01, gt=0, lt=0.5, description="how often a known sample may be called new")
@@ -26,7 +31,12 @@ class AutoNovelty(Section):
 
 
 class FixedNovelty(Section):
-    """The paper's rule: one concentration, set by hand."""
+    """The paper's rule: one concentration, set by hand.
+
+    Example:
+        >>> FixedNovelty(log_alpha=-600).build().log_alpha
+        -600.0
+    """
 
     kind: Literal["fixed"] = Field(default="fixed", description="the concentration is set by hand, as in the paper")
     log_alpha: float = Field(
