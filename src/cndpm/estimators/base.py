@@ -99,7 +99,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             parameters: As for the class.
 
         Example:
-            >>> CNDPMClassifier.paper(input_shape=(1, 28, 28), random_state=0)
+            >>> from cndpm import CNDPMClassifier
+            >>> CNDPMClassifier.paper(random_state=0).settings
+            {'experts': 'neural', 'anytime': False}
         """
         papers = {name: value for name, value in PAPER.items() if name != "novelty"}
         return cls(log_alpha=log_alpha, settings=changed_settings(papers, settings or {}), **parameters)

@@ -19,7 +19,14 @@ __all__ = ["GaussianExperts"]
 
 
 class GaussianExperts(Section):
-    """Experts in closed form: learned by addition, founded in one step."""
+    """Experts in closed form: learned by addition, founded in one step.
+
+    Example:
+        >>> facts = {"n_outputs": 1, "n_classes": 3, "seed": 0, "device": torch.device("cpu")}
+        >>> bank = GaussianExperts(n_fourier=16).build(target="classes", input_shape=(4,), **facts)
+        >>> type(bank).__name__
+        'GaussianBank'
+    """
 
     kind: Literal["gaussian"] = Field(default="gaussian", description="conjugate Gaussians over fixed features")
     features: AutoFeatures | Identity | Fourier | Patches | OwnFeatures = Field(

@@ -22,7 +22,14 @@ __all__ = ["NeuralExperts"]
 
 
 class NeuralExperts(Section):
-    """Networks trained by gradient; the defaults are those of the paper's Split-MNIST classification."""
+    """Networks trained by gradient; the defaults are those of the paper's Split-MNIST classification.
+
+    Example:
+        >>> facts = {"n_outputs": 1, "n_classes": 3, "seed": 0, "device": torch.device("cpu")}
+        >>> bank = NeuralExperts(hidden=8, latent_dim=2).build(target="classes", input_shape=(4,), **facts)
+        >>> type(bank).__name__
+        'NeuralBank'
+    """
 
     kind: Literal["neural"] = Field(default="neural", description="networks trained by gradient, as in the paper")
     density: Variational | Autoregressive | OwnDensity = Field(

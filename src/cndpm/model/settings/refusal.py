@@ -31,9 +31,12 @@ def refusal(model: type[Section], tree: Mapping[str, Any], within: tuple[str, ..
     known = places(model).get(name, ())
     if not known:
         return _unknown(model, tree, name)
-    nearest = min(len(unmet(place, tree)) for place in known)
-    best = [place for place in known if len(unmet(place, tree)) == nearest]
-    return _of_other_kind(tree, name, best) if nearest else _elsewhere(best[0], within)
+    for place in known:
+        if not unmet(place, tree):
+            return _elsewhere(place, within)
+    named = [place for place in known if place.by_name] or list(known)
+    nearest = min(len(unmet(place, tree)) for place in named)
+    return _of_other_kind(tree, name, [place for place in named if len(unmet(place, tree)) == nearest])
 
 
 def no_such_kind(branch: Branch, kind: Any) -> ValueError:

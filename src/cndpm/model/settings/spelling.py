@@ -43,6 +43,11 @@ def nest(model: type[Section], values: Mapping[str, Any], base: Mapping[str, Any
     Raises:
         UnknownNameError: There is no such setting or kind; the nearest are suggested.
         ValueError: A setting belongs to a kind that is not chosen, or is given twice.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> nest(CNDPMSettings, {"experts": "neural", "latent_dim": 8})
+        {'experts': {'kind': 'neural', 'density': {'kind': 'vae', 'latent_dim': 8}}}
     """
     notes = _Notes()
     tree = _nest(model, values, base, notes)
