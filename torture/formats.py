@@ -36,6 +36,8 @@ class Format:
         is_checksummed: Whether the format carries a checksum of its samples, so that no change may pass unseen.
         seal: Makes a file of what lies below a checksum, with that checksum right; the second attack on such formats.
         inner: Below the checksum: content of the target and of its other version.
+        is_sealed: Tells of a damaged file whether all checksums fit nevertheless, as after a splice between two parts
+            that have a checksum each.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Format:
     is_checksummed: bool = False
     seal: Callable[[bytes], bytes] | None = None
     inner: tuple[bytes, bytes] = (b"", b"")
+    is_sealed: Callable[[bytes], bool] = lambda _: False
 
 
 @cache
@@ -220,13 +223,12 @@ def _images() -> list[Format]:
 
 
 def _image_format(name: str, suffix: str, mode: str) -> Format:
-    both = [
-        {f"pets/cat/0.{suffix}": _image(s, suffix, mode), f"pets/dog/1.{suffix}": _image(2, suffix, mode)}
-        for s in (0, 1)
-    ]
     target = f"pets/cat/0.{suffix}"
-    seal = _seal_png if suffix == "png" else None
-    return Format(name, "pets", target, *both, suffix == "png", seal, (both[0][target], both[1][target]))
+    both = [{target: _image(seed, suffix, mode)} for seed in (0, 1)]  # alone: beside others, its size could not change
+    if suffix != "png":
+        return Format(name, "pets", target, *both)
+    inner = (both[0][target], both[1][target])
+    return Format(name, "pets", target, *both, True, _seal_png, inner, is_sealed=_is_sealed_png)
 
 
 def _image(seed: int, suffix: str, mode: str) -> bytes:
@@ -252,6 +254,10 @@ def _seal_png(content: bytes) -> bytes:
         sealed[end : end + 4] = struct.pack(">I", zlib.crc32(sealed[at + 4 : end]))
         at = end + 4
     return bytes(sealed)
+
+
+def _is_sealed_png(content: bytes) -> bool:
+    return _seal_png(content) == content
 
 
 def write_files(files: Files, folder: Path) -> None:

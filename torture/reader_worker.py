@@ -2,7 +2,8 @@
 
     python -m torture.reader_worker SEED FIRST END
 
-A line holds the number of the attempt, its outcome, the seconds it took, and what there is to say, between tabs.
+A line holds, between tabs, the number of the attempt, its outcome, the seconds of the processor that it took, and what
+there is to say.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from torture.mutations import mutate
 __all__ = ["damage", "read_one"]
 
 _MEMORY = 2 << 30  # bytes above what is in use at the start
+_IN_MEMORY = Path("/dev/shm")  # files that are written and read a hundred thousand times need no disk
 _OWN = (DamagedFileError, MissingDataError, RefusedPickleError)
 
 
@@ -63,7 +65,8 @@ def read_one(folder: Path, chosen: Format, content: bytes, sealed: bool) -> tupl
         target.write_bytes(chosen.files[chosen.target])
     if read in _originals(folder, chosen):
         return "equal", ""
-    return ("silent" if chosen.is_checksummed and not sealed else "changed"), ""
+    is_legal = not chosen.is_checksummed or sealed or chosen.is_sealed(content)
+    return ("changed" if is_legal else "silent"), ""
 
 
 _ORIGINALS: dict[str, set[str]] = {}
@@ -100,14 +103,14 @@ def main(seed: int, first: int, end: int) -> None:
     faulthandler.enable()
     warnings.simplefilter("error")
     _limit_memory()
-    with tempfile.TemporaryDirectory() as root:
+    with tempfile.TemporaryDirectory(dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None) as root:
         for chosen in formats():
             write_files(chosen.files, Path(root) / chosen.name)
         for number in range(first, end):
             chosen, content, sealed, done = damage(seed, number)
-            begin = time.perf_counter()
+            begin = time.process_time()
             outcome, detail = read_one(Path(root) / chosen.name, chosen, content, sealed)
-            line = (str(number), outcome, f"{time.perf_counter() - begin:.4f}", f"{done}: {detail!r}"[:600])
+            line = (str(number), outcome, f"{time.process_time() - begin:.4f}", f"{done}: {detail!r}"[:600])
             print("\t".join(line), flush=True)
 
 

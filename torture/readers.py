@@ -6,12 +6,13 @@
 Files are read in a process of their own, so that its death is counted and named; another one goes on behind the file
 that killed it. For each format the table counts
 
-- deaths: the process ended, or did not answer for a minute ;
+- deaths: the process ended, or did not answer for a minute;
 - foreign: an exception or a warning that is not the package's own left it;
 - unnamed: an error of the package does not name the damaged file;
-- silent: a changed file was read as other samples than before although its format has a checksum of them (gzip,
-  deflated MATLAB, npz, PNG) which was not made to fit;
-- changed: other samples were read where nothing can tell: the format has no checksum, or it was made to fit;
+- silent: a changed file was read as other samples than before although its format has checksums of them (gzip,
+  deflated MATLAB, npz, PNG) which do not fit any more;
+- changed: other samples were read where nothing can tell: the format has no checksums, or they fit: they were made to,
+  or the file was put together from parts that have one each;
 - equal: the same samples as before were read; the damage was to something that does not matter;
 - refused: everything else, with an error of the package that names the file.
 
@@ -55,7 +56,7 @@ class Tally:
             name: The format.
             number: The attempt's number.
             outcome: One of `OUTCOMES`.
-            seconds: How long it took.
+            seconds: Of the processor, that it took.
             detail: What was done and what was said.
         """
         self.counts.setdefault(name, Counter())[outcome] += 1
@@ -149,7 +150,7 @@ def main(arguments: list[str] | None = None) -> int:
     tally = attack(options.seed, options.n)
     seconds = time.perf_counter() - begin
     print(table(tally))
-    print(f"\nseed {options.seed}, {seconds:.0f} s in all, slowest read {tally.slowest:.2f} s")
+    print(f"\nseed {options.seed}, {seconds:.0f} s in all, slowest read {tally.slowest:.3f} s of the processor")
     print("\n".join(tally.bad[:100]))
     return 1 if tally.bad else 0
 

@@ -125,6 +125,13 @@ def test_a_file_that_ends_early_is_refused_wherever_it_ends(tmp_path: Path, comp
                 read(content[:n], tmp_path)
 
 
+@pytest.mark.parametrize("n", range(1, 5))
+def test_a_deflated_element_without_its_whole_checksum_is_refused(tmp_path: Path, n):
+    packed = zlib.compress(matrix(b"X", (1, 3), b"abc"))[:-n]
+    with pytest.raises(DamagedFileError, match="deflated matrix claims"):
+        read(header() + struct.pack("<II", 15, len(packed)) + packed, tmp_path)
+
+
 @given(st.data())
 def test_damage_to_a_deflated_file_is_refused_or_changes_nothing(tmp_path_factory, data):
     x = np.arange(40, dtype=np.uint8).reshape(2, 5, 4)

@@ -80,6 +80,9 @@ def test_foreign_and_unnamed_errors_and_silent_changes_are_told_apart(tmp_path: 
     chosen, alpha = (next(f for f in formats() if f.name == name) for name in ("PNG grey", "PNG alpha"))
     write_files(chosen.files, tmp_path)
     content, other = chosen.files[chosen.target], alpha.files[alpha.target]
+    assert read_one(tmp_path, chosen, other, False)[0] == "changed"  # all its checksums fit
+    assert read_one(tmp_path, chosen, b"", False)[0] == "refused"
+    monkeypatch.setattr("torture.formats._seal_png", lambda content: b"")
     assert read_one(tmp_path, chosen, other, False)[0] == "silent"
     assert read_one(tmp_path, chosen, other, True)[0] == "changed"
     for error, outcome in ((KeyError("x"), "foreign"), (DamagedFileError("elsewhere"), "unnamed")):
