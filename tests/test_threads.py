@@ -1,11 +1,13 @@
-"""Parts in threads: in order, with one thread of torch's each, and errors come through."""
+"""Threads: one for small steps, all for large ones, as many as before outside; parts in order, errors come through."""
 
 import threading
 
 import pytest
 import torch
 
-from cndpm.threads import map_in_threads
+from cndpm.threads import allowed_threads, map_in_threads, one_thread, spread
+
+LARGE, SMALL = 1e12, 1.0
 
 
 @pytest.fixture(params=[1, 3])
@@ -16,9 +18,41 @@ def n_threads(request):
     torch.set_num_threads(before)
 
 
-def test_results_come_in_the_order_of_the_parts(n_threads):
+def test_small_steps_use_one_thread_and_large_ones_all(n_threads):
+    with one_thread():
+        assert torch.get_num_threads() == 1
+        assert allowed_threads() == n_threads
+        with spread(SMALL):
+            assert torch.get_num_threads() == 1
+        with spread(LARGE):
+            assert torch.get_num_threads() == n_threads
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == n_threads
+
+
+def test_nesting_and_errors_leave_as_many_threads_as_before(n_threads):
+    with pytest.raises(KeyError), one_thread():
+        with one_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 1
+        with spread(LARGE):
+            raise KeyError
+    assert torch.get_num_threads() == n_threads
+    assert allowed_threads() == n_threads
+
+
+def test_what_is_called_within_may_use_as_many_threads_as_it_likes(n_threads):
+    with one_thread():
+        torch.set_num_threads(n_threads)  # as a learner does before it calls back
+        with one_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == n_threads
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_results_come_in_the_order_of_the_samples(n_threads, size):
     x = torch.arange(20.0)
-    assert torch.equal(torch.cat(map_in_threads(lambda part: 2 * part, x.split(3))), 2 * x)
+    assert torch.equal(map_in_threads(lambda part: 2 * part, x, part_size=3, n_multiplications=size), 2 * x)
 
 
 def test_threads_are_as_many_as_torch_would_use_and_each_uses_one(n_threads):
@@ -26,10 +60,10 @@ def test_threads_are_as_many_as_torch_would_use_and_each_uses_one(n_threads):
 
     def work(part: torch.Tensor) -> torch.Tensor:
         meeting.wait()  # passes only if so many parts are worked on at a time
-        return torch.tensor(torch.get_num_threads())
+        return torch.tensor([torch.get_num_threads()])
 
-    used = map_in_threads(work, torch.zeros(n_threads).split(1))
-    assert [int(n) for n in used] == [1] * n_threads
+    used = map_in_threads(work, torch.zeros(n_threads), part_size=16, n_multiplications=LARGE)
+    assert used.tolist() == [1] * n_threads
     assert torch.get_num_threads() == n_threads
 
 
@@ -38,4 +72,4 @@ def test_an_error_in_a_part_is_raised(n_threads):
         raise ValueError("no such part")
 
     with pytest.raises(ValueError, match="no such part"):
-        map_in_threads(work, torch.zeros(4).split(1))
+        map_in_threads(work, torch.zeros(4), part_size=1, n_multiplications=LARGE)

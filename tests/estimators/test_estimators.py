@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, make_moons
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import StateError
 
@@ -106,9 +107,10 @@ def test_pickles_and_clones_answer_alike(digits, estimator):
     X, y, X_test, _ = digits
     model = estimator(memory_size=100, random_state=0).fit(X[:300], y[:300])
     copy = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(model.score_samples(X_test), copy.score_samples(X_test))
-    again = clone(model).fit(X[:300], y[:300])
-    assert np.array_equal(model.score_samples(X_test), again.score_samples(X_test))
+    name = "score_samples" if estimator is CNDPMDensity else "predict"
+    answers = [getattr(each, name)(X_test) for each in (model, copy, clone(model).fit(X[:300], y[:300]))]
+    assert np.array_equal(answers[0], answers[1])
+    assert np.array_equal(answers[0], answers[2])
 
 
 def test_damaged_foreign_and_other_files_are_refused(digits, tmp_path):
@@ -170,7 +172,7 @@ def test_bad_input_is_refused_and_nothing_learned_is_lost(digits, case):
         ({"memory_size": 0}, "memory_size.*got 0"),
         ({"log_alpha": float("nan")}, "log_alpha"),
         ({"batch_size": 0}, "batch_size must be at least 1; got 0"),
-        ({"device": "gpu"}, "device must be auto, cpu, cuda or cuda:N; got 'gpu'"),
+        ({"device": "gpu"}, "device must be 'auto' or a torch device such as 'cpu'"),
         ({"settings": {"memroy_size": 5}}, "memroy_size"),
         ({"input_shape": (3, 3)}, r"input_shape=\(3, 3\) has 9 values a sample; X has 64 features"),
         ({"density": object}, "for experts='neural'"),
@@ -278,3 +280,40 @@ def test_a_notebook_shows_the_experts(digits):
     html = model.fit(X[:300], y[:300])._repr_html_()
     assert f"{model.n_experts_} expert" in html
     assert "0 of 100 samples in the memory" in html
+
+
+def test_only_experts_that_model_x_itself_give_its_density(digits):
+    X, y, _, _ = digits
+    for estimator in (CNDPMClassifier, CNDPMRegressor):
+        of_features = estimator(random_state=0).fit(X[:100], y[:100])
+        assert not hasattr(of_features, "score_samples")
+        with pytest.raises(AttributeError) as refused:
+            of_features.score_samples(X)
+        assert "model features of x, not x itself" in str(refused.value.__cause__)
+    images = CNDPMDensity(random_state=0, input_shape=(1, 8, 8)).fit(X[:100])
+    with pytest.raises(ValueError, match="model features of x, not x itself"):
+        images.bits_per_dim(X)
+
+
+def test_a_density_of_rows_integrates_to_one():
+    x = np.random.default_rng(0).normal(size=(400, 1)).astype(np.float32) * 3
+    model = CNDPMClassifier(random_state=0, settings={"features": "identity"}).fit(x, (x[:, 0] > 0).astype(int))
+    grid = np.linspace(-60, 60, 20001, dtype=np.float32)
+    assert np.trapezoid(np.exp(model.score_samples(grid[:, None])), grid) == pytest.approx(1, abs=1e-3)
+
+
+def test_the_same_data_give_the_same_model_whichever_face_it_comes_through(digits):
+    X, y, X_test, _ = digits
+    told = CNDPMClassifier(memory_size=100, random_state=0)
+    for start in range(0, 600, 50):
+        told.partial_fit(X[start : start + 50], y[start : start + 50], classes=range(10) if not start else None)
+    found = CNDPMClassifier(memory_size=100, random_state=0).fit(X[:600], y[:600])
+    told.consolidate()
+    assert np.array_equal(told.predict(X_test), found.predict(X_test))
+    np.testing.assert_allclose(told.predict_proba(X_test), found.predict_proba(X_test), atol=1e-6)
+    learner = CNDPM(CNDPMSettings(memory_size=100), input_shape=(64,), n_classes=10, seed=told.learner_.seed)
+    learner.learn_block(torch.tensor(X[:600]).float(), torch.tensor(y[:600]), 10)
+    learner.consolidate()
+    learner.finish()
+    answers = learner.predict_log_proba(torch.tensor(X_test).float()).argmax(1).numpy()
+    assert np.array_equal(answers, found.predict(X_test))

@@ -201,9 +201,9 @@ def test_a_section_of_its_own_refuses_another_kind():
         NeuralExperts(kind="gaussian")
 
 
-def test_a_mixture_that_is_told_of_tasks_is_another_learner():
-    with pytest.raises(ValueError, match="Use the learner cndpm-tasks"):
-        CNDPM(CNDPMSettings(novelty="tasks"), input_shape=(3,))
+def test_a_mixture_that_is_told_of_tasks_says_so():
+    assert CNDPM(CNDPMSettings(novelty="tasks"), input_shape=(3,)).task_listener is not None
+    assert CNDPM(CNDPMSettings(), input_shape=(3,)).task_listener is None
 
 
 def test_patches_of_rows_are_refused():

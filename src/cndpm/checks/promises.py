@@ -98,7 +98,8 @@ def check_memory_bound(case: LearnerCase) -> None:
 def check_no_task_identity(case: LearnerCase) -> None:
     """Learning takes x and y, answering takes x; only a learner with a `task_listener` can be told of tasks."""
     for name, expected in {"learn": ["self", "x", "y"], "predict_log_proba": ["self", "x"]}.items():
-        received = list(inspect.signature(getattr(case.learner_class, name)).parameters)
+        parameters = inspect.signature(getattr(case.learner_class, name)).parameters.values()
+        received = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
         require(received == expected, case, f"{name} must take {expected}; it takes {received}")
     learner = case.make()
     for name in ("begin_task", "end_task"):

@@ -26,7 +26,7 @@ from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPred
 from cndpm.names import UnknownNameError
 from cndpm.state import State, StateError, load_state, save_state
 
-__all__ = ["Estimator"]
+__all__ = ["Estimator", "describes_x"]
 
 _CODE = ("density", "predictor", "features")
 """Parameters that may hold the user's own classes and modules."""
@@ -84,9 +84,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return self.learner_.counts.cpu().numpy()
 
     def consolidate(self) -> Self:
-        """Sleeps now on whatever the memory holds: what was provisional becomes an expert."""
+        """Sleeps now on whatever the memory holds, and brings all that answers depend on up to date.
+
+        What was provisional becomes an expert where it earns one. Answers are exact until more is learned.
+        """
         check_is_fitted(self, "learner_")
         self.learner_.consolidate()
+        self.learner_.finish()
         return self
 
     @classmethod
@@ -268,8 +272,22 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "learner_")
         return self._tensor(self._validate(X, reset=False))
 
-    def _batches(self, n: int) -> list[slice]:
-        return [slice(i, i + self.batch_size) for i in range(0, n, self.batch_size)]
+    def _learn(self, x: Tensor, y: Tensor | None) -> None:
+        self.learner_.learn_block(x, y, self.batch_size)
+
+
+def describes_x(estimator: Estimator) -> bool:
+    """Returns True where the experts of a fitted estimator model x itself.
+
+    Raises:
+        AttributeError: They model features of it, which is why the method that asks is not there.
+    """
+    if hasattr(estimator, "learner_") and not estimator.learner_.describes_x:
+        raise AttributeError(
+            f"the experts of this {type(estimator).__name__} model features of x, not x itself, so x has no density. "
+            "Use settings={'features': 'identity'}, neural experts or CNDPMDensity."
+        )
+    return True
 
 
 def _flat(X: Any, input_shape: tuple[int, ...] | None) -> Any:

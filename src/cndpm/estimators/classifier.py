@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from cndpm.estimators.base import Estimator
+from cndpm.estimators.base import Estimator, describes_x
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.mixture import Merge
@@ -68,7 +69,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if first:
             self._begin(codec)
         self._codec = codec
-        self._learn(rows, indices)
+        self._learn(rows, torch.from_numpy(indices))
         return self
 
     def fit(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor) -> Self:
@@ -78,24 +79,31 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         codec = LabelCodec()
         indices = codec.encode(labels, learn=True)
         self._begin(codec)
-        self._learn(rows, indices)
+        self._learn(rows, torch.from_numpy(indices))
         return self.consolidate()
 
-    def predict(self, X: ArrayLike | Tensor) -> NDArray[Any]:
-        """The most probable label of each sample, (n,)."""
-        best = self.predict_log_proba(X).argmax(axis=1)
+    def predict(self, X: ArrayLike | Tensor, *, exact: bool = False) -> NDArray[Any]:
+        """Returns the most probable label of each sample, (n,).
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            exact: Whether the experts' covariance is brought up to date first. Otherwise it is as old as its last
+                renewal, which follows a schedule; means are always up to date. After `fit` and `consolidate` answers
+                are exact until more is learned.
+        """
+        best = self.predict_log_proba(X, exact=exact).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    def predict_proba(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """Probabilities (n, n_classes), columns in the order of `classes_`."""
-        proba: NDArray[np.float64] = np.exp(self.predict_log_proba(X))
+    def predict_proba(self, X: ArrayLike | Tensor, *, exact: bool = False) -> NDArray[np.float64]:
+        """Returns probabilities (n, n_classes), columns in the order of `classes_`; see :meth:`predict` for `exact`."""
+        proba: NDArray[np.float64] = np.exp(self.predict_log_proba(X, exact=exact))
         return proba
 
-    def predict_log_proba(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """Log-probabilities (n, n_classes), columns in the order of `classes_`."""
+    def predict_log_proba(self, X: ArrayLike | Tensor, *, exact: bool = False) -> NDArray[np.float64]:
+        """Returns log-probabilities (n, n_classes), columns as those of :meth:`predict_proba`."""
         x = self._answering(X)
-        log_proba = self.learner_.predict_log_proba(x).cpu().numpy()
+        log_proba = self.learner_.predict_log_proba(x, exact=exact).cpu().numpy()
         return log_proba[:, self._codec.order()]
 
     def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
@@ -112,8 +120,12 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         labels = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
         return x.cpu().numpy(), labels.astype(self.classes_.dtype)
 
+    @available_if(describes_x)
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """Log density of each sample under the mixture, (n,): low where the data is unlike anything learned."""
+        """Returns the log density of each sample under the mixture, (n,): low where it is unlike anything learned.
+
+        Not there where the experts model features of x, not x itself, as those of the default do.
+        """
         x = self._answering(X)
         return self.learner_.log_prob(x).cpu().numpy()
 
@@ -147,10 +159,6 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         self._start()
         self.learner_ = self._make_learner(n_classes=len(codec) if codec.closed else None)
         self._codec = codec
-
-    def _learn(self, x: Tensor, y: NDArray[np.int64]) -> None:
-        for rows in self._batches(len(x)):
-            self.learner_.learn(x[rows], torch.from_numpy(y[rows]))
 
     def _export(self) -> State:
         labels = [to_plain(label) for label in self._codec.labels]

@@ -42,7 +42,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         x = self._tensor(self._validate(X, reset=first))
         if first:
             self._begin()
-        self._learn(x)
+        self._learn(x, None)
         return self
 
     def fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
@@ -50,7 +50,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         self._check(anew=True)
         x = self._tensor(self._validate(X, reset=True))
         self._begin()
-        self._learn(x)
+        self._learn(x, None)
         return self.consolidate()
 
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
@@ -86,7 +86,3 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
     def _begin(self) -> None:
         self._start()
         self.learner_ = self._make_learner()
-
-    def _learn(self, x: Tensor) -> None:
-        for rows in self._batches(len(x)):
-            self.learner_.learn(x[rows])

@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.base import Estimator
+from cndpm.estimators.base import Estimator, describes_x
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMRegressor"]
@@ -78,8 +79,12 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         assert y is not None
         return x.cpu().numpy(), (y[:, 0] if self._flat_target else y).cpu().numpy()
 
+    @available_if(describes_x)
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """Log density of each sample under the mixture, (n,)."""
+        """Returns the log density of each sample under the mixture, (n,).
+
+        Not there where the experts model features of x, not x itself, as those of the default do.
+        """
         x = self._answering(X)
         return self.learner_.log_prob(x).cpu().numpy()
 
@@ -95,10 +100,6 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def _begin(self, targets: Tensor) -> None:
         self._start()
         self.learner_ = self._make_learner(n_outputs=targets.shape[1])
-
-    def _learn(self, x: Tensor, y: Tensor) -> None:
-        for rows in self._batches(len(x)):
-            self.learner_.learn(x[rows], y[rows])
 
     def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
         if isinstance(y, Tensor):

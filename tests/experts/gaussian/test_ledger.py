@@ -94,7 +94,7 @@ def taught(bank: GaussianBank, first: int, last: int, *, opened: bool = True, lo
     batches = bank.open(x, 7, start=7 * first) if opened else map(Samples, x[7 * first :].split(7))
     for i, samples in zip(range(first, last), batches, strict=False):
         labels = y[7 * i : 7 * i + 7]
-        log_known, log_new, _ = bank.evidence(samples, labels)
+        log_known, log_new = bank.evidence(samples, labels)
         evidence.append(torch.cat([log_known, log_new[:, None]], dim=1))
         bank.learn(samples, labels, weights)
         if looking:

@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from cndpm.model.assembly import make_bank
 
-from asking import found, learn, log_density, log_joint, predictive
+from asking import found, learn, log_density, log_joint, make_bank, predictive
 from cndpm.experts.neural.convolutional import LateralCNN, LateralResNet, mirrored_decoder
 from cndpm.experts.neural.lineup import LoopedLineup
 from cndpm.experts.neural.packed.columns import pack_convolutional

@@ -47,7 +47,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         self._generator = torch.Generator().manual_seed(seed)
         self._gaussians: Gaussians | None = None
         self._memory: tuple[Tensor, Tensor] | None = None
-        self._frozen = object()
+        self._frozen = object()  # stands for the map as it was fitted or loaded
         self._log_volume = 0.0
 
     @property
@@ -109,7 +109,8 @@ class AdditiveBank(Bank, Generic[Gaussians]):
     def load_state_dict(self, state: State) -> None:
         state = to_device(state, self.device)
         self.feature_map.load_state_dict(state["feature_map"])
-        self._freeze()
+        self._frozen = object()
+        self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0
         self._load_own_state(state["own"])
         self._gaussians = self._memory = None
         if state["gaussians"] is not None:
@@ -146,10 +147,11 @@ class AdditiveBank(Bank, Generic[Gaussians]):
     def _load_own_state(self, state: State) -> None:
         """Restores the above."""
 
-    def _freeze(self) -> None:
-        """Takes note of the map as it was fitted or loaded: what was computed by another one is of no use."""
-        self._frozen = object()
-        self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0
+    def _freeze(self, x: Tensor, labels: Tensor | None) -> None:
+        """Fits the map on the first memory (M, ...), unless it already is; it never changes from now on."""
+        if not self.feature_map.fitted:
+            self.feature_map.fit(x, generator=self._generator, labels=labels)
+        self._frozen, self._log_volume = object(), self.feature_map.log_volume
 
     def _ready(self) -> Gaussians:
         if self._gaussians is None:

@@ -193,9 +193,8 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return self._as_labels(x, y).clone()
 
     def _make_expert(self, x: Tensor, y: Tensor) -> None:
-        if not self.feature_map.fitted:
-            self.feature_map.fit(x, generator=self._generator, labels=y)
-            self._freeze()
+        if self._gaussians is None:
+            self._freeze(x, labels=y)
         rows = self.feature_map(x)
         if self._gaussians is None:
             self._gaussians = self._new_gaussians(rows)

@@ -123,10 +123,8 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         return y.detach().to("cpu", copy=True)
 
     def _make_expert(self, x: Tensor, y: Tensor) -> None:
-        if not self.feature_map.fitted:
-            self.feature_map.fit(x, generator=self._generator)
-            self._freeze()
-        if not self._targets.fitted:
+        if self._gaussians is None:
+            self._freeze(x, labels=None)
             self._targets.fit(y, generator=self._generator)
         rows = torch.cat([self._values(Samples(x)), self._standardised(y)], dim=1)
         if self._gaussians is None:
