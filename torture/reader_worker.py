@@ -1,6 +1,6 @@
 """Reads damaged files, one after the other, and prints a line for each: the process that is expected to die.
 
-    python -m torture.reader_worker SEED FIRST END
+    python -m torture.reader_worker SEED FIRST END FOLDER
 
 A line holds, between tabs, the number of the attempt, its outcome, the seconds of the processor that it took, and what
 there is to say.
@@ -12,7 +12,6 @@ import faulthandler
 import hashlib
 import resource
 import sys
-import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -26,7 +25,6 @@ from torture.mutations import mutate
 __all__ = ["damage", "read_one"]
 
 _MEMORY = 2 << 30  # bytes above what is in use at the start
-_IN_MEMORY = Path("/dev/shm")  # files that are written and read a hundred thousand times need no disk
 _OWN = (DamagedFileError, MissingDataError, RefusedPickleError)
 
 
@@ -98,21 +96,20 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def main(seed: int, first: int, end: int) -> None:
-    """Carries out the attempts from `first` to `end`."""
+def main(seed: int, first: int, end: int, root: Path) -> None:
+    """Carries out the attempts from `first` to `end`, with files below `root`."""
     faulthandler.enable()
     warnings.simplefilter("error")
     _limit_memory()
-    with tempfile.TemporaryDirectory(dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None) as root:
-        for chosen in formats():
-            write_files(chosen.files, Path(root) / chosen.name)
-        for number in range(first, end):
-            chosen, content, sealed, done = damage(seed, number)
-            begin = time.process_time()
-            outcome, detail = read_one(Path(root) / chosen.name, chosen, content, sealed)
-            line = (str(number), outcome, f"{time.process_time() - begin:.4f}", f"{done}: {detail!r}"[:600])
-            print("\t".join(line), flush=True)
+    for chosen in formats():
+        write_files(chosen.files, root / chosen.name)
+    for number in range(first, end):
+        chosen, content, sealed, done = damage(seed, number)
+        begin = time.process_time()
+        outcome, detail = read_one(root / chosen.name, chosen, content, sealed)
+        line = (str(number), outcome, f"{time.process_time() - begin:.4f}", f"{done}: {detail!r}"[:600])
+        print("\t".join(line), flush=True)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:4]), Path(sys.argv[4]))

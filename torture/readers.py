@@ -31,6 +31,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 __all__ = ["Tally", "attack", "main"]
 
@@ -38,6 +39,7 @@ BAD = ("deaths", "foreign", "unnamed", "silent")
 OUTCOMES = (*BAD, "changed", "equal", "refused")
 _PATIENCE = 60.0  # seconds without an answer
 _MOST_DEATHS = 100  # after which there is nothing more to learn
+_IN_MEMORY = Path("/dev/shm")  # files that are written and read a hundred thousand times need no disk
 _ROOT = Path(__file__).parents[1]
 
 
@@ -79,26 +81,25 @@ def attack(seed: int, n: int) -> Tally:
     from torture.formats import formats
 
     tally, number = Tally(), 0
-    while number < n:
-        with _start(seed, number, n) as worker:
-            for line in _lines(worker):
-                _, outcome, seconds, detail = line.split("\t", 3)
-                tally.add(formats()[number % len(formats())].name, number, outcome, float(seconds), detail)
+    with TemporaryDirectory(dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None) as folder:
+        while number < n and tally.total("deaths") < _MOST_DEATHS:
+            with _start(seed, number, n, folder) as worker:
+                for line in _lines(worker):
+                    _, outcome, seconds, detail = line.split("\t", 3)
+                    tally.add(formats()[number % len(formats())].name, number, outcome, float(seconds), detail)
+                    number += 1
+            if number < n:
+                detail = f"the process ended with {worker.returncode}"
+                tally.add(formats()[number % len(formats())].name, number, "deaths", 0.0, detail)
                 number += 1
-        if number < n:
-            detail = f"the process ended with {worker.returncode}"
-            tally.add(formats()[number % len(formats())].name, number, "deaths", 0.0, detail)
-            number += 1
-        if tally.total("deaths") >= _MOST_DEATHS:
-            break
     return tally
 
 
-def _start(seed: int, first: int, end: int) -> subprocess.Popen[bytes]:
+def _start(seed: int, first: int, end: int, folder: str) -> subprocess.Popen[bytes]:
     paths = os.pathsep.join((str(_ROOT / "src"), str(_ROOT)))
     # Freed memory is overwritten, so that its use shows; one thread, so that the machine stays usable.
     environment = os.environ | {"PYTHONPATH": paths, "MALLOC_PERTURB_": "165", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "torture.reader_worker", str(seed), str(first), str(end)]
+    command = [sys.executable, "-m", "torture.reader_worker", str(seed), str(first), str(end), folder]
     return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
 
 

@@ -35,7 +35,7 @@ def test_a_file_that_was_not_damaged_is_read_as_equal_and_an_empty_one_refused(t
 def worker_of(monkeypatch, script: str) -> None:
     """Has every worker run `script`, which finds its first attempt and the end in `first` and `end`."""
 
-    def start(seed: int, first: int, end: int):
+    def start(seed: int, first: int, end: int, folder: str):
         command = [sys.executable, "-c", f"import os, sys; first, end = {first}, {end}\n{script}"]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
 
