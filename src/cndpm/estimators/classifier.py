@@ -120,7 +120,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         labels = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
         return x.cpu().numpy(), labels.astype(self.classes_.dtype)
 
-    @available_if(describes_x)
+    @available_if(describes_x)  # type: ignore[untyped-decorator]
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Returns the log density of each sample under the mixture, (n,): low where it is unlike anything learned.
 

@@ -79,7 +79,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         assert y is not None
         return x.cpu().numpy(), (y[:, 0] if self._flat_target else y).cpu().numpy()
 
-    @available_if(describes_x)
+    @available_if(describes_x)  # type: ignore[untyped-decorator]
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Returns the log density of each sample under the mixture, (n,).
 
