@@ -100,6 +100,7 @@ def load_image_folder(path: Path, size: tuple[int, int] | None = None) -> Datase
         path: The folder, perhaps with folders ``train`` and ``test``.
         size: Height and width to which every image is resized; None if all have one size already.
     """
+    require_extra("PIL", purpose="a folder of images")
     from cndpm.datasets.images import read_images  # here: pillow is not needed by other datasets
 
     divided = all((path / part).is_dir() for part in _PARTS)
@@ -119,7 +120,6 @@ def load_image_folder(path: Path, size: tuple[int, int] | None = None) -> Datase
 
 def _find_images(root: Path, classes: tuple[str, ...]) -> list[tuple[Path, int]]:
     """Returns every image below `root` with the number of its class, class by class in the order of names."""
-    require_extra("PIL", purpose="a folder of images")
     from cndpm.datasets.images import SUFFIXES
 
     found = [
