@@ -76,6 +76,10 @@ def run_length(stream: Stream, max_batches: int | None) -> int:
 def evenly_spaced(n_batches: int, points: int) -> frozenset[int]:
     """Returns at most `points` steps from 1 to `n_batches`, evenly spaced, the last one included.
 
+    Args:
+        n_batches: The last step.
+        points: The most steps.
+
     Example:
         >>> sorted(evenly_spaced(10, 4))
         [2, 5, 8, 10]

@@ -37,10 +37,22 @@ def _source(subset: Subset) -> _Source:
 class Pool:
     """The training samples of every source of a scenario, one after the other.
 
+    Args:
+        scenario: Names the datasets and their subsets.
+        data_dir: Where datasets lie; None: where :mod:`cndpm.datasets` looks by itself.
+        seed: Determines which samples and labels are drawn.
+        device: Where samples live.
+
     Attributes:
         x: Samples (n, *input_shape), uint8 images or float32 features, on the device.
         y: Labels as a learner receives them (n,), int64, on the device; noisy where the scenario says so.
         n_classes: Number of classes over all datasets.
+
+    Example:
+        >>> from cndpm.streams import load_scenario
+        >>> pool = Pool(load_scenario("split-digits"), data_dir=None, seed=0, device=torch.device("cpu"))
+        >>> pool.input_shape, pool.n_classes
+        ((1, 8, 8), 10)
     """
 
     def __init__(self, scenario: Scenario, *, data_dir: str | Path | None, seed: int, device: torch.device) -> None:
