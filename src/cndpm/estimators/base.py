@@ -117,7 +117,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def paper(cls, *, log_alpha: float = -400.0, settings: dict[str, Any] | None = None, **parameters: Any) -> Self:
-        """Makes an estimator with the paper's configuration: neural experts, a concentration set by hand, only experts answer.
+        """Makes an estimator with the paper's configuration.
+
+        Experts are neural, the concentration is set by hand, and only experts answer.
 
         Args:
             log_alpha: Log concentration; the paper's values reach from -450 to 410, one for each dataset.

@@ -18,7 +18,9 @@ __all__ = ["CNDPMDensity"]
 
 
 class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
-    """Estimates the density of an unlabelled stream whose distribution changes; its experts are clusters found on the way.
+    """Estimates the density of an unlabelled stream whose distribution changes.
+
+    Its experts are clusters, found on the way.
 
     Args:
         memory_size: Samples gathered before a new expert is made of them.

@@ -18,7 +18,14 @@ as parts are filled in order, a memory that was loaded is computed in the same p
 
 
 class Batch(NamedTuple):
-    """Samples (n, ...) and their targets (n, ...), on the host, or None."""
+    """Samples (n, ...) with their targets (n, ...), on the host; None where there are none.
+
+    Example:
+        >>> import torch
+        >>> batch = Batch(Samples(torch.rand(4, 2)), torch.tensor([0, 1, 0, 1]))
+        >>> batch.rows(torch.tensor([1, 3])).y
+        tensor([1, 1])
+    """
 
     samples: Samples
     y: Tensor | None
@@ -106,7 +113,7 @@ class ShortTermMemory:
         self._parts, self._y, self.size, self._batch = [], None, 0, None
 
     def state_dict(self) -> State:
-        """The samples."""
+        """Returns copies of the samples."""
         if not self.size:
             return {"x": None, "y": None}
         x, y = self.batch()
