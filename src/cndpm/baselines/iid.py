@@ -11,8 +11,8 @@ from torch import Tensor
 
 from cndpm.baselines.shared.augmentation import Augmentation, AugmentationName
 from cndpm.baselines.shared.composed import StreamFacts
+from cndpm.baselines.shared.growing_samples import GrowingSamples
 from cndpm.baselines.shared.objective import ObjectiveLearner
-from cndpm.baselines.shared.samples import GrowingSamples
 from cndpm.baselines.shared.training import NetworkSettings
 
 __all__ = ["IIDOffline", "IIDOnline"]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cndpm.experts.samples import Samples
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.memory import Batch
+from cndpm.model.memory import SampleBatch
 from cndpm.model.oracle import Oracle
 from cndpm.model.settings import CNDPMSettings
 
@@ -81,7 +81,7 @@ class LearnerSubject:
 
     def found(self) -> None:
         x, y = images(self.learner.settings.memory_size)
-        self.learner.memory.add(Batch(Samples(x.to(self.learner.device)), y))
+        self.learner.memory.add(SampleBatch(Samples(x.to(self.learner.device)), y))
         self.learner.consolidate()
         state = self.learner.bank.state_dict()
         state["counts"].fill_(1.0)[-1] = _BUSY

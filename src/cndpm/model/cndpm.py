@@ -15,7 +15,7 @@ from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers
 from cndpm.model.inputs import admit_targets, admit_x
-from cndpm.model.memory import Batch, ShortTermMemory
+from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.merging import log_joint, prune
 from cndpm.model.portrait import draw_portrait
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
@@ -94,7 +94,7 @@ class CNDPM(Learner):
         self.task_listener = self.novelty.listener
         self._answers = Answers(self.bank, self.memory, anytime=settings.anytime, device=self.device)
         self._n_known_classes = n_classes or 0
-        self._waiting: Batch | None = None
+        self._waiting: SampleBatch | None = None
         self._is_exact = False
 
     # Learning
@@ -119,14 +119,14 @@ class CNDPM(Learner):
             self._meet(y)
             for samples in batches:
                 stop = start + len(samples.x)
-                self._learn(Batch(samples, None if y is None else y[start:stop]))
+                self._learn(SampleBatch(samples, None if y is None else y[start:stop]))
                 start = stop
                 if after_batch is not None:
                     torch.set_num_threads(n_threads)  # what is called is not ours
                     after_batch(stop)
                     torch.set_num_threads(1)
 
-    def _learn(self, batch: Batch | None) -> None:
+    def _learn(self, batch: SampleBatch | None) -> None:
         """Learns one batch (lines 3 to 20 of Algorithm 1).
 
         New samples that find no room in the memory are routed again once it has been slept on.
@@ -326,7 +326,7 @@ class CNDPM(Learner):
         self._waiting = None
         if state["waiting"] is not None:
             x, y = state["waiting"]
-            self._waiting = Batch(Samples(x.to(self.device)), None if y is None else y.cpu())
+            self._waiting = SampleBatch(Samples(x.to(self.device)), None if y is None else y.cpu())
 
     # Inside
 
@@ -335,9 +335,9 @@ class CNDPM(Learner):
         x, settings = admit_x(x, self.input_shape), self.settings
         return x, admit_targets(y, len(x), settings.target, settings.n_outputs, self.n_classes)
 
-    def _given(self, x: Tensor, y: Tensor | None) -> Batch:
+    def _given(self, x: Tensor, y: Tensor | None) -> SampleBatch:
         x, y = self._admit(x, y)
-        return Batch(Samples(x.to(self.device)), y)
+        return SampleBatch(Samples(x.to(self.device)), y)
 
     def _asked(self, x: Inputs) -> Iterable[Samples]:
         if isinstance(x, Prepared):

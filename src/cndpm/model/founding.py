@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cndpm.experts.bank import Bank, Evidence
 from cndpm.mixture import accepts_expert, route
-from cndpm.model.memory import Batch, ShortTermMemory
+from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.novelty import Novelty
 
 __all__ = ["AlwaysFound", "EarnedFounding", "Founding", "teach"]
@@ -83,7 +83,7 @@ class AlwaysFound(Founding):
         >>> from cndpm.model.cndpm import CNDPM
         >>> from cndpm.model.settings import CNDPMSettings
         >>> learner = CNDPM(CNDPMSettings(memory_size=50, log_alpha=-400), input_shape=(4,))
-        >>> learner.memory.add(Batch(Samples(torch.randn(50, 4)), torch.zeros(50, dtype=torch.int64)))
+        >>> learner.memory.add(SampleBatch(Samples(torch.randn(50, 4)), torch.zeros(50, dtype=torch.int64)))
         >>> founding = AlwaysFound()
         >>> founding.consolidate(learner.bank, learner.memory, learner.novelty, lambda done: None)
         >>> learner.n_experts, len(learner.memory)
@@ -124,7 +124,7 @@ class EarnedFounding(Founding):
         >>> from cndpm.model.cndpm import CNDPM
         >>> from cndpm.model.settings import CNDPMSettings
         >>> learner = CNDPM(CNDPMSettings(memory_size=50), input_shape=(4,))
-        >>> learner.memory.add(Batch(Samples(torch.randn(50, 4)), torch.zeros(50, dtype=torch.int64)))
+        >>> learner.memory.add(SampleBatch(Samples(torch.randn(50, 4)), torch.zeros(50, dtype=torch.int64)))
         >>> founding = EarnedFounding(for_labels=True)
         >>> founding.consolidate(learner.bank, learner.memory, learner.novelty, lambda done: None)
         >>> learner.n_experts, len(learner.memory)
@@ -192,7 +192,7 @@ class EarnedFounding(Founding):
             return self._known_again(memory.batch(), novelty), False
         return bank.evidence(samples, y).log_known.amax(dim=1) > math.log(len(memory)) + log_alone, True
 
-    def _known_again(self, batch: Batch, novelty: Novelty) -> Tensor:
+    def _known_again(self, batch: SampleBatch, novelty: Novelty) -> Tensor:
         """Returns which samples have a label whose latest samples are known, (M,) bool; none without labels."""
         if batch.y is None or not self._for_labels:
             return torch.zeros(len(batch.samples), dtype=torch.bool)
@@ -217,7 +217,7 @@ class EarnedFounding(Founding):
             novelty.add_expert(evidence, held_out.y if self._for_labels else None)
         teach(bank, novelty, held_out)
 
-    def _is_earned(self, bank: Bank, evidence: Evidence, founders: Batch) -> bool:
+    def _is_earned(self, bank: Bank, evidence: Evidence, founders: SampleBatch) -> bool:
         """Compares the mixture with and without its newest expert on held-out samples.
 
         Where too few are held out, the founders themselves are asked, each under an expert made of the others.
@@ -234,7 +234,7 @@ class EarnedFounding(Founding):
         return accepts_expert(with_it, without, cost=float(log_n_known))
 
 
-def teach(bank: Bank, novelty: Novelty, batch: Batch) -> None:
+def teach(bank: Bank, novelty: Novelty, batch: SampleBatch) -> None:
     """Has the experts learn known samples, a few a step as they would have when they came.
 
     Args:
@@ -259,7 +259,7 @@ def _follow(bank: Bank, novelty: Novelty) -> None:
         novelty.follow(drift)
 
 
-def _train(bank: Bank, founders: Batch, report: Report) -> None:
+def _train(bank: Bank, founders: SampleBatch, report: Report) -> None:
     """Begins an expert, unless one is under way, and trains it to the end."""
     if bank.train(0) == 1:
         bank.found(*founders)
@@ -267,7 +267,7 @@ def _train(bank: Bank, founders: Batch, report: Report) -> None:
         report(done)
 
 
-def _dismiss(bank: Bank, novelty: Novelty, evidence: Evidence, founders: Batch) -> None:
+def _dismiss(bank: Bank, novelty: Novelty, evidence: Evidence, founders: SampleBatch) -> None:
     """Gives back what the newest expert was made of.
 
     An expert that is a sum goes into the one nearest to it; a network goes, and its samples are learned again.

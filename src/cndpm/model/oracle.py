@@ -16,10 +16,10 @@ from cndpm.experts.neural.lateral import Column, Features, LateralMLP
 from cndpm.experts.neural.predictors import Classifier
 from cndpm.experts.neural.vae import VAE
 from cndpm.model.settings import CNDPMSettings, FixedNovelty, NeuralExperts
+from cndpm.model.settings.architecture import PlainNetworks
 from cndpm.model.settings.densities import Variational
-from cndpm.model.settings.networks import PlainNetworks
-from cndpm.model.settings.predictors import NetworkPredictor
-from cndpm.model.settings.training import Training
+from cndpm.model.settings.network_training import Training
+from cndpm.model.settings.predictor_kinds import NetworkPredictor
 
 __all__ = ["Oracle"]
 

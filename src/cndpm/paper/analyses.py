@@ -16,7 +16,7 @@ from torch import Tensor
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.description import OWN
 from cndpm.experiments.evaluation import TestSet, evaluate
-from cndpm.experiments.portrait import load_portrait
+from cndpm.experiments.portrait_file import load_portrait
 from cndpm.experiments.record import CHECKPOINT, RecordError, read_record, write_json
 from cndpm.experiments.schedule import evenly_spaced
 from cndpm.learner import Learner

@@ -13,11 +13,11 @@ from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural.averaged import AveragedPredictor
 from cndpm.experts.neural.neural_bank import NeuralBank, PredictorMaker
 from cndpm.experts.neural.parts import NoDensity, Predictor
+from cndpm.model.settings.architecture import AutoNetworks, PlainNetworks
 from cndpm.model.settings.facts import Facts
-from cndpm.model.settings.networks import AutoNetworks, PlainNetworks
-from cndpm.model.settings.predictors import NetworkPredictor
+from cndpm.model.settings.network_training import Training
+from cndpm.model.settings.predictor_kinds import NetworkPredictor
 from cndpm.model.settings.section import Section
-from cndpm.model.settings.training import Training
 
 __all__ = ["AutoCompanions", "Companions", "GaussiansAlone", "GaussiansAndNetworks"]
 

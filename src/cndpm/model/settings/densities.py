@@ -13,9 +13,9 @@ from cndpm.experts.neural.neural_bank import DensityMaker
 from cndpm.experts.neural.parts import Density
 from cndpm.experts.neural.pixels import BernoulliPixel, LogisticPixel, Pixel
 from cndpm.experts.neural.vae import VAE, Bound
+from cndpm.model.settings.architecture import PlainNetworks, ShapedNetworks
 from cndpm.model.settings.facts import CustomDensity
-from cndpm.model.settings.networks import PlainNetworks, ShapedNetworks
-from cndpm.model.settings.own import ImportPath, imported
+from cndpm.model.settings.import_paths import ImportPath, imported
 from cndpm.model.settings.section import Section
 
 __all__ = ["Autoregressive", "OwnDensity", "Variational", "maker_of"]
@@ -28,7 +28,7 @@ class Variational(Section):
     """Chooses the paper's density, a variational autoencoder.
 
     Example:
-        >>> from cndpm.model.settings.networks import PlainNetworks
+        >>> from cndpm.model.settings.architecture import PlainNetworks
         >>> make = Variational(latent_dim=2).maker((4,), PlainNetworks(hidden=8))
         >>> type(make(first=True, lateral_widths=())).__name__
         'VAE'
@@ -92,7 +92,7 @@ class Autoregressive(Section):
     """Chooses an exact density of images, pixel by pixel.
 
     Example:
-        >>> from cndpm.model.settings.networks import PlainNetworks
+        >>> from cndpm.model.settings.architecture import PlainNetworks
         >>> make = Autoregressive(density_channels=8, density_blocks=1).maker((1, 8, 8), PlainNetworks())
         >>> type(make(first=True, lateral_widths=())).__name__
         'AutoregressiveDensity'

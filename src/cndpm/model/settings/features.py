@@ -17,7 +17,7 @@ from cndpm.experts.features import (
     PrincipalFeatures,
 )
 from cndpm.model.settings.facts import Facts
-from cndpm.model.settings.own import ImportPath, imported
+from cndpm.model.settings.import_paths import ImportPath, imported
 from cndpm.model.settings.section import Section
 
 __all__ = ["AutoFeatures", "Fourier", "Identity", "OwnFeatures", "Patches"]

@@ -9,9 +9,9 @@ from pydantic import Field
 from cndpm.experts.neural.neural_bank import PredictorMaker
 from cndpm.experts.neural.parts import Predictor
 from cndpm.experts.neural.predictors import Classifier, Regressor
+from cndpm.model.settings.architecture import PlainNetworks, ShapedNetworks
 from cndpm.model.settings.facts import CustomPredictor, Facts
-from cndpm.model.settings.networks import PlainNetworks, ShapedNetworks
-from cndpm.model.settings.own import ImportPath, imported
+from cndpm.model.settings.import_paths import ImportPath, imported
 from cndpm.model.settings.section import Section
 
 __all__ = ["NetworkPredictor", "OwnPredictor", "predictor_maker_of"]
