@@ -208,7 +208,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             self._import(learned)
 
     def _export(self) -> State:
-        """Everything learned, as tensors and plain values."""
+        """Returns everything learned, as tensors and plain values."""
         params = {k: v for k, v in self.get_params(deep=False).items() if k not in _CODE}
         if isinstance(params["random_state"], np.random.RandomState):
             params["random_state"] = self._seed
@@ -285,7 +285,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return shape
 
     def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
-        """X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
+        """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
         return validate_data(self, X=_flat(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
@@ -315,7 +315,7 @@ def describes_x(estimator: Estimator) -> bool:
 
 
 def _flat(X: Any, input_shape: tuple[int, ...] | None) -> Any:
-    """Tensors become arrays, images become rows; tables (pandas) stay what they are, for their column names."""
+    """Turns tensors into arrays and images into rows; tables (pandas) stay as they are, for their column names."""
     if isinstance(X, Tensor):
         X = X.detach().cpu().numpy()
     if input_shape is not None and isinstance(X, np.ndarray) and X.shape[1:] == tuple(input_shape):

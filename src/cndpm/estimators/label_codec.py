@@ -73,7 +73,7 @@ class LabelCodec:
 
 
 def _plain(label: Any) -> Any:
-    """A label as a plain Python value; numpy scalars would not compare or save alike."""
+    """Returns a label as a plain Python value; numpy scalars would not compare or save alike."""
     if isinstance(label, np.generic):
         label = label.item()
     try:

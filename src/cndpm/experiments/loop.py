@@ -220,7 +220,7 @@ class _Run:
             raise _EndOfRun
 
     def has_grown(self) -> bool:
-        """Whether a mixture has another number of experts than when this was last asked."""
+        """Tells whether a mixture has another number of experts than when this was last asked."""
         if self.learner.experts is None:
             return False
         before, self.n_experts = self.n_experts, self.learner.footprint().n_experts

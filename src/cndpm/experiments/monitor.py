@@ -34,7 +34,7 @@ class Monitor:
         """
 
     def learned(self, step: int) -> None:
-        """Batch `step` has been learned. Called after every batch: must be quick."""
+        """Called when batch `step` has been learned, after every batch: must be quick."""
 
     def phase(self, name: str, fraction: float) -> None:
         """Called while the learner is busy with something long within one batch, e.g. sleep.
@@ -45,16 +45,16 @@ class Monitor:
         """
 
     def progressed(self, row: Row) -> None:
-        """A line of progress was logged: experts, parameters, memory, time."""
+        """Called when a line of progress was logged: experts, parameters, memory, time."""
 
     def evaluated(self, row: Row) -> None:
-        """An evaluation was logged."""
+        """Called when an evaluation was logged."""
 
     def finished(self, summary: Row) -> None:
-        """The run is complete."""
+        """Called when the run is complete."""
 
     def close(self) -> None:
-        """The run is over, complete or not."""
+        """Called when the run is over, complete or not."""
 
 
 class Monitors(Monitor):
