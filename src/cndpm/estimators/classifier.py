@@ -203,7 +203,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
 
 def _labels(y: Any) -> Any:
-    """Returns one hashable label a sample; arrays are checked as scikit-learn does, other sequences taken as they are."""
+    """Returns one hashable label a sample; arrays are checked as scikit-learn does, other sequences are not."""
     if isinstance(y, Tensor):
         y = y.detach().cpu().numpy()
     if isinstance(y, list | tuple):

@@ -257,7 +257,10 @@ def concentration_cell(log_alpha: int, accuracy: Published, n_experts: Published
 
 
 def _task_based_cell(label: str, learner: str, value: float, error: float, **options: Any) -> Cell:
-    """Makes a cell of four epochs a task; the paper takes values of others from Hsu et al. (2018), who used batches of 128."""
+    """Makes a cell of four epochs a task.
+
+    The paper takes all values but its own from Hsu et al. (2018), who used batches of 128.
+    """
     scenario = "iid-split-mnist" if learner == "iid-online" else "split-mnist"
     options = {"epochs": 4, "batch_size": 128} | options
     return Cell(label, "Split-MNIST, 4 epochs", scenario, learner, options, (), {"accuracy": Published(value, error)})
