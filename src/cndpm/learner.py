@@ -46,7 +46,14 @@ Inputs: TypeAlias = Any
 
 
 class LearnerSettings(BaseModel):
-    """The settings of one kind of learner: typed, ranges checked, unknown names refused."""
+    """Holds the settings of one kind of learner: typed, ranges checked, unknown names refused.
+
+    Example:
+        >>> class Settings(LearnerSettings):
+        ...     learning_rate: float = 0.01
+        >>> Settings(learning_rate=0.1).learning_rate
+        0.1
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
@@ -80,7 +87,7 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a learner keeps.
+    """Counts what a learner keeps.
 
     Attributes:
         n_parameters: Trained weights, as the paper counts them.
@@ -88,6 +95,10 @@ class Footprint:
         memory_samples: Samples stored for replay or until they are learned.
         memory_bytes: The bytes of these samples, labels included.
         n_experts: Components of a mixture; 1 for a single network.
+
+    Example:
+        >>> Footprint(n_parameters=0, n_numbers_kept=40, memory_samples=3).n_experts
+        1
     """
 
     n_parameters: int
@@ -99,7 +110,7 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Portrait:
-    """How a mixture of K experts looks: samples drawn from it, and how alike its experts are.
+    """Shows a mixture of K experts: samples drawn from it, and how alike its experts are.
 
     Attributes:
         x: Drawn inputs (n, *input_shape), float32; none (0, ...) where the experts cannot be drawn from.
@@ -108,6 +119,13 @@ class Portrait:
         from_mixture: (n,) bool: drawn from the mixture, where experts are chosen by their counts; else one by one.
         similarity: Cosine similarity of the experts' log-likelihoods of given samples, (K, K).
         counts: Samples that each expert has learned, (K,).
+
+    Example:
+        >>> from cndpm.model.cndpm import CNDPM
+        >>> learner = CNDPM(CNDPM.Settings(target="none", memory_size=50), input_shape=(2,))
+        >>> learner.learn(torch.randn(50, 2))
+        >>> learner.portray(torch.randn(20, 2), None, seed=0).similarity.shape
+        (1, 1)
     """
 
     x: NDArray[np.float32]
@@ -125,6 +143,13 @@ class Prepared:
     Attributes:
         x: The inputs, (batch, *input_shape).
         kept: Belongs to that learner; no answer depends on it.
+
+    Example:
+        >>> from cndpm.model.cndpm import CNDPM
+        >>> learner = CNDPM(CNDPM.Settings(), input_shape=(4,))
+        >>> test = learner.prepare(torch.randn(6, 4))
+        >>> torch.equal(learner.predict_log_proba(test), learner.predict_log_proba(test.x))
+        True
     """
 
     x: Tensor
@@ -132,23 +157,39 @@ class Prepared:
 
 
 class ExpertAnswers(Protocol):
-    """Answers of a mixture, expert by expert. Has no effect on the learner."""
+    """Answers for a mixture, expert by expert, without any effect on the learner.
+
+    Example:
+        >>> from cndpm.model.cndpm import CNDPM
+        >>> learner = CNDPM(CNDPM.Settings(memory_size=50), input_shape=(4,))
+        >>> learner.learn(torch.randn(50, 4), torch.arange(50) % 2)
+        >>> learner.experts.expert_predict_log_proba(torch.randn(3, 4)).shape
+        torch.Size([3, 1, 2])
+    """
 
     def expert_log_proba(self, x: Inputs) -> Tensor:
-        """Log-probability that each expert is responsible for x alone, (batch, n_experts)."""
+        """Returns the log-probability that each expert is responsible for x alone, (batch, n_experts)."""
 
     def expert_predict_log_proba(self, x: Inputs) -> Tensor:
-        """Log-probabilities of the classes by each expert, (batch, n_experts, n_classes)."""
+        """Returns log-probabilities of the classes by each expert, (batch, n_experts, n_classes)."""
 
 
 class TaskListener(Protocol):
-    """Whoever must be told where tasks begin and end while learning; never at test time."""
+    """Must be told where tasks begin and end while learning; never at test time.
+
+    Example:
+        >>> from cndpm.baselines.ewc import EWC
+        >>> learner = EWC(EWC.Settings(hidden=8), input_shape=(4,), n_classes=2)
+        >>> learner.task_listener.begin_task(0)
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
+        >>> learner.task_listener.end_task()
+    """
 
     def begin_task(self, task: int) -> None:
-        """What follows belongs to task number `task` (0, 1, ...)."""
+        """Tells that what follows belongs to task number `task` (0, 1, ...)."""
 
     def end_task(self) -> None:
-        """The task that began last is over."""
+        """Tells that the task that began last is over."""
 
 
 class Learner(ABC):
@@ -166,6 +207,28 @@ class Learner(ABC):
             there; the learner goes on from that point when it is called again.
         experts: Answers expert by expert; None for learners that are no mixture.
         task_listener: Must be told where tasks begin and end; None for task-free learners.
+
+    Example:
+        >>> class Majority(Learner):
+        ...     class Settings(LearnerSettings):
+        ...         prior: float = 1.0
+        ...     def __init__(self, settings, **facts):
+        ...         super().__init__(settings, **facts)
+        ...         self.counts = torch.full((self.n_classes,), settings.prior)
+        ...     def learn(self, x, y):
+        ...         self.counts += torch.bincount(y, minlength=self.n_classes)
+        ...     def predict_log_proba(self, x):
+        ...         return (self.counts / self.counts.sum()).log().expand(len(x), -1)
+        ...     def footprint(self):
+        ...         return Footprint(n_parameters=0, n_numbers_kept=self.n_classes)
+        ...     def state_dict(self):
+        ...         return {"counts": self.counts.clone()}
+        ...     def load_state_dict(self, state):
+        ...         self.counts = state["counts"].clone()
+        >>> learner = Majority(Majority.Settings(), input_shape=(4,), n_classes=2)
+        >>> learner.learn_block(torch.rand(6, 4), torch.tensor([0, 1, 1, 1, 1, 0]), batch_size=2)
+        >>> learner.predict_log_proba(torch.rand(1, 4)).exp()
+        tensor([[0.3750, 0.6250]])
     """
 
     Settings: ClassVar[type[LearnerSettings]]
@@ -243,10 +306,10 @@ class Learner(ABC):
 
     @abstractmethod
     def predict_log_proba(self, x: Inputs) -> Tensor:
-        """Log-probabilities of the classes, (batch, n_classes). Has no effect on the learner."""
+        """Returns log-probabilities of the classes, (batch, n_classes). Has no effect on the learner."""
 
     def log_prob(self, x: Inputs) -> Tensor:
-        """Log density of x, (batch,), for learners that model it. Has no effect on the learner."""
+        """Returns the log density of x, (batch,), for learners that model it. Has no effect on the learner."""
         raise NotImplementedError(f"{type(self).__name__} models no density of x")
 
     @property
@@ -259,7 +322,7 @@ class Learner(ABC):
         """Counts what this learner keeps at this moment."""
 
     def describe(self) -> dict[str, Any]:
-        """Plain values by name that a line of progress tells beside the footprint."""
+        """Returns plain values by name that a line of progress tells beside the footprint."""
         return {}
 
     def portray(self, x: Tensor, y: Tensor | None, *, seed: int) -> Portrait | None:
@@ -274,7 +337,7 @@ class Learner(ABC):
 
     @abstractmethod
     def state_dict(self) -> State:
-        """Everything that future behaviour depends on, random state included, as tensors and plain values.
+        """Returns everything that future behaviour depends on, random state included, as tensors and plain values.
 
         The tensors are copies: what the learner does next does not change them.
         """
@@ -285,7 +348,18 @@ class Learner(ABC):
 
 
 class TaskBasedLearner(Learner):
-    """A learner that must be told where tasks begin and end while it learns; never at test time."""
+    """Learns while it is told where tasks begin and end; at test time it is not told.
+
+    Args:
+        settings: An instance of the class's own `Settings`.
+        **facts: As for :class:`Learner`.
+
+    Example:
+        >>> from cndpm.baselines.ewc import EWC
+        >>> learner = EWC(EWC.Settings(hidden=8), input_shape=(4,), n_classes=2)
+        >>> isinstance(learner, TaskBasedLearner), learner.task_listener is learner
+        (True, True)
+    """
 
     def __init__(self, settings: Any, **facts: Any) -> None:
         super().__init__(settings, **facts)
@@ -293,8 +367,8 @@ class TaskBasedLearner(Learner):
 
     @abstractmethod
     def begin_task(self, task: int) -> None:
-        """What follows belongs to task number `task` (0, 1, ...)."""
+        """Tells that what follows belongs to task number `task` (0, 1, ...)."""
 
     @abstractmethod
     def end_task(self) -> None:
-        """The task that began last is over."""
+        """Tells that the task that began last is over."""

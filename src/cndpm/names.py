@@ -39,6 +39,11 @@ class ObjectNameError(ValueError):
 def nearest_names(name: str, names: Iterable[str], *, n: int = 3) -> tuple[str, ...]:
     """Returns up to `n` of `names` that look like `name`, the nearest first.
 
+    Args:
+        name: What was typed.
+        names: What there is.
+        n: The most names returned.
+
     Example:
         >>> nearest_names("split-mnits", ["split-mnist", "split-cifar10", "digits"])[0]
         'split-mnist'

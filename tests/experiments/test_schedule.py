@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cndpm.experiments.schedule import Schedule, evenly_spaced
+from cndpm.experiments.schedule import RunSchedule, evenly_spaced
 from cndpm.streams import load_scenario
 
 
@@ -24,6 +24,6 @@ def test_evenly_spaced_points_are_evenly_spaced(n_batches, points):
 
 def test_every_stage_end_but_the_last_is_evaluated_in_the_loop():
     stream = load_scenario("split-digits").build(seed=0)
-    schedule = Schedule.of(stream, n_batches=stream.n_batches, evaluations=0, log_points=1)
+    schedule = RunSchedule.of(stream, n_batches=stream.n_batches, evaluations=0, log_points=1)
     assert schedule.evaluations == set(stream.stage_starts[1:])
     assert schedule.stage_ends == {*stream.stage_starts[1:], stream.n_batches}

@@ -9,7 +9,7 @@ import torch
 
 from cndpm.cli.errors import exit_code
 from cndpm.experiments import Monitor, RecordError, RunsFailedError, configure, read_record
-from cndpm.experiments.portrait import load_portrait
+from cndpm.experiments.portrait_file import load_portrait
 from cndpm.experiments.record import CHECKPOINT
 from cndpm.experiments.workers import Job, LostWorkerError, run_jobs
 from cndpm.state import load_state

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cndpm.experts.samples import Samples
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.memory import Batch
+from cndpm.model.memory import SampleBatch
 from cndpm.model.settings import CNDPMSettings
 
 GAUSSIAN = {"experts": "gaussian", "log_alpha": "auto", "memory_size": 40, "n_fourier": 16}
@@ -138,7 +138,7 @@ def test_a_dismissed_network_gives_its_samples_back(neural, two_task_stream):
     before = learner.bank.experts[0].state_dict()
     n_known = learner.counts.sum().item()
     for x, y in two_task_stream[2:5]:
-        learner.memory.add(Batch(Samples(x), y))
+        learner.memory.add(SampleBatch(Samples(x), y))
     n_waiting = len(learner.memory)
     learner.consolidate()
     assert learner.n_experts == 1
@@ -152,7 +152,7 @@ def test_strays_go_back_while_what_is_known_comes_and_new_labels_stay(neural, tw
     """So that a change finds no strays in the memory, even one that brings no new label."""
     learner = learned(neural(), two_task_stream[:10])
     x, y = two_task_stream[2]
-    learner.memory.add(Batch(Samples(x), y))
+    learner.memory.add(SampleBatch(Samples(x), y))
     x_new, y_new = two_task_stream[-1]
     learner.learn(x_new[:4], y_new[:4])
     assert len(learner.memory) == 14

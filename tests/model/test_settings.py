@@ -17,7 +17,7 @@ import cndpm.model
 from cndpm.experts.features import IdentityFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings, NeuralExperts
-from cndpm.model.settings.own import imported
+from cndpm.model.settings.import_paths import imported
 from cndpm.model.settings.reference import reference
 from cndpm.model.settings.tree import places, walk
 from random_settings import draw, nonsense

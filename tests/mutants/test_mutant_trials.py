@@ -68,7 +68,7 @@ def test_tests_that_fail_without_a_mutant_are_named(project: Path):
 
 
 def test_a_few_mutants_of_the_lists_are_noticed():
-    done = run("-m", "mutants", "mutants/baselines.toml", "--only", "shared/samples.py", "finetune.py", "--jobs", "1")
+    done = run("-m", "mutants", "mutants/baselines.toml", "--only", "growing_samples.py", "finetune.py", "--jobs", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "SURVIVED" not in done.stdout
 

@@ -31,6 +31,10 @@ class DGR(ClassifierLearner, TaskBasedLearner):
     over the classes seen so far; each batch is learned in `n_steps` steps with fresh dreams, because a VAE that has
     taken a few hundred steps dreams in blends of digits: theirs took 2,000 a task.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.dgr import DGR
@@ -65,7 +69,12 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes `n_steps` steps of classifier and generator on the batch and on dreams of the past."""
+        """Takes `n_steps` steps of classifier and generator on the batch and on dreams of the past.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         x, y = self.labelled(x, y)
         self.progress.see(y)
         for _ in range(self.settings.n_steps):

@@ -56,6 +56,10 @@ class GDumb(ComposedLearner):
     when an answer is first asked for and kept until the memory changes; it depends on the memory and the seed alone, so
     asking has no effect on the learner.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.gdumb import GDumb
@@ -89,7 +93,12 @@ class GDumb(ComposedLearner):
         self._n_parameters = sum(p.numel() for p in self._fresh_network(self.random.restarted()).parameters())
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Offers the batch to the memory, sample by sample in order."""
+        """Offers the batch to the memory, sample by sample in order.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         x, y = self.labelled(x, y)
         for i, label in enumerate(y.tolist()):
             place = balanced_place(self._labels, label, self.memory.capacity, self.random.generator)

@@ -50,6 +50,11 @@ def project(gradient: Tensor, references: Tensor, *, margin: float = 0.0) -> Ten
 class TaskMemories:
     """One reservoir per task; all together hold at most `capacity` samples, shared equally by the tasks so far.
 
+    Args:
+        capacity: Samples of all tasks together.
+        generator: Draws which samples stay.
+        device: Where samples live.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.gem import TaskMemories
@@ -101,6 +106,10 @@ class GEM(ClassifierLearner, TaskBasedLearner):
     step (null: all of them, as the authors do), and each task's memory is a uniform sample of it, not its last samples.
     The memory's default size is that of the comparison by Hsu et al. (2018), as many numbers as online EWC keeps.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.gem import GEM
@@ -135,7 +144,12 @@ class GEM(ClassifierLearner, TaskBasedLearner):
         self.tasks.begin()
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step along the projected gradient, then offers the batch to the present task's memory."""
+        """Takes one step along the projected gradient, then offers the batch to the present task's memory.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         x, y = self.labelled(x, y)
         gradient = self._gradient(x, y)
         if self.tasks.past:

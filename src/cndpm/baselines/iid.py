@@ -1,8 +1,4 @@
-"""What the same network reaches without the difficulty: data in random order, once (online) or many times (offline).
-
-Neither is a continual learner. `iid-online` is fine-tuning given a shuffled stream: the stream makes the difference,
-and a run must supply it. `iid-offline` collects whatever stream it gets and trains on all of it at the end.
-"""
+"""The same network without the difficulty: it learns data in random order, once (online) or many times (offline)."""
 
 from __future__ import annotations
 
@@ -15,8 +11,8 @@ from torch import Tensor
 
 from cndpm.baselines.shared.augmentation import Augmentation, AugmentationName
 from cndpm.baselines.shared.composed import StreamFacts
+from cndpm.baselines.shared.growing_samples import GrowingSamples
 from cndpm.baselines.shared.objective import ObjectiveLearner
-from cndpm.baselines.shared.samples import GrowingSamples
 from cndpm.baselines.shared.training import NetworkSettings
 
 __all__ = ["IIDOffline", "IIDOnline"]
@@ -45,7 +41,12 @@ class IIDOnline(ObjectiveLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one optimiser step on the batch."""
+        """Takes one optimiser step on the batch.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,); None on an unlabelled stream.
+        """
         self.train_on(*self.received(x, y))
 
 
@@ -57,6 +58,10 @@ class IIDOffline(ObjectiveLearner):
     Departures: the paper names augmentation, learning-rate decay, up to 100 epochs and larger batches, but neither
     which nor how; shifts (random crops of padded images), mirror images for colour images and the cosine are this
     implementation's. Unlabelled data is not augmented, because its density is what is measured.
+
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
         >>> import torch
@@ -89,7 +94,12 @@ class IIDOffline(ObjectiveLearner):
         self.parts["samples"] = self.samples
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Keeps the batch for :meth:`finish`."""
+        """Keeps the batch for :meth:`finish`.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,); None on an unlabelled stream.
+        """
         x, y = self.received(x, y)
         self.samples.add(**({"x": x} if y is None else {"x": x, "y": y}))
 

@@ -30,6 +30,10 @@ class LwF(ClassifierLearner, TaskBasedLearner):
     Departures: one output layer for all classes, the softmax over those seen so far, and the two terms weighted by the
     number of tasks, all after the class-incremental comparison of van de Ven and Tolias (2018).
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.lwf import LwF
@@ -63,7 +67,12 @@ class LwF(ClassifierLearner, TaskBasedLearner):
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on the labels and the teacher's answers."""
+        """Takes one step on the labels and the teacher's answers.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         x, y = self.labelled(x, y)
         self.progress.see(y)
         logits = only(self.network.train()(x), self.progress.seen)

@@ -35,6 +35,10 @@ class PEC(ComposedLearner):
     one step; the learning rate falls as :math:`1 / \sqrt{1 + n_c / n_0}` with the class's steps, because the stream's
     length is not known.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.pec import PEC
@@ -66,7 +70,12 @@ class PEC(ComposedLearner):
         self.parts["teacher"] = self.teacher
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step of every student whose class is in the batch."""
+        """Takes one step of every student whose class is in the batch.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         x, y = self.labelled(x, y)
         target = self.teacher.answers(x)
         for label in torch.unique(y).tolist():

@@ -26,6 +26,10 @@ class Reservoir(ObjectiveLearner):
     Departures: stream and memory share one forward pass, so batch normalisation sees both. On an unlabelled stream
     the network is the VAE and the memory holds x alone.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.reservoir import Reservoir
@@ -50,7 +54,12 @@ class Reservoir(ObjectiveLearner):
         self.parts["memory"] = self.memory
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on the batch and replayed samples, then offers the batch to the memory."""
+        """Takes one step on the batch and replayed samples, then offers the batch to the memory.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,); None on an unlabelled stream.
+        """
         x, y = self.received(x, y)
         rows = {"x": x} if y is None else {"x": x, "y": y}
         batch = rows

@@ -37,6 +37,10 @@ class RtF(ComposedLearner, TaskBasedLearner):
     Gaussian per class over the latent space, the conditional replay of van de Ven, Siegelmann and Tolias (2020).
     `prior="standard"` is the first paper's single prior, whose dreams between two digits belong to neither.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.rtf import RtF
@@ -83,7 +87,12 @@ class RtF(ComposedLearner, TaskBasedLearner):
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes `n_steps` steps on the batch and on dreams of the past."""
+        """Takes `n_steps` steps on the batch and on dreams of the past.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         x, y = self.labelled(x, y)
         self.progress.see(y)
         for _ in range(self.settings.n_steps):

@@ -62,6 +62,10 @@ class SCR(ComposedLearner):
     Departures: the projection is linear; views are shifts and mirror images, without colour changes. Every answer
     passes the memory through the network once.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.scr import SCR
@@ -97,7 +101,12 @@ class SCR(ComposedLearner):
         self.parts |= {"trainer": self.trainer, "memory": self.memory}
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on two views of the batch and of replayed samples, then offers the batch to the memory."""
+        """Takes one step on two views of the batch and of replayed samples, then offers the batch to the memory.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         x, y = self.labelled(x, y)
         inputs, labels = x, y
         if len(self.memory):

@@ -75,6 +75,10 @@ class SI(ClassifierLearner, TaskBasedLearner):
 
     Departures: negative importances, which noise makes, count as zero; the optimiser keeps its moments across tasks.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.si import SI
@@ -110,7 +114,12 @@ class SI(ClassifierLearner, TaskBasedLearner):
         self.path.begin(self.trainer.weights())
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on cross entropy and penalty; the path follows the cross entropy's gradient alone."""
+        """Takes one step on cross entropy and penalty; the path follows the cross entropy's gradient alone.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         x, y = self.labelled(x, y)
         before = self.trainer.weights()
         gradient = self.trainer.gradient(F.cross_entropy(self.network.train()(x), y))

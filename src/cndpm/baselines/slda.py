@@ -95,6 +95,10 @@ class SLDA(ComposedLearner):
     mean variance; outer products are added in groups of `chunk` samples, for speed. Without a `gamma` the kernel's
     width is set by the first batch: gamma = 1 / its mean squared distance.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.slda import SLDA
@@ -135,7 +139,12 @@ class SLDA(ComposedLearner):
         self._solution: tuple[Tensor, Tensor] | None = None
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Adds the batch to the sums."""
+        """Adds the batch to the sums.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         x, y = self.labelled(x, y)
         kept = self.statistics.values
         if self.settings.gamma is None and not kept["counts"].any():

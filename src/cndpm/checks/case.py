@@ -104,7 +104,12 @@ class LearnerCase:
         return learner
 
     def answer(self, learner: Learner, x: Inputs) -> Tensor:
-        """Returns class log-probabilities, or log densities where the stream has no labels."""
+        """Returns class log-probabilities, or log densities where the stream has no labels.
+
+        Args:
+            learner: Is asked.
+            x: Inputs, (batch, *input_shape), or prepared ones.
+        """
         return learner.log_prob(x) if self.n_classes is None else learner.predict_log_proba(x)
 
 
@@ -129,7 +134,12 @@ def through_file(state: State) -> State:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Tells whether two states are equal to the bit, whatever lists and tuples a file has made of each other."""
+    """Tells whether two states are equal to the bit, whatever lists and tuples a file has made of each other.
+
+    Args:
+        first: A state, or a part of one.
+        second: Another.
+    """
     if isinstance(first, Tensor):
         alike = isinstance(second, Tensor) and first.dtype == second.dtype and first.shape == second.shape
         return alike and torch.equal(_bytes(first), _bytes(second))

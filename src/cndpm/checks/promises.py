@@ -84,7 +84,7 @@ def check_save_and_load(case: LearnerCase) -> None:
 
 
 def check_memory_bound(case: LearnerCase) -> None:
-    """It never stores more samples than promised (`memory_bound`, or its settings' `memory_size`), and counts them."""
+    """No more samples are stored than promised (`memory_bound`, or the settings' `memory_size`); they are counted."""
     bound = getattr(case.settings, "memory_size", None) if case.memory_bound is None else case.memory_bound
     learner = case.make()
     for step in case.steps(learner):
@@ -165,5 +165,5 @@ def check_settings_refused(case: LearnerCase) -> None:
 
 
 def _stops(n_steps: int) -> list[int]:
-    """Before the first step, within the first task, within the second, and after the last step."""
+    """Returns places to stop: before the first step, within the first task, within the second, after the last step."""
     return [0, n_steps // 4, 3 * n_steps // 4, n_steps]

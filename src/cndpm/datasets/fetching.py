@@ -84,7 +84,15 @@ def fetch_dataset(
 def fetch_entry(
     entry: Entry, data_dir: Path, *, mirrors: tuple[str, ...], progress: ProgressReport | None, force: bool = False
 ) -> Path:
-    """As :func:`fetch_dataset`, for an entry that need not be of the catalogue."""
+    """Fetches an entry that need not be of the catalogue; see :func:`fetch_dataset`.
+
+    Args:
+        entry: Names the files with their checksums.
+        data_dir: Where datasets lie.
+        mirrors: Addresses to use.
+        progress: Told how far each file is.
+        force: Also replaces files that can be read but are not what was published.
+    """
     if not entry.downloads or (not force and _is_readable(entry, data_dir)):
         return data_dir
     require_extra("requests", purpose="fetching datasets")

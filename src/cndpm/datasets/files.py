@@ -125,7 +125,12 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_at_most(file: BufferedIOBase, n: int) -> bytes:
-    """Reads up to `n` bytes, piece by piece: a plain ``read(n)`` would set `n` bytes aside before it has seen one."""
+    """Reads up to `n` bytes, piece by piece: a plain ``read(n)`` would set `n` bytes aside before it has seen one.
+
+    Args:
+        file: Is read from where it stands.
+        n: The most bytes.
+    """
     pieces = []
     while n > 0 and (piece := file.read(min(n, _PIECE))):
         pieces.append(piece)

@@ -75,6 +75,6 @@ def read_idx_pair(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.
 
 
 def read_transposed_idx_pair(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """As :func:`read_idx_pair`, for EMNIST, whose images are published with rows and columns exchanged."""
+    """Reads a pair as :func:`read_idx_pair` does, for EMNIST, whose images have rows and columns exchanged."""
     images, labels = read_idx_pair(paths)
     return np.ascontiguousarray(images.transpose(0, 1, 3, 2)), labels

@@ -32,7 +32,7 @@ _ORDER = re.compile(r"'fortran_order'\s*:\s*(True|False)")
 _SHAPE = re.compile(r"'shape'\s*:\s*\(((?:\d{1,18}\s*,?\s*)*)\)")
 
 
-class _DamageError(Exception):
+class _NpzError(Exception):
     """Says what is wrong, without the file's name."""
 
 
@@ -54,7 +54,7 @@ def read_npz(path: Path, choices: Sequence[Collection[str]]) -> Arrays:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             wanted = next((choice for choice in choices if set(choice) <= members.keys()), None)
             if wanted is None:
-                raise _DamageError(f"it has the arrays {sorted(members)[:20]}")
+                raise _NpzError(f"it has the arrays {sorted(members)[:20]}")
             check_memory(path, sum(members[name].file_size for name in wanted))
             return {name: _parse(_content(archive, members[name]), name) for name in wanted}
     except DamagedFileError:
@@ -76,14 +76,14 @@ def _parse(content: bytes, name: str) -> NDArray[np.generic]:
     """Reads one array in the ``.npy`` format."""
     n = _LENGTH_BYTES.get(content[6], 0) if len(content) > 10 else 0
     if content[:6] != _MAGIC or not n:
-        raise _DamageError(f"{name} is not an array in .npy format 1 or 2")
+        raise _NpzError(f"{name} is not an array in .npy format 1 or 2")
     start = 8 + n + int.from_bytes(content[8 : 8 + n], "little")
     header = content[8 + n : start].decode("latin1")
     kind, order, sizes = (pattern.search(header) for pattern in (_TYPE, _ORDER, _SHAPE))
     if kind is None or order is None or sizes is None:
-        raise _DamageError(f"{name} is not a plain array of booleans, numbers or text: its header is {header[:80]!r}")
+        raise _NpzError(f"{name} is not a plain array of booleans, numbers or text: its header is {header[:80]!r}")
     dtype = np.dtype(kind[1])
     shape = tuple(int(size) for size in sizes[1].split(",") if size.strip())
     if len(shape) > _MOST_DIMENSIONS or math.prod(shape) * dtype.itemsize != len(content) - start:
-        raise _DamageError(f"{name} has {max(0, len(content) - start)} bytes of values, not those of {shape} {dtype}")
+        raise _NpzError(f"{name} has {max(0, len(content) - start)} bytes of values, not those of {shape} {dtype}")
     return np.frombuffer(content, dtype, offset=start).reshape(shape, order="F" if order[1] == "True" else "C")

@@ -31,7 +31,12 @@ _DIVIDED = ("x_train", "y_train", "x_test", "y_test")
 
 
 def own_path(name: str, data_dir: Path) -> Path | None:
-    """Returns the ``.npz`` file or folder that `name` means, as it is or below `data_dir`; None if there is none."""
+    """Returns the ``.npz`` file or folder that `name` means, as it is or below `data_dir`; None if there is none.
+
+    Args:
+        name: A path, or a name in `data_dir`.
+        data_dir: Where datasets lie.
+    """
     with suppress(OSError, RuntimeError):  # too long, in a folder that may not be read, or of an unknown user
         for path in (Path(name).expanduser(), data_dir / name):
             if path.is_dir() or (path.is_file() and path.suffix == ".npz"):

@@ -51,6 +51,13 @@ class PickleMachine:
 
     Args:
         n_bytes: Length of the pickle; what is decoded and what is in arrays may each take as much again.
+
+    Example:
+        >>> machine = PickleMachine(n_bytes=100)
+        >>> machine.push({})
+        >>> machine.set_items(["labels", [3, 1]])
+        >>> machine.result()
+        {'labels': [3, 1]}
     """
 
     def __init__(self, n_bytes: int) -> None:

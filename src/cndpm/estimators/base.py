@@ -1,4 +1,4 @@
-"""What the three estimators share: input, device, the learner inside, saving and loading."""
+"""The estimator that classifier, regressor and density derive from: input, device, learner, saving and loading."""
 
 from __future__ import annotations
 
@@ -36,7 +36,29 @@ _ALWAYS = ("batch_size",)
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]
-    """The part of an estimator that does not depend on what y is."""
+    """Holds parameters and a learner, whatever y is; abstract.
+
+    Args:
+        memory_size: Samples gathered before a new expert is made of them.
+        log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
+        batch_size: Samples that `fit` and `partial_fit` learn at once.
+        input_shape: Shape of one sample where it is not a row, e.g. ``(1, 28, 28)``; X may come flat or in shape.
+        density: A density class of one's own, for neural experts.
+        predictor: A predictor class of one's own, for neural experts.
+        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
+        settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        device: "auto", "cpu", "cuda" or another torch device.
+        random_state: Seed of every random choice.
+
+    Example:
+        >>> import numpy as np
+        >>> from cndpm import CNDPMDensity
+        >>> model = CNDPMDensity(random_state=0)
+        >>> isinstance(model, Estimator), model.get_params()["memory_size"]
+        (True, 500)
+        >>> model.fit(np.random.default_rng(0).normal(size=(60, 2))).n_experts_
+        1
+    """
 
     _kind: ClassVar[str]
     _target: ClassVar[Literal["classes", "values", "none"]]
@@ -95,7 +117,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def paper(cls, *, log_alpha: float = -400.0, settings: dict[str, Any] | None = None, **parameters: Any) -> Self:
-        """The paper's configuration: neural experts, a concentration set by hand, only experts answer.
+        """Makes an estimator with the paper's configuration.
+
+        Experts are neural, the concentration is set by hand, and only experts answer.
 
         Args:
             log_alpha: Log concentration; the paper's values reach from -450 to 410, one for each dataset.
@@ -136,7 +160,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _html_repr(self) -> str:
-        """How a notebook shows it: the parameters, and what was learned."""
+        """Shows the parameters and, once fitted, the experts in a notebook."""
         shown: str = super()._html_repr()
         if not hasattr(self, "learner_"):
             return shown
@@ -184,7 +208,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             self._import(learned)
 
     def _export(self) -> State:
-        """Everything learned, as tensors and plain values."""
+        """Returns everything learned, as tensors and plain values."""
         params = {k: v for k, v in self.get_params(deep=False).items() if k not in _CODE}
         if isinstance(params["random_state"], np.random.RandomState):
             params["random_state"] = self._seed
@@ -249,7 +273,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _start(self) -> None:
-        """What happens once, before the first batch: the seed is fixed."""
+        """Fixes the seed, once, before the first batch."""
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _input_shape(self) -> tuple[int, ...]:
@@ -261,7 +285,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return shape
 
     def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
-        """X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
+        """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
         return validate_data(self, X=_flat(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
@@ -291,7 +315,7 @@ def describes_x(estimator: Estimator) -> bool:
 
 
 def _flat(X: Any, input_shape: tuple[int, ...] | None) -> Any:
-    """Tensors become arrays, images become rows; tables (pandas) stay what they are, for their column names."""
+    """Turns tensors into arrays and images into rows; tables (pandas) stay as they are, for their column names."""
     if isinstance(X, Tensor):
         X = X.detach().cpu().numpy()
     if input_shape is not None and isinstance(X, np.ndarray) and X.shape[1:] == tuple(input_shape):

@@ -32,7 +32,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     Args:
         memory_size: Samples gathered before a new expert is made of them.
         log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
-        batch_size: How many samples `fit` and `partial_fit` learn at once.
+        batch_size: Samples that `fit` and `partial_fit` learn at once.
         input_shape: Shape of one sample where it is not a row, e.g. ``(1, 28, 28)``; X may come flat or in shape.
         density: A density class of one's own, for neural experts.
         predictor: A predictor class of one's own, for neural experts.
@@ -42,10 +42,14 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         random_state: Seed of every random choice.
 
     Example:
-        >>> model = CNDPMClassifier(random_state=0)
-        >>> for X, y in stream:
-        ...     model.partial_fit(X, y)
-        >>> model.predict(X_new)
+        >>> import numpy as np
+        >>> y = np.repeat(["low", "high"], 100)
+        >>> X = np.random.default_rng(0).normal(size=(200, 4)) + 9 * (y == "high")[:, None]
+        >>> model = CNDPMClassifier(memory_size=50, random_state=0)
+        >>> for start in range(0, 200, 20):  # where "high" begins is not told
+        ...     model = model.partial_fit(X[start : start + 20], y[start : start + 20])
+        >>> model.predict(X[[0, -1]]).tolist(), model.n_experts_
+        (['low', 'high'], 2)
     """
 
     _kind = "CNDPMClassifier"
@@ -73,7 +77,12 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return self
 
     def fit(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor) -> Self:
-        """Forgets everything, learns X as a stream in the order given, and consolidates."""
+        """Forgets everything, learns X as a stream in the order given, and consolidates.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            y: (n,) labels of any hashable type.
+        """
         self._check(anew=True)
         labels, rows = self._validate_labelled(X, y, reset=True)
         codec = LabelCodec()
@@ -96,24 +105,48 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return labels
 
     def predict_proba(self, X: ArrayLike | Tensor, *, exact: bool = False) -> NDArray[np.float64]:
-        """Returns probabilities (n, n_classes), columns in the order of `classes_`; see :meth:`predict` for `exact`."""
+        """Returns probabilities (n, n_classes), columns in the order of `classes_`.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            exact: Whether what the experts share is brought up to date first; see :meth:`predict`.
+        """
         proba: NDArray[np.float64] = np.exp(self.predict_log_proba(X, exact=exact))
         return proba
 
     def predict_log_proba(self, X: ArrayLike | Tensor, *, exact: bool = False) -> NDArray[np.float64]:
-        """Returns log-probabilities (n, n_classes), columns as those of :meth:`predict_proba`."""
+        """Returns log-probabilities (n, n_classes), columns as those of :meth:`predict_proba`.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            exact: Whether what the experts share is brought up to date first; see :meth:`predict`.
+        """
         x = self._answering(X)
         log_proba = self.learner_.predict_log_proba(x, exact=exact).cpu().numpy()
         return log_proba[:, self._codec.order()]
 
     def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on labelled data; returns what was merged into what."""
+        """Removes experts that are redundant on labelled data; see :func:`cndpm.model.merging.prune`.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            y: (n,) labels that were met before.
+            threshold: Pairs of experts that are less similar are left alone.
+
+        Returns:
+            The merges, in the numbering of the experts before pruning.
+        """
         x = self._answering(X)
         check_consistent_length(x, y)
         return self.learner_.prune(x, torch.from_numpy(self._codec.encode(y, learn=False)), threshold=threshold)
 
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """Draws (X, y) pairs from the mixture, X in the shape of the input."""
+        """Draws (X, y) pairs from the mixture, X in the shape of the input.
+
+        Args:
+            n_samples: Number of samples.
+            random_state: Determines the draws; the model is not changed.
+        """
         check_is_fitted(self, "learner_")
         x, y, _ = self.learner_.sample(n_samples, seed=random_state)
         assert y is not None
@@ -148,7 +181,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return y, self._tensor(rows)
 
     def _codec_for(self, classes: Sequence[Any] | None, *, first: bool) -> LabelCodec:
-        """A copy of what is known so far, so that labels are only taken over once all of them are found good."""
+        """Returns a copy of the labels known so far, so that new ones are only taken over once all are found good."""
         if first:
             return LabelCodec(classes if classes is not None else (), closed=classes is not None)
         if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):
@@ -170,7 +203,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
 
 def _labels(y: Any) -> Any:
-    """One hashable label a sample; arrays are checked as scikit-learn does, other sequences taken as they are."""
+    """Returns one hashable label a sample; arrays are checked as scikit-learn does, other sequences are not."""
     if isinstance(y, Tensor):
         y = y.detach().cpu().numpy()
     if isinstance(y, list | tuple):

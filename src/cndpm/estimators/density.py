@@ -18,7 +18,9 @@ __all__ = ["CNDPMDensity"]
 
 
 class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
-    """Density of an unlabelled stream whose distribution changes; its experts are clusters found on the way.
+    """Estimates the density of an unlabelled stream whose distribution changes.
+
+    Its experts are clusters, found on the way.
 
     Args:
         memory_size: Samples gathered before a new expert is made of them.
@@ -30,13 +32,29 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(0, 1, (100, 2)), rng.normal(20, 1, (100, 2))])
+        >>> model = CNDPMDensity(memory_size=50, random_state=0).fit(X)
+        >>> model.n_experts_, model.predict(X[[0, -1]]).tolist()
+        (2, [0, 1])
+        >>> near, far = model.score_samples([[0.0, 0.0], [10.0, 10.0]])
+        >>> bool(near > far)
+        True
     """
 
     _kind = "CNDPMDensity"
     _target = "none"
 
     def partial_fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
-        """Learns the next samples of the stream; y is ignored."""
+        """Learns the next samples of the stream.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            y: Ignored.
+        """
         first = not hasattr(self, "learner_")
         self._check(anew=first)
         x = self._tensor(self._validate(X, reset=first))
@@ -46,7 +64,12 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         return self
 
     def fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
-        """Forgets everything, learns X as a stream in the order given, and consolidates; y is ignored."""
+        """Forgets everything, learns X as a stream in the order given, and consolidates.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            y: Ignored.
+        """
         self._check(anew=True)
         x = self._tensor(self._validate(X, reset=True))
         self._begin()
@@ -54,33 +77,54 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         return self.consolidate()
 
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """Log density of each sample, (n,)."""
+        """Returns the log density of each sample, (n,)."""
         x = self._answering(X)
         return self.learner_.log_prob(x).cpu().numpy()
 
     def score(self, X: ArrayLike | Tensor, y: None = None) -> float:
-        """Mean log density; y is ignored."""
+        """Returns the mean log density.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            y: Ignored.
+        """
         return float(self.score_samples(X).mean())
 
     def bits_per_dim(self, X: ArrayLike | Tensor) -> float:
-        """Mean negative log density in bits per feature: lower is better."""
+        """Returns the mean negative log density in bits per feature: lower is better."""
         return -self.score(X) / (self.n_features_in_ * math.log(2))
 
     def predict(self, X: ArrayLike | Tensor) -> NDArray[np.int64]:
-        """The expert most probably responsible for each sample, (n,)."""
+        """Returns the expert most probably responsible for each sample, (n,)."""
         x = self._answering(X)
         if self.n_experts_ == 0:
             raise ValueError("there is no expert yet; learn more or call consolidate()")
         return self.learner_.expert_log_proba(x).argmax(dim=1).cpu().numpy()
 
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Draws samples from the mixture, and the expert that each comes from."""
+        """Draws samples from the mixture.
+
+        Args:
+            n_samples: Number of samples.
+            random_state: Determines the draws; the model is not changed.
+
+        Returns:
+            Samples (n_samples, *input_shape), and the index of the expert of each, (n_samples,).
+        """
         check_is_fitted(self, "learner_")
         x, _, experts = self.learner_.sample(n_samples, seed=random_state)
         return x.cpu().numpy(), experts.cpu().numpy()
 
     def prune(self, X: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on given data; returns what was merged into what."""
+        """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            threshold: Pairs of experts that are less similar are left alone.
+
+        Returns:
+            The merges, in the numbering of the experts before pruning.
+        """
         return self.learner_.prune(self._answering(X), threshold=threshold)
 
     def _begin(self) -> None:

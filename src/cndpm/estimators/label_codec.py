@@ -35,7 +35,12 @@ class LabelCodec:
         return len(self.labels)
 
     def encode(self, y: Sequence[Any] | NDArray[Any], *, learn: bool) -> NDArray[np.int64]:
-        """Indices of labels; unknown ones are added when `learn` is true, otherwise they are an error."""
+        """Returns the indices of labels, (n,).
+
+        Args:
+            y: The labels, (n,).
+            learn: Whether unknown ones are added; otherwise they are an error.
+        """
         values = [_plain(label) for label in y]
         unknown = dict.fromkeys(value for value in values if value not in self._index)
         if unknown and (self.closed or not learn):
@@ -46,14 +51,14 @@ class LabelCodec:
         return np.array([self._index[value] for value in values], dtype=np.int64)
 
     def order(self) -> NDArray[np.int64]:
-        """Indices in sorted order of their labels; in order of arrival where labels cannot be compared."""
+        """Returns the indices in sorted order of their labels; in order of arrival where labels cannot be compared."""
         try:
             return np.array(sorted(range(len(self)), key=lambda i: self.labels[i]), dtype=np.int64)  # type: ignore[arg-type,return-value]
         except TypeError:
             return np.arange(len(self), dtype=np.int64)
 
     def classes(self) -> NDArray[Any]:
-        """The labels in the order of :meth:`order`, as an array of the narrowest type that holds them."""
+        """Returns the labels in the order of :meth:`order`, as an array of the narrowest type that holds them."""
         ordered = [self.labels[i] for i in self.order()]
         if len({type(label) for label in ordered}) == 1 and isinstance(ordered[0], str | int | float | bool):
             return np.array(ordered)
@@ -68,7 +73,7 @@ class LabelCodec:
 
 
 def _plain(label: Any) -> Any:
-    """A label as a plain Python value; numpy scalars would not compare or save alike."""
+    """Returns a label as a plain Python value; numpy scalars would not compare or save alike."""
     if isinstance(label, np.generic):
         label = label.item()
     try:

@@ -1,4 +1,4 @@
-"""How a fitted mixture shows itself in a notebook: its experts, what each has learned, and what waits in the memory."""
+"""Shows a fitted mixture in a notebook: its experts, how much each has learned, and the samples in the memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mixture_html(
     facts: Mapping[str, object] | None = None,
     labels: Sequence[str] | None = None,
 ) -> str:
-    """A small HTML table.
+    """Returns a small HTML table.
 
     Args:
         title: What it is, e.g. the estimator's name.
@@ -39,7 +39,9 @@ def mixture_html(
         HTML in which every text is escaped.
 
     Example:
-        >>> mixture_html("CNDPMClassifier", [812.0, 640.5], memory=(31, 500))
+        >>> html = mixture_html("CNDPMClassifier", [812.0, 640.5], memory=(31, 500))
+        >>> "2 experts, 31 of 500 samples in the memory" in html
+        True
     """
     if labels is not None and len(labels) != len(counts):
         raise ValueError(f"labels has one note per expert; got {len(labels)} for {len(counts)} experts")

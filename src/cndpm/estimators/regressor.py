@@ -34,13 +34,26 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
+
+    Example:
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> model = CNDPMRegressor(memory_size=50, random_state=0).fit(X, X[:, 0])
+        >>> mean, deviation = model.predict([[1.0, 0.0]], return_std=True)
+        >>> bool(abs(mean[0] - 1) < 0.2), deviation.shape
+        (True, (1,))
     """
 
     _kind = "CNDPMRegressor"
     _target = "values"
 
     def partial_fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
-        """Learns the next samples of the stream; y is (n,) or (n, n_outputs)."""
+        """Learns the next samples of the stream.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            y: Targets, (n,) or (n, n_outputs).
+        """
         first = not hasattr(self, "learner_")
         self._check(anew=first)
         x, targets = self._validate_pair(X, y, reset=first)
@@ -50,7 +63,12 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         return self
 
     def fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
-        """Forgets everything, learns X as a stream in the order given, and consolidates."""
+        """Forgets everything, learns X as a stream in the order given, and consolidates.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            y: Targets, (n,) or (n, n_outputs).
+        """
         self._check(anew=True)
         x, targets = self._validate_pair(X, y, reset=True)
         self._begin(targets)
@@ -60,7 +78,12 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def predict(
         self, X: ArrayLike | Tensor, return_std: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean of each sample's target, (n,) or (n, n_outputs); with `return_std` its standard deviation too."""
+        """Returns the mean of each sample's target, (n,) or (n, n_outputs).
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            return_std: Whether its standard deviation is returned too.
+        """
         x = self._answering(X)
         mean, variance = (part.cpu().numpy() for part in self.learner_.predict_moments(x).unbind(dim=1))
         if self._flat_target:
@@ -68,12 +91,26 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def prune(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on given data; returns what was merged into what."""
+        """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+            y: Targets, (n,) or (n, n_outputs).
+            threshold: Pairs of experts that are less similar are left alone.
+
+        Returns:
+            The merges, in the numbering of the experts before pruning.
+        """
         x, targets = self._validate_pair(X, y, reset=False)
         return self.learner_.prune(x, targets, threshold=threshold)
 
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Draws (X, y) pairs from the mixture."""
+        """Draws (X, y) pairs from the mixture.
+
+        Args:
+            n_samples: Number of samples.
+            random_state: Determines the draws; the model is not changed.
+        """
         check_is_fitted(self, "learner_")
         x, y, _ = self.learner_.sample(n_samples, seed=random_state)
         assert y is not None

@@ -12,7 +12,7 @@ _TUPLE = "$tuple"
 
 
 def to_plain(value: Any) -> Any:
-    """A tree of dictionaries and lists with JSON leaves; raises TypeError for what cannot be one."""
+    """Returns a tree of dictionaries and lists with JSON leaves; raises TypeError for what cannot be one."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -27,7 +27,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """The inverse of :func:`to_plain`."""
+    """Returns the value that :func:`to_plain` was given."""
     if isinstance(value, dict):
         if set(value) == {_TUPLE}:
             return tuple(from_plain(item) for item in value[_TUPLE])

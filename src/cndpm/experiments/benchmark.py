@@ -59,7 +59,14 @@ class Costs:
 def measure(
     make: Callable[[CNDPMSettings], Subject], settings: CNDPMSettings, *, n_steps: int, clock: Clock = time.perf_counter
 ) -> Costs:
-    """Measures the costs of a subject's steps with given settings; `n_steps` are timed of each."""
+    """Measures the costs of a subject's steps.
+
+    Args:
+        make: Makes a subject of settings.
+        settings: Of its steps.
+        n_steps: Steps timed of each kind.
+        clock: Read before and after.
+    """
     alone = {"density_sleep_steps": 0, "predictor_sleep_steps": 0}
     density = make(settings.changed(**alone | {"density_sleep_steps": n_steps}))
     predictor = make(settings.changed(**alone | {"predictor_sleep_steps": n_steps}))

@@ -64,7 +64,12 @@ class TestSet:
         yield from zip(inputs, torch.split(y, self.batch_size), strict=True)
 
     def subsample(self, n: int, seed: int) -> TestSet:
-        """Returns the same `n` samples every time, of all tasks in proportion to their sizes (at least one of each)."""
+        """Returns the same `n` samples every time, of all tasks in proportion to their sizes (at least one of each).
+
+        Args:
+            n: Number of samples.
+            seed: Determines which.
+        """
         total = sum(len(task.x) for task in self.tasks)
         generator = torch.Generator().manual_seed(seed)
         tasks = []

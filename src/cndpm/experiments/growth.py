@@ -20,7 +20,14 @@ _CROWD = AWAKE | {"memory_size": 10}
 def wake_seconds(
     subject: Subject, n_experts: Sequence[int], *, n_steps: int = 10, clock: Clock = time.perf_counter
 ) -> list[float]:
-    """Times a wake step of ten samples with each of these numbers of experts, ascending; it starts with none."""
+    """Times a wake step of ten samples with each of these numbers of experts, ascending; it starts with none.
+
+    Args:
+        subject: Has no expert yet.
+        n_experts: Ascending numbers.
+        n_steps: Steps timed of each.
+        clock: Read before and after.
+    """
     seconds, n = [], 0
     for wanted in n_experts:
         while n < wanted:
@@ -38,7 +45,15 @@ def growth_by_experts(
     device: str = "cpu",
     clock: Clock = time.perf_counter,
 ) -> dict[str, float]:
-    """Milliseconds of a wake step of ten samples by the number of experts, and the memory of the largest crowd."""
+    """Measures the milliseconds of a wake step of ten samples by the number of experts, and the memory of the most.
+
+    Args:
+        settings: Of the networks.
+        n_experts: Ascending numbers.
+        sharing: Whether experts have lateral connections.
+        device: Where CN-DPM runs.
+        clock: Read before and after.
+    """
     subject = LearnerSubject(settings.changed(**_CROWD, sharing=sharing), device)
     kind = "untrained" if sharing else "separate"
     seconds = wake_seconds(subject, n_experts, clock=clock)
@@ -54,7 +69,15 @@ def growth_by_batch(
     device: str = "cpu",
     clock: Clock = time.perf_counter,
 ) -> dict[str, float]:
-    """Milliseconds of a wake step by the number of samples in it."""
+    """Measures the milliseconds of a wake step by the number of samples in it.
+
+    Args:
+        settings: Of the networks.
+        batch_sizes: Numbers of samples.
+        n_experts: Number of experts.
+        device: Where CN-DPM runs.
+        clock: Read before and after.
+    """
     subject = LearnerSubject(settings.changed(**_CROWD), device)
     for _ in range(n_experts):
         subject.found()

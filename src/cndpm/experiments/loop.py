@@ -26,9 +26,9 @@ from cndpm.experiments.environment import describe_environment
 from cndpm.experiments.evaluation import TestSet, dissect, evaluate
 from cndpm.experiments.metrics import foundings, learned_tasks, mean
 from cndpm.experiments.monitor import Monitor
-from cndpm.experiments.portrait import save_portrait
+from cndpm.experiments.portrait_file import save_portrait
 from cndpm.experiments.recorder import Recorder
-from cndpm.experiments.schedule import Schedule, run_length
+from cndpm.experiments.schedule import RunSchedule, run_length
 from cndpm.experiments.summary import summarise_run
 from cndpm.experiments.teaching import teach
 from cndpm.learner import Learner
@@ -163,7 +163,7 @@ class _Run:
         self.interim_test = self.test
         if settings.evaluation_samples is not None and test.tasks:
             self.interim_test = test.subsample(settings.evaluation_samples, self.seed).prepare(learner)
-        self.schedule = Schedule.of(
+        self.schedule = RunSchedule.of(
             stream,
             n_batches=run_length(stream, settings.max_batches),
             evaluations=settings.evaluations,
@@ -220,7 +220,7 @@ class _Run:
             raise _EndOfRun
 
     def has_grown(self) -> bool:
-        """Whether a mixture has another number of experts than when this was last asked."""
+        """Tells whether a mixture has another number of experts than when this was last asked."""
         if self.learner.experts is None:
             return False
         before, self.n_experts = self.n_experts, self.learner.footprint().n_experts

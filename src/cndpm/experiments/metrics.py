@@ -30,7 +30,12 @@ StageTasks = Sequence[Sequence[int]]
 
 
 def learned_tasks(stage_tasks: StageTasks, stage: int) -> list[int]:
-    """Returns the tasks that appeared in stages 0 to `stage`, in ascending order."""
+    """Returns the tasks that appeared in stages 0 to `stage`, in ascending order.
+
+    Args:
+        stage_tasks: For each stage, the tasks it presents.
+        stage: The last stage that counts.
+    """
     return sorted({task for tasks in stage_tasks[: stage + 1] for task in tasks})
 
 
@@ -81,6 +86,11 @@ def average_forgetting(rows: Sequence[Sequence[float]], stages: Sequence[int], s
 
     where i runs over the stage ends from the first at which t had appeared (Chaudhry et al., 2018). None for streams
     with a single stage.
+
+    Args:
+        rows: Accuracies a of all tasks at each evaluation, (I, T).
+        stages: The stage that ends at each evaluation, (I,).
+        stage_tasks: For each stage, the tasks it presents.
     """
     drops = []
     for task in sorted(set(task_end_stages(stage_tasks)) - set(stage_tasks[-1])):
@@ -98,6 +108,11 @@ def backward_transfer(rows: Sequence[Sequence[float]], stages: Sequence[int], st
     r"""Measures how learning later tasks changed earlier ones: the mean of :math:`a_{I,t} - a_{\mathrm{end}(t),t}`.
 
     Tasks that end with the stream are left out (Lopez-Paz and Ranzato, 2017). Negative where there is forgetting.
+
+    Args:
+        rows: Accuracies a of all tasks at each evaluation, (I, T).
+        stages: The stage that ends at each evaluation, (I,).
+        stage_tasks: For each stage, the tasks it presents.
     """
     last = len(stage_tasks) - 1
     before = values_at_task_ends(rows, stages, stage_tasks)
@@ -106,7 +121,12 @@ def backward_transfer(rows: Sequence[Sequence[float]], stages: Sequence[int], st
 
 
 def anytime_accuracy(accuracies: Sequence[float], steps: Sequence[int]) -> float | None:
-    """Averages the accuracy over the stream, each evaluation weighted by the number of batches before it."""
+    """Averages the accuracy over the stream, each evaluation weighted by the number of batches before it.
+
+    Args:
+        accuracies: Of each evaluation.
+        steps: Batches learned at each, ascending.
+    """
     if not steps or steps[-1] == 0:
         return None
     widths = [after - before for before, after in zip([0, *steps], steps, strict=False)]

@@ -25,25 +25,36 @@ class Monitor:
     """
 
     def started(self, title: str, *, step: int, n_batches: int) -> None:
-        """A run begins, or goes on after batch `step`."""
+        """Called when a run begins, or goes on after batch `step`.
+
+        Args:
+            title: Names scenario, learner and seed.
+            step: Batches learned so far.
+            n_batches: Batches of the whole run.
+        """
 
     def learned(self, step: int) -> None:
-        """Batch `step` has been learned. Called after every batch: must be quick."""
+        """Called when batch `step` has been learned, after every batch: must be quick."""
 
     def phase(self, name: str, fraction: float) -> None:
-        """The learner is `fraction` through something long within one batch, e.g. sleep."""
+        """Called while the learner is busy with something long within one batch, e.g. sleep.
+
+        Args:
+            name: Of what takes long.
+            fraction: The part done.
+        """
 
     def progressed(self, row: Row) -> None:
-        """A line of progress was logged: experts, parameters, memory, time."""
+        """Called when a line of progress was logged: experts, parameters, memory, time."""
 
     def evaluated(self, row: Row) -> None:
-        """An evaluation was logged."""
+        """Called when an evaluation was logged."""
 
     def finished(self, summary: Row) -> None:
-        """The run is complete."""
+        """Called when the run is complete."""
 
     def close(self) -> None:
-        """The run is over, complete or not."""
+        """Called when the run is over, complete or not."""
 
 
 class Monitors(Monitor):
@@ -60,7 +71,13 @@ class Monitors(Monitor):
         self.monitors = tuple(monitors)
 
     def started(self, title: str, *, step: int, n_batches: int) -> None:
-        """Passes on."""
+        """Passes on.
+
+        Args:
+            title: Names scenario, learner and seed.
+            step: Batches learned so far.
+            n_batches: Batches of the whole run.
+        """
         for monitor in self.monitors:
             monitor.started(title, step=step, n_batches=n_batches)
 
@@ -70,7 +87,12 @@ class Monitors(Monitor):
             monitor.learned(step)
 
     def phase(self, name: str, fraction: float) -> None:
-        """Passes on."""
+        """Passes on.
+
+        Args:
+            name: Of what takes long.
+            fraction: The part done.
+        """
         for monitor in self.monitors:
             monitor.phase(name, fraction)
 
@@ -103,6 +125,16 @@ class TensorBoardMonitor(Monitor):
 
     Raises:
         ConfigError: TensorBoard is not installed.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     monitor = TensorBoardMonitor(folder)
+        ...     monitor.started("digits · slda · seed 0", step=0, n_batches=146)
+        ...     monitor.evaluated({"step": 10, "accuracy": 0.9})
+        ...     monitor.close()
+        ...     print(len(list(Path(folder).iterdir())))
+        1
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -115,7 +147,13 @@ class TensorBoardMonitor(Monitor):
         self._writer: Any = None
 
     def started(self, title: str, *, step: int, n_batches: int) -> None:
-        """Opens the event file; what an interrupted run wrote beyond `step` is hidden."""
+        """Opens the event file; what an interrupted run wrote beyond `step` is hidden.
+
+        Args:
+            title: Names scenario, learner and seed.
+            step: Batches learned so far.
+            n_batches: Batches of the whole run.
+        """
         self._writer = self._open(str(self._folder), purge_step=step + 1)
 
     def progressed(self, row: Row) -> None:

@@ -245,6 +245,12 @@ _UNLABELLED: Mapping[str, Settings] = {"cndpm": {"target": "none"}, "cndpm-tasks
 def preset_settings(preset: str, learner: str, scenario: str, *, labelled: bool = True) -> Settings:
     """Returns the overrides of a preset for a learner on a scenario.
 
+    Args:
+        preset: Name of the preset.
+        learner: Name of the learner.
+        scenario: Name of the scenario.
+        labelled: Whether the scenario's stream has labels.
+
     Raises:
         UnknownNameError: There is no such preset.
         ConfigError: The preset lists this learner, but not for this scenario.

@@ -85,7 +85,12 @@ class Record:
         return [row for row in self.rows if row["event"] == "evaluation"]
 
     def column(self, name: str, event: str = "evaluation") -> list[Any]:
-        """Returns one value per row of `event` ("evaluation" or "progress"); None where a row has no such value."""
+        """Returns one value per row; None where a row has no such value.
+
+        Args:
+            name: Of the value.
+            event: "evaluation" or "progress".
+        """
         return [row.get(name) for row in self.rows if row["event"] == event]
 
 
@@ -148,6 +153,10 @@ def _parse_line(line: str) -> Row | None:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Writes a file whole or not at all.
+
+    Args:
+        path: Of the file.
+        content: Plain values by name.
 
     Raises:
         RecordError: The folder cannot be written, or the disk is full.

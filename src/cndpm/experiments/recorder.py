@@ -177,7 +177,13 @@ class Recorder:
 
 
 def differing_keys(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> list[str]:
-    """Returns the dotted names of all values that differ between two trees of plain values."""
+    """Returns the dotted names of all values that differ between two trees of plain values.
+
+    Args:
+        a: A tree.
+        b: Another.
+        prefix: Stands before all names.
+    """
     names = []
     for key in sorted(a.keys() | b.keys()):
         left, right = a.get(key), b.get(key)

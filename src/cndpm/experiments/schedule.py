@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cndpm.streams import Stream
 from cndpm.validation import ConfigError
 
-__all__ = ["ENDLESS", "Schedule", "evenly_spaced", "run_length"]
+__all__ = ["ENDLESS", "RunSchedule", "evenly_spaced", "run_length"]
 
 ENDLESS = (
     "this stream does not say where it ends; say when to stop with --set run.max_batches=N, from Python with "
@@ -16,7 +16,7 @@ ENDLESS = (
 
 
 @dataclass(frozen=True)
-class Schedule:
+class RunSchedule:
     """Steps count learned batches: step 1 is after the first batch.
 
     Attributes:
@@ -28,7 +28,7 @@ class Schedule:
     Example:
         >>> from cndpm.streams import load_scenario
         >>> stream = load_scenario("split-digits").build()
-        >>> made = Schedule.of(stream, n_batches=100, evaluations=2, log_points=4)
+        >>> made = RunSchedule.of(stream, n_batches=100, evaluations=2, log_points=4)
         >>> sorted(made.stage_ends), sorted(made.evaluations)
         ([29, 58, 88, 100], [29, 50, 58, 88])
     """
@@ -39,7 +39,7 @@ class Schedule:
     log_points: frozenset[int]
 
     @classmethod
-    def of(cls, stream: Stream, *, n_batches: int, evaluations: int, log_points: int) -> Schedule:
+    def of(cls, stream: Stream, *, n_batches: int, evaluations: int, log_points: int) -> RunSchedule:
         """Makes the schedule of a run over the first `n_batches` batches of a stream.
 
         Args:
@@ -75,6 +75,10 @@ def run_length(stream: Stream, max_batches: int | None) -> int:
 
 def evenly_spaced(n_batches: int, points: int) -> frozenset[int]:
     """Returns at most `points` steps from 1 to `n_batches`, evenly spaced, the last one included.
+
+    Args:
+        n_batches: The last step.
+        points: The most steps.
 
     Example:
         >>> sorted(evenly_spaced(10, 4))

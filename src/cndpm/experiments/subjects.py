@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cndpm.experts.samples import Samples
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.memory import Batch
+from cndpm.model.memory import SampleBatch
 from cndpm.model.oracle import Oracle
 from cndpm.model.settings import CNDPMSettings
 
@@ -42,24 +42,46 @@ _SHAPE = (1, 28, 28)
 
 
 class Subject(Protocol):
-    """A thing to measure: it can be given an expert, and a batch."""
+    """Can be given an expert and a batch, which is timed.
+
+    Example:
+        >>> subject: Subject = LearnerSubject(CNDPMSettings.paper(memory_size=10, hidden=8, **AWAKE))
+        >>> subject.found()
+        >>> subject.learn(*images(10))
+    """
 
     def found(self) -> None:
         """Sleeps on the memory for as long as its settings say."""
 
     def learn(self, x: Tensor, y: Tensor) -> None:
-        """Makes one wake step."""
+        """Makes one wake step.
+
+        Args:
+            x: Images, (batch, 1, 28, 28).
+            y: Class indices, (batch,).
+        """
 
 
 class LearnerSubject:
-    """CN-DPM as a subject."""
+    """CN-DPM as a subject.
+
+    Args:
+        settings: Of CN-DPM.
+        device: Where it runs.
+
+    Example:
+        >>> subject = LearnerSubject(CNDPMSettings.paper(memory_size=10, hidden=8, **AWAKE))
+        >>> subject.found()
+        >>> subject.learner.n_experts
+        1
+    """
 
     def __init__(self, settings: CNDPMSettings, device: str = "cpu") -> None:
         self.learner = CNDPM(settings, input_shape=_SHAPE, n_classes=10, device=device)
 
     def found(self) -> None:
         x, y = images(self.learner.settings.memory_size)
-        self.learner.memory.add(Batch(Samples(x.to(self.learner.device)), y))
+        self.learner.memory.add(SampleBatch(Samples(x.to(self.learner.device)), y))
         self.learner.consolidate()
         state = self.learner.bank.state_dict()
         state["counts"].fill_(1.0)[-1] = _BUSY
@@ -72,7 +94,17 @@ class LearnerSubject:
 
 
 class OracleSubject:
-    """The oracle as a subject."""
+    """The oracle as a subject.
+
+    Args:
+        settings: As for :class:`cndpm.model.oracle.Oracle`.
+
+    Example:
+        >>> subject = OracleSubject(CNDPMSettings.paper(memory_size=10, hidden=8, **AWAKE))
+        >>> subject.found()
+        >>> len(subject.oracle.experts)
+        1
+    """
 
     def __init__(self, settings: CNDPMSettings) -> None:
         self.oracle = Oracle(settings, input_shape=_SHAPE, n_classes=10)
@@ -93,7 +125,13 @@ def images(n: int) -> tuple[Tensor, Tensor]:
 
 
 def best_of(n: int, call: Callable[[], object], clock: Clock) -> float:
-    """Returns the seconds of the fastest of n calls: other work on the machine only adds."""
+    """Returns the seconds of the fastest of n calls: other work on the machine only adds.
+
+    Args:
+        n: Number of calls.
+        call: Is timed.
+        clock: Read before and after.
+    """
     seconds = []
     for _ in range(n):
         started = clock()

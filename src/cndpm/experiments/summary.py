@@ -76,7 +76,12 @@ def combine_seeds(scenario: str, learner: str, preset: str, runs: Sequence[Mappi
 
 
 def over_seeds(runs: Sequence[Mapping[str, Any]], metric: str) -> tuple[float | None, float | None]:
-    """Returns the mean of a metric over runs and its standard error; None where no run, or only one, has it."""
+    """Returns the mean of a metric over runs and its standard error; None where no run, or only one, has it.
+
+    Args:
+        runs: Their summaries.
+        metric: Name of the metric.
+    """
     values = [run[metric] for run in runs if run.get(metric) is not None]
     return mean(values), standard_error(values)
 

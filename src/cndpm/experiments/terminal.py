@@ -31,6 +31,13 @@ class Bars:
 
     Args:
         console: Where to write; standard error by default.
+
+    Example:
+        >>> import io
+        >>> bars = Bars(Console(file=io.StringIO(), force_terminal=True))
+        >>> bar = bars.add("digits · slda · seed 0", completed=0, total=146)
+        >>> bars.update(bar, completed=20)
+        >>> bars.remove(bar)
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -49,12 +56,23 @@ class Bars:
         )
 
     def add(self, title: str, *, completed: int, total: int) -> TaskID:
-        """Adds a bar."""
+        """Adds a bar.
+
+        Args:
+            title: Stands before it.
+            completed: Batches learned so far.
+            total: Batches of the whole run.
+        """
         self._progress.start()
         return self._progress.add_task(title, completed=completed, total=total, facts="")
 
     def update(self, bar: TaskID, **changes: Any) -> None:
-        """Changes a bar and shows all."""
+        """Changes a bar and shows all.
+
+        Args:
+            bar: One that was added.
+            **changes: As for rich's ``Progress.update``.
+        """
         self._progress.update(bar, **changes)
         self._progress.refresh()
 
@@ -87,7 +105,13 @@ class TerminalMonitor(Monitor):
         self._shown_at = 0.0
 
     def started(self, title: str, *, step: int, n_batches: int) -> None:
-        """Shows the bar."""
+        """Shows the bar.
+
+        Args:
+            title: Names scenario, learner and seed.
+            step: Batches learned so far.
+            n_batches: Batches of the whole run.
+        """
         self._title = title
         self._n_batches = n_batches
         self._bar = self._bars.add(title, completed=step, total=n_batches)
@@ -101,7 +125,12 @@ class TerminalMonitor(Monitor):
             self._show(completed=step)
 
     def phase(self, name: str, fraction: float) -> None:
-        """Shows what the learner is busy with."""
+        """Shows what the learner is busy with.
+
+        Args:
+            name: Of what takes long.
+            fraction: The part done.
+        """
         if self._due():
             self._facts["phase"] = f"{name} {fraction:.0%}"
             self._show()

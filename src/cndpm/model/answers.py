@@ -1,4 +1,4 @@
-"""What a mixture answers: equation 6 of the paper, densities and samples. Nothing here changes what was learned."""
+"""Answers of a mixture: equation 6 of the paper, densities and samples. Nothing here changes what was learned."""
 
 from __future__ import annotations
 
@@ -25,6 +25,16 @@ class Answers:
         memory: Samples that wait to become one.
         anytime: Whether the memory takes part.
         device: Where answers arrive.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.model.cndpm import CNDPM
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> learner = CNDPM(CNDPMSettings(memory_size=50), input_shape=(4,))
+        >>> learner.learn(torch.randn(60, 4), torch.arange(60) % 2)
+        >>> answers = Answers(learner.bank, learner.memory, anytime=True, device=learner.device)
+        >>> answers.predict_log_proba(learner.bank.open(torch.randn(3, 4)), 2, exact=True).shape
+        torch.Size([3, 2])
     """
 
     def __init__(self, bank: Bank, memory: ShortTermMemory, *, anytime: bool, device: torch.device) -> None:
@@ -36,8 +46,8 @@ class Answers:
         """Returns log-probabilities of the classes, (batch, n_classes).
 
         Args:
-            batches: What is asked about.
-            n_classes: Classes known; equally probable before anything was learned.
+            batches: Samples that are asked about.
+            n_classes: Number of classes known; equally probable before anything was learned.
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
         """
 
@@ -53,7 +63,12 @@ class Answers:
     @torch.no_grad()
     @one_thread()
     def predict_moments(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
-        """Returns mean and variance of every target, (batch, 2, n_outputs)."""
+        """Returns mean and variance of every target, (batch, 2, n_outputs).
+
+        Args:
+            batches: Samples that are asked about.
+            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
+        """
 
         def answer(samples: Samples) -> Tensor:
             log_density, counts, predictive = self._components(samples, exact)
@@ -66,7 +81,12 @@ class Answers:
     @torch.no_grad()
     @one_thread()
     def log_prob(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
-        """Returns log p(x), (batch,)."""
+        """Returns log p(x), (batch,).
+
+        Args:
+            batches: Samples that are asked about.
+            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
+        """
         if not self._bank.describes_x:
             raise ValueError(
                 "these experts model features of x, not x itself, so x has no density; use features='identity' "
@@ -84,14 +104,24 @@ class Answers:
     @torch.no_grad()
     @one_thread()
     def expert_log_proba(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
-        """Returns the log-probability that each expert is responsible for x alone, (batch, n_experts)."""
+        """Returns the log-probability that each expert is responsible for x alone, (batch, n_experts).
+
+        Args:
+            batches: Samples that are asked about.
+            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
+        """
         counts = self._bank.counts.to(self._device)
         return torch.cat([log_gate(self._bank.log_density(samples, exact=exact), counts) for samples in batches])
 
     @torch.no_grad()
     @one_thread()
     def expert_predictive(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
-        """Returns p(y | x, k) of each expert, (batch, n_experts, ...)."""
+        """Returns p(y | x, k) of each expert, (batch, n_experts, ...).
+
+        Args:
+            batches: Samples that are asked about.
+            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
+        """
         return torch.cat([self._bank.predictive(samples, exact=exact) for samples in batches])
 
     def sample(self, n: int, *, seed: int, expert: int | None) -> tuple[Tensor, Tensor | None, Tensor]:
@@ -113,7 +143,7 @@ class Answers:
         return torch.cat([x for x, _ in draws]), torch.cat(targets) if targets else None, chosen
 
     def _components(self, samples: Samples, exact: bool) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
-        """Returns log densities (B, n), counts (n,), and predictives when asked for, the provisional model included."""
+        """Returns log densities (B, n), counts (n,), and a function of predictives, the provisional model included."""
         counts = self._bank.counts.to(self._device)
         n_experts = len(counts)
         log_density = self._bank.log_density(samples, exact=exact) if n_experts else counts.new_zeros(len(samples), 0)

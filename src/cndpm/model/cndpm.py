@@ -15,7 +15,7 @@ from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers
 from cndpm.model.inputs import admit_targets, admit_x
-from cndpm.model.memory import Batch, ShortTermMemory
+from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.merging import log_joint, prune
 from cndpm.model.portrait import draw_portrait
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
@@ -27,20 +27,26 @@ __all__ = ["CNDPM"]
 
 @final
 class CNDPM(Learner):
-    """Each sample is learned by the experts that explain it; what none explains founds a new one (Algorithm 1).
+    """Grows a mixture of experts (Algorithm 1): experts learn what they explain, samples that none explains found one.
 
-    It is composed of a bank of experts, a novelty that routes samples, a short-term memory and a founding that makes
-    experts of full memories; the settings say which.
+    It consists of a bank of experts, a novelty that routes samples, a short-term memory and a founding that makes
+    experts of full memories; the settings build each of them.
 
     Args:
         settings: See :class:`cndpm.model.settings.CNDPMSettings`.
         input_shape: Shape of one sample.
         n_classes: Number of classes where it is known up front; None discovers them as they arrive.
         seed: Determines every random choice.
-        device: Where everything lives.
+        device: Where parameters and samples live.
         density: A density class of one's own in place of the VAE.
         predictor: A predictor class of one's own in place of the classifier or regressor.
         feature_map: A feature map of one's own for Gaussian experts, e.g. ``ModuleFeatures(backbone)``.
+
+    Attributes:
+        bank: The experts.
+        novelty: Decides which samples are new and which experts learn the others.
+        memory: New samples, until an expert is made of them.
+        founding: Makes experts of memories.
 
     Example:
         >>> import torch
@@ -88,7 +94,7 @@ class CNDPM(Learner):
         self.task_listener = self.novelty.listener
         self._answers = Answers(self.bank, self.memory, anytime=settings.anytime, device=self.device)
         self._n_known_classes = n_classes or 0
-        self._waiting: Batch | None = None
+        self._waiting: SampleBatch | None = None
         self._is_exact = False
 
     # Learning
@@ -113,15 +119,18 @@ class CNDPM(Learner):
             self._meet(y)
             for samples in batches:
                 stop = start + len(samples.x)
-                self._learn(Batch(samples, None if y is None else y[start:stop]))
+                self._learn(SampleBatch(samples, None if y is None else y[start:stop]))
                 start = stop
                 if after_batch is not None:
                     torch.set_num_threads(n_threads)  # what is called is not ours
                     after_batch(stop)
                     torch.set_num_threads(1)
 
-    def _learn(self, batch: Batch | None) -> None:
-        """Learns one batch (lines 3 to 20 of Algorithm 1); what finds no room in the memory is judged after sleep."""
+    def _learn(self, batch: SampleBatch | None) -> None:
+        """Learns one batch (lines 3 to 20 of Algorithm 1).
+
+        New samples that find no room in the memory are routed again once it has been slept on.
+        """
         while batch is not None:
             self._is_exact = False
             evidence = self.bank.evidence(*batch)
@@ -143,19 +152,19 @@ class CNDPM(Learner):
             self.founding.sleep(self.bank, self.memory, self.novelty, self._report)
 
     def settle(self) -> None:
-        """Finishes what was interrupted: a sleep, and samples that had to wait for it."""
+        """Finishes work that was interrupted: a sleep, and samples that had to wait for it."""
         self._sleep_if_full()
         self._learn(self._waiting)
 
     @one_thread()
     def consolidate(self) -> None:
-        """Sleeps now on whatever the memory holds, full or not."""
+        """Sleeps now on the samples in the memory, whether it is full or not; it is empty afterwards."""
         self.settle()
         if len(self.memory):
             self.founding.consolidate(self.bank, self.memory, self.novelty, self._report)
 
     def finish(self) -> None:
-        """Brings everything that answers depend on up to date, until more is learned."""
+        """Makes answers exact from now on, until more is learned."""
         self._is_exact = True
 
     # Answers
@@ -175,18 +184,23 @@ class CNDPM(Learner):
         return Prepared(x, list(self.bank.open(x)))
 
     def predict_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
-        """Log-probabilities of the classes, (batch, n_classes).
+        """Returns log-probabilities of the classes, (batch, n_classes).
 
         Args:
             x: Inputs, (batch, *input_shape), or prepared ones.
-            exact: Whether what experts share is brought up to date first, where that is costly. Otherwise it is as old
-                as its last renewal, which follows a schedule; what is an expert's own is up to date.
+            exact: Whether what experts share is brought up to date first, which may be costly. Otherwise it is as old
+                as its last renewal, which follows a schedule, while what is an expert's own is up to date.
         """
         n_classes = max(1, self._n_known_classes)
         return self._answers.predict_log_proba(self._asked(x), n_classes, exact=exact or self._is_exact)
 
     def predict_moments(self, x: Inputs, *, exact: bool = False) -> Tensor:
-        """Mean and variance of every target, (batch, 2, n_outputs), for target='values'."""
+        """Returns mean and variance of every target, (batch, 2, n_outputs), for target='values'.
+
+        Args:
+            x: Inputs, (batch, *input_shape), or prepared ones.
+            exact: See :meth:`predict_log_proba`.
+        """
         return self._answers.predict_moments(self._asked(x), exact=exact or self._is_exact)
 
     @property
@@ -197,15 +211,30 @@ class CNDPM(Learner):
         return self._answers.log_prob(self._asked(x), exact=exact or self._is_exact)
 
     def expert_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
-        """Log-probability that each expert is responsible for x alone, (batch, n_experts)."""
+        """Returns the log-probability that each expert is responsible for x alone, (batch, n_experts).
+
+        Args:
+            x: Inputs, (batch, *input_shape), or prepared ones.
+            exact: See :meth:`predict_log_proba`.
+        """
         return self._answers.expert_log_proba(self._asked(x), exact=exact or self._is_exact)
 
     def expert_predict_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
-        """Log-probabilities of the classes by each expert, (batch, n_experts, n_classes)."""
+        """Returns log-probabilities of the classes by each expert, (batch, n_experts, n_classes).
+
+        Args:
+            x: Inputs, (batch, *input_shape), or prepared ones.
+            exact: See :meth:`predict_log_proba`.
+        """
         return self._answers.expert_predictive(self._asked(x), exact=exact or self._is_exact)
 
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """log p(x, y | k) as routing sees it, (batch, n_experts)."""
+        """Returns log p(x, y | k) as routing sees it, (n, n_experts).
+
+        Args:
+            x: The data, (n, *input_shape).
+            y: Its targets, (n, ...), or None.
+        """
         return log_joint(self.bank, self._given(x, y))
 
     def sample(self, n: int, *, seed: int = 0, expert: int | None = None) -> tuple[Tensor, Tensor | None, Tensor]:
@@ -225,7 +254,12 @@ class CNDPM(Learner):
 
     @one_thread()
     def similarity(self, x: Tensor, y: Tensor | None = None) -> Tensor:
-        """Cosine similarity of the experts' log-likelihoods of given data, (n_experts, n_experts)."""
+        """Returns the cosine similarity of the experts' log-likelihoods of given data, (n_experts, n_experts).
+
+        Args:
+            x: The data, (n, *input_shape).
+            y: Its targets, (n, ...), or None.
+        """
         return similarity(self.log_joint(x, y))
 
     @one_thread()
@@ -251,7 +285,7 @@ class CNDPM(Learner):
         return replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
 
     def describe(self) -> dict[str, Any]:
-        """``expert_counts``: samples learned by each expert; ``memory_classes``: samples in the memory by class."""
+        """Returns ``expert_counts``, samples by expert, and ``memory_classes``, samples in the memory by class."""
         y = self.memory.batch().y if len(self.memory) else None
         classes = None if y is None or y.is_floating_point() else torch.bincount(y).tolist()
         counts = [round(n, 2) for n in self.counts.tolist()]
@@ -259,7 +293,13 @@ class CNDPM(Learner):
 
     @torch.no_grad()
     def portray(self, x: Tensor, y: Tensor | None, *, seed: int) -> Portrait | None:
-        """Draws a portrait; None while there is no expert."""
+        """Draws a portrait; None while there is no expert.
+
+        Args:
+            x: The data, (n, *input_shape).
+            y: Its targets, (n, ...), or None.
+            seed: Determines the draws; the learner itself is not changed.
+        """
         if not self.n_experts:
             return None
         similarities, counts = self.similarity(x, y), self.counts
@@ -286,7 +326,7 @@ class CNDPM(Learner):
         self._waiting = None
         if state["waiting"] is not None:
             x, y = state["waiting"]
-            self._waiting = Batch(Samples(x.to(self.device)), None if y is None else y.cpu())
+            self._waiting = SampleBatch(Samples(x.to(self.device)), None if y is None else y.cpu())
 
     # Inside
 
@@ -295,9 +335,9 @@ class CNDPM(Learner):
         x, settings = admit_x(x, self.input_shape), self.settings
         return x, admit_targets(y, len(x), settings.target, settings.n_outputs, self.n_classes)
 
-    def _given(self, x: Tensor, y: Tensor | None) -> Batch:
+    def _given(self, x: Tensor, y: Tensor | None) -> SampleBatch:
         x, y = self._admit(x, y)
-        return Batch(Samples(x.to(self.device)), y)
+        return SampleBatch(Samples(x.to(self.device)), y)
 
     def _asked(self, x: Inputs) -> Iterable[Samples]:
         if isinstance(x, Prepared):

@@ -1,4 +1,4 @@
-"""What becomes of a full memory (lines 13 to 15 of Algorithm 1): always an expert, or only one that earns its place."""
+"""Makes experts of full memories (lines 13 to 15 of Algorithm 1): always, or only where one earns its place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cndpm.experts.bank import Bank, Evidence
 from cndpm.mixture import accepts_expert, route
-from cndpm.model.memory import Batch, ShortTermMemory
+from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.novelty import Novelty
 
 __all__ = ["AlwaysFound", "EarnedFounding", "Founding", "teach"]
@@ -30,7 +30,16 @@ Report = Callable[[float], None]
 
 
 class Founding(ABC):
-    """Makes experts of memories."""
+    """Makes experts of memories.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.model.cndpm import CNDPM
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> settings = [CNDPMSettings(), CNDPMSettings(log_alpha=-400)]
+        >>> [type(CNDPM(chosen, input_shape=(4,)).founding).__name__ for chosen in settings]
+        ['EarnedFounding', 'AlwaysFound']
+    """
 
     @abstractmethod
     def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
@@ -45,15 +54,41 @@ class Founding(ABC):
 
     @abstractmethod
     def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        """Does the same with whatever the memory holds; it is empty afterwards."""
+        """Works on whatever the memory holds, full or not; it is empty afterwards.
+
+        Args:
+            bank: The experts.
+            memory: Samples that wait to become one.
+            novelty: Takes note of experts and of drifting evidence.
+            report: Told how far the expert is. What it raises stops the work there.
+        """
 
     @abstractmethod
     def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
-        """Called after a batch of which nothing was new; may give samples back that need not wait."""
+        """Gives samples back that need not wait; called after a batch of which nothing was new.
+
+        Args:
+            bank: The experts.
+            memory: Samples that wait to become one.
+            novelty: Takes note of experts and of drifting evidence.
+        """
 
 
 class AlwaysFound(Founding):
-    """The paper's: whatever is in the memory becomes an expert."""
+    """Makes an expert of whatever is in the memory, as the paper does.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.experts.samples import Samples
+        >>> from cndpm.model.cndpm import CNDPM
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> learner = CNDPM(CNDPMSettings(memory_size=50, log_alpha=-400), input_shape=(4,))
+        >>> learner.memory.add(SampleBatch(Samples(torch.randn(50, 4)), torch.zeros(50, dtype=torch.int64)))
+        >>> founding = AlwaysFound()
+        >>> founding.consolidate(learner.bank, learner.memory, learner.novelty, lambda done: None)
+        >>> learner.n_experts, len(learner.memory)
+        (1, 0)
+    """
 
     def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
         self.consolidate(bank, memory, novelty, report)
@@ -64,11 +99,17 @@ class AlwaysFound(Founding):
         novelty.add_expert(_no_evidence(bank), None)
 
     def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
-        """Does nothing: what is new stays new."""
+        """Does nothing: what is new stays new.
+
+        Args:
+            bank: The experts.
+            memory: Samples that wait to become one.
+            novelty: Takes note of experts and of drifting evidence.
+        """
 
 
 class EarnedFounding(Founding):
-    """The model decides whether a memory becomes an expert.
+    """Makes an expert of a memory only where it earns its place.
 
     Samples that experts explain after all go back to them. Of the rest an expert is made, which stays only if it
     explains a held-out fifth better than the mixture does without it, by more than its prior cost; otherwise what it
@@ -76,13 +117,32 @@ class EarnedFounding(Founding):
 
     Args:
         for_labels: Whether targets are class labels, which tell strays from what is new.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.experts.samples import Samples
+        >>> from cndpm.model.cndpm import CNDPM
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> learner = CNDPM(CNDPMSettings(memory_size=50), input_shape=(4,))
+        >>> learner.memory.add(SampleBatch(Samples(torch.randn(50, 4)), torch.zeros(50, dtype=torch.int64)))
+        >>> founding = EarnedFounding(for_labels=True)
+        >>> founding.consolidate(learner.bank, learner.memory, learner.novelty, lambda done: None)
+        >>> learner.n_experts, len(learner.memory)
+        (1, 0)
     """
 
     def __init__(self, *, for_labels: bool) -> None:
         self._for_labels = for_labels
 
     def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        """Founds an expert if half a memory is left when tails are given back; a whole one for networks."""
+        """Founds an expert if half a memory is left when tails are given back; a whole one for networks.
+
+        Args:
+            bank: The experts.
+            memory: Samples that wait to become one.
+            novelty: Takes note of experts and of drifting evidence.
+            report: Told how far the expert is. What it raises stops the work there.
+        """
         under_way = bank.train(0) < 1
         if not under_way and len(bank.counts):
             is_tail, in_closed_form = self._tails(bank, memory, novelty)
@@ -92,7 +152,14 @@ class EarnedFounding(Founding):
         self._found(bank, memory, novelty, report)
 
     def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        """Founds an expert where the memory earns one; a handful of strays goes back to the experts."""
+        """Founds an expert where the memory earns one; strays go back to the experts.
+
+        Args:
+            bank: The experts.
+            memory: Samples that wait to become one.
+            novelty: Takes note of experts and of drifting evidence.
+            report: Told how far the expert is. What it raises stops the work there.
+        """
         if len(bank.counts) and bank.train(0) == 1:
             is_tail, _ = self._tails(bank, memory, novelty)
             self._give_back(bank, memory, novelty, is_tail)
@@ -100,18 +167,24 @@ class EarnedFounding(Founding):
             self._found(bank, memory, novelty, report)
 
     def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
-        """Gives strays of what is known back before others join them in the memory."""
+        """Gives strays of what is known back before others join them in the memory.
+
+        Args:
+            bank: The experts.
+            memory: Samples that wait to become one.
+            novelty: Takes note of experts and of drifting evidence.
+        """
         if len(memory) >= _LESSON:
             is_stray = self._known_again(memory.batch(), novelty)
             if int(is_stray.sum()) >= _LESSON:
                 self._give_back(bank, memory, novelty, is_stray)
 
     def _tails(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> tuple[Tensor, bool]:
-        """Returns which samples of the memory belong to what is known, (M,) bool, and whether by a closed form.
+        """Returns which samples of the memory belong to known data, (M,) bool, and whether by a closed form.
 
-        Where the evidence of a new expert has a closed form, those that an expert explains better than the rest of the
-        memory would. A network's has none, and what it got wrong would look new to it for ever: there, those whose
-        label is known by now.
+        Where the evidence of a new expert has a closed form, these are the samples that an expert explains better than
+        the rest of the memory would. A network's has none, and what it got wrong would look new to it for ever: there,
+        they are the samples whose label is known by now.
         """
         samples, y = memory.batch()
         log_alone = bank.log_leave_one_out(samples, y)
@@ -119,7 +192,7 @@ class EarnedFounding(Founding):
             return self._known_again(memory.batch(), novelty), False
         return bank.evidence(samples, y).log_known.amax(dim=1) > math.log(len(memory)) + log_alone, True
 
-    def _known_again(self, batch: Batch, novelty: Novelty) -> Tensor:
+    def _known_again(self, batch: SampleBatch, novelty: Novelty) -> Tensor:
         """Returns which samples have a label whose latest samples are known, (M,) bool; none without labels."""
         if batch.y is None or not self._for_labels:
             return torch.zeros(len(batch.samples), dtype=torch.bool)
@@ -144,7 +217,7 @@ class EarnedFounding(Founding):
             novelty.add_expert(evidence, held_out.y if self._for_labels else None)
         teach(bank, novelty, held_out)
 
-    def _is_earned(self, bank: Bank, evidence: Evidence, founders: Batch) -> bool:
+    def _is_earned(self, bank: Bank, evidence: Evidence, founders: SampleBatch) -> bool:
         """Compares the mixture with and without its newest expert on held-out samples.
 
         Where too few are held out, the founders themselves are asked, each under an expert made of the others.
@@ -161,7 +234,7 @@ class EarnedFounding(Founding):
         return accepts_expert(with_it, without, cost=float(log_n_known))
 
 
-def teach(bank: Bank, novelty: Novelty, batch: Batch) -> None:
+def teach(bank: Bank, novelty: Novelty, batch: SampleBatch) -> None:
     """Has the experts learn known samples, a few a step as they would have when they came.
 
     Args:
@@ -186,7 +259,7 @@ def _follow(bank: Bank, novelty: Novelty) -> None:
         novelty.follow(drift)
 
 
-def _train(bank: Bank, founders: Batch, report: Report) -> None:
+def _train(bank: Bank, founders: SampleBatch, report: Report) -> None:
     """Begins an expert, unless one is under way, and trains it to the end."""
     if bank.train(0) == 1:
         bank.found(*founders)
@@ -194,7 +267,7 @@ def _train(bank: Bank, founders: Batch, report: Report) -> None:
         report(done)
 
 
-def _dismiss(bank: Bank, novelty: Novelty, evidence: Evidence, founders: Batch) -> None:
+def _dismiss(bank: Bank, novelty: Novelty, evidence: Evidence, founders: SampleBatch) -> None:
     """Gives back what the newest expert was made of.
 
     An expert that is a sum goes into the one nearest to it; a network goes, and its samples are learned again.

@@ -55,10 +55,17 @@ Flags = NDArray[np.bool_]
 
 
 class LabelWindows:
-    """How many of the latest samples of every label were strange.
+    """Counts how many of the latest samples of every label were strange.
 
     Args:
-        window: How many are pooled.
+        window: Latest samples of a label that count.
+
+    Example:
+        >>> windows = LabelWindows(window=4)
+        >>> windows.push(np.array([True, True, False]), np.array([7, 7, 8])).tolist()
+        [1.0, 1.0, 0.0]
+        >>> windows.shares(np.array([7, 8])).tolist()
+        [1.0, 0.0]
     """
 
     def __init__(self, window: int) -> None:
@@ -66,7 +73,12 @@ class LabelWindows:
         self._latest: dict[int, Floats] = {}
 
     def push(self, strange: Flags, labels: Labels) -> Floats:
-        """Takes note of samples, strange or not, (B,); returns the share around each within its label, (B,)."""
+        """Takes note of samples and returns the share of strange ones around each within its label, (B,).
+
+        Args:
+            strange: Whether each sample is, (B,).
+            labels: Class indices, (B,).
+        """
         means = np.empty(len(strange))
         for label in set(labels.tolist()):
             mine = labels == label
@@ -77,7 +89,7 @@ class LabelWindows:
         return means
 
     def shares(self, labels: Labels) -> Floats:
-        """The share among the latest of each label given, (B,); NaN where the label was never met."""
+        """Returns the share of strange samples among the latest of each label given, (B,); NaN before the first."""
         known = {label: self._latest.get(label) for label in set(labels.tolist())}
         means = {label: math.nan if latest is None else float(latest.mean()) for label, latest in known.items()}
         return np.array([means[label] for label in labels.tolist()])
@@ -88,7 +100,7 @@ class LabelWindows:
             self._latest.pop(label, None)
 
     def state_dict(self) -> State:
-        """Everything."""
+        """Returns everything noted."""
         return {str(label): torch.tensor(latest) for label, latest in self._latest.items()}
 
     def load_state_dict(self, state: State) -> None:
@@ -97,7 +109,7 @@ class LabelWindows:
 
 
 class LearnedLevel(Novelty):
-    """The record of known margins and the verdict on what comes.
+    """Keeps a record of known margins, and calls samples new whose margins fall below the level that follows from it.
 
     Args:
         novelty_rate: How often a known sample may be called new, about.
@@ -127,21 +139,31 @@ class LearnedLevel(Novelty):
         self._n_unmeasured = 0
 
     def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
-        """Margins of the samples that are known enter the record, before learning."""
+        """Routes samples; the margins of known ones enter the record before they are learned.
+
+        Args:
+            evidence: Of the batch.
+            labels: Class indices (B,), where there are any.
+        """
         log_known, log_new = evidence
         if not log_known.shape[1]:
             return Routing(torch.ones(len(log_known), dtype=torch.bool), log_known)
         return route(log_known, self._judge(log_known.numpy(), log_new.numpy(), labels))
 
     def is_still_new(self, labels: Tensor) -> Tensor:
-        """Tells, of samples that were called new, which may have been strays of what is known.
+        """Returns, for each label of (B,), whether most of its latest samples were new: (B,) bool.
 
-        The samples of their label that came later tell.
+        Samples that were called new may have been strays of known data: later samples of their label tell.
         """
         return torch.from_numpy(self._by_label.shares(labels.numpy()) > _MOST)
 
     def add_expert(self, held_out: Evidence, labels: Tensor | None) -> None:
-        """Begins the record of the newest expert with the margins of held-out samples that are its own."""
+        """Begins the record of the newest expert with the margins of held-out samples that are its own.
+
+        Args:
+            held_out: Evidence of samples that the expert was not made of.
+            labels: Their class indices (H,), where there are any.
+        """
         margin, own = held_out.log_new, torch.zeros(0, dtype=torch.bool)
         if len(held_out.log_known):
             margin, expert = margins(held_out.log_known, held_out.log_new)
@@ -194,7 +216,7 @@ class LearnedLevel(Novelty):
         return verdict
 
     def _window_verdicts(self, surprises: Floats) -> tuple[Flags, Flags]:
-        """Whether the windows' pooled evidence is surprising, and whether it is without any one sample's weight."""
+        """Returns whether windows are surprising as a whole, and whether they are without any one sample's weight."""
         capped = np.stack([surprises, _between(surprises, _CLIP)], axis=1)
         pooled, plain = window_means(capped, self._history, self.window).T
         joined = np.concatenate([self._history, capped])
@@ -223,9 +245,9 @@ class LearnedLevel(Novelty):
         self._n_unmeasured += len(values)
 
     def _measure(self) -> None:
-        """Levels, medians and scales (3, K) from the record, and the mean surprise that windows exceed at the rate.
+        """Measures levels, medians and scales (3, K) from the record, and the level of windows: their mean surprise.
 
-        Measured again when a twentieth of a row has changed.
+        Called again when a twentieth of a row has changed.
         """
         self._n_unmeasured = 0
         self._levels = np.stack(levels(self._record, self.novelty_rate))
@@ -264,16 +286,16 @@ class LearnedLevel(Novelty):
 
 
 def _array(values: Tensor) -> Floats:
-    """A copy on the host."""
+    """Returns a copy on the host."""
     return np.array(values.detach().cpu().numpy(), dtype=np.float64)
 
 
 def _within_cap(surprises: Floats) -> Floats:
-    """Surprises within the cap; 0 where nothing was recorded."""
+    """Returns surprises within the cap; 0 where nothing was recorded."""
     return _between(np.where(np.isnan(surprises), 0.0, surprises), _CAP)
 
 
 def _between(values: Floats, bound: float) -> Floats:
-    """Values clipped at a bound on both sides; of few numbers it takes a third of what `clip` does."""
+    """Clips values at a bound on both sides; of few numbers it takes a third of what `clip` does."""
     clipped: Floats = np.maximum(np.minimum(values, bound), -bound)
     return clipped

@@ -10,23 +10,30 @@ from torch import Tensor
 from cndpm.experts.samples import Samples
 from cndpm.state import State
 
-__all__ = ["Batch", "ShortTermMemory"]
+__all__ = ["SampleBatch", "ShortTermMemory"]
 
 _PART = 16
 """Samples kept together. What was computed of a full part stays, so that a memory that grows is not computed anew; and
 as parts are filled in order, a memory that was loaded is computed in the same pieces."""
 
 
-class Batch(NamedTuple):
-    """Samples (n, ...) and their targets (n, ...), on the host, or None."""
+class SampleBatch(NamedTuple):
+    """Samples (n, ...) with their targets (n, ...), on the host; None where there are none.
+
+    Example:
+        >>> import torch
+        >>> batch = SampleBatch(Samples(torch.rand(4, 2)), torch.tensor([0, 1, 0, 1]))
+        >>> batch.rows(torch.tensor([1, 3])).y
+        tensor([1, 1])
+    """
 
     samples: Samples
     y: Tensor | None
 
-    def rows(self, rows: Tensor) -> Batch:
+    def rows(self, rows: Tensor) -> SampleBatch:
         """Returns some of the rows, by mask or index on the host, as samples of their own."""
         x = self.samples.x
-        return Batch(Samples(x[rows.to(x.device)]), None if self.y is None else self.y[rows])
+        return SampleBatch(Samples(x[rows.to(x.device)]), None if self.y is None else self.y[rows])
 
 
 class ShortTermMemory:
@@ -42,7 +49,7 @@ class ShortTermMemory:
     Example:
         >>> import torch
         >>> memory = ShortTermMemory(3)
-        >>> rest = memory.add(Batch(Samples(torch.rand(4, 2)), torch.tensor([0, 1, 0, 1])))
+        >>> rest = memory.add(SampleBatch(Samples(torch.rand(4, 2)), torch.tensor([0, 1, 0, 1])))
         >>> len(memory), memory.is_full, len(rest.samples)
         (3, True, 1)
     """
@@ -53,7 +60,7 @@ class ShortTermMemory:
         self._parts: list[Samples] = []
         self._y: Tensor | None = None
         self.size = 0
-        self._batch: Batch | None = None
+        self._batch: SampleBatch | None = None
 
     def __len__(self) -> int:
         return self.size
@@ -69,7 +76,7 @@ class ShortTermMemory:
         tensors = [part.x for part in self._parts] + ([] if self._y is None else [self._y])
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
-    def add(self, batch: Batch) -> Batch | None:
+    def add(self, batch: SampleBatch) -> SampleBatch | None:
         """Stores copies of samples while there is room; returns those that found none, or None."""
         room = self.capacity - self.size
         if room < len(batch.samples):
@@ -85,17 +92,17 @@ class ShortTermMemory:
             self._batch = None
         return rest
 
-    def batch(self) -> Batch:
+    def batch(self) -> SampleBatch:
         """Returns all samples with their targets; the same object until the memory changes."""
         if self._batch is None:
             x = torch.cat([part.x for part in self._parts])
-            self._batch = Batch(Samples(x, self._parts), self._y)
+            self._batch = SampleBatch(Samples(x, self._parts), self._y)
         return self._batch
 
-    def keep(self, rows: Tensor) -> Batch:
+    def keep(self, rows: Tensor) -> SampleBatch:
         """Keeps the samples of a mask (n,); returns the others."""
         batch = self.batch()
-        others = Batch(batch.samples.select(~rows), None if batch.y is None else batch.y[~rows])
+        others = SampleBatch(batch.samples.select(~rows), None if batch.y is None else batch.y[~rows])
         kept = batch.rows(rows)
         self.clear()
         self.add(kept)
@@ -106,7 +113,7 @@ class ShortTermMemory:
         self._parts, self._y, self.size, self._batch = [], None, 0, None
 
     def state_dict(self) -> State:
-        """The samples."""
+        """Returns copies of the samples."""
         if not self.size:
             return {"x": None, "y": None}
         x, y = self.batch()
@@ -117,7 +124,7 @@ class ShortTermMemory:
         self.clear()
         if state["x"] is not None:
             y = None if state["y"] is None else state["y"].cpu()
-            self.add(Batch(Samples(state["x"].to(self._device)), y))
+            self.add(SampleBatch(Samples(state["x"].to(self._device)), y))
 
     def _append(self, x: Tensor) -> None:
         """Fills the last part, then makes new ones."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from cndpm.experts.bank import Bank
 from cndpm.experts.samples import Samples
 from cndpm.mixture import Merge, log_gate, mix_log_proba, plan_merges, route, similarity
-from cndpm.model.memory import Batch
+from cndpm.model.memory import SampleBatch
 from cndpm.model.novelty import Novelty
 
 __all__ = ["log_joint", "prune"]
@@ -20,7 +20,7 @@ _HELD_OUT = 5
 """Every fifth sample tells whether learning again helped."""
 
 
-def log_joint(bank: Bank, batch: Batch) -> Tensor:
+def log_joint(bank: Bank, batch: SampleBatch) -> Tensor:
     """Returns log p(x, y | k) as routing sees it, (n, K); has no effect on the bank.
 
     Args:
@@ -35,7 +35,7 @@ def log_joint(bank: Bank, batch: Batch) -> Tensor:
     return torch.cat(parts)
 
 
-def prune(bank: Bank, novelty: Novelty, batch: Batch, *, threshold: float, classes: bool) -> list[Merge]:
+def prune(bank: Bank, novelty: Novelty, batch: SampleBatch, *, threshold: float, classes: bool) -> list[Merge]:
     """Removes experts that are redundant on given data.
 
     Sums are merged exactly. A network that is removed takes with it what the others have never seen, so those that
@@ -64,7 +64,7 @@ def prune(bank: Bank, novelty: Novelty, batch: Batch, *, threshold: float, class
     return merges
 
 
-def _learn_again(bank: Bank, batch: Batch, *, classes: bool) -> None:
+def _learn_again(bank: Bank, batch: SampleBatch, *, classes: bool) -> None:
     """Has the experts learn samples that have been counted already, if that helps with a fifth that is held out."""
     order = torch.randperm(len(batch.samples), generator=torch.Generator().manual_seed(0))
     n_held_out = len(order) // _HELD_OUT
@@ -79,7 +79,7 @@ def _learn_again(bank: Bank, batch: Batch, *, classes: bool) -> None:
         bank.load_state_dict(state)
 
 
-def _mean_score(bank: Bank, batch: Batch, *, classes: bool) -> float:
+def _mean_score(bank: Bank, batch: SampleBatch, *, classes: bool) -> float:
     """Scores how well samples are predicted: the mean of log p(y | x) for classes, else of log p(x, y)."""
     if not classes or batch.y is None:
         return float((log_joint(bank, batch) + bank.counts.log()).logsumexp(dim=1).mean())

@@ -1,4 +1,4 @@
-"""Decides who learns a sample, and whether it is new: by a concentration set by hand, or by task labels.
+"""Decides which experts learn a sample, and whether it is new: by a concentration set by hand, or by task labels.
 
 The third way, a level that the model sets by itself, is :mod:`cndpm.model.learned_level`.
 """
@@ -20,17 +20,22 @@ __all__ = ["FixedLevel", "Novelty", "TaskLabels"]
 
 
 class Novelty(ABC):
-    """Decides about batches, and takes note of the experts that come and go.
+    """Routes batches, and takes note of the experts that come and go.
 
     Attributes:
-        listener: Must be told where tasks begin and end; None where nobody must.
+        listener: Must be told where tasks begin and end; None where that is not needed.
+
+    Example:
+        >>> from cndpm.model.learned_level import LearnedLevel
+        >>> [issubclass(kind, Novelty) for kind in (FixedLevel, TaskLabels, LearnedLevel)]
+        [True, True, True]
     """
 
     listener: TaskListener | None = None
 
     @abstractmethod
     def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
-        """Decides who learns each of B samples and which are new; called once for every batch, before it is learned.
+        """Decides which experts learn each of B samples and which are new; called once for a batch, before learning.
 
         Args:
             evidence: Of the batch; without experts everything is new.
@@ -47,7 +52,12 @@ class Novelty(ABC):
 
     @abstractmethod
     def add_expert(self, held_out: Evidence, labels: Tensor | None) -> None:
-        """Takes note of the newest expert, the last one, and of samples it was not made of, with labels (H,)."""
+        """Takes note of the newest expert, the last one.
+
+        Args:
+            held_out: Evidence of samples that it was not made of.
+            labels: Their class indices (H,), where there are any.
+        """
 
     @abstractmethod
     def remove_expert(self, k: int) -> None:
@@ -55,7 +65,7 @@ class Novelty(ABC):
 
     @abstractmethod
     def state_dict(self) -> State:
-        """What was noted."""
+        """Returns everything noted."""
 
     @abstractmethod
     def load_state_dict(self, state: State) -> None:
@@ -63,7 +73,7 @@ class Novelty(ABC):
 
 
 class FixedLevel(Novelty):
-    """The paper's rule: one concentration α, set by hand (equation 7).
+    """Calls samples new by one concentration α, set by hand (equation 7 of the paper).
 
     Args:
         log_alpha: Any finite number.
@@ -89,7 +99,12 @@ class FixedLevel(Novelty):
         return torch.ones_like(labels, dtype=torch.bool)
 
     def add_expert(self, held_out: Evidence, labels: Tensor | None) -> None:
-        """Does nothing: the level is the same for all."""
+        """Does nothing: the level is the same for all.
+
+        Args:
+            held_out: Ignored.
+            labels: Ignored.
+        """
 
     def remove_expert(self, k: int) -> None:
         """Does nothing: the level is the same for all."""
@@ -102,7 +117,7 @@ class FixedLevel(Novelty):
 
 
 class TaskLabels(Novelty):
-    """One expert per task, by the task's number in training; at test time nobody tells (appendix E of the paper).
+    """Gives every task an expert, by the task's number in training; never told at test time (appendix E of the paper).
 
     Args:
         at_end: Called when a task is over.

@@ -16,10 +16,10 @@ from cndpm.experts.neural.lateral import Column, Features, LateralMLP
 from cndpm.experts.neural.predictors import Classifier
 from cndpm.experts.neural.vae import VAE
 from cndpm.model.settings import CNDPMSettings, FixedNovelty, NeuralExperts
+from cndpm.model.settings.architecture import PlainNetworks
 from cndpm.model.settings.densities import Variational
-from cndpm.model.settings.networks import PlainNetworks
-from cndpm.model.settings.predictors import NetworkPredictor
-from cndpm.model.settings.training import Training
+from cndpm.model.settings.network_training import Training
+from cndpm.model.settings.predictor_kinds import NetworkPredictor
 
 __all__ = ["Oracle"]
 
@@ -63,6 +63,13 @@ class Oracle:
         input_shape: Shape of one sample.
         n_classes: Number of classes.
         seed: As for CN-DPM; the same seed gives the same initialisations and draws.
+
+    Example:
+        >>> settings = CNDPMSettings.paper(memory_size=4, hidden=8, density_sleep_steps=2, predictor_sleep_steps=2)
+        >>> oracle = Oracle(settings, input_shape=(3,), n_classes=2)
+        >>> oracle.learn(torch.rand(4, 3), torch.tensor([0, 1, 0, 1]))
+        >>> len(oracle.experts), oracle.predict_log_proba(torch.rand(5, 3)).shape
+        (1, torch.Size([5, 2]))
     """
 
     def __init__(self, settings: CNDPMSettings, *, input_shape: tuple[int, ...], n_classes: int, seed: int = 0) -> None:
@@ -87,7 +94,12 @@ class Oracle:
         self.placeholder = self._make_expert(0)
 
     def learn(self, x: Tensor, y: Tensor) -> None:
-        """One batch; samples are routed one by one, then each responsible expert takes one step."""
+        """Learns one batch: samples are routed one by one, then each responsible expert takes one step.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         rho, is_new = self.responsibilities(x, y)
         self._update(x, y, rho)
         waiting = []
@@ -102,7 +114,12 @@ class Oracle:
                 self.learn(x[waiting], y[waiting])
 
     def responsibilities(self, x: Tensor, y: Tensor) -> tuple[Tensor, list[bool]]:
-        """ρ over existing experts, (batch, n_experts) with zero rows for new samples, and which are new."""
+        """Returns ρ over existing experts, (batch, n_experts) with zero rows for new samples, and which are new.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         rho = torch.zeros(len(x), len(self.experts), dtype=torch.float64)
         is_new = []
         for n in range(len(x)):
@@ -122,7 +139,7 @@ class Oracle:
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Equation 6, sample by sample, (batch, n_classes)."""
+        """Returns log-probabilities of the classes by equation 6, sample by sample, (batch, n_classes)."""
         rows = []
         for n in range(len(x)):
             sample = x[n : n + 1]
@@ -138,7 +155,7 @@ class Oracle:
         return torch.stack(rows)
 
     def sleep(self) -> None:
-        """A new expert, trained on the memory for the set number of steps."""
+        """Founds an expert, trained on the memory for the set number of steps."""
         x = torch.stack([x for x, _ in self.memory])
         y = torch.stack([y for _, y in self.memory])
         k = len(self.experts)
@@ -168,14 +185,14 @@ class Oracle:
             self.counts[k] += float(rho[:, k].sum())
 
     def _log_joint(self, k: int, x: Tensor, y: Tensor) -> float:
-        """log p(x, y | k), the classifier tempered; k = -1 is the placeholder."""
+        """Returns log p(x, y | k), the classifier tempered; k = -1 is the placeholder."""
         with torch.no_grad():
             log_x = -self._density_loss(k, x, self._noise(x))
             log_y = torch.log_softmax(self._log_proba(k, x) / self.predictor.temperature, dim=1)[0, y[0]]
             return float(log_x[0]) + float(log_y)
 
     def _density_loss(self, k: int, x: Tensor, noise: Tensor) -> Tensor:
-        """Negative ELBO, (batch,), averaged over noise (S, batch, latent)."""
+        """Returns the negative ELBO, (batch,), averaged over noise (S, batch, latent)."""
         vae = self._expert(k).density
         flat = x.flatten(1)
         mean, log_variance = vae.code(self._top(k, "density", x)).chunk(2, dim=1)
@@ -196,7 +213,7 @@ class Oracle:
         return torch.log_softmax(self._expert(k).predictor.head(self._top(k, "predictor", x)), dim=1)
 
     def _top(self, k: int, part: str, x: Tensor) -> Tensor:
-        """What the head of expert k sees: the last layers of all columns up to it, computed one by one."""
+        """Returns the input of the head of expert k: the last layers of all columns up to it, computed one by one."""
         lateral: Features = ()
         if self.experts_settings.sharing and k > 0:
             for earlier in range(k):

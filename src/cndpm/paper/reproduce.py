@@ -26,7 +26,13 @@ __all__ = ["cell_config", "cell_folder", "format_value", "reproduce", "run_exper
 
 
 def reproduce(name: str, out: str | Path = "runs/paper", **options: Any) -> dict[str, Any]:
-    """Reproduces the experiment of the paper called `name`; see :func:`run_experiment`."""
+    """Reproduces the experiment of the paper called `name`; see :func:`run_experiment`.
+
+    Args:
+        name: Of the experiment; `cndpm list` shows all.
+        out: Where records and tables go.
+        **options: Those of :func:`run_experiment`.
+    """
     return run_experiment(find_experiment(name), out, **options)
 
 
@@ -92,7 +98,12 @@ def _beside_published(cell: Cell, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def select_cells(experiment: Experiment, only: Sequence[str]) -> tuple[Cell, ...]:
-    """Returns the cells whose learner or scenario is in `only`; all where it is empty."""
+    """Returns the cells whose learner or scenario is in `only`; all where it is empty.
+
+    Args:
+        experiment: Of the paper.
+        only: Names of learners and scenarios.
+    """
     cells = tuple(cell for cell in experiment.cells if not only or {cell.learner, cell.scenario} & set(only))
     if not cells:
         known = sorted({name for cell in experiment.cells for name in (cell.learner, cell.scenario)})
@@ -101,7 +112,14 @@ def select_cells(experiment: Experiment, only: Sequence[str]) -> tuple[Cell, ...
 
 
 def cell_config(cell: Cell, preset: str, device: str, overrides: Sequence[str] = ()) -> RunConfig:
-    """Makes the configuration of a cell, for any seed."""
+    """Makes the configuration of a cell, for any seed.
+
+    Args:
+        cell: Of a table.
+        preset: Name of the preset.
+        device: Where it is run.
+        overrides: Settings that win over the cell's, as on the command line.
+    """
     return configure(
         cell.scenario,
         learner=cell.learner,
@@ -114,6 +132,11 @@ def cell_config(cell: Cell, preset: str, device: str, overrides: Sequence[str] =
 
 def cell_folder(cell: Cell, preset: str, overrides: Sequence[str] = ()) -> Path:
     """Returns a folder named by what determines the cell's runs.
+
+    Args:
+        cell: Of a table.
+        preset: Name of the preset.
+        overrides: Settings that win over the cell's.
 
     Example:
         ``split-mnist/cndpm-paper-epochs=10-log_alpha=80``
@@ -142,7 +165,13 @@ def table_rows(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def format_value(metric: str, value: float | None, error: float | None = None) -> str:
-    """Writes a value and its standard error as a table shows them; a dash where there is none."""
+    """Writes a value and its standard error as a table shows them; a dash where there is none.
+
+    Args:
+        metric: Tells the unit.
+        value: The mean.
+        error: Its standard error.
+    """
     if value is None or value != value:
         return "–"
     if metric in ("n_parameters", "n_numbers_kept"):

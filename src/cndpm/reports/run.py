@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cndpm.experiments.portrait import Portrait, load_portrait
+from cndpm.experiments.portrait_file import Portrait, load_portrait
 from cndpm.experiments.record import Record, RecordError, read_record
 from cndpm.reports.figures import Band
 

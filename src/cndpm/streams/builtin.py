@@ -90,7 +90,7 @@ def _mnist_svhn() -> Scenario:
 
 
 def _fuzzy_split_mnist() -> Scenario:
-    """6,000 samples of the first and last task; between neighbours five mixed stages of 2,400 samples."""
+    """Takes 6,000 samples of the first and last task; between neighbours five mixed stages of 2,400 samples."""
     pairs = [Subset(dataset="mnist", classes=pair) for pair in _PAIRS]
     stages = [Stage(subsets=(pairs[0],), samples=6000)]
     for old, new in pairwise(pairs):

@@ -57,6 +57,12 @@ def blur(rows: Rows, *, kind: str, width: float, rng: np.random.Generator) -> Ro
     A sample at position t goes to the rank of t + d, where d is uniform on [-width/2, width/2] (``linear``) or normal
     with standard deviation `width` (``gaussian``). The share of the later stage around a boundary is then the
     distribution function of d.
+
+    Args:
+        rows: The samples in order, (n,).
+        kind: "linear" or "gaussian".
+        width: Of the distance, in samples.
+        rng: Draws the distances.
     """
     n = len(rows)
     distance = rng.uniform(-width / 2, width / 2, n) if kind == "linear" else rng.normal(0.0, width, n)
@@ -64,6 +70,11 @@ def blur(rows: Rows, *, kind: str, width: float, rng: np.random.Generator) -> Ro
 
 
 def batch_sizes(stage_lengths: Sequence[int], batch_size: int) -> NDArray[np.int64]:
-    """Returns the sizes of all batches, (n_batches,): each stage is cut by itself, so its last batch may be smaller."""
+    """Returns the sizes of all batches, (n_batches,): each stage is cut by itself, so its last batch may be smaller.
+
+    Args:
+        stage_lengths: Samples of each stage.
+        batch_size: The most samples of a batch.
+    """
     sizes = [min(batch_size, length - at) for length in stage_lengths for at in range(0, length, batch_size)]
     return np.array(sizes, np.int64)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Pool"]
 
 
-class _Source(NamedTuple):
+class _DatasetView(NamedTuple):
     """A dataset as seen through one transformation; subsets that agree on it share its samples."""
 
     dataset: str
@@ -30,17 +30,29 @@ class _Source(NamedTuple):
     permutation: int | None
 
 
-def _source(subset: Subset) -> _Source:
-    return _Source(subset.dataset, subset.rotation, subset.permutation)
+def _source(subset: Subset) -> _DatasetView:
+    return _DatasetView(subset.dataset, subset.rotation, subset.permutation)
 
 
 class Pool:
     """The training samples of every source of a scenario, one after the other.
 
+    Args:
+        scenario: Names the datasets and their subsets.
+        data_dir: Where datasets lie; None: where :mod:`cndpm.datasets` looks by itself.
+        seed: Determines which samples and labels are drawn.
+        device: Where samples live.
+
     Attributes:
         x: Samples (n, *input_shape), uint8 images or float32 features, on the device.
         y: Labels as a learner receives them (n,), int64, on the device; noisy where the scenario says so.
         n_classes: Number of classes over all datasets.
+
+    Example:
+        >>> from cndpm.streams import load_scenario
+        >>> pool = Pool(load_scenario("split-digits"), data_dir=None, seed=0, device=torch.device("cpu"))
+        >>> pool.input_shape, pool.n_classes
+        ((1, 8, 8), 10)
     """
 
     def __init__(self, scenario: Scenario, *, data_dir: str | Path | None, seed: int, device: torch.device) -> None:
@@ -76,7 +88,7 @@ class Pool:
 
     def test_set(self, subsets: Iterable[Subset]) -> tuple[Tensor, Tensor, tuple[int, ...]]:
         """Returns test samples of some subsets (bytes or features), their labels and classes; none comes twice."""
-        wanted: dict[_Source, set[int]] = {}
+        wanted: dict[_DatasetView, set[int]] = {}
         for subset in subsets:
             wanted.setdefault(_source(subset), set()).update(self._classes(subset))
         xs, ys, classes = [], [], set[int]()
@@ -129,7 +141,7 @@ class Pool:
         return seen[0] if len(seen) == 1 else torch.cat(seen)
 
 
-def _see(x: Tensor, source: _Source, transform: Transform) -> Tensor:
+def _see(x: Tensor, source: _DatasetView, transform: Transform) -> Tensor:
     """Transforms samples of a dataset as the scenario says; they stay bytes (or features)."""
     if x.ndim != 4:
         if transform.size or transform.channels or transform.binarise or source.rotation:

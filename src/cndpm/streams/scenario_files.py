@@ -162,7 +162,7 @@ def _place(subset: Any, path: Path) -> Any:
 
 
 def _common_shape(stages: list[Any]) -> dict[str, Any]:
-    """Episode files cannot say it, but those of several datasets mean 32 x 32 images of three channels."""
+    """Returns 32 x 32 images of three channels for episode files of several datasets, which cannot say it."""
     subsets = [s for stage in stages if isinstance(stage, dict) for s in stage.get("subsets") or () if _is_pair(s)]
     several = len({dataset for dataset, _ in subsets}) > 1
     return {"transform": Transform(size=32, channels=3).model_dump()} if several else {}

@@ -246,6 +246,14 @@ def drifting_clusters(
     In every `period` of batches two neighbouring classes are present (so each task recurs), while each class's centre
     moves on a circle of radius one that takes ten periods.
 
+    Args:
+        n_classes: Number of clusters.
+        dimension: Of a sample.
+        batch_size: Samples of a batch.
+        period: Batches until other classes are present.
+        spread: Standard deviation of a cluster.
+        seed: Determines centres and samples.
+
     Returns:
         A function from a batch's number to x (batch_size, dimension), float32, and y (batch_size,), int64.
     """

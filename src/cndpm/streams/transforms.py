@@ -16,14 +16,24 @@ _CHUNK = 4096  # images at a time: the intermediate floats stay small
 
 
 def resize(x: Tensor, size: int) -> Tensor:
-    """Resizes images (n, C, H, W) of bytes to (n, C, size, size), bilinear with antialiasing, rounded to bytes."""
+    """Resizes images (n, C, H, W) of bytes to (n, C, size, size), bilinear with antialiasing, rounded to bytes.
+
+    Args:
+        x: Images (n, C, H, W), uint8.
+        size: Height and width of the result.
+    """
     if x.shape[2:] == (size, size):
         return x
     return _by_chunks(x, lambda part: interpolate(part, size=(size, size), mode="bilinear", antialias=True))
 
 
 def set_channels(x: Tensor, n_channels: int) -> Tensor:
-    """Repeats grey images (n, 1, H, W) to `n_channels`, or averages colours to one channel."""
+    """Repeats grey images (n, 1, H, W) to `n_channels`, or averages colours to one channel.
+
+    Args:
+        x: Images (n, C, H, W).
+        n_channels: Of the result.
+    """
     if x.shape[1] == n_channels:
         return x
     if x.shape[1] == 1:
@@ -34,7 +44,12 @@ def set_channels(x: Tensor, n_channels: int) -> Tensor:
 
 
 def rotate(x: Tensor, degrees: float) -> Tensor:
-    """Turns images (n, C, H, W) counter-clockwise about their centre, bilinear, black outside."""
+    """Turns images (n, C, H, W) counter-clockwise about their centre, bilinear, black outside.
+
+    Args:
+        x: Images (n, C, H, W).
+        degrees: The angle.
+    """
     if degrees % 360 == 0:
         return x
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
@@ -50,7 +65,12 @@ def rotate(x: Tensor, degrees: float) -> Tensor:
 
 
 def permute_pixels(x: Tensor, seed: int) -> Tensor:
-    """Applies one fixed permutation to the positions of every sample (n, ..., d or H x W), channels alike."""
+    """Applies one fixed permutation to the positions of every sample (n, ..., d or H x W), channels alike.
+
+    Args:
+        x: Samples (n, ..., d) or (n, C, H, W).
+        seed: Determines the permutation.
+    """
     flat = x.flatten(2) if x.ndim > 2 else x
     order = torch.from_numpy(np.random.default_rng(seed).permutation(flat.shape[-1])).to(x.device)
     return flat[..., order].reshape(x.shape)
@@ -60,6 +80,10 @@ def binarise(x: Tensor, generator: torch.Generator) -> Tensor:
     """Draws each byte v as 1 with probability v / 255, else 0; returns float32 of the same shape.
 
     A draw is one of 65,536 numbers, four to a 64-bit random word: 0 and 255 are exact, all others to within 2^-16.
+
+    Args:
+        x: Bytes of any shape.
+        generator: Draws, on the device of x.
     """
     words = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device)
     draws = words.random_(-(2**63), None, generator=generator).view(torch.int16)[: x.numel()].view(x.shape)

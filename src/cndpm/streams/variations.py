@@ -31,7 +31,13 @@ def iid(scenario: Scenario) -> Scenario:
 
 
 def gradual(scenario: Scenario, kind: Literal["linear", "gaussian"] = "linear", width: float | None = None) -> Scenario:
-    """Lets boundaries fade over `width` mean stage lengths: half a stage (linear), or a deviation of an eighth."""
+    """Lets boundaries fade over `width` mean stage lengths: half a stage (linear), or a deviation of an eighth.
+
+    Args:
+        scenario: The scenario that is varied; it stays as it is.
+        kind: How the shares of two stages change over.
+        width: In mean stage lengths.
+    """
     default = 0.5 if kind == "linear" else 0.125
     return scenario.model_copy(update={"blur": Blur(kind=kind, width=default if width is None else width)})
 
@@ -40,6 +46,10 @@ def recurring(scenario: Scenario, visits: int = 3) -> Scenario:
     """Repeats the stages in `visits` rounds, each a part of its length: every task leaves and comes back.
 
     Every visit draws for itself, so a sample may come again in a later one.
+
+    Args:
+        scenario: The scenario that is varied; it stays as it is.
+        visits: Number of rounds.
     """
     if visits < 1:
         raise ValueError(f"visits must be at least 1; got {visits}")
@@ -57,7 +67,12 @@ def _shorten(stage: Stage, by: int) -> Stage:
 
 
 def imbalanced(scenario: Scenario, ratio: float = 10.0) -> Scenario:
-    """Makes a long tail: the first class keeps all training samples, the last one in `ratio`, geometrically between."""
+    """Makes a long tail: the first class keeps all training samples, the last one in `ratio`, geometrically between.
+
+    Args:
+        scenario: The scenario that is varied; it stays as it is.
+        ratio: Of the first class to the last.
+    """
     if ratio < 1:
         raise ValueError(f"ratio must be at least 1; got {ratio}")
     labels = _named_classes(scenario, "imbalanced")
@@ -87,7 +102,12 @@ def _thin(subset: Subset, share: dict[int, float]) -> list[Subset]:
 
 
 def noisy(scenario: Scenario, share: float = 0.2) -> Scenario:
-    """Makes a share of the training labels wrong, always the same ones; test labels are right."""
+    """Makes a share of the training labels wrong, always the same ones; test labels are right.
+
+    Args:
+        scenario: The scenario that is varied; it stays as it is.
+        share: Of the labels that are wrong.
+    """
     return Scenario.model_validate({**scenario.model_dump(), "label_noise": share})
 
 
@@ -102,14 +122,24 @@ def endless(scenario: Scenario) -> Scenario:
 
 
 def repeat(scenario: Scenario, repeats: int) -> Scenario:
-    """Repeats the whole scenario `repeats` times."""
+    """Repeats the whole scenario `repeats` times.
+
+    Args:
+        scenario: The scenario that is varied; it stays as it is.
+        repeats: Number of times.
+    """
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1; got {repeats}")
     return scenario.model_copy(update={"stages": scenario.stages * repeats})
 
 
 def set_epochs(scenario: Scenario, epochs: float) -> Scenario:
-    """Sets the length of every stage to `epochs` epochs; a stage of several is drawn with replacement."""
+    """Sets the length of every stage to `epochs` epochs; a stage of several is drawn with replacement.
+
+    Args:
+        scenario: The scenario that is varied; it stays as it is.
+        epochs: Of every stage.
+    """
     others = [i for i, stage in enumerate(scenario.stages) if stage.epochs is None]
     if others:
         raise ValueError(
@@ -124,6 +154,10 @@ def reorder_classes(scenario: Scenario, order: Sequence[int]) -> Scenario:
     """Puts class ``order[i]`` where the scenario has its i-th lowest class; labels keep their meaning.
 
     A task that gets other classes loses the name it was given, which was that of its old ones.
+
+    Args:
+        scenario: The scenario that is varied; it stays as it is.
+        order: All classes of the scenario, in the order wanted.
 
     Example:
         >>> from cndpm.streams import load_scenario

@@ -40,6 +40,10 @@ class StreamFacts(TypedDict, total=False):
 class ComposedLearner(Learner):
     """A learner made of parts: its state is theirs by name, its footprint their sum.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Attributes:
         summary: One line for lists of learners.
         random: The learner's own random numbers; torch's global ones are never touched.
@@ -62,7 +66,12 @@ class ComposedLearner(Learner):
         self.parts: dict[str, LearnerPart] = {"random": self.random}
 
     def received(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Checks a batch and moves it to this learner's device."""
+        """Checks a batch and moves it to this learner's device.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,); None on an unlabelled stream.
+        """
         if tuple(x.shape[1:]) != self.input_shape:
             raise ValueError(f"each sample of x must have shape {self.input_shape}; got x of shape {tuple(x.shape)}")
         if (y is None) != (self.n_classes is None):
@@ -75,7 +84,12 @@ class ComposedLearner(Learner):
         return x.to(self.device), y.to(self.device)
 
     def labelled(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Checks a batch that must have labels and moves it to this learner's device."""
+        """Checks a batch that must have labels and moves it to this learner's device.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         x, y = self.received(x, y)
         if y is None:
             raise ValueError(f"{type(self).__name__} learns from labels; got none")
@@ -105,6 +119,10 @@ class ComposedLearner(Learner):
 
 class ClassifierLearner(ComposedLearner):
     """One classifier with one optimiser.
+
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Attributes:
         network: The classifier; calling it gives logits.

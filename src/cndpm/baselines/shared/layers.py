@@ -21,6 +21,11 @@ def mlp(widths: list[int]) -> nn.Sequential:
 class ResidualBlock(nn.Module):
     """Two 3 x 3 convolutions and a shortcut (He et al. 2016, Figure 2).
 
+    Args:
+        n_in: Channels that come in.
+        n_out: Channels that go out.
+        stride: 2 halves height and width.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.shared.layers import ResidualBlock

@@ -30,6 +30,11 @@ M = TypeVar("M", bound=nn.Module)
 class LogitNetwork(nn.Module):
     """Features and a linear layer; calling it gives the logits, (batch, n_classes).
 
+    Args:
+        features: Maps inputs (batch, *input_shape) to (batch, n_features).
+        n_features: Width of its result.
+        n_classes: Number of classes.
+
     Example:
         >>> import torch
         >>> from torch import nn

@@ -39,7 +39,12 @@ class Objective(Protocol):
         """The network that learns."""
 
     def losses(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """Returns the loss of each sample, (batch,), differentiable."""
+        """Returns the loss of each sample, (batch,), differentiable.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,); None on an unlabelled stream.
+        """
 
     def predict_log_proba(self, x: Tensor) -> Tensor:
         """Returns log-probabilities of the classes, (batch, n_classes)."""
@@ -64,7 +69,12 @@ class Classification:
         self.network = network
 
     def losses(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """Returns -log p(y | x), (batch,)."""
+        """Returns -log p(y | x), (batch,).
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         assert y is not None, "a labelled stream has labels in every batch"
         return F.cross_entropy(self.network(x), y, reduction="none")
 
@@ -103,7 +113,12 @@ class Generation:
         self.n_samples = n_samples
 
     def losses(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """Returns -ELBO, (batch,)."""
+        """Returns -ELBO, (batch,).
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Ignored.
+        """
         return -self.network.elbo(x, self.random.normal(1, len(x), self.network.latent).to(x.device))
 
     def predict_log_proba(self, x: Tensor) -> Tensor:
@@ -118,6 +133,10 @@ class Generation:
 
 class ObjectiveLearner(ComposedLearner):
     """One network with one optimiser: a classifier on a labelled stream, a VAE on an unlabelled one.
+
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
         >>> import torch
@@ -147,7 +166,12 @@ class ObjectiveLearner(ComposedLearner):
         return Generation(vae, random=self.random, n_samples=chosen.test_latent_samples)
 
     def train_on(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one optimiser step on the mean loss of a batch that is on the device."""
+        """Takes one optimiser step on the mean loss of a batch that is on the device.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,); None on an unlabelled stream.
+        """
         if y is None:  # the bound of a VAE draws random numbers, which cannot be recorded
             self._step(x)
         else:

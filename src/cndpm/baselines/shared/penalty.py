@@ -108,6 +108,10 @@ class PenaltySettings(NetworkSettings):
 class PenalisedLearner(ClassifierLearner, TaskBasedLearner):
     """The penalised step, and a uniform sample of the present task to measure importance on when it ends.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.mas import MAS
@@ -132,7 +136,12 @@ class PenalisedLearner(ClassifierLearner, TaskBasedLearner):
         self.memory.clear()
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on the cross entropy and the penalty."""
+        """Takes one step on the cross entropy and the penalty.
+
+        Args:
+            x: Inputs, (batch, *input_shape).
+            y: Class indices, (batch,).
+        """
         x, y = self.labelled(x, y)
         gradient = self.trainer.gradient(F.cross_entropy(self.network.train()(x), y))
         self.trainer.step_along(gradient + self.penalty.gradient(self.trainer.weights()))

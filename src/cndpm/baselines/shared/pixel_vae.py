@@ -16,6 +16,10 @@ __all__ = ["ClassPriors", "PixelVAE"]
 class ClassPriors(nn.Module):
     """One Gaussian over the latent space per class, learned with the rest: p(z | y) = N(mean_y, diag variance_y).
 
+    Args:
+        n_classes: Number of classes.
+        latent: Dimension of the latent space.
+
     Example:
         >>> import torch
         >>> from cndpm.baselines.shared.pixel_vae import ClassPriors

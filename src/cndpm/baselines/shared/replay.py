@@ -82,7 +82,12 @@ class ReplayMemory:
             self.put(list(winners), **{name: value[list(winners.values())] for name, value in rows.items()})
 
     def put(self, places: list[int], **rows: Tensor) -> None:
-        """Writes one row to each of the (distinct) places; places beyond the last one must follow it without gaps."""
+        """Writes one row to each of the (distinct) places; places beyond the last one must follow it without gaps.
+
+        Args:
+            places: Distinct numbers of rows.
+            **rows: Values by name, one row for each place.
+        """
         if not self._columns:
             self._columns = {
                 name: torch.empty(self.capacity, *value.shape[1:], dtype=value.dtype, device=self.device)

@@ -17,6 +17,10 @@ __all__ = ["ReplayLearner"]
 class ReplayLearner(ClassifierLearner):
     """A classifier, a memory and random changes of images; what is stored and what is replayed is the learner's own.
 
+    Args:
+        settings: Of this learner.
+        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
+
     Attributes:
         memory: The samples kept.
         augmentation: Applied to inputs at every use; the memory holds them unchanged.

@@ -94,6 +94,10 @@ class Trainer:
 
         The function is a method of the learner, draws no random numbers, and depends on nothing but its inputs and
         tensors that stay in their place.
+
+        Args:
+            function: A method of the learner.
+            *inputs: Its tensors.
         """
         routine = self._routines.setdefault(function, self.recorder.routine(function, draws=False))
         return routine(*inputs)

@@ -13,11 +13,11 @@ from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural.averaged import AveragedPredictor
 from cndpm.experts.neural.neural_bank import NeuralBank, PredictorMaker
 from cndpm.experts.neural.parts import NoDensity, Predictor
+from cndpm.model.settings.architecture import AutoNetworks, PlainNetworks
 from cndpm.model.settings.facts import Facts
-from cndpm.model.settings.networks import AutoNetworks, PlainNetworks
-from cndpm.model.settings.predictors import NetworkPredictor
+from cndpm.model.settings.network_training import Training
+from cndpm.model.settings.predictor_kinds import NetworkPredictor
 from cndpm.model.settings.section import Section
-from cndpm.model.settings.training import Training
 
 __all__ = ["AutoCompanions", "Companions", "GaussiansAlone", "GaussiansAndNetworks"]
 
@@ -26,7 +26,13 @@ _MIN_SHARE = 0.1  # of a batch, for the network of an expert to learn from it
 
 
 class Companions(Section):
-    """How the networks beside Gaussian experts are made, learn and are weighed."""
+    """Settings of the networks beside Gaussian experts: their shape, how they learn and how they are weighed.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> CNDPMSettings(classifier="both", companions={"hidden": 32}).experts.classifier.companions.hidden
+        32
+    """
 
     names_are_global: ClassVar[bool] = False
 
@@ -109,17 +115,34 @@ class Companions(Section):
 
 
 class GaussiansAlone(Section):
-    """Gaussian experts answer by themselves."""
+    """Has Gaussian experts answer by themselves.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> isinstance(CNDPMSettings(classifier="gaussian").experts.classifier, GaussiansAlone)
+        True
+    """
 
     kind: Literal["gaussian"] = Field(default="gaussian", description="the Gaussians answer by themselves")
 
     def complete(self, gaussians: GaussianBank, facts: Facts) -> Bank:
-        """Returns the Gaussians."""
+        """Returns the Gaussians.
+
+        Args:
+            gaussians: They choose who learns and what is new.
+            facts: Of the stream.
+        """
         return gaussians
 
 
 class GaussiansAndNetworks(Section):
-    """A network beside the Gaussians of every expert; the answers are pooled by evidence."""
+    """Puts a network beside the Gaussians of every expert; their answers are pooled by evidence.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> isinstance(CNDPMSettings(classifier="both").experts.classifier, GaussiansAndNetworks)
+        True
+    """
 
     kind: Literal["both"] = Field(
         default="both", description="a network beside the Gaussians of every expert, pooled by evidence; needs labels"
@@ -127,12 +150,23 @@ class GaussiansAndNetworks(Section):
     companions: Companions = Field(default=Companions(), description="the networks")
 
     def complete(self, gaussians: GaussianBank, facts: Facts) -> Bank:
-        """Puts networks beside the Gaussians."""
+        """Puts networks beside the Gaussians.
+
+        Args:
+            gaussians: They choose who learns and what is new.
+            facts: Of the stream.
+        """
         return self.companions.beside(gaussians, facts)
 
 
 class AutoCompanions(Section):
-    """Networks beside the Gaussians where they are residual ones: for labelled colour images."""
+    """Puts networks beside the Gaussians where these are residual ones: for labelled colour images.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> isinstance(CNDPMSettings(classifier="auto").experts.classifier, AutoCompanions)
+        True
+    """
 
     kind: Literal["auto"] = Field(
         default="auto", description="'both' for labelled images that get a residual network, else 'gaussian'"
@@ -140,6 +174,11 @@ class AutoCompanions(Section):
     companions: Companions = Field(default=Companions(), description="the networks")
 
     def complete(self, gaussians: GaussianBank, facts: Facts) -> Bank:
-        """Puts networks beside the Gaussians where they help."""
+        """Puts networks beside the Gaussians where they help.
+
+        Args:
+            gaussians: They choose who learns and what is new.
+            facts: Of the stream.
+        """
         is_plain = isinstance(AutoNetworks().resolved(facts.input_shape), PlainNetworks)
         return gaussians if is_plain or facts.target != "classes" else self.companions.beside(gaussians, facts)

@@ -13,9 +13,9 @@ from cndpm.experts.neural.neural_bank import DensityMaker
 from cndpm.experts.neural.parts import Density
 from cndpm.experts.neural.pixels import BernoulliPixel, LogisticPixel, Pixel
 from cndpm.experts.neural.vae import VAE, Bound
+from cndpm.model.settings.architecture import PlainNetworks, ShapedNetworks
 from cndpm.model.settings.facts import CustomDensity
-from cndpm.model.settings.networks import PlainNetworks, ShapedNetworks
-from cndpm.model.settings.own import ImportPath, imported
+from cndpm.model.settings.import_paths import ImportPath, imported
 from cndpm.model.settings.section import Section
 
 __all__ = ["Autoregressive", "OwnDensity", "Variational", "maker_of"]
@@ -25,7 +25,14 @@ _DROPOUT = 0.1
 
 
 class Variational(Section):
-    """The paper's density, a variational autoencoder."""
+    """Chooses the paper's density, a variational autoencoder.
+
+    Example:
+        >>> from cndpm.model.settings.architecture import PlainNetworks
+        >>> make = Variational(latent_dim=2).maker((4,), PlainNetworks(hidden=8))
+        >>> type(make(first=True, lateral_widths=())).__name__
+        'VAE'
+    """
 
     kind: Literal["vae"] = Field(default="vae", description="a variational autoencoder, as in the paper")
     latent_dim: int = Field(default=16, ge=1, description="dimension of the code")
@@ -45,7 +52,12 @@ class Variational(Section):
     density_channel_growth: int = Field(default=4, ge=1, description="channels that each later expert adds to it")
 
     def maker(self, input_shape: tuple[int, ...], networks: ShapedNetworks) -> DensityMaker:
-        """Returns what makes the density of an expert."""
+        """Returns a function that makes the density of an expert.
+
+        Args:
+            input_shape: Shape of one sample.
+            networks: The chosen architecture.
+        """
 
         def make(*, first: bool, lateral_widths: tuple[int, ...]) -> Density:
             return VAE(
@@ -77,7 +89,14 @@ class Variational(Section):
 
 
 class Autoregressive(Section):
-    """An exact density of images, pixel by pixel."""
+    """Chooses an exact density of images, pixel by pixel.
+
+    Example:
+        >>> from cndpm.model.settings.architecture import PlainNetworks
+        >>> make = Autoregressive(density_channels=8, density_blocks=1).maker((1, 8, 8), PlainNetworks())
+        >>> type(make(first=True, lateral_widths=())).__name__
+        'AutoregressiveDensity'
+    """
 
     kind: Literal["autoregressive"] = Field(
         default="autoregressive", description="an exact density of binary or 8-bit images, pixel by pixel"
@@ -89,7 +108,12 @@ class Autoregressive(Section):
     density_blocks: int = Field(default=7, ge=0, description="residual blocks")
 
     def maker(self, input_shape: tuple[int, ...], networks: ShapedNetworks) -> DensityMaker:
-        """Returns what makes the density of an expert; it shares nothing, and has the same shape for all."""
+        """Returns a function that makes the density of an expert; it shares nothing, and has the same shape for all.
+
+        Args:
+            input_shape: Shape of one sample.
+            networks: The chosen architecture.
+        """
 
         def make(**_: Any) -> Density:
             return AutoregressiveDensity(
@@ -109,7 +133,13 @@ class Autoregressive(Section):
 
 
 class OwnDensity(Section):
-    """A density of one's own."""
+    """Names a density of one's own; nothing is imported before it is needed.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> CNDPMSettings(experts="neural", density="my_package.densities:Histogram").experts.density
+        OwnDensity(kind='own', density_class='my_package.densities:Histogram')
+    """
 
     bare: ClassVar[str] = "density_class"
 
@@ -119,12 +149,17 @@ class OwnDensity(Section):
     )
 
     def maker(self, input_shape: tuple[int, ...], networks: ShapedNetworks) -> DensityMaker:
-        """Returns what makes the density of an expert."""
+        """Returns a function that makes the density of an expert.
+
+        Args:
+            input_shape: Shape of one sample.
+            networks: The chosen architecture.
+        """
         return maker_of(imported(self.density_class, "density_class"), input_shape)
 
 
 def maker_of(density: CustomDensity, input_shape: tuple[int, ...]) -> DensityMaker:
-    """Returns what makes densities of a class.
+    """Returns a function that makes densities of a class.
 
     Args:
         density: The class.

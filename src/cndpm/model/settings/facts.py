@@ -1,4 +1,4 @@
-"""What every part of a bank is told of the stream it is made for, and what parts of one's own look like."""
+"""Facts of the stream that every part of a bank is made for, and the form of parts of one's own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Target: TypeAlias = Literal["classes", "values", "none"]
 
 @dataclass(frozen=True)
 class Facts:
-    """A stream, and where and how randomly it is learned.
+    """Describes a stream, the device it is learned on and the seed.
 
     Attributes:
         target: What y is.
@@ -25,6 +25,10 @@ class Facts:
         n_classes: Number of classes; None where they are discovered.
         seed: Determines initialisations, batches and noise.
         device: Where everything lives.
+
+    Example:
+        >>> Facts("classes", 1, (4,), None, 0, torch.device("cpu")).target
+        'classes'
     """
 
     target: Target
@@ -36,14 +40,28 @@ class Facts:
 
 
 class CustomDensity(Protocol):
-    """A density class of the user's own."""
+    """Makes densities of one's own, as a class of them does.
+
+    Example:
+        >>> from cndpm.experts.neural.vae import VAE
+        >>> make: CustomDensity = VAE
+        >>> type(make((4,), lateral_widths=())).__name__
+        'VAE'
+    """
 
     def __call__(self, input_shape: tuple[int, ...], *, lateral_widths: tuple[int, ...]) -> Density:
         """Makes one expert's density."""
 
 
 class CustomPredictor(Protocol):
-    """A predictor class of the user's own."""
+    """Makes predictors of one's own, as a class of them does.
+
+    Example:
+        >>> from cndpm.experts.neural.predictors import Classifier
+        >>> make: CustomPredictor = Classifier
+        >>> type(make((4,), 2, lateral_widths=())).__name__
+        'Classifier'
+    """
 
     def __call__(self, input_shape: tuple[int, ...], n_outputs: int, *, lateral_widths: tuple[int, ...]) -> Predictor:
         """Makes one expert's predictor; `n_outputs` are the classes known so far, or the number of targets."""

@@ -17,7 +17,7 @@ from cndpm.experts.features import (
     PrincipalFeatures,
 )
 from cndpm.model.settings.facts import Facts
-from cndpm.model.settings.own import ImportPath, imported
+from cndpm.model.settings.import_paths import ImportPath, imported
 from cndpm.model.settings.section import Section
 
 __all__ = ["AutoFeatures", "Fourier", "Identity", "OwnFeatures", "Patches"]
@@ -33,7 +33,14 @@ _OF_FOURIER = "random features; 'auto': 256, and 64 for real-valued targets"
 
 
 class Identity(Section):
-    """Samples as they are, standardised."""
+    """Chooses the samples as they are, standardised.
+
+    Example:
+        >>> import torch
+        >>> facts = Facts("classes", 1, (4,), None, 0, torch.device("cpu"))
+        >>> type(Identity().build(facts)).__name__
+        'IdentityFeatures'
+    """
 
     kind: Literal["identity"] = Field(default="identity", description="standardised samples as they are")
 
@@ -43,7 +50,14 @@ class Identity(Section):
 
 
 class Fourier(Section):
-    """Random Fourier features beside the sample itself."""
+    """Chooses random Fourier features beside the sample itself.
+
+    Example:
+        >>> import torch
+        >>> facts = Facts("classes", 1, (4,), None, 0, torch.device("cpu"))
+        >>> type(Fourier(n_fourier=16).build(facts)).__name__
+        'FourierFeatures'
+    """
 
     kind: Literal["fourier"] = Field(default="fourier", description="random Fourier features beside the sample")
     n_fourier: Amount = Field(default="auto", description=_OF_FOURIER)
@@ -55,7 +69,14 @@ class Fourier(Section):
 
 
 class Patches(Section):
-    """Responses to patches of images; without labels their principal directions."""
+    """Chooses responses to patches of images; without labels their principal directions.
+
+    Example:
+        >>> import torch
+        >>> facts = Facts("classes", 1, (1, 8, 8), None, 0, torch.device("cpu"))
+        >>> type(Patches().build(facts)).__name__
+        'PatchFeatures'
+    """
 
     kind: Literal["patches"] = Field(default="patches", description="responses to patches, for images")
     n_patches: Amount = Field(default="auto", description=_OF_PATCHES)
@@ -75,7 +96,14 @@ class Patches(Section):
 
 
 class AutoFeatures(Section):
-    """What suits the samples: patches for images, Fourier features for labelled rows, other rows as they are."""
+    """Chooses by the samples: patches for images, Fourier features for labelled rows, other rows as they are.
+
+    Example:
+        >>> import torch
+        >>> facts = Facts("classes", 1, (4,), None, 0, torch.device("cpu"))
+        >>> type(AutoFeatures().build(facts)).__name__
+        'FourierFeatures'
+    """
 
     kind: Literal["auto"] = Field(
         default="auto", description="patches for images, Fourier features for labelled rows, other rows as they are"
@@ -91,7 +119,14 @@ class AutoFeatures(Section):
 
 
 class OwnFeatures(Section):
-    """A feature map or torch module of one's own."""
+    """Names a feature map or torch module of one's own; nothing is imported before it is needed.
+
+    Example:
+        >>> import torch
+        >>> facts = Facts("classes", 1, (4,), None, 0, torch.device("cpu"))
+        >>> type(OwnFeatures(feature_class="torch.nn:Identity").build(facts)).__name__
+        'ModuleFeatures'
+    """
 
     bare: ClassVar[str] = "feature_class"
 

@@ -10,13 +10,19 @@ from pydantic import Field, model_validator
 from cndpm.experts.bank import Bank
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.neural.neural_bank import DensityMaker, NeuralBank, PredictorMaker
+from cndpm.model.settings.architecture import (
+    AutoNetworks,
+    PlainNetworks,
+    ResNet18Networks,
+    ResNetNetworks,
+    ShapedNetworks,
+)
 from cndpm.model.settings.densities import Autoregressive, OwnDensity, Variational, maker_of
 from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, Target
-from cndpm.model.settings.networks import AutoNetworks, PlainNetworks, ResNet18Networks, ResNetNetworks, ShapedNetworks
-from cndpm.model.settings.predictors import NetworkPredictor, OwnPredictor, predictor_maker_of
+from cndpm.model.settings.network_training import Training
+from cndpm.model.settings.predictor_kinds import NetworkPredictor, OwnPredictor, predictor_maker_of
 from cndpm.model.settings.section import Section
 from cndpm.model.settings.selection import DensitySelection, GaussianSelection
-from cndpm.model.settings.training import Training
 
 __all__ = ["NeuralExperts"]
 

@@ -26,6 +26,8 @@ Every setting of `cndpm.model.settings.CNDPMSettings`, section by section; this 
 chosen is refused. All of these mean the same:
 
 ```python
+from cndpm.model.settings import CNDPMSettings
+
 CNDPMSettings(experts="neural", latent_dim=8, log_alpha=-600)
 CNDPMSettings(experts={"kind": "neural", "density": {"kind": "vae", "latent_dim": 8}}, log_alpha=-600)
 CNDPMSettings(experts={"kind": "neural", "latent_dim": 8}, novelty={"kind": "fixed", "log_alpha": -600})

@@ -40,12 +40,22 @@ def refusal(model: type[Section], tree: Mapping[str, Any], within: tuple[str, ..
 
 
 def no_such_kind(branch: Branch, kind: Any) -> ValueError:
-    """Returns the error for a kind that a branch does not have."""
+    """Returns the error for a kind that a branch does not have.
+
+    Args:
+        branch: Where it was given.
+        kind: As it was given.
+    """
     return UnknownNameError(f"kind of {branch.name}", str(kind), branch.members)
 
 
 def no_section(branch: Branch, value: Any) -> ValueError:
-    """Returns the error for something that is neither a kind nor settings."""
+    """Returns the error for something that is neither a kind nor settings.
+
+    Args:
+        branch: Where it was given.
+        value: As it was given.
+    """
     kinds = f"{_either(branch.members)}, or " if branch.has_kinds else ""
     return ValueError(f"{branch.name} must be {kinds}a dictionary of settings; got {value!r}")
 

@@ -1,4 +1,4 @@
-"""What all sections of CN-DPM's settings have in common: they take every spelling and refuse what is not theirs."""
+"""The class that all sections of CN-DPM's settings derive from: takes every spelling, refuses other sections' names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Section"]
 
 
 class Section(LearnerSettings):
-    """A part of the settings: typed, ranges checked, frozen.
+    """Holds a part of the settings: typed, ranges checked, frozen.
 
     Names of inner sections may be given in place (``density={"latent_dim": 8}``) or alone (``latent_dim=8``); a section
     that only differs by its kind may be given as a word (``density="vae"``).
@@ -22,6 +22,12 @@ class Section(LearnerSettings):
     Attributes:
         names_are_global: Whether names inside are known outside; not where they mean something else there.
         bare: The setting meant by an import path that is given in place of a kind.
+
+    Example:
+        >>> from cndpm.model.settings import NeuralExperts
+        >>> in_place, alone = NeuralExperts(density={"latent_dim": 8}), NeuralExperts(latent_dim=8)
+        >>> isinstance(alone, Section), in_place == alone
+        (True, True)
     """
 
     names_are_global: ClassVar[bool] = True

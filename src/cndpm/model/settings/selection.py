@@ -1,4 +1,4 @@
-"""What tells which neural expert learns a sample, and what is new."""
+"""Settings of selection: the model that decides which neural expert learns a sample, and what is new."""
 
 from __future__ import annotations
 
@@ -19,12 +19,24 @@ __all__ = ["DensitySelection", "GaussianSelection"]
 
 
 class DensitySelection(Section):
-    """The experts' own densities and predictors tell, as in the paper."""
+    """Selects by the experts' own densities and predictors, as in the paper.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> isinstance(CNDPMSettings.paper().experts.selection, DensitySelection)
+        True
+    """
 
     kind: Literal["density"] = Field(default="density", description="the experts themselves")
 
     def complete(self, networks: NeuralBank, facts: Facts, feature_map: FeatureMap | None) -> Bank:
-        """Returns the networks."""
+        """Returns the networks.
+
+        Args:
+            networks: The experts.
+            facts: Of the stream.
+            feature_map: Refused: there are no features.
+        """
         if feature_map is not None:
             raise ValueError(
                 "a feature map is for Gaussians; got experts='neural' that select by their own densities. Set "
@@ -34,7 +46,14 @@ class DensitySelection(Section):
 
 
 class GaussianSelection(Section):
-    """A Gaussian over fixed features beside each expert tells, for unlabelled streams."""
+    """Selects by a Gaussian over fixed features beside each expert, for unlabelled streams.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> settings = CNDPMSettings(target="none", experts="neural", selection="gaussian", features="identity")
+        >>> settings.experts.selection.features.kind
+        'identity'
+    """
 
     kind: Literal["gaussian"] = Field(
         default="gaussian", description="a Gaussian over fixed features beside each expert; for target='none'"
@@ -44,7 +63,13 @@ class GaussianSelection(Section):
     )
 
     def complete(self, networks: NeuralBank, facts: Facts, feature_map: FeatureMap | None) -> Bank:
-        """Puts Gaussians that select beside the networks."""
+        """Puts Gaussians that select beside the networks.
+
+        Args:
+            networks: The experts.
+            facts: Of the stream.
+            feature_map: In place of `features`.
+        """
         features = feature_map or self.features.build(facts)
         gaussians = GaussianBank(features, n_classes=None, covariance="own", seed=facts.seed, device=facts.device)
         return SelectedBank(gaussians, networks)

@@ -12,8 +12,8 @@ from cndpm.model.settings.facts import Target
 from cndpm.model.settings.flat import flat
 from cndpm.model.settings.gaussian import GaussianExperts
 from cndpm.model.settings.neural import NeuralExperts
-from cndpm.model.settings.novelty import AutoNovelty, FixedNovelty, TaskNovelty
-from cndpm.model.settings.predictors import OwnPredictor
+from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty, TaskNovelty
+from cndpm.model.settings.predictor_kinds import OwnPredictor
 from cndpm.model.settings.records import modernised
 from cndpm.model.settings.section import Section
 from cndpm.model.settings.selection import GaussianSelection

@@ -57,13 +57,18 @@ def nest(model: type[Section], values: Mapping[str, Any], base: Mapping[str, Any
 
 
 def nest_known(model: type[Section], values: Mapping[str, Any]) -> Tree:
-    """Does the same and leaves out every name that has no place under the kinds chosen."""
+    """Puts every name into its section as :func:`nest` does, and leaves out names that have no place.
+
+    Args:
+        model: The section that `values` are of.
+        values: Settings in any spelling.
+    """
     return _nest(model, values, None, _Notes())
 
 
 @dataclass
 class _Notes:
-    """What is noted on the way.
+    """Notes taken on the way.
 
     Attributes:
         path: Of the section at hand, from where the nesting began.

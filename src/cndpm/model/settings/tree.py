@@ -25,12 +25,18 @@ KIND = "kind"
 
 @dataclass(frozen=True)
 class Branch:
-    """A field that holds a section.
+    """Describes a field that holds a section.
 
     Attributes:
         name: Of the field.
         members: The sections it may hold, by kind; under "" where there is only one, which has no kind.
         default: The kind it holds where nothing is said.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> branch = branches(CNDPMSettings)["experts"]
+        >>> list(branch.members), branch.default
+        (['gaussian', 'neural'], 'gaussian')
     """
 
     name: str
@@ -45,12 +51,18 @@ class Branch:
 
 @dataclass(frozen=True)
 class Choice:
-    """A kind that must be chosen.
+    """Names a kind that must be chosen.
 
     Attributes:
         path: Names of the fields that lead to the branch, its own last.
         kind: The kind.
         default: The kind that is chosen there where nothing is said.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> (place,) = places(CNDPMSettings)["latent_dim"]
+        >>> [(choice.path[-1], choice.kind) for choice in place.choices]
+        [('experts', 'neural'), ('density', 'vae')]
     """
 
     path: tuple[str, ...]
@@ -60,7 +72,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a field stands.
+    """Tells where a field stands.
 
     Attributes:
         path: Names of the fields that lead to it, its own last.
@@ -69,6 +81,12 @@ class Place:
         field: Its type, range and description.
         branch: Its sections, where it holds one.
         by_name: Whether its name alone tells where it belongs.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> (place,) = places(CNDPMSettings)["latent_dim"]
+        >>> place.path, place.owner.__name__
+        (('experts', 'density', 'latent_dim'), 'Variational')
     """
 
     path: tuple[str, ...]
@@ -110,7 +128,12 @@ def places(model: type[Section]) -> dict[str, tuple[Place, ...]]:
 
 
 def kind_at(tree: Mapping[str, Any], choice: Choice) -> str:
-    """Returns the kind that nested settings have chosen at the branch of `choice`."""
+    """Returns the kind that nested settings have chosen at the branch of `choice`.
+
+    Args:
+        tree: Nested settings.
+        choice: Names the branch.
+    """
     node: Any = tree
     for name in choice.path:
         node = node.get(name) if isinstance(node, Mapping) else None
@@ -118,7 +141,12 @@ def kind_at(tree: Mapping[str, Any], choice: Choice) -> str:
 
 
 def unmet(place: Place, tree: Mapping[str, Any]) -> list[Choice]:
-    """Returns the choices that nested settings would have to make differently for a place to exist."""
+    """Returns the choices that nested settings would have to make differently for a place to exist.
+
+    Args:
+        place: Of a field.
+        tree: Nested settings.
+    """
     return [choice for choice in place.choices if kind_at(tree, choice) != choice.kind]
 
 

@@ -22,7 +22,12 @@ PORTRAIT = "portrait.npz"
 
 
 def save_portrait(folder: Path, portrait: Portrait) -> None:
-    """Writes ``portrait.npz``, whole or not at all."""
+    """Writes ``portrait.npz``, whole or not at all.
+
+    Args:
+        folder: Of the record.
+        portrait: Is written.
+    """
     handle, temporary = tempfile.mkstemp(prefix=f".{PORTRAIT}.", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:

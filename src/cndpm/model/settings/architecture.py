@@ -19,14 +19,19 @@ _CHANNEL_GROWTH = "channels that each later expert adds to it"
 
 
 class PlainNetworks(Section):
-    """Fully connected networks of two hidden layers."""
+    """Chooses fully connected networks of two hidden layers.
+
+    Example:
+        >>> PlainNetworks(hidden=64, hidden_growth=16).widths(first=False)
+        (16, 16)
+    """
 
     kind: Literal["mlp"] = Field(default="mlp", description="fully connected predictors and densities")
     hidden: int = Field(default=64, ge=1, description=_HIDDEN)
     hidden_growth: int = Field(default=16, ge=1, description=_HIDDEN_GROWTH)
 
     def resolved(self, input_shape: tuple[int, ...]) -> ShapedNetworks:
-        """Returns what is meant for samples of this shape: the same for all."""
+        """Returns the networks meant for samples of this shape: the same for all."""
         return self
 
     def widths(self, *, first: bool) -> tuple[int, ...]:
@@ -34,11 +39,22 @@ class PlainNetworks(Section):
         return (self.hidden if first else self.hidden_growth,) * _N_LAYERS
 
     def trunk(self, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool) -> None:
-        """Returns None: predictors make their own columns of these widths."""
+        """Returns None: predictors make their own columns of these widths.
+
+        Args:
+            input_shape: Shape of one sample.
+            lateral_widths: Of the features of earlier experts, layer by layer; empty where nothing is shared.
+            first: Whether it is the first expert's.
+        """
 
 
 class ResNetNetworks(Section):
-    """Residual predictors of one block a stage, convolutional densities."""
+    """Chooses residual predictors of one block a stage, and convolutional densities.
+
+    Example:
+        >>> type(ResNetNetworks(channels=4).trunk((3, 16, 16), (), first=True)).__name__
+        'LateralResNet'
+    """
 
     kind: Literal["resnet"] = Field(
         default="resnet", description="residual predictors of one block a stage, convolutional densities"
@@ -47,17 +63,28 @@ class ResNetNetworks(Section):
     channel_growth: int = Field(default=4, ge=1, description=_CHANNEL_GROWTH)
 
     def resolved(self, input_shape: tuple[int, ...]) -> ShapedNetworks:
-        """Returns what is meant for samples of this shape: the same for all."""
+        """Returns the networks meant for samples of this shape: the same for all."""
         return self
 
     def trunk(self, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool) -> LateralResNet:
-        """Makes a predictor's column."""
+        """Makes a predictor's column.
+
+        Args:
+            input_shape: Shape of one sample.
+            lateral_widths: Of the features of earlier experts, layer by layer; empty where nothing is shared.
+            first: Whether it is the first expert's.
+        """
         channels = self.channels if first else self.channel_growth
         return LateralResNet(input_shape, channels, n_blocks=1, lateral_widths=lateral_widths)
 
 
 class ResNet18Networks(Section):
-    """Residual predictors of two blocks a stage, as in ResNet-18, and convolutional densities."""
+    """Chooses residual predictors of two blocks a stage, as in ResNet-18, and convolutional densities.
+
+    Example:
+        >>> type(ResNet18Networks(channels=4).trunk((3, 16, 16), (), first=True)).__name__
+        'LateralResNet'
+    """
 
     kind: Literal["resnet18"] = Field(
         default="resnet18", description="residual predictors of two blocks a stage, convolutional densities"
@@ -66,17 +93,28 @@ class ResNet18Networks(Section):
     channel_growth: int = Field(default=4, ge=1, description=_CHANNEL_GROWTH)
 
     def resolved(self, input_shape: tuple[int, ...]) -> ShapedNetworks:
-        """Returns what is meant for samples of this shape: the same for all."""
+        """Returns the networks meant for samples of this shape: the same for all."""
         return self
 
     def trunk(self, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool) -> LateralResNet:
-        """Makes a predictor's column."""
+        """Makes a predictor's column.
+
+        Args:
+            input_shape: Shape of one sample.
+            lateral_widths: Of the features of earlier experts, layer by layer; empty where nothing is shared.
+            first: Whether it is the first expert's.
+        """
         channels = self.channels if first else self.channel_growth
         return LateralResNet(input_shape, channels, n_blocks=2, lateral_widths=lateral_widths)
 
 
 class AutoNetworks(Section):
-    """What suits the samples: residual networks for colour images that they can halve twice, plain ones for others."""
+    """Chooses by the samples: residual networks for colour images that they can halve twice, plain ones for others.
+
+    Example:
+        >>> AutoNetworks().resolved((3, 32, 32)).kind, AutoNetworks().resolved((1, 28, 28)).kind
+        ('resnet', 'mlp')
+    """
 
     kind: Literal["auto"] = Field(
         default="auto",
@@ -89,7 +127,7 @@ class AutoNetworks(Section):
     channel_growth: int = Field(default=4, ge=1, description=_CHANNEL_GROWTH)
 
     def resolved(self, input_shape: tuple[int, ...]) -> ShapedNetworks:
-        """Returns what is meant for samples of this shape."""
+        """Returns the networks meant for samples of this shape."""
         is_colour = len(input_shape) == 3 and input_shape[0] > 1
         if is_colour and all(n >= 16 and n % 4 == 0 for n in input_shape[1:]):
             return ResNetNetworks(channels=self.channels, channel_growth=self.channel_growth)

@@ -16,7 +16,7 @@ class GrowingSamples:
 
     Example:
         >>> import torch
-        >>> from cndpm.baselines.shared.samples import GrowingSamples
+        >>> from cndpm.baselines.shared.growing_samples import GrowingSamples
         >>> samples = GrowingSamples()
         >>> for _ in range(2):
         ...     samples.add(x=torch.rand(5, 4), y=torch.zeros(5, dtype=torch.int64))

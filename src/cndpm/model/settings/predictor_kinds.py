@@ -9,16 +9,24 @@ from pydantic import Field
 from cndpm.experts.neural.neural_bank import PredictorMaker
 from cndpm.experts.neural.parts import Predictor
 from cndpm.experts.neural.predictors import Classifier, Regressor
+from cndpm.model.settings.architecture import PlainNetworks, ShapedNetworks
 from cndpm.model.settings.facts import CustomPredictor, Facts
-from cndpm.model.settings.networks import PlainNetworks, ShapedNetworks
-from cndpm.model.settings.own import ImportPath, imported
+from cndpm.model.settings.import_paths import ImportPath, imported
 from cndpm.model.settings.section import Section
 
 __all__ = ["NetworkPredictor", "OwnPredictor", "predictor_maker_of"]
 
 
 class NetworkPredictor(Section):
-    """A network of the chosen architecture, for class labels or real values."""
+    """Chooses a network of the chosen architecture, for class labels or real values.
+
+    Example:
+        >>> import torch
+        >>> facts = Facts("classes", 1, (4,), 2, 0, torch.device("cpu"))
+        >>> make = NetworkPredictor().maker(facts, PlainNetworks(hidden=8), closed=True)
+        >>> type(make(first=True, lateral_widths=(), n_classes=2)).__name__
+        'Classifier'
+    """
 
     kind: Literal["network"] = Field(default="network", description="a network of the chosen architecture")
     temperature: float = Field(default=0.01, gt=0, description="of the predictor, in the value that routing sees")
@@ -27,7 +35,13 @@ class NetworkPredictor(Section):
     )
 
     def maker(self, facts: Facts, networks: ShapedNetworks, *, closed: bool) -> PredictorMaker:
-        """Returns what makes the predictor of an expert; `closed`: all classes count as seen from the start."""
+        """Returns a function that makes the predictor of an expert.
+
+        Args:
+            facts: Of the stream.
+            networks: The chosen architecture.
+            closed: Whether all classes count as seen from the start.
+        """
 
         def make(*, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> Predictor:
             column: dict[str, Any] = {
@@ -46,7 +60,13 @@ class NetworkPredictor(Section):
 
 
 class OwnPredictor(Section):
-    """A predictor of one's own."""
+    """Names a predictor of one's own; nothing is imported before it is needed.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> CNDPMSettings(experts="neural", predictor="my_package.predictors:Tree").experts.predictor
+        OwnPredictor(kind='own', predictor_class='my_package.predictors:Tree')
+    """
 
     bare: ClassVar[str] = "predictor_class"
 
@@ -56,12 +76,18 @@ class OwnPredictor(Section):
     )
 
     def maker(self, facts: Facts, networks: ShapedNetworks, *, closed: bool) -> PredictorMaker:
-        """Returns what makes the predictor of an expert."""
+        """Returns a function that makes the predictor of an expert.
+
+        Args:
+            facts: Of the stream.
+            networks: The chosen architecture.
+            closed: Whether all classes count as seen from the start.
+        """
         return predictor_maker_of(imported(self.predictor_class, "predictor_class"), facts)
 
 
 def predictor_maker_of(predictor: CustomPredictor, facts: Facts) -> PredictorMaker:
-    """Returns what makes predictors of a class.
+    """Returns a function that makes predictors of a class.
 
     Args:
         predictor: The class.

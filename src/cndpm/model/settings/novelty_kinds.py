@@ -1,4 +1,4 @@
-"""How it is decided that data is new, and what becomes of a memory that is full of it."""
+"""Settings of novelty: how it is decided that data is new, and whether a full memory always becomes an expert."""
 
 from __future__ import annotations
 
@@ -18,25 +18,37 @@ Parts = tuple[Novelty, Founding]
 
 
 class AutoNovelty(Section):
-    """The model sets its own level of novelty as it learns, and founds experts that earn their place."""
+    """Has the model set its own level of novelty as it learns, and found experts that earn their place.
+
+    Example:
+        >>> level, founding = AutoNovelty(novelty_rate=0.02).build(has_labels=True, at_end_of_task=lambda: None)
+        >>> level.novelty_rate, type(founding).__name__
+        (0.02, 'EarnedFounding')
+    """
 
     kind: Literal["auto"] = Field(default="auto", description="the concentration is set by the model as it learns")
     novelty_rate: float = Field(default=0.01, gt=0, lt=0.5, description="how often a known sample may be called new")
     novelty_window: int = Field(default=10, ge=1, description="consecutive samples judged together")
 
     def build(self, *, has_labels: bool, at_end_of_task: Callable[[], None]) -> Parts:
-        """Makes the parts that decide what is new and what becomes of it.
+        """Makes the parts that decide which samples are new and found experts.
 
         Args:
             has_labels: Whether targets are class labels.
-            at_end_of_task: Called at the end of a task, where somebody tells.
+            at_end_of_task: Called at the end of a task, where tasks are told.
         """
         level = LearnedLevel(novelty_rate=self.novelty_rate, window=self.novelty_window)
         return level, EarnedFounding(for_labels=has_labels)
 
 
 class FixedNovelty(Section):
-    """The paper's rule: one concentration, set by hand; every full memory becomes an expert."""
+    """Follows the paper: one concentration, set by hand; every full memory becomes an expert.
+
+    Example:
+        >>> level, founding = FixedNovelty(log_alpha=-600).build(has_labels=True, at_end_of_task=lambda: None)
+        >>> level.log_alpha, type(founding).__name__
+        (-600.0, 'AlwaysFound')
+    """
 
     kind: Literal["fixed"] = Field(default="fixed", description="the concentration is set by hand, as in the paper")
     log_alpha: float = Field(
@@ -44,15 +56,31 @@ class FixedNovelty(Section):
     )
 
     def build(self, *, has_labels: bool, at_end_of_task: Callable[[], None]) -> Parts:
-        """Makes the parts that decide what is new and what becomes of it; see :meth:`AutoNovelty.build`."""
+        """Makes the parts that decide which samples are new and found experts.
+
+        Args:
+            has_labels: Whether targets are class labels.
+            at_end_of_task: Called at the end of a task, where tasks are told.
+        """
         return FixedLevel(self.log_alpha), AlwaysFound()
 
 
 class TaskNovelty(Section):
-    """What is new is told by task labels in training (appendix E of the paper)."""
+    """Has task labels tell in training which samples are new (appendix E of the paper).
+
+    Example:
+        >>> labels, _ = TaskNovelty().build(has_labels=True, at_end_of_task=lambda: None)
+        >>> labels.listener is labels
+        True
+    """
 
     kind: Literal["tasks"] = Field(default="tasks", description="task labels tell in training; for cndpm-tasks")
 
     def build(self, *, has_labels: bool, at_end_of_task: Callable[[], None]) -> Parts:
-        """Makes the parts that decide what is new and what becomes of it; see :meth:`AutoNovelty.build`."""
+        """Makes the parts that decide which samples are new and found experts.
+
+        Args:
+            has_labels: Whether targets are class labels.
+            at_end_of_task: Called at the end of a task, where tasks are told.
+        """
         return TaskLabels(at_end_of_task), AlwaysFound()

@@ -1,4 +1,4 @@
-"""How the networks of neural experts are trained, asleep and awake."""
+"""Settings of training: how the networks of neural experts learn, asleep and awake."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ __all__ = ["Training"]
 
 
 class Training(Section):
-    """Rates, steps and schedules of densities and predictors."""
+    """Sets rates, steps and schedules of densities and predictors.
+
+    Example:
+        >>> training = Training(density_lr=1e-3, density_sleep_steps=500)
+        >>> training.of_densities().lr, training.of_densities().sleep.max_steps
+        (0.001, 500)
+    """
 
     density_lr: float = Field(default=4e-4, gt=0, description="Adam's learning rate of the densities")
     predictor_lr: float = Field(default=1e-4, gt=0, description="Adam's learning rate of the predictors")
