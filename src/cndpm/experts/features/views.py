@@ -1,4 +1,4 @@
-"""Views of an image (mirrored, turned, shifted) and the test that says which of them suit a stream.
+"""Views of an image (mirrored, turned) and the test that says which of them suit a stream.
 
 A view is admissible if held-out samples of the first memory stay as probable after it, given their labels where there
 are any: digits have a handedness, photographs do not, and what digits of all kinds look like together has hardly one.
@@ -21,14 +21,14 @@ __all__ = ["VIEW_GROUPS", "admissible_views", "apply_view", "density_change", "m
 VIEW_GROUPS: dict[str, tuple[str, ...]] = {
     "mirror": ("mirror",),
     "turn": ("turn+8", "turn-8"),
-    "shift": ("shift-left", "shift-right", "shift-up", "shift-down"),
 }
 """Views that are admitted or refused together."""
 
 _MIN_MEMORY = 32
 """A memory too small to judge admits nothing."""
 
-_SHIFTS = {"shift-left": (0, -2), "shift-right": (0, 2), "shift-up": (-2, 0), "shift-down": (2, 0)}
+_MAX_DIRECTIONS = 48
+"""Principal directions that the test looks at."""
 
 
 def apply_view(x: Tensor, view: str) -> Tensor:
@@ -93,23 +93,20 @@ def mirror_pairs(views: Sequence[str]) -> dict[tuple[int, ...], list[str]]:
     return pairs
 
 
-def density_change(
-    x: Tensor, *views: str, labels: Tensor | None = None, n_directions: int = 48
-) -> tuple[list[float], float]:
+def density_change(x: Tensor, *views: str, labels: Tensor | None = None) -> tuple[list[float], float]:
     """Changes of the mean held-out log density under views, and the spread of that log density between samples.
 
     Args:
         x: The first memory, (M, C, H, W): of every class every other image is fitted, the rest is held out.
         views: The views to test.
         labels: Class indices (M,): densities are given the label.
-        n_directions: Principal directions of the Gaussians; fewer where the memory is small.
     """
     labels = torch.zeros(len(x), dtype=torch.long) if labels is None else labels
     groups = torch.unique(labels.to(x.device), return_inverse=True)[1]
     members = functional.one_hot(groups).double()
     is_fitted = (members.cumsum(dim=0) * members).sum(dim=1) % 2 == 1
     fitted, held_out, own, members = x[is_fitted], x[~is_fitted], groups[~is_fitted], members[is_fitted]
-    n_directions = max(1, min(n_directions, len(fitted) // 8, x[0].numel()))
+    n_directions = max(1, min(_MAX_DIRECTIONS, len(fitted) // 8, x[0].numel()))
     rows = fitted.flatten(1).double()
     mean = rows.mean(dim=0)
     directions = torch.linalg.svd(rows - mean, full_matrices=False)[2][:n_directions].T
@@ -130,8 +127,6 @@ def density_change(
 def _apply_primitive(x: Tensor, name: str) -> Tensor:
     if name == "mirror":
         return x.flip(-1)
-    if name in _SHIFTS:
-        return torch.roll(x, _SHIFTS[name], dims=(-2, -1))
     if name.startswith("turn"):
         return _turn(x, float(name.removeprefix("turn")))
     raise ValueError(f"a view is one of {sorted(v for group in VIEW_GROUPS.values() for v in group)}; got {name!r}")

@@ -30,6 +30,10 @@ from cndpm.state import State
 
 __all__ = ["GaussianBank"]
 
+_LOG_UNSEEN_LABEL = -1e6
+"""log p(y | x, k) of a label that expert k has never seen, as routing sees it: the evidence for a new expert in
+labelled streams, below any difference of two densities."""
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -45,8 +49,6 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             otherwise they give densities.
         shrinkage: Of the shared covariance; None lets the data choose.
         tail: Degrees of freedom of components that share a covariance, inf for normal ones; None likewise.
-        log_unseen_label: log p(y | x, k) of a label that expert k has never seen, as routing sees it. The evidence
-            for a new expert in labelled streams, below anything that densities differ by.
         seed: Of the feature map's random choices.
         device: Where statistics live and computation runs.
 
@@ -71,17 +73,13 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         for_classes: bool = True,
         shrinkage: float | None = None,
         tail: float | None = None,
-        log_unseen_label: float = -1e6,
         seed: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
         if covariance not in ("shared", "own"):
             raise ValueError(f"covariance is 'shared' or 'own'; got {covariance!r}")
-        if not log_unseen_label < 0:
-            raise ValueError(f"log_unseen_label is a log-probability below 0; got {log_unseen_label}")
         super().__init__(feature_map, seed=seed, device=device)
         self.covariance, self.for_classes, self.shrinkage, self.tail = covariance, for_classes, shrinkage, tail
-        self.log_unseen_label = log_unseen_label
         self._labels = LabelTable(n_classes or 1)
         self._provisional: tuple[Samples, object, ProvisionalGaussians] | None = None
 
@@ -268,7 +266,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         is_known = components >= 0
         if is_known.all():
             return known
-        return np.where(is_known, known, self._mix_labels(weighted) + self.log_unseen_label)
+        return np.where(is_known, known, self._mix_labels(weighted) + _LOG_UNSEEN_LABEL)
 
     def _mix_labels(self, weighted: Floats) -> Floats:
         """Adds up an expert's labels: (B, J) to (B, K), in logs."""

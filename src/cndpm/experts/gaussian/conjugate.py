@@ -1,4 +1,4 @@
-"""Conjugate Gaussian mathematics on plain tensors: predictive densities and evidence in closed form.
+"""Conjugate Gaussian mathematics on plain tensors: predictive densities in closed form.
 
 Two priors are used.
 
@@ -24,7 +24,6 @@ __all__ = [
     "NormalInverseWishart",
     "Values",
     "log_elliptical",
-    "log_evidence_known_covariance",
     "log_student_t",
     "normal_inverse_wishart_from_sums",
 ]
@@ -55,18 +54,6 @@ def log_elliptical(squared_distance: Values, log_det: float, n_dims: int, scale:
     return log_density
 
 
-def log_evidence_known_covariance(z: Tensor, cholesky: Tensor, prior_mean: Tensor, kappa: float) -> Tensor:
-    """log of the integral of prod_i N(z_i; mu, Sigma) over mu ~ N(prior_mean, Sigma / kappa); z (n, d).
-
-    With whitened u_i = L^-1 (z_i - m0): sum_i log N(u_i; 0, I) - d/2 log(1 + n / kappa) + n^2 |ū|^2 / (2 (kappa + n)).
-    """
-    n, d = z.shape
-    whitened: Tensor = torch.linalg.solve_triangular(cholesky, (z - prior_mean).T, upper=False).T
-    log_det = 2 * cholesky.diagonal().log().sum()
-    plain = -0.5 * (n * d * math.log(2 * math.pi) + n * log_det + whitened.square().sum())
-    return plain - 0.5 * d * math.log1p(n / kappa) + 0.5 * whitened.sum(dim=0).square().sum() / (kappa + n)
-
-
 @dataclass(frozen=True)
 class NormalInverseWishart:
     """mu | Sigma ~ N(mean, Sigma / kappa), Sigma ~ IW(psi, nu); leading dimensions are components.
@@ -93,23 +80,6 @@ class NormalInverseWishart:
         degrees = self.nu - self.n_dims + 1
         factor = (self.kappa + 1) / (self.kappa * degrees)
         return degrees, self.mean, self.psi * factor[..., None, None]
-
-    def log_normaliser(self) -> Tensor:
-        """log of the normalising constant without powers of pi, (...,): evidence is a difference of two of them."""
-        d = self.n_dims
-        cholesky: Tensor = torch.linalg.cholesky(self.psi)
-        log_det = 2 * cholesky.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
-        return (
-            torch.mvlgamma(self.nu / 2, d)
-            - 0.5 * self.nu * log_det
-            - 0.5 * d * self.kappa.log()
-            + 0.5 * self.nu * d * math.log(2)
-        )
-
-    def log_evidence(self, posterior: NormalInverseWishart) -> Tensor:
-        """log p(data) where `posterior` is this prior after the data, (...,)."""
-        n = posterior.kappa - self.kappa
-        return posterior.log_normaliser() - self.log_normaliser() - 0.5 * n * self.n_dims * math.log(2 * math.pi)
 
 
 def normal_inverse_wishart_from_sums(

@@ -24,6 +24,16 @@ from cndpm.state import State
 
 __all__ = ["OwnGaussians"]
 
+_KAPPA = 0.05
+"""Pseudo-samples behind the prior mean."""
+
+_EXTRA_DEGREES = 1.0
+"""Degrees of freedom of the prior above d + 1; the smaller, the vaguer the prior."""
+
+_SHARE = 0.1
+"""Expected variance of a component, as a share of the memory's: a component is narrower than the whole memory, and
+targets are narrower given the features."""
+
 
 class OwnGaussians:
     """J Gaussian components over d features.
@@ -34,21 +44,9 @@ class OwnGaussians:
     Args:
         memory: Feature rows of the first memory, (M, d), float64, from which the prior is made.
         features: Gives the features of samples, (B, d), on any device.
-        kappa: Pseudo-samples behind the prior mean.
-        extra_degrees: Degrees of freedom above d + 1; the smaller, the vaguer the prior.
-        share: Expected variance of a component, as a share of the memory's: components are narrower than what they
-            make up together, and targets narrower given the features.
     """
 
-    def __init__(
-        self,
-        memory: Tensor,
-        features: Callable[[Samples], Tensor],
-        *,
-        kappa: float = 0.05,
-        extra_degrees: float = 1.0,
-        share: float = 0.1,
-    ) -> None:
+    def __init__(self, memory: Tensor, features: Callable[[Samples], Tensor]) -> None:
         d = memory.shape[1]
         self._features = features
         self._origin = memory.mean(dim=0)
@@ -56,12 +54,12 @@ class OwnGaussians:
         variance = deviations.square().mean(dim=0)
         # Coordinates that do not vary in the first memory keep a small variance, so that psi has an inverse.
         variance = variance.clamp_min(1e-3 * float(variance.mean().clamp_min(1e-6)))
-        nu = d + 1 + extra_degrees
+        nu = d + 1 + _EXTRA_DEGREES
         self.prior = NormalInverseWishart(
             mean=torch.zeros_like(self._origin),
-            kappa=variance.new_tensor(kappa),
+            kappa=variance.new_tensor(_KAPPA),
             nu=variance.new_tensor(nu),
-            psi=torch.diag(variance) * share * (nu - d - 1),
+            psi=torch.diag(variance) * _SHARE * (nu - d - 1),
         )
         self.counts = memory.new_zeros(0)
         self._sums = memory.new_zeros(0, d)

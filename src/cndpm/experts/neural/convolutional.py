@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from cndpm.experts.neural.lateral import Column, Features
 
-__all__ = ["Block", "LateralCNN", "LateralResNet", "mirrored_decoder"]
+__all__ = ["LateralCNN", "LateralResNet", "ResidualBlock", "mirrored_decoder"]
 
 
 class LateralCNN(Column):
@@ -74,8 +74,8 @@ class LateralResNet(Column):
         self.stem = nn.Conv2d(input_shape[0], channels, 3, padding=1, bias=False)
         self.stages = nn.ModuleList(
             nn.Sequential(
-                Block(earlier[stage] + self.widths[stage], self.widths[stage + 1], stride=2 if stage else 1),
-                *(Block(self.widths[stage + 1], self.widths[stage + 1]) for _ in range(n_blocks - 1)),
+                ResidualBlock(earlier[stage] + self.widths[stage], self.widths[stage + 1], stride=2 if stage else 1),
+                *(ResidualBlock(self.widths[stage + 1], self.widths[stage + 1]) for _ in range(n_blocks - 1)),
             )
             for stage in range(4)
         )
@@ -91,7 +91,7 @@ class LateralResNet(Column):
         return self.beside(lateral, 4, own[4]).mean(dim=(2, 3))
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """Two 3 x 3 convolutions beside a shortcut, which is a 1 x 1 convolution where shapes differ."""
 
     def __init__(self, inputs: int, outputs: int, *, stride: int = 1) -> None:

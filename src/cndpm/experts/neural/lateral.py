@@ -14,17 +14,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Column", "Features", "LateralMLP", "join"]
+__all__ = ["Column", "Features", "LateralMLP"]
 
 Features = tuple[Tensor, ...]
 """One tensor (batch, width, ...) for every layer that later columns may look at; empty where nothing is shared."""
-
-
-def join(earlier: Features, own: Features) -> Features:
-    """Features of earlier columns followed by one more column's, layer by layer, detached."""
-    if not earlier:
-        return tuple(feature.detach() for feature in own)
-    return tuple(torch.cat([before, feature.detach()], dim=1) for before, feature in zip(earlier, own, strict=True))
 
 
 class Column(nn.Module, ABC):

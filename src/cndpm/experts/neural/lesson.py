@@ -13,10 +13,10 @@ from cndpm.state import State
 from cndpm.training.optimiser import Optimiser
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
-__all__ = ["Lesson", "Schedule"]
+__all__ = ["Lesson", "LessonSchedule"]
 
 
-class Schedule(BaseModel):
+class LessonSchedule(BaseModel):
     """How long a network is trained on the memory, and how."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,7 +49,7 @@ class Lesson:
         loss: Callable[[Tensor], Tensor],
         held_out_loss: Callable[[Tensor], Tensor],
         optimiser: Optimiser,
-        schedule: Schedule,
+        schedule: LessonSchedule,
         n_rows: int,
         recorder: StepRecorder,
     ) -> None:

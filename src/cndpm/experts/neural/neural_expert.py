@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from cndpm.experts.neural.lateral import Features
-from cndpm.experts.neural.lesson import Lesson, Schedule
+from cndpm.experts.neural.lesson import Lesson, LessonSchedule
 from cndpm.experts.neural.parts import Density, Part, Predictor
 from cndpm.state import State
 from cndpm.training.optimiser import Optimiser
@@ -28,7 +28,7 @@ class PartTraining(BaseModel):
     slowdown: int | None = Field(
         None, ge=1, description="the learning rate falls as 1 / sqrt(1 + steps / this), anew when the expert wakes"
     )
-    sleep: Schedule
+    sleep: LessonSchedule
 
     def optimiser(self, part: Part) -> Optimiser:
         """A fresh optimiser of the part's parameters."""

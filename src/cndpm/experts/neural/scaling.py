@@ -31,11 +31,6 @@ class Scaling:
         scale = x.std(dim=0, correction=0)
         return cls(shift, torch.where(scale > 1e-6 * (1 + shift.abs()), scale, torch.ones_like(scale)))
 
-    @classmethod
-    def identity(cls, shape: tuple[int, ...], device: torch.device) -> Scaling:
-        """Leaves everything as it is."""
-        return cls(torch.zeros(shape, device=device), torch.ones(shape, device=device))
-
     def apply(self, x: Tensor) -> Tensor:
         """To the common scale."""
         return (x - self.shift) / self.scale
