@@ -1,7 +1,7 @@
-"""Samples as a bank sees them: inputs, and what was computed of them, once.
+"""Samples as a bank sees them: inputs, and quantities that were computed from them once.
 
-Whoever holds a block of samples opens it at a bank and gets its batches. They share what is computed of the chunk that
-they lie in, so that frozen features are computed for many samples at once, and nobody has to recognise a tensor.
+A bank opens a block of samples and cuts it into batches. Batches of one chunk share what is computed from it, so that
+frozen features are computed for many samples at once.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Samples:
         """Returns samples `start` to `stop`, which share what is derived of the whole.
 
         Args:
-            start: The first of them.
-            stop: The first behind them.
+            start: Index of the first sample.
+            stop: Index behind the last sample.
         """
         part = Samples(self.x[start:stop])
         part.whole, part.start = self.whole, self.start + start
         return part
 
     def alone(self) -> Samples:
-        """Returns these samples without their chunk, for what changes with every batch; the same object every time."""
+        """Returns these samples without their chunk, for quantities that change with every batch; always the same object."""
         if self.whole is self:
             return self
         if self._alone is None:

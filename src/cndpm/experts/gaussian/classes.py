@@ -1,7 +1,7 @@
 """A bank of conjugate Gaussian experts over one frozen feature map, for class labels and for none.
 
-Expert k holds one Gaussian per label it has seen (one in all where there are no labels). Founding it, teaching it and
-merging it are additions; its evidence and the evidence of "new" are closed forms. The feature map is fitted on the
+Expert k holds one Gaussian per label it has seen (one in all where there are no labels). Founding, teaching and
+merging are additions; its evidence and the evidence of "new" are closed forms. The feature map is fitted on the
 first memory and frozen.
 
 Features and sums live on the device; labels, evidence and responsibilities are a handful of numbers and live on the
@@ -55,7 +55,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     Example:
         >>> import torch
         >>> from cndpm.experts.features import IdentityFeatures
-        >>> x, y = torch.randn(40, 3), torch.arange(40) % 2
+        >>> x, y = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 2
         >>> bank = GaussianBank(IdentityFeatures(), n_classes=2)
         >>> bank.found(Samples(x), y)
         >>> bank.train(1)
@@ -91,7 +91,6 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         self._labels.reserve(n_classes)
 
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
-        """Exact for the means, with the covariance as routing knows it."""
         if self._gaussians is None:
             return Evidence(torch.zeros(len(samples), 0, dtype=torch.float64), torch.zeros(len(samples)).double())
         counts = self._gaussians.counts.numpy()
@@ -112,7 +111,6 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return self._ready().log_leave_one_out(samples, groups) - self._log_volume + log_label
 
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
-        """Adds the weighted samples to the statistics."""
         labels = np.zeros(len(samples), dtype=np.int64) if y is None else y.cpu().numpy()
         gaussians = self._gaussians or self._ready()
         gaussians.add(samples, self._component_weights(labels, responsibilities.numpy()))
@@ -132,17 +130,15 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return self._mix_by_expert(scores - self._log_volume + self._log_label_share(scores))
 
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns class log-probabilities of every expert, (B, K, C), float64; unseen labels get e^-50."""
         return self._label_log_proba(self._ready().log_prob(samples, exact=exact))
 
     def routing_predictive(self, samples: Samples) -> Tensor:
-        """Returns the same with the covariance as routing knows it, on the host: at no cost beside the evidence's."""
+        """Returns :meth:`predictive` with routing's covariance, on the host; free after :meth:`evidence` of the samples."""
         return self._label_log_proba(torch.from_numpy(self._ready().routing_log_prob(samples)[0]))
 
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
-        """Models a memory by Gaussians where a covariance is known already, by kernels before."""
         labels = self._as_labels(samples.x, y)
-        if not isinstance(self._gaussians, SharedGaussians):
+        if not isinstance(self._gaussians, SharedGaussians):  # no covariance is known yet, or none that is shared
             return kernel_model(self.feature_map, samples.x, labels.to(samples.x.device), self._labels.n_classes)
         factor, known = self._gaussians.answering(exact=exact), self._provisional
         if known is None or known[0] is not samples or known[1] is not factor:
@@ -158,7 +154,6 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return known[2]
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """Draws through the inverse of the feature map, where it has one."""
         components = torch.from_numpy(self._labels.table[k][self._labels.table[k] >= 0])
         shares = torch.from_numpy(self._component_counts())[components].to(generator.device)
         chosen = components[torch.multinomial(shares, n, replacement=True, generator=generator).cpu()]
@@ -168,7 +163,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             rows[mask.to(self.device)] = self._ready().sample(component, int(mask.sum()), generator).to(self.device)
         return self.feature_map.inverse(rows), torch.from_numpy(self._labels.labels)[chosen].to(self.device)
 
-    # What an additive bank asks of its kind
+    # The contract of additive banks
 
     def _n_own_numbers(self) -> int:
         return self._labels.table.size
@@ -275,12 +270,12 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return mixed
 
     def _mix_by_expert(self, weighted: Tensor) -> Tensor:
-        """Does the same where the scores are."""
+        """Does the same with tensors, on the device of the scores."""
         table = torch.from_numpy(self._labels.by_expert).to(weighted.device)
         return torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf).logsumexp(dim=-1)
 
     def _log_label_share(self, scores: Tensor) -> Tensor:
-        """Returns log p(label | expert) of every component, (J,), beside scores."""
+        """Returns log p(label | expert) of every component, (J,), on the device of the scores."""
         counts = self._component_counts()
         shares = counts / self._totals(counts)[self._labels.owners]
         return torch.from_numpy(np.log(shares.clip(min=1e-300))).to(scores.device)

@@ -34,11 +34,18 @@ Values = TypeVar("Values", Tensor, NDArray[np.float64])
 
 
 def log_elliptical(squared_distance: Values, log_det: float, n_dims: int, scale: Values, tail: float) -> Values:
-    """log density with mean mu and covariance scale * Sigma, from the squared Mahalanobis distance under Sigma.
+    """Returns the log density with mean mu and covariance scale * Sigma, elementwise.
 
     Normal for tail = inf. Otherwise Student's t with `tail` > 2 degrees of freedom: a normal whose covariance every
     sample multiplies by a factor of its own. In many dimensions real samples have such a factor, and without it the
     widest component, not the nearest, explains those with a large one.
+
+    Args:
+        squared_distance: Squared Mahalanobis distances under Sigma, (...).
+        log_det: log det Sigma.
+        n_dims: d.
+        scale: Factor of the covariance, broadcast against the distances.
+        tail: Degrees of freedom, inf for the normal density.
     """
     module: Any = torch if isinstance(squared_distance, Tensor) else np
     log_density: Values
@@ -63,6 +70,13 @@ class NormalInverseWishart:
         kappa: (...,), pseudo-samples behind the mean.
         nu: (...,), degrees of freedom, larger than d - 1.
         psi: (..., d, d), scale matrix.
+
+    Example:
+        >>> one = torch.tensor(1.0)
+        >>> prior = NormalInverseWishart(mean=torch.zeros(2), kappa=one, nu=3 * one, psi=torch.eye(2))
+        >>> degrees, location, scale = prior.predictive()
+        >>> float(degrees), scale.diagonal()
+        (2.0, tensor([1., 1.]))
     """
 
     mean: Tensor
@@ -76,7 +90,7 @@ class NormalInverseWishart:
         return self.mean.shape[-1]
 
     def predictive(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Degrees of freedom (...,), location (..., d) and scale matrix (..., d, d) of Student's t."""
+        """Returns degrees of freedom (...,), location (..., d) and scale matrix (..., d, d) of Student's t."""
         degrees = self.nu - self.n_dims + 1
         factor = (self.kappa + 1) / (self.kappa * degrees)
         return degrees, self.mean, self.psi * factor[..., None, None]
@@ -85,7 +99,14 @@ class NormalInverseWishart:
 def normal_inverse_wishart_from_sums(
     prior: NormalInverseWishart, count: Tensor, total: Tensor, second_moment: Tensor
 ) -> NormalInverseWishart:
-    """The posterior after weighted data with sum of weights (J,), sum w z (J, d) and sum w z zᵀ (J, d, d)."""
+    """Returns the posterior of J components after weighted data.
+
+    Args:
+        prior: Of every component, without leading dimensions.
+        count: Sums of weights w, (J,).
+        total: Sums of w z, (J, d).
+        second_moment: Sums of w z zᵀ, (J, d, d).
+    """
     kappa = prior.kappa + count
     mean = (prior.kappa * prior.mean + total) / kappa[..., None]
     prior_square = prior.kappa * torch.outer(prior.mean, prior.mean)
@@ -95,7 +116,14 @@ def normal_inverse_wishart_from_sums(
 
 
 def log_student_t(z: Tensor, degrees: Tensor, location: Tensor, cholesky: Tensor) -> Tensor:
-    """log t(z; degrees, location, L Lᵀ) for z (B, d) under J components: (B, J)."""
+    """Returns log t(z; degrees, location, L Lᵀ) of B samples under J components, (B, J).
+
+    Args:
+        z: (B, d).
+        degrees: Degrees of freedom, (J,).
+        location: (J, d).
+        cholesky: L, lower triangular, (J, d, d).
+    """
     d = z.shape[-1]
     centred = (z[:, None] - location).permute(1, 2, 0)
     distance = torch.linalg.solve_triangular(cholesky, centred, upper=False).square().sum(dim=1).T
