@@ -18,12 +18,6 @@ PENDING = {
     "cndpm.estimators.classifier",
     "cndpm.estimators.notebook",
     "cndpm.experiments.record",
-    "cndpm.experts.features.patches",
-    "cndpm.experts.features.vectors",
-    "cndpm.experts.features.views",
-    "cndpm.experts.gaussian.classes",
-    "cndpm.experts.gaussian.regression",
-    "cndpm.mixture.auto_concentration",
     "cndpm.model.cndpm",
     "cndpm.streams.variations",
 }

@@ -59,7 +59,7 @@ class Samples:
         return part
 
     def alone(self) -> Samples:
-        """Returns these samples without their chunk, for quantities that change with every batch; always the same object."""
+        """Returns these samples without their chunk, for quantities that change with every batch; one object always."""
         if self.whole is self:
             return self
         if self._alone is None:

@@ -206,7 +206,7 @@ def test_leaving_one_out_equals_learning_the_others(digits, covariance):
         distance = (rows[0] - mean).square().sum()
         density = log_elliptical(distance, factor.log_det, len(mean), 1 + 1 / kappa, factor.tail)
     else:
-        weights = torch.zeros(30, gaussians.n_components, dtype=torch.float64)
+        weights = torch.zeros(30, len(gaussians.counts), dtype=torch.float64)
         weights[same, -1] = 1
         gaussians.found(bank.feature_map(x), weights)
         density = gaussians.log_prob(Samples(x[:1]))[0, -1]

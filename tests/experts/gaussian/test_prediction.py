@@ -42,7 +42,7 @@ def fitted(n: int = 400, **options) -> SharedGaussians:
 def teach(gaussians: SharedGaussians, first: int, last: int) -> None:
     """Learns one sample after another, fewer than a renewal waits for."""
     z, weights = blobs(60, 7)
-    weights = torch.nn.functional.pad(weights, (0, gaussians.n_components - 3))
+    weights = torch.nn.functional.pad(weights, (0, len(gaussians.counts) - 3))
     for i in range(first, last):
         gaussians.add(Samples(z[i : i + 1]), weights[i : i + 1])
 

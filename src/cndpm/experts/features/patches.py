@@ -115,7 +115,7 @@ class PatchFeatures(FeatureMap):
         return torch.cat([self._on_gpu(chunk) for chunk in torch.split(x.float(), self._chunk_size or 512)])
 
     def _on_gpu(self, x: Tensor) -> Tensor:
-        """Computes one chunk (B, C, H, W), as one graph for few images: starting operations takes longer than running them."""
+        """Computes one chunk (B, C, H, W), as one graph where starting operations takes longer than running them."""
         if x.device.type != "cuda" or len(x) > _RECORDED:
             return self._chunk(x)
         if self._routine is None:

@@ -141,7 +141,7 @@ class _Buffers:
 
 
 def _moments(sums: Tensor, squares: Tensor, n: int, sides: tuple[int, ...]) -> Tensor:
-    """Returns means and deviations of cells of n places, summed over views, (B, 4, P, 2, 2), from (sides, 2, P, B, 2, 2)."""
+    """Returns means and deviations of cells of n places, over all views, (B, 4, P, 2, 2), of (sides, 2, P, B, 2, 2)."""
     means = sums / n
     deviations = (squares / n).sub_(means.square()).clamp_min_(0).sqrt_()
     moments = torch.stack([means.abs_(), deviations], dim=2)

@@ -133,7 +133,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return self._label_log_proba(self._ready().log_prob(samples, exact=exact))
 
     def routing_predictive(self, samples: Samples) -> Tensor:
-        """Returns :meth:`predictive` with routing's covariance, on the host; free after :meth:`evidence` of the samples."""
+        """Returns :meth:`predictive` with routing's covariance, on the host; free where the evidence is known."""
         return self._label_log_proba(torch.from_numpy(self._ready().routing_log_prob(samples)[0]))
 
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:

@@ -1,4 +1,4 @@
-"""Gaussians over what waits in the memory, comparable with the experts', until sleep makes an expert of it."""
+"""Gaussians over the samples in the memory, comparable with the experts', until sleep makes an expert of them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ class ProvisionalGaussians:
         exact: Whether the covariance is brought up to date first.
         n_classes: Width of :meth:`predictive`.
         log_volume: Of the feature map.
+
+    Example:
+        >>> from cndpm.experts.features import IdentityFeatures
+        >>> from cndpm.experts.gaussian import GaussianBank
+        >>> x, y = torch.randn(20, 2, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 2
+        >>> bank = GaussianBank(IdentityFeatures(), n_classes=3)
+        >>> bank.found(Samples(x), y)
+        >>> done = bank.train(max_steps=1)
+        >>> memory = bank.provisional(Samples(x[:5] + 9), torch.full((5,), 2))  # a ProvisionalGaussians
+        >>> memory.predictive(Samples(x)).argmax(dim=1).unique()
+        tensor([2])
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     Example:
         >>> import torch
         >>> from cndpm.experts.features import IdentityFeatures
-        >>> x = torch.randn(40, 3)
+        >>> x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
         >>> bank = GaussianRegressionBank(IdentityFeatures())
         >>> bank.found(Samples(x), x.sum(dim=1, keepdim=True))
         >>> bank.train(1)
@@ -62,17 +62,15 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         return Evidence(self.counts.log() + log_rows[:, :-1], log_rows[:, -1])
 
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> None:
-        """Returns None: it has a closed form that is not implemented."""
+        return None  # a closed form exists, and no caller needs it for regression
 
     def margin_drift(self) -> None:
         """Returns None: nothing is shared, so nothing is renewed."""
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns the marginal of the joint Student's t, (B, K), float64."""
         return self._log_rows(samples, None)[:, :-1].to(self.device)
 
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns mean and variance of the targets by every expert, (B, K, 2, n_outputs), in the targets' own units."""
         z = self._values(samples)
         d = z.shape[1]
         degrees, location, cholesky = (value[:-1] for value in self._ready().predictive())
@@ -86,20 +84,17 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         return torch.stack([means, variance.permute(2, 0, 1) * scale.square()], dim=2).to(self.device)
 
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
-        """Puts kernels around the stored samples."""
         return kernel_model(self.feature_map, samples.x, y if y is None else y.to(samples.x.device), 0)
 
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
-        """Adds the weighted samples to the statistics."""
         self._ready().found(torch.cat([self._values(samples), self._standardised(y)], dim=1), responsibilities)
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """Draws through the inverse of the feature map, where it has one."""
         rows = self._ready().sample(k, n, generator)
         d = self.feature_map.n_features
         return self.feature_map.inverse(rows[:, :d].to(self.device)), self._targets.inverse(rows[:, d:]).to(self.device)
 
-    # What an additive bank asks of its kind
+    # The contract of additive banks
 
     def _n_own_numbers(self) -> int:
         return self._targets.n_numbers_kept
