@@ -104,8 +104,8 @@ class AutoregressiveDensity(Density):
     .. math:: \log p(x) = \sum_i \log p(x_i \mid x_1, \dots, x_{i-1})
 
     Pixels are in reading order. A causal convolution of 7 x 7 and residual blocks of 3 x 3 (van den Oord et al. 2016)
-    look above and to the left. Digits have a place on the page, so every row and every column adds numbers of its own to
-    the channels. `pixel` defines the values of a pixel and their distribution given the network's output.
+    look above and to the left. Digits have a place on the page, so every row and every column adds numbers of its own
+    to the channels. `pixel` defines the values of a pixel and their distribution given the network's output.
 
     Args:
         input_shape: (channels of a pixel, height, width).
