@@ -9,8 +9,8 @@ An expert is founded in steps, so that sleep can show progress, be interrupted a
     while bank.train(100) < 1:               # at most 100 steps; the part done
         ...                                  # report, checkpoint, stop
 
-Samples live on the bank's device. Labels, evidence, counts and responsibilities are a handful of numbers that decisions
-are made of: they live on the host.
+Samples live on the bank's device. Labels, evidence, counts and responsibilities are a handful of numbers on which
+decisions are based: they live on the host.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Bank(ABC):
     @property
     @abstractmethod
     def is_additive(self) -> bool:
-        """Whether an expert is the sum of what it learned, so that one removed into another loses nothing."""
+        """Whether an expert is a sum over its samples, so that removing it into another one loses nothing."""
 
     @property
     @abstractmethod
@@ -127,7 +127,7 @@ class Bank(ABC):
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> Tensor | None:
         """Returns log p(x_i, y_i) under an expert made of the other samples given, (M,), where that has a closed form.
 
-        Samples that the experts explain better are tails of what is known. None where there is no closed form.
+        Samples that the experts explain better are tails of known data. None where there is no closed form.
 
         Args:
             samples: (M, ...).
@@ -165,7 +165,7 @@ class Bank(ABC):
 
     @abstractmethod
     def train(self, max_steps: int) -> float:
-        """Trains the expert that was begun for at most `max_steps`; 0 only asks.
+        """Trains the expert that was begun for at most `max_steps`; 0 only reports.
 
         Returns:
             The part of the largest number of steps that is done; 1 once the expert is ready and counted, and where none
@@ -225,7 +225,7 @@ class Bank(ABC):
 
     @abstractmethod
     def footprint(self) -> Footprint:
-        """Counts what the bank keeps."""
+        """Counts the numbers and samples that the bank keeps."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -237,4 +237,4 @@ class Bank(ABC):
 
     @abstractmethod
     def load_state_dict(self, state: State) -> None:
-        """Restores the above to the bit."""
+        """Restores the state to the bit."""

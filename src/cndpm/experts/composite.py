@@ -38,12 +38,10 @@ class CompositeBank(Bank):
 
     @property
     def counts(self) -> Tensor:
-        """The chooser's, which are ready last."""
         return self._chooser.counts
 
     @property
     def is_additive(self) -> bool:
-        """Whether the chooser is."""
         return self._chooser.is_additive
 
     def admit(self, n_classes: int) -> None:

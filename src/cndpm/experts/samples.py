@@ -48,7 +48,7 @@ class Samples:
         return len(self.x)
 
     def part(self, start: int, stop: int) -> Samples:
-        """Returns samples `start` to `stop`, which share what is derived of the whole.
+        """Returns samples `start` to `stop`, which share the quantities derived of the whole.
 
         Args:
             start: Index of the first sample.
@@ -79,7 +79,7 @@ class Samples:
 
         Args:
             name: Of the quantity; the latest value is kept for each.
-            key: An object that stands for what the quantity depends on beside the samples; another one computes anew.
+            key: An object that stands for all else the quantity depends on; another object computes it anew.
             function: Maps a chunk of N samples to a value with one entry a sample, cut by slices.
         """
         known = self._derived.get(name)

@@ -243,7 +243,8 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             self._ready().add_components(self._labels.create(labels, missing))
             components = self._components(labels)
         weights = torch.zeros(len(labels), self._labels.n_components + 1, dtype=torch.float64)
-        weights.numpy()[np.arange(len(labels))[:, None], components] = shares  # the last column takes what has no place
+        # The last column takes samples without a component.
+        weights.numpy()[np.arange(len(labels))[:, None], components] = shares
         return weights[:, :-1]
 
     def _component_counts(self) -> Floats:

@@ -23,7 +23,7 @@ _COLUMNS = 2048
 
 @dataclass(eq=False)
 class Factor:
-    """One factorisation of the shared covariance and what follows from it.
+    """One factorisation of the shared covariance, with all other quantities that densities need.
 
     Attributes:
         cholesky: L, lower triangular, (d, d).

@@ -132,7 +132,7 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     def _merge(self, k: int, into: int) -> None:
         self._ready().merge_components([(k, into)], [j for j in range(len(self.counts)) if j != k])
 
-    # Inside. Few features: the host is the better place for what is done with them.
+    # Inside. With few features the host is the better place.
 
     def _values(self, samples: Samples) -> Tensor:
         """Returns features (B, d), float64, on the host."""

@@ -1,4 +1,4 @@
-"""Moves states and random numbers between devices: states arrive on the CPU, draws on their generator's device."""
+"""Brings states, and random numbers drawn on their generator's device, to the device where they are needed."""
 
 from __future__ import annotations
 

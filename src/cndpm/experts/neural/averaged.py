@@ -1,4 +1,4 @@
-"""A predictor that learns with one network and answers with the running mean of its weights."""
+"""A predictor that trains one network and answers with the running mean of its weights."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class LateralCNN(Column):
 
     Args:
         input_shape: (channels, height, width); height and width must be divisible by 4.
-        channels: c, what this column adds to the first layer.
+        channels: c, channels of this column's first layer.
         lateral_widths: Channels and units of all earlier columns together, layer by layer; empty for the first.
 
     Example:
@@ -71,7 +71,7 @@ class LateralResNet(Column):
 
     Args:
         input_shape: (channels, height, width).
-        channels: c, what this column adds to the first stage.
+        channels: c, channels of this column's first stage.
         n_blocks: Blocks per stage: 1 is the paper's four-block network, 2 the shape of ResNet-18.
         lateral_widths: Channels of all earlier columns together, for the first convolution and each stage.
 

@@ -1,4 +1,4 @@
-"""Training of one network on the whole memory while the learner sleeps: resumable at every step."""
+"""Training of one network on the whole memory during sleep, resumable at every step."""
 
 from __future__ import annotations
 

@@ -181,12 +181,12 @@ class Gaussian(Likelihood):
 
     @property
     def log_variance(self) -> Tensor:
-        """() or (d,)."""
+        """Fixed or learned log-variance, () or (d,)."""
         return self.rate * self.raw
 
     @property
     def variance(self) -> Tensor:
-        """(), or (d,) where every feature has its own."""
+        """Variance, not below the floor: (), or (d,) where every feature has its own."""
         return self.log_variance.exp().clamp_min(self.floor)
 
     def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:

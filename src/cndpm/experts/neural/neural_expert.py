@@ -186,7 +186,7 @@ class NeuralExpert:
         return lessons
 
     def wake(self) -> None:
-        """Lowers the learning rates for what follows sleep."""
+        """Prepares the parts for answers and scales the learning rates for learning awake."""
         for (part, optimiser), training in zip(self.parts, self.training, strict=False):
             part.wake()
             optimiser.scale_lr(training.wake_lr_factor)

@@ -83,7 +83,7 @@ class Panel:
         self._recorder = recorder
         self._routines: dict[tuple[str | int, ...], Routine] = {}
         self._lineups: list[Lineup] | None = None
-        self._lesson = object()  # stands for what the experts have learned
+        self._lesson = object()  # stands for the experts' present parameters
 
     @property
     def lineups(self) -> list[Lineup]:
