@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.learner import Footprint
 from cndpm.state import State
 
@@ -99,7 +99,7 @@ class Bank(ABC):
 
     @abstractmethod
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
-        """Cuts inputs into batches whose features are computed together; see :func:`cndpm.experts.samples.open_block`.
+        """Cuts inputs into batches whose features are computed together; see :func:`cndpm.experts.chunks.open_block`.
 
         Args:
             x: Inputs, (n, *input_shape), on any device.

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Provisional
+from cndpm.experts.chunks import Samples
 from cndpm.experts.composite import CompositeBank
 from cndpm.experts.features.jitter import Jitter
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural.neural_bank import NeuralBank
 from cndpm.experts.neural.recent import RecentSamples
-from cndpm.experts.samples import Samples
 from cndpm.learner import Footprint
 from cndpm.mixture.pooling import add_evidence, exponent_grid, mean_exponents, pool_log_proba, score_exponents
 from cndpm.state import State
@@ -53,7 +53,7 @@ class CombinedBank(CompositeBank):
         >>> from cndpm.experts.neural.lesson import LessonSchedule
         >>> from cndpm.experts.neural.neural_expert import PartTraining
         >>> from cndpm.experts.neural.parts import NoDensity
-        >>> from cndpm.experts.neural.predictors import Classifier
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
         >>> def make_density(*, first, lateral_widths):
         ...     return NoDensity()
         >>> def make_predictor(*, first, lateral_widths, n_classes):

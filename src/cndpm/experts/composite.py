@@ -11,7 +11,7 @@ from abc import abstractmethod
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, Evidence
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.learner import Footprint
 
 __all__ = ["CompositeBank"]

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, Provisional
+from cndpm.experts.chunks import Samples
 from cndpm.experts.composite import CompositeBank
-from cndpm.experts.samples import Samples
 from cndpm.learner import Footprint
 from cndpm.state import State
 

@@ -5,10 +5,10 @@ import torch
 from sklearn.datasets import load_digits
 
 from asking import found, learn, log_density, log_joint, log_leave_one_out, log_new, n_experts, predictive
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FourierFeatures, IdentityFeatures, NotInvertibleError, PatchFeatures
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.gaussian.conjugate import log_elliptical
-from cndpm.experts.samples import Samples
 from cndpm.state import load_state, save_state
 
 MAPS = {"identity": IdentityFeatures, "fourier": lambda: FourierFeatures(96), "patches": lambda: PatchFeatures(4)}

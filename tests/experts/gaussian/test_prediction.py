@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from asking import found
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import IdentityFeatures
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.gaussian.discrimination import expected_distance
 from cndpm.experts.gaussian.prediction import LaggingFactor
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-from cndpm.experts.samples import Samples
 from cndpm.state import load_state, save_state
 
 D = 12

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from cndpm.experts.neural.lateral import LateralMLP
+from cndpm.experts.neural.lateral_predictors import Classifier
 from cndpm.experts.neural.lineup import LoopedLineup
-from cndpm.experts.neural.predictors import Classifier
 
 
 def columns():

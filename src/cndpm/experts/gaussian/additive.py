@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
+from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.gaussian.transfer import to_device
-from cndpm.experts.samples import Samples, open_block
 from cndpm.learner import Footprint
 from cndpm.state import State
 

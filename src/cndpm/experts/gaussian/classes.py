@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.bank import Evidence, Provisional
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.label_table import LabelTable
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians, kernel_model
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-from cndpm.experts.samples import Samples
 from cndpm.state import State
 
 __all__ = ["GaussianBank"]

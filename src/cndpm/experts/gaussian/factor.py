@@ -156,7 +156,7 @@ class Groups(NamedTuple):
 
     Example:
         >>> from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-        >>> from cndpm.experts.samples import Samples
+        >>> from cndpm.experts.chunks import Samples
         >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
         >>> gaussians = SharedGaussians(torch.zeros(2), lambda samples: samples.x)
         >>> gaussians.add_components(1)

@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.factor import Whitened
-from cndpm.experts.samples import Samples
 from cndpm.state import State
 
 __all__ = ["WINDOW", "Ledger", "Products"]

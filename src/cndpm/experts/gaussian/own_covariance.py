@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.conjugate import (
     NormalInverseWishart,
     log_student_t,
     normal_inverse_wishart_from_sums,
 )
 from cndpm.experts.gaussian.transfer import normal_draws, to_device
-from cndpm.experts.samples import Samples
 from cndpm.state import State
 
 __all__ = ["OwnGaussians"]

@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.conjugate import log_elliptical
 from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, typical_margins
@@ -31,7 +32,6 @@ from cndpm.experts.gaussian.prediction import LaggingFactor, anchored, widen
 from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.experts.gaussian.transfer import normal_draws
-from cndpm.experts.samples import Samples
 from cndpm.state import State
 from cndpm.threads import spread
 

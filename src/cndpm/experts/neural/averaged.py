@@ -24,7 +24,7 @@ class AveragedPredictor(Predictor):
         horizon: Steps after which a step's part in the mean has fallen to 1/e.
 
     Example:
-        >>> from cndpm.experts.neural.predictors import Classifier
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
         >>> predictor = AveragedPredictor(Classifier((3,), 2, hidden=(4,), closed=True), horizon=10.0)
         >>> predictor.predictive(torch.zeros(5, 3)).shape
         torch.Size([5, 2])

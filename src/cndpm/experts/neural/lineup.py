@@ -27,7 +27,7 @@ class Lineup(ABC):
     """Answers of all experts. Columns of retired experts are numbered too; answers come without retired experts.
 
     Example:
-        >>> from cndpm.experts.neural.predictors import Classifier
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
         >>> lineup: Lineup = LoopedLineup([Classifier((3,), 2, hidden=(4,))], [False], sharing=True)
         >>> x = torch.zeros(5, 3)
         >>> lineup.answers(x, lineup.survey(x)).shape  # (batch, n_experts, n_classes)
@@ -84,7 +84,7 @@ class LoopedLineup(Lineup):
         sharing: Whether later parts look at earlier ones.
 
     Example:
-        >>> from cndpm.experts.neural.predictors import Classifier
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
         >>> first = Classifier((3,), 2, hidden=(4,))
         >>> second = Classifier((3,), 2, hidden=(1,), lateral_widths=(4,))
         >>> lineup = LoopedLineup([first, second], [False, False], sharing=True)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cndpm.experts.bank import Bank, Evidence
+from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.neural_expert import NeuralExpert, PartTraining
@@ -17,7 +18,6 @@ from cndpm.experts.neural.nursery import Nursery
 from cndpm.experts.neural.panel import Panel, Seat
 from cndpm.experts.neural.parts import DensityMaker, PredictorMaker
 from cndpm.experts.neural.scaling import Scaling
-from cndpm.experts.samples import Samples, open_block
 from cndpm.learner import Footprint
 from cndpm.state import State
 from cndpm.threads import spread

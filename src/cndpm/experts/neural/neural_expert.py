@@ -57,7 +57,7 @@ class NeuralExpert:
         predictor_training: Of the predictor.
 
     Example:
-        >>> from cndpm.experts.neural.predictors import Classifier
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
         >>> from cndpm.experts.neural.vae import VAE
         >>> training = PartTraining(lr=1e-3, sleep=LessonSchedule(max_steps=100))
         >>> density, predictor = VAE((3,), hidden=(4,), latent_dim=2), Classifier((3,), 2, hidden=(4,))

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.lineup import Lineup
 from cndpm.experts.neural.neural_expert import NeuralExpert
 from cndpm.experts.neural.packed.lineups import line_up_densities, line_up_predictors
 from cndpm.experts.neural.parts import Predictor
-from cndpm.experts.samples import Samples
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
 __all__ = ["Panel", "Seat"]

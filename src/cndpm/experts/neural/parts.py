@@ -146,7 +146,7 @@ class Predictor(Part):
     """p(y | x, k).
 
     Example:
-        >>> from cndpm.experts.neural.predictors import Classifier
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
         >>> predictor: Predictor = Classifier((3,), n_classes=2, hidden=(4,))
         >>> predictor.predictive(torch.rand(1, 3)).exp().detach()  # no class was seen yet
         tensor([[0.5000, 0.5000]])
@@ -229,7 +229,7 @@ class PredictorMaker(Protocol):
     """Makes the predictor of one expert.
 
     Example:
-        >>> from cndpm.experts.neural.predictors import Classifier
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
         >>> def make(*, first, lateral_widths, n_classes):
         ...     return Classifier((3,), n_classes, hidden=(4,), lateral_widths=lateral_widths)
         >>> maker: PredictorMaker = make

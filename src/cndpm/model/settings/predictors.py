@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from cndpm.experts.neural.lateral_predictors import Classifier, Regressor
 from cndpm.experts.neural.parts import Predictor, PredictorMaker
-from cndpm.experts.neural.predictors import Classifier, Regressor
 from cndpm.model.settings.facts import CustomPredictor, Facts
 from cndpm.model.settings.networks import PlainNetworks, ShapedNetworks
 from cndpm.model.settings.own import ImportPath, imported
