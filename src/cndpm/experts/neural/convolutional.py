@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from cndpm.experts.neural.lateral import Column, Features
 
-__all__ = ["LateralCNN", "LateralResNet", "ResidualBlock", "mirrored_decoder"]
+__all__ = ["InstanceNormBlock", "LateralCNN", "LateralResNet", "mirrored_decoder"]
 
 
 class LateralCNN(Column):
@@ -91,8 +91,10 @@ class LateralResNet(Column):
         self.stem = nn.Conv2d(input_shape[0], channels, 3, padding=1, bias=False)
         self.stages = nn.ModuleList(
             nn.Sequential(
-                ResidualBlock(earlier[stage] + self.widths[stage], self.widths[stage + 1], stride=2 if stage else 1),
-                *(ResidualBlock(self.widths[stage + 1], self.widths[stage + 1]) for _ in range(n_blocks - 1)),
+                InstanceNormBlock(
+                    earlier[stage] + self.widths[stage], self.widths[stage + 1], stride=2 if stage else 1
+                ),
+                *(InstanceNormBlock(self.widths[stage + 1], self.widths[stage + 1]) for _ in range(n_blocks - 1)),
             )
             for stage in range(4)
         )
@@ -113,7 +115,7 @@ class LateralResNet(Column):
         return self.beside(lateral, 4, own[4]).mean(dim=(2, 3))
 
 
-class ResidualBlock(nn.Module):
+class InstanceNormBlock(nn.Module):
     """Two 3 x 3 convolutions beside a shortcut, which is a 1 x 1 convolution where shapes differ.
 
     Args:
@@ -122,7 +124,7 @@ class ResidualBlock(nn.Module):
         stride: Of the first convolution.
 
     Example:
-        >>> ResidualBlock(2, 4, stride=2)(torch.rand(1, 2, 8, 8)).shape
+        >>> InstanceNormBlock(2, 4, stride=2)(torch.rand(1, 2, 8, 8)).shape
         torch.Size([1, 4, 4, 4])
     """
 

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cndpm.experts.neural.convolutional import LateralCNN, LateralResNet, ResidualBlock
+from cndpm.experts.neural.convolutional import InstanceNormBlock, LateralCNN, LateralResNet
 from cndpm.experts.neural.lateral import Column, Features, LateralMLP
 
 __all__ = ["PackedColumns", "each", "pack_columns"]
@@ -212,7 +212,7 @@ class _PackedResNet(PackedColumns):
         stages = [[cast(nn.Sequential, stage) for stage in column.stages] for column in columns]
         self.stages = [
             [
-                _PackedBlock(cast(Sequence[ResidualBlock], blocks), self, stage, is_first=i == 0)
+                _PackedBlock(cast(Sequence[InstanceNormBlock], blocks), self, stage, is_first=i == 0)
                 for i, blocks in enumerate(zip(*of_columns, strict=True))
             ]
             for stage, of_columns in enumerate(zip(*stages, strict=True))
@@ -243,7 +243,9 @@ class _PackedResNet(PackedColumns):
 class _PackedBlock:
     """One block of all columns; the first of a stage sees the stage before it, the others their own column."""
 
-    def __init__(self, blocks: Sequence[ResidualBlock], columns: PackedColumns, stage: int, *, is_first: bool) -> None:
+    def __init__(
+        self, blocks: Sequence[InstanceNormBlock], columns: PackedColumns, stage: int, *, is_first: bool
+    ) -> None:
         self.blocks, self.columns, self.is_first = blocks, columns, is_first
         self.before, self.after = (stage if is_first else stage + 1), stage + 1
         inputs, outputs = columns.ends[self.before][-1], columns.ends[self.after][-1]
