@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.model.settings import CNDPMSettings
 
 __all__ = [

@@ -23,7 +23,7 @@ _WORTH_SPREADING = 1e9
 a second of one core."""
 
 _WORTH_A_THREAD = 3e8
-"""Multiplications from which samples are shared among threads of our own, which wait for each other only once."""
+"""Multiplications from which samples are shared among a pool of threads, which wait for each other only once."""
 
 
 class _Allowance(threading.local):
@@ -60,6 +60,11 @@ def spread(n_multiplications: float) -> Iterator[None]:
 
     Args:
         n_multiplications: About how many the work takes.
+
+    Example:
+        >>> with one_thread(), spread(1e3):  # too little to share
+        ...     torch.get_num_threads()
+        1
     """
     n_threads = _allowance.n_threads
     if n_threads is None or n_threads == 1 or n_multiplications < _WORTH_SPREADING:
@@ -84,7 +89,7 @@ def map_in_threads(
 
     Args:
         function: Maps some samples to rows of a result.
-        x: The samples.
+        x: The samples, (n, ...).
         part_size: Samples of one part, at most; fewer where there are too few parts for the threads.
         n_multiplications: About how many one sample takes.
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cndpm.experts.samples import Samples, open_block
+from cndpm.experts.chunks import Samples, open_block
 
 
 class Counting:

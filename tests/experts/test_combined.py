@@ -9,9 +9,9 @@ from sklearn.datasets import load_digits
 import asking
 from asking import log_joint, make_bank, n_experts, predictive
 from cndpm.checks import CHECKS, LearnerCase, check_save_and_load
+from cndpm.experts.chunks import Samples
 from cndpm.experts.combined import CombinedBank
 from cndpm.experts.features import ModuleFeatures
-from cndpm.experts.samples import Samples
 from cndpm.mixture.pooling import exponent_grid, pool_log_proba
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings

@@ -5,7 +5,7 @@ import torch
 
 from asking import found, log_joint, log_leave_one_out, log_new, make_bank, n_experts
 from cndpm.experts.bank import Bank
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.model.settings import CNDPMSettings
 
 SELECTED = {

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.neural.parts import Density
-from cndpm.experts.samples import Samples
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import load_state, save_state

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.memory import SampleBatch
 from cndpm.model.settings import CNDPMSettings

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.oracle import Oracle
 

@@ -234,7 +234,7 @@ def test_features_of_ones_own_are_named_by_their_import_path(monkeypatch):
 
 
 def test_networks_of_ones_own_are_named_by_their_import_path():
-    own = {"density": "cndpm.experts.neural.vae:VAE", "predictor": "cndpm.experts.neural.predictors:Classifier"}
+    own = {"density": "cndpm.experts.neural.vae:VAE", "predictor": "cndpm.experts.neural.lateral_predictors:Classifier"}
     settings = CNDPMSettings.paper(**own)
     assert settings.flat()["density"] == own["density"]
     expert = CNDPM(settings, input_shape=(3,), n_classes=2).bank._placeholder

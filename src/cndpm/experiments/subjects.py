@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.memory import SampleBatch
 from cndpm.model.oracle import Oracle

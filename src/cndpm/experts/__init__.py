@@ -1,1 +1,1 @@
-"""What one expert is (a density and a predictor), and the banks that evaluate all experts at once."""
+"""Experts, each a density of x and a predictor of y, and the banks that evaluate all of them at once."""

@@ -9,8 +9,8 @@ An expert is founded in steps, so that sleep can show progress, be interrupted a
     while bank.train(100) < 1:               # at most 100 steps; the part done
         ...                                  # report, checkpoint, stop
 
-Samples live on the bank's device. Labels, evidence, counts and responsibilities are a handful of numbers that decisions
-are made of: they live on the host.
+Samples live on the bank's device. Labels, evidence, counts and responsibilities are a handful of numbers on which
+decisions are based: they live on the host.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.learner import Footprint
 from cndpm.state import State
 
@@ -30,12 +30,17 @@ __all__ = ["Bank", "Evidence", "Provisional"]
 
 
 class Evidence(NamedTuple):
-    """How well the experts explain a batch of B samples, on the host.
+    """Log evidence of every expert, and of the hypothesis "new", for a batch of B samples; on the host.
 
     Attributes:
         log_known: log N_k + log p(x, y | k) as routing sees it, temperature included, (B, K), float64; log p(x | k)
             where there is no y.
         log_new: log p(x, y) under the hypothesis "new", a draw from or an integral over the prior, (B,), float64.
+
+    Example:
+        >>> evidence = Evidence(log_known=torch.tensor([[-3.0, -9.0]]), log_new=torch.tensor([-20.0]))
+        >>> evidence.log_known.argmax(dim=1)
+        tensor([0])
     """
 
     log_known: Tensor
@@ -43,7 +48,15 @@ class Evidence(NamedTuple):
 
 
 class Provisional(Protocol):
-    """A cheap model of samples that no expert has learned yet."""
+    """A cheap model of samples that no expert has learned yet.
+
+    Example:
+        >>> from cndpm.experts.kernels import KernelModel
+        >>> x, y = torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])
+        >>> model: Provisional = KernelModel(lambda a, b: -torch.cdist(a, b), x, y, n_classes=2)
+        >>> model.predictive(Samples(x)).argmax(dim=1)
+        tensor([0, 1])
+    """
 
     def log_density(self, samples: Samples) -> Tensor:
         """Returns log p(x), comparable with the experts', (B,)."""
@@ -53,7 +66,21 @@ class Provisional(Protocol):
 
 
 class Bank(ABC):
-    """All experts of a mixture. Shapes: B samples, K experts, C classes."""
+    """All experts of a mixture. Shapes: B samples, K experts, C classes.
+
+    Example:
+        >>> from cndpm.experts.features import IdentityFeatures
+        >>> from cndpm.experts.gaussian import GaussianBank
+        >>> x, y = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 2
+        >>> bank: Bank = GaussianBank(IdentityFeatures(), n_classes=2)
+        >>> bank.found(Samples(x), y)
+        >>> bank.train(max_steps=1)
+        1.0
+        >>> for samples in bank.open(x[:10], batch_size=10):
+        ...     bank.learn(samples, y[:10], torch.ones(10, 1, dtype=torch.float64))
+        >>> bank.counts
+        tensor([50.], dtype=torch.float64)
+    """
 
     @property
     @abstractmethod
@@ -63,7 +90,7 @@ class Bank(ABC):
     @property
     @abstractmethod
     def is_additive(self) -> bool:
-        """Whether an expert is the sum of what it learned, so that one removed into another loses nothing."""
+        """Whether an expert is a sum over its samples, so that removing it into another one loses nothing."""
 
     @property
     @abstractmethod
@@ -72,7 +99,7 @@ class Bank(ABC):
 
     @abstractmethod
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
-        """Cuts inputs into batches whose features are computed together; see :func:`cndpm.experts.samples.open_block`.
+        """Cuts inputs into batches whose features are computed together; see :func:`cndpm.experts.chunks.open_block`.
 
         Args:
             x: Inputs, (n, *input_shape), on any device.
@@ -89,13 +116,22 @@ class Bank(ABC):
 
     @abstractmethod
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
-        """Compares the experts, and "new", on samples (B, ...) with targets (B, ...)."""
+        """Compares the experts, and "new", on a batch.
+
+        Args:
+            samples: (B, ...).
+            y: Class indices (B,) or targets (B, n_outputs); None where there are none.
+        """
 
     @abstractmethod
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> Tensor | None:
         """Returns log p(x_i, y_i) under an expert made of the other samples given, (M,), where that has a closed form.
 
-        Samples that the experts explain better are tails of what is known. None where there is no closed form.
+        Samples that the experts explain better are tails of known data. None where there is no closed form.
+
+        Args:
+            samples: (M, ...).
+            y: Their targets, (M,) or (M, n_outputs), or None.
         """
 
     @abstractmethod
@@ -104,30 +140,36 @@ class Bank(ABC):
 
         Args:
             samples: (B, ...).
-            y: Their targets.
-            responsibilities: (B, K), float64, non-negative; a row of zeros teaches nobody.
-            counted: Whether they add to the counts; otherwise they were learned before, which sums cannot repeat.
+            y: Their targets, (B,) or (B, n_outputs), or None.
+            responsibilities: (B, K), float64, non-negative; a row of zeros teaches no expert.
+            counted: Whether the samples add to the counts; False where they were learned before, which sums cannot
+                repeat.
         """
 
     @abstractmethod
     def margin_drift(self) -> Tensor | None:
         """Returns by how much log p(x, y | k) - log p(x, y | new) of expert k's samples has moved, (K,), on the host.
 
-        For banks that renew as a whole what experts share, beside what batches teach; NaN where it is not known, None
-        if nothing was renewed since this was last asked. To be asked after whatever is learned.
+        Concerns banks that renew a covariance shared by all experts. NaN where the drift is not known; None if nothing
+        was renewed since the last call. Call it after every batch learned.
         """
 
     @abstractmethod
     def found(self, samples: Samples, y: Tensor | None) -> None:
-        """Begins a new expert from a whole memory, (M, ...)."""
+        """Begins a new expert from a whole memory.
+
+        Args:
+            samples: The memory, (M, ...).
+            y: Its targets, (M,) or (M, n_outputs), or None.
+        """
 
     @abstractmethod
     def train(self, max_steps: int) -> float:
-        """Trains the expert that was begun for at most `max_steps`; 0 only asks.
+        """Trains the expert that was begun for at most `max_steps`; 0 only reports.
 
         Returns:
-            The part done, by the steps it may take at most; 1 once the expert is ready and counted, and where none was
-            begun.
+            The part of the largest number of steps that is done; 1 once the expert is ready and counted, and where none
+            was begun.
         """
 
     @abstractmethod
@@ -135,13 +177,18 @@ class Bank(ABC):
         """Removes expert k.
 
         Args:
-            k: The one that goes.
-            into: The one that its count goes to, and its sums where experts are sums; None drops a network's count.
+            k: The expert to remove.
+            into: The expert that receives the count, and the sums where experts are sums; None drops a network's count.
         """
 
     @abstractmethod
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns log p(x | k), (B, K), on the bank's device; see :meth:`predictive` for `exact`."""
+        """Returns log p(x | k), (B, K), on the bank's device.
+
+        Args:
+            samples: (B, ...).
+            exact: As in :meth:`predictive`.
+        """
 
     @abstractmethod
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
@@ -149,21 +196,36 @@ class Bank(ABC):
 
         Args:
             samples: (B, ...).
-            exact: Whether what the experts share is brought up to date first, where that is costly; otherwise it is as
-                old as routing's, while all that is an expert's own is up to date.
+            exact: Whether a covariance that the experts share is brought up to date first, which is costly. Otherwise
+                it is as old as the one that routing uses, while everything else is up to date.
         """
 
     @abstractmethod
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
-        """Models what waits in the memory, (M, ...), at once."""
+        """Makes a model of the samples in the memory, without training.
+
+        Args:
+            samples: The memory, (M, ...).
+            y: Its targets, (M,) or (M, n_outputs), or None.
+            exact: As in :meth:`predictive`.
+        """
 
     @abstractmethod
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """Draws n pairs (x, y) from expert k: x ~ p(x | k), y ~ p(y | x, k)."""
+        """Draws n pairs (x, y) from expert k: x ~ p(x | k), y ~ p(y | x, k).
+
+        Args:
+            k: The expert.
+            n: Number of pairs.
+            generator: Source of random numbers.
+
+        Returns:
+            x (n, *input_shape), and y (n,) or (n, n_outputs); None where there are no targets.
+        """
 
     @abstractmethod
     def footprint(self) -> Footprint:
-        """Counts what the bank keeps."""
+        """Counts the numbers and samples that the bank keeps."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -171,8 +233,8 @@ class Bank(ABC):
 
     @abstractmethod
     def state_dict(self) -> State:
-        """Everything, the expert in training and random state included."""
+        """Returns everything, the expert in training and random state included."""
 
     @abstractmethod
     def load_state_dict(self, state: State) -> None:
-        """Restores the above to the bit."""
+        """Restores the state to the bit."""

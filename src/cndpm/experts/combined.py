@@ -1,8 +1,8 @@
-"""Experts that choose by Gaussians and answer by Gaussians and a network together, each as far as it has earned.
+"""Experts that route by Gaussians and predict by Gaussians and a network together, weighted by their past predictions.
 
-The Gaussians' densities decide who is responsible and what is new, as they do alone. For the label every expert also
-has a network; how the two are pooled is learned from how well they predicted the expert's samples before learning them
-(:mod:`cndpm.mixture.pooling`). So nobody has to say for which data which of them is better.
+The Gaussians' densities decide which expert is responsible and which samples are new, as they do alone. For the label
+every expert also has a network; how the two are pooled is learned from how well they predicted the expert's samples
+before learning them (:mod:`cndpm.mixture.pooling`). So the better of the two need not be known in advance.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Provisional
+from cndpm.experts.chunks import Samples
 from cndpm.experts.composite import CompositeBank
 from cndpm.experts.features.jitter import Jitter
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural.neural_bank import NeuralBank
 from cndpm.experts.neural.recent import RecentSamples
-from cndpm.experts.samples import Samples
 from cndpm.learner import Footprint
 from cndpm.mixture.pooling import add_evidence, exponent_grid, mean_exponents, pool_log_proba, score_exponents
 from cndpm.state import State
@@ -37,16 +37,37 @@ class CombinedBank(CompositeBank):
     """A Gaussian bank and a bank of networks of the same experts.
 
     Args:
-        gaussians: Chooses, and answers.
-        networks: Answers; its densities play no part.
+        gaussians: Routes samples, and predicts labels.
+        networks: Predicts labels; its densities play no part.
         jitter: Random changes of the samples that networks learn, or None.
-        n_recent: The latest samples kept, for networks to learn from more than once; 0 keeps none.
+        n_recent: Latest samples kept, which networks learn more than once; 0 keeps none.
         wake_steps: Steps of the networks for every batch learned.
         content: No step is taken for a batch whose labels a network predicted with a mean loss below this, in nats.
         batch_size: Samples of one such step, drawn from the recent ones.
         horizon: Samples after which evidence for or against a predictor has faded to 1/e.
         seed: Of draws and jitter.
         device: Where samples and networks live.
+
+    Example:
+        >>> from cndpm.experts.features import IdentityFeatures
+        >>> from cndpm.experts.neural.lesson import LessonSchedule
+        >>> from cndpm.experts.neural.neural_expert import PartTraining
+        >>> from cndpm.experts.neural.parts import NoDensity
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
+        >>> def make_density(*, first, lateral_widths):
+        ...     return NoDensity()
+        >>> def make_predictor(*, first, lateral_widths, n_classes):
+        ...     return Classifier((3,), n_classes, hidden=(8,), lateral_widths=lateral_widths)
+        >>> training = PartTraining(lr=1e-2, sleep=LessonSchedule(max_steps=5))
+        >>> networks = NeuralBank(make_density, make_predictor, density_training=training, predictor_training=training)
+        >>> bank = CombinedBank(GaussianBank(IdentityFeatures()), networks)
+        >>> bank.admit(n_classes=2)
+        >>> x, y = torch.randn(40, 3), torch.arange(40) % 2
+        >>> bank.found(Samples(x), y)
+        >>> bank.train(max_steps=10)
+        1.0
+        >>> bank.predictive(Samples(x)).shape
+        torch.Size([40, 1, 2])
     """
 
     def __init__(
@@ -90,7 +111,6 @@ class CombinedBank(CompositeBank):
         return self.gaussians.log_density(samples, exact=exact)
 
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Pools both predictors, (B, K, C), float64."""
         by_gaussians = self.gaussians.predictive(samples, exact=exact)
         by_networks = self.networks.predictive(samples).double()
         return pool_log_proba(torch.stack([by_gaussians, by_networks], dim=2), self.exponents.to(by_networks.device))
@@ -101,7 +121,6 @@ class CombinedBank(CompositeBank):
     # Learning
 
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
-        """Judges both predictors on the batch, then lets them learn it."""
         y = _required(y)
         learned = (responsibilities.sum(dim=1) > 0).nonzero().squeeze(1)
         if not len(learned):
@@ -137,7 +156,6 @@ class CombinedBank(CompositeBank):
         self._evidence = torch.cat([self._evidence[:k], self._evidence[k + 1 :]])
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """Draws by the Gaussians alone."""
         return self.gaussians.sample(k, n, generator)
 
     # What is kept

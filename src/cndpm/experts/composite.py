@@ -1,7 +1,7 @@
-"""Banks made of two banks of the same experts: one chooses, its companion learns the same samples.
+"""Banks made of two banks of the same experts: one routes samples, its companion learns the same samples.
 
-Who is responsible and what is new is the chooser's matter alone. Who answers what is asked of x, and how a batch is
-learned, is what tells such banks apart.
+The chooser alone decides which expert is responsible and which samples are new. Subclasses decide which of the two
+banks answers, and how a batch is learned.
 """
 
 from __future__ import annotations
@@ -11,18 +11,26 @@ from abc import abstractmethod
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, Evidence
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.learner import Footprint
 
 __all__ = ["CompositeBank"]
 
 
 class CompositeBank(Bank):
-    """What such banks share.
+    """Base of banks made of two banks: routes by the chooser, founds and removes experts in both.
 
     Args:
-        chooser: Tells who is responsible and what is new; founds its experts in few steps.
-        companion: Has an expert beside each of the chooser's.
+        chooser: Decides which expert is responsible and which samples are new; founds its experts in few steps.
+        companion: Has one expert for each of the chooser's.
+
+    Example:
+        >>> from cndpm.experts.features import IdentityFeatures
+        >>> from cndpm.experts.gaussian import GaussianBank
+        >>> from cndpm.experts.selected import SelectedBank
+        >>> bank: CompositeBank = SelectedBank(GaussianBank(IdentityFeatures()), GaussianBank(IdentityFeatures()))
+        >>> bank.is_additive
+        True
     """
 
     def __init__(self, chooser: Bank, companion: Bank) -> None:
@@ -30,12 +38,10 @@ class CompositeBank(Bank):
 
     @property
     def counts(self) -> Tensor:
-        """The chooser's, which are ready last."""
         return self._chooser.counts
 
     @property
     def is_additive(self) -> bool:
-        """Whether the chooser is."""
         return self._chooser.is_additive
 
     def admit(self, n_classes: int) -> None:
@@ -52,7 +58,7 @@ class CompositeBank(Bank):
         return self._chooser.margin_drift()
 
     def train(self, max_steps: int) -> float:
-        """Counts the companion's steps; the chooser is ready at the same time, not before."""
+        """Trains the companion, then the chooser, so that both are ready at the same time."""
         done = self._companion.train(max_steps)
         if done < 1:
             return done
@@ -64,7 +70,6 @@ class CompositeBank(Bank):
         return 1.0
 
     def remove(self, k: int, into: int | None) -> None:
-        """Removes expert k from both; what its companion alone has learned is lost with it."""
         self._chooser.remove(k, into)
         self._companion.remove(k, into)
         self._forget(k, into)
@@ -81,12 +86,12 @@ class CompositeBank(Bank):
 
     @abstractmethod
     def _welcome(self, n_experts: int) -> None:
-        """Takes note that there are so many experts now."""
+        """Notes that there are `n_experts` experts now."""
 
     @abstractmethod
     def _forget(self, k: int, into: int | None) -> None:
-        """Takes note that expert k goes in favour of `into`."""
+        """Notes that expert k was removed in favour of `into`."""
 
     @abstractmethod
     def _own_footprint(self) -> Footprint:
-        """Counts what is kept beside the two banks."""
+        """Counts the numbers kept beside the two banks."""

@@ -1,4 +1,4 @@
-"""A cheap model of what waits in the memory, so that a class is known as soon as it has been seen."""
+"""A cheap model of the samples in the memory, so that a class can be predicted as soon as it has been seen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 
 __all__ = ["KernelModel"]
 
@@ -25,6 +25,12 @@ class KernelModel:
         x: The stored samples, (M, ...).
         y: Class indices (M,), targets (M, n_outputs), or None.
         n_classes: Number of classes known, for class indices.
+
+    Example:
+        >>> x, y = torch.tensor([[0.0], [4.0]]), torch.tensor([1, 0])
+        >>> model = KernelModel(lambda a, b: -0.5 * torch.cdist(a, b).square(), x, y, n_classes=2)
+        >>> model.predictive(Samples(torch.tensor([[1.0], [3.5]]))).argmax(dim=1)
+        tensor([1, 0])
     """
 
     def __init__(self, kernel: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor | None, n_classes: int) -> None:

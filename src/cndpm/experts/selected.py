@@ -1,8 +1,8 @@
-"""Two models in every expert: one to select, one to describe.
+"""Two models in every expert: one that routes samples, one that describes them.
 
-What tells best whose a sample is need not be what describes it best. Gaussians over features learn at once, have an
-exact evidence of "new" and tell tasks apart over few samples; networks give the density of x itself and can be drawn
-from. Here both learn the same samples, and each answers what it is good at.
+The model that routes best need not be the one that describes best. Gaussians over features learn at once, have an exact
+evidence of "new" and tell tasks apart after few samples; networks give the density of x itself and can be sampled from.
+Here both learn the same samples: the first one routes, the second one answers.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, Provisional
+from cndpm.experts.chunks import Samples
 from cndpm.experts.composite import CompositeBank
-from cndpm.experts.samples import Samples
 from cndpm.learner import Footprint
 from cndpm.state import State
 
@@ -23,11 +23,18 @@ __all__ = ["SelectedBank"]
 
 
 class SelectedBank(CompositeBank):
-    """Experts that one bank chooses and another one models.
+    """Routes by one bank and answers by another one.
 
     Args:
-        selector: Tells who is responsible and what is new; founds its experts in few steps.
-        describer: Answers what is asked of x: density, predictions, samples.
+        selector: Decides which expert is responsible and which samples are new; founds its experts in few steps.
+        describer: Gives densities, predictions and samples.
+
+    Example:
+        >>> from cndpm.experts.features import FourierFeatures, IdentityFeatures
+        >>> from cndpm.experts.gaussian import GaussianBank
+        >>> bank = SelectedBank(GaussianBank(FourierFeatures(16)), GaussianBank(IdentityFeatures()))
+        >>> bank.selector.describes_x, bank.describes_x
+        (False, True)
     """
 
     def __init__(self, selector: Bank, describer: Bank) -> None:
@@ -39,7 +46,6 @@ class SelectedBank(CompositeBank):
         return self.describer.describes_x
 
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
-        """Cuts inputs as the selector learns them, or as the describer answers."""
         of_describer = self.describer.open(x)
         return of_describer if batch_size is None else self.selector.open(x, batch_size, start=start)
 

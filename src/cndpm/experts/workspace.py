@@ -18,7 +18,7 @@ _MAX_KEPT = 4
 
 
 class _Shelf(threading.local):
-    """Flat buffers that nobody uses; every thread has its own."""
+    """Flat buffers that are not in use; every thread has its own."""
 
     def __init__(self) -> None:
         self.buffers: list[Tensor] = []
@@ -28,7 +28,18 @@ _shelf = _Shelf()
 
 
 def borrow(shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """A tensor of arbitrary contents with the type and device of `like`; it is the caller's until given back."""
+    """Returns a tensor of arbitrary contents, reserved for the caller until :func:`give_back`.
+
+    Args:
+        shape: Shape of the tensor.
+        like: Determines type and device.
+
+    Example:
+        >>> buffer = borrow((2, 3), torch.zeros(1))
+        >>> buffer.shape
+        torch.Size([2, 3])
+        >>> give_back(buffer)
+    """
     if like.device.type != "cpu":
         return like.new_empty(shape)
     size = math.prod(shape)
@@ -40,7 +51,7 @@ def borrow(shape: tuple[int, ...], like: Tensor) -> Tensor:
 
 
 def give_back(*tensors: Tensor) -> None:
-    """Returns what was borrowed; whoever gives a tensor back must not look at it again."""
+    """Takes borrowed tensors back; the caller must not use them again."""
     for tensor in tensors:
         if tensor.device.type == "cpu":
             whole = tensor.untyped_storage().nbytes() // tensor.element_size()

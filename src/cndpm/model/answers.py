@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.mixture import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
 from cndpm.model.memory import ShortTermMemory
 from cndpm.threads import one_thread

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, final
 import torch
 from torch import Tensor
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
-from cndpm.experts.samples import Samples
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers

@@ -79,7 +79,7 @@ class AlwaysFound(Founding):
 
     Example:
         >>> import torch
-        >>> from cndpm.experts.samples import Samples
+        >>> from cndpm.experts.chunks import Samples
         >>> from cndpm.model.cndpm import CNDPM
         >>> from cndpm.model.settings import CNDPMSettings
         >>> learner = CNDPM(CNDPMSettings(memory_size=50, log_alpha=-400), input_shape=(4,))
@@ -120,7 +120,7 @@ class EarnedFounding(Founding):
 
     Example:
         >>> import torch
-        >>> from cndpm.experts.samples import Samples
+        >>> from cndpm.experts.chunks import Samples
         >>> from cndpm.model.cndpm import CNDPM
         >>> from cndpm.model.settings import CNDPMSettings
         >>> learner = CNDPM(CNDPMSettings(memory_size=50), input_shape=(4,))
@@ -206,7 +206,7 @@ class EarnedFounding(Founding):
     def _found(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
         batch = memory.batch()
         is_founder = _founders(len(memory))
-        founders, held_out = batch.rows(is_founder), batch.rows(~is_founder)
+        founders, held_out = batch.select(is_founder), batch.rows(~is_founder)
         _train(bank, founders, report)
         memory.clear()
         _follow(bank, novelty)

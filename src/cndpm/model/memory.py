@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.state import State
 
 __all__ = ["SampleBatch", "ShortTermMemory"]
@@ -29,6 +29,10 @@ class SampleBatch(NamedTuple):
 
     samples: Samples
     y: Tensor | None
+
+    def select(self, rows: Tensor) -> SampleBatch:
+        """Returns some of the rows with those of their features that are known."""
+        return SampleBatch(self.samples.select(rows), None if self.y is None else self.y[rows])
 
     def rows(self, rows: Tensor) -> SampleBatch:
         """Returns some of the rows, by mask or index on the host, as samples of their own."""
@@ -102,8 +106,7 @@ class ShortTermMemory:
     def keep(self, rows: Tensor) -> SampleBatch:
         """Keeps the samples of a mask (n,); returns the others."""
         batch = self.batch()
-        others = SampleBatch(batch.samples.select(~rows), None if batch.y is None else batch.y[~rows])
-        kept = batch.rows(rows)
+        kept, others = batch.rows(rows), batch.select(~rows)
         self.clear()
         self.add(kept)
         return others

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.mixture import Merge, log_gate, mix_log_proba, plan_merges, route, similarity
 from cndpm.model.memory import SampleBatch
 from cndpm.model.novelty import Novelty

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from cndpm.experts.neural.lateral import Column, Features, LateralMLP
-from cndpm.experts.neural.predictors import Classifier
+from cndpm.experts.neural.lateral_predictors import Classifier
 from cndpm.experts.neural.vae import VAE
 from cndpm.model.settings import CNDPMSettings, FixedNovelty, NeuralExperts
 from cndpm.model.settings.architecture import PlainNetworks

@@ -57,10 +57,9 @@ def test_a_memory_too_small_to_judge_admits_nothing():
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 3), st.integers(6, 15), st.integers(6, 15))
-def test_mirroring_twice_and_opposite_shifts_give_the_image_back(channels, height, width):
+def test_mirroring_twice_gives_the_image_back(channels, height, width):
     x = torch.rand(2, channels, height, width, generator=torch.Generator().manual_seed(height * width))
     assert torch.equal(apply_view(x, "mirror,mirror"), x)
-    assert torch.equal(apply_view(x, "shift-left,shift-right,shift-up,shift-down"), x)
 
 
 def test_turning_there_and_back_nearly_gives_a_smooth_image_back():

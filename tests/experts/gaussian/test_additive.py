@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from asking import found, log_joint, n_experts
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import IdentityFeatures
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
 from cndpm.experts.gaussian.additive import AdditiveBank
-from cndpm.experts.samples import Samples
 from cndpm.state import load_state, save_state
 
 KINDS = ["shared", "own", "regression"]

@@ -3,10 +3,10 @@ import math
 import pytest
 import torch
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.gaussian.statistics import SharedStatistics
-from cndpm.experts.samples import Samples
 
 
 def uneven(n: int, d: int = 80) -> tuple[torch.Tensor, torch.Tensor]:

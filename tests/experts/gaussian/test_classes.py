@@ -5,10 +5,10 @@ import torch
 from sklearn.datasets import load_digits
 
 from asking import found, learn, log_density, log_joint, log_leave_one_out, log_new, n_experts, predictive
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FourierFeatures, IdentityFeatures, NotInvertibleError, PatchFeatures
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.gaussian.conjugate import log_elliptical
-from cndpm.experts.samples import Samples
 from cndpm.state import load_state, save_state
 
 MAPS = {"identity": IdentityFeatures, "fourier": lambda: FourierFeatures(96), "patches": lambda: PatchFeatures(4)}
@@ -206,7 +206,7 @@ def test_leaving_one_out_equals_learning_the_others(digits, covariance):
         distance = (rows[0] - mean).square().sum()
         density = log_elliptical(distance, factor.log_det, len(mean), 1 + 1 / kappa, factor.tail)
     else:
-        weights = torch.zeros(30, gaussians.n_components, dtype=torch.float64)
+        weights = torch.zeros(30, len(gaussians.counts), dtype=torch.float64)
         weights[same, -1] = 1
         gaussians.found(bank.feature_map(x), weights)
         density = gaussians.log_prob(Samples(x[:1]))[0, -1]

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asking import found, predictive
+from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.features import IdentityFeatures
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.gaussian.factor import Whitened
 from cndpm.experts.gaussian.ledger import Ledger
-from cndpm.experts.samples import Samples, open_block
 from cndpm.state import load_state, save_state
 
 D = 40

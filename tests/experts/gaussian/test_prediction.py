@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from asking import found
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import IdentityFeatures
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.gaussian.discrimination import expected_distance
 from cndpm.experts.gaussian.prediction import LaggingFactor
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-from cndpm.experts.samples import Samples
 from cndpm.state import load_state, save_state
 
 D = 12
@@ -42,7 +42,7 @@ def fitted(n: int = 400, **options) -> SharedGaussians:
 def teach(gaussians: SharedGaussians, first: int, last: int) -> None:
     """Learns one sample after another, fewer than a renewal waits for."""
     z, weights = blobs(60, 7)
-    weights = torch.nn.functional.pad(weights, (0, gaussians.n_components - 3))
+    weights = torch.nn.functional.pad(weights, (0, len(gaussians.counts) - 3))
     for i in range(first, last):
         gaussians.add(Samples(z[i : i + 1]), weights[i : i + 1])
 

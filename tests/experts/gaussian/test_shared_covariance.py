@@ -5,9 +5,9 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.conjugate import log_elliptical
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-from cndpm.experts.samples import Samples
 
 
 def blobs(n: int, d: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

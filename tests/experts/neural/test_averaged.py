@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cndpm.experts.neural.averaged import AveragedPredictor
-from cndpm.experts.neural.predictors import Classifier
+from cndpm.experts.neural.lateral_predictors import Classifier
 from cndpm.training.optimiser import Optimiser
 
 

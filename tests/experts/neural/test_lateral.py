@@ -1,7 +1,9 @@
 import pytest
 import torch
 
-from cndpm.experts.neural.lateral import LateralMLP, join
+from cndpm.experts.neural.lateral import LateralMLP
+from cndpm.experts.neural.lateral_predictors import Classifier
+from cndpm.experts.neural.lineup import LoopedLineup
 
 
 def columns():
@@ -16,7 +18,8 @@ def test_three_columns_equal_one_network_with_block_triangular_weights():
     x = torch.randn(7, 5)
     lateral = ()
     for column in (made := columns()):
-        lateral = join(lateral, column(x, lateral))
+        own = column(x, lateral)
+        lateral = tuple(torch.cat(layer, dim=1) for layer in zip(lateral, own, strict=True)) if lateral else own
     weights, biases = [], []
     for depth, (rows, cols) in enumerate([((4, 2, 2), (5,)), ((3, 2, 1), (4, 2, 2))]):
         weight = torch.zeros(sum(rows), sum(cols))
@@ -33,10 +36,11 @@ def test_three_columns_equal_one_network_with_block_triangular_weights():
 
 
 def test_no_gradient_reaches_an_earlier_column():
-    first, second, _ = columns()
+    first = Classifier((5,), 2, hidden=(4, 3), closed=True)
+    second = Classifier((5,), 2, hidden=(2, 2), lateral_widths=first.feature_widths, closed=True)
+    lineup = LoopedLineup([first, second], [False, False], sharing=True)
     x = torch.randn(3, 5)
-    lateral = join((), first(x, ()))
-    second.top(second(x, lateral), lateral).sum().backward()
+    second.loss(x, torch.tensor([0, 1, 0]), lineup.lateral(1, lineup.survey(x))).sum().backward()
     assert all(p.grad is None for p in first.parameters())
     assert all(p.grad is not None for p in second.parameters())
 

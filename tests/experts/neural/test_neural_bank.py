@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from asking import make_bank, n_experts
-from cndpm.experts.samples import Samples
+from cndpm.experts.chunks import Samples
 from cndpm.model.settings import CNDPMSettings
 
 SMALL = {"hidden": 4, "hidden_growth": 2, "latent_dim": 2, "density_sleep_steps": 3, "predictor_sleep_steps": 3}

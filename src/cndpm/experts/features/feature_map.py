@@ -1,7 +1,7 @@
 """The contract of feature maps: fitted once on the first memory, then frozen and stored with the state.
 
-A density need not live in the space of the data. Every map turns samples (B, ...) into rows (B, d); what it keeps to
-do so counts among the numbers a model keeps.
+A density need not live in the space of the data. Every map turns samples (B, ...) into rows (B, d); the
+numbers that it stores count among those that a model keeps.
 """
 
 from __future__ import annotations
@@ -17,11 +17,24 @@ __all__ = ["FeatureMap", "NotInvertibleError"]
 
 
 class NotInvertibleError(NotImplementedError):
-    """The map cannot turn features back into samples; the message says which map and what to do."""
+    """Raised by a map that cannot turn features back into samples; the message says which map and what to do."""
 
 
 class FeatureMap(ABC):
-    """Maps x (B, *input_shape) to features (B, d), float32, on the device of x."""
+    """Maps x (B, *input_shape) to features (B, d), float32, on the device of x.
+
+    Example:
+        A map of one's own:
+
+        >>> class Halves(FeatureMap):
+        ...     fitted, n_features, n_numbers_kept = True, 2, 0
+        ...     def fit(self, x, *, generator, labels=None): ...
+        ...     def __call__(self, x): return torch.stack([half.sum(dim=1) for half in x.chunk(2, dim=1)], dim=1)
+        ...     def state_dict(self): return {}
+        ...     def load_state_dict(self, state): ...
+        >>> Halves()(torch.ones(1, 6))
+        tensor([[3., 3.]])
+    """
 
     @property
     @abstractmethod
@@ -35,17 +48,20 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
-        """Fixes the map on the first memory, x (M, *input_shape); random choices come from a CPU `generator`.
+        """Fixes the map on the first memory.
 
-        `labels` are class indices (M,), where there are any.
+        Args:
+            x: The first memory, (M, *input_shape).
+            generator: Source of random choices, on the CPU.
+            labels: Class indices (M,), where there are any.
         """
 
     @abstractmethod
     def __call__(self, x: Tensor) -> Tensor:
-        """Features of x, (B, d)."""
+        """Returns features (B, d) of x (B, *input_shape)."""
 
     def inverse(self, features: Tensor) -> Tensor:
-        """Samples with these features, (B, *input_shape), for maps that can be undone."""
+        """Returns samples (B, *input_shape) with features (B, d), for maps that can be undone."""
         raise NotInvertibleError(
             f"{type(self).__name__} cannot turn features back into samples; "
             "to sample, use the identity map or an expert with a generative density"
@@ -68,11 +84,11 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def state_dict(self) -> State:
-        """The frozen map as tensors and plain values; empty values before fitting."""
+        """Returns the frozen map as tensors and plain values; empty values before fitting."""
 
     @abstractmethod
     def load_state_dict(self, state: State) -> None:
-        """Restores the above to the bit; tensors go to the device of the state's."""
+        """Restores the map to the bit, on the device of the state's tensors."""
 
     def _require_fitted(self) -> None:
         if not self.fitted:

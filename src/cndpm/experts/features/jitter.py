@@ -1,4 +1,4 @@
-"""Small random changes of images, each at its own place: what a network may learn from beside the images themselves."""
+"""Small random changes of images, each at its own place, for networks to learn beside the images themselves."""
 
 from __future__ import annotations
 
@@ -16,28 +16,41 @@ class Jitter:
     """Small random changes of images for networks to learn from: shifts, and mirror images where they are admissible.
 
     An image is shifted by up to a sixteenth of its width; whether it may be mirrored is tested on the first memory.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> x = torch.rand(8, 1, 16, 16, generator=generator)
+        >>> jitter = Jitter()
+        >>> jitter.fit(x)
+        >>> jitter(x, generator).shape
+        torch.Size([8, 1, 16, 16])
     """
 
     def __init__(self) -> None:
         self.mirrors = False
 
     def fit(self, x: Tensor, labels: Tensor | None = None) -> None:
-        """Decides on the first memory, (M, C, H, W), with its class indices (M,) where there are any."""
+        """Decides on the first memory whether images may be mirrored.
+
+        Args:
+            x: The first memory, (M, C, H, W).
+            labels: Class indices (M,), where there are any.
+        """
         self.mirrors = "mirror" in admissible_views(x, labels, candidates=("mirror",))
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """Changed copies of x (B, C, H, W), by a generator on the host."""
+        """Returns changed copies of x (B, C, H, W), by a generator on the host."""
         reach = x.shape[-1] // 16
         shifts = torch.randint(0, 2 * reach + 1, (2, len(x)), generator=generator)
         mirrored = torch.rand(len(x), generator=generator) < (0.5 if self.mirrors else 0.0)
         return shift_and_mirror(x, shifts.to(x.device), mirrored.to(x.device), reach=reach).contiguous()
 
     def state_dict(self) -> State:
-        """What was decided."""
+        """Returns whether images may be mirrored."""
         return {"mirrors": self.mirrors}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores it."""
+        """Restores that decision."""
         self.mirrors = state["mirrors"]
 
 

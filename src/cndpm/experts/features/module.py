@@ -21,6 +21,13 @@ class ModuleFeatures(FeatureMap):
     Args:
         module: Maps (B, *input_shape) to (B, ...).
         chunk_size: Samples per forward pass.
+
+    Example:
+        >>> features = ModuleFeatures(nn.Conv2d(1, 2, 3))
+        >>> x = torch.rand(20, 1, 5, 5)
+        >>> features.fit(x, generator=torch.Generator())
+        >>> features(x).shape
+        torch.Size([20, 18])
     """
 
     def __init__(self, module: nn.Module, *, chunk_size: int = 256) -> None:
@@ -30,7 +37,6 @@ class ModuleFeatures(FeatureMap):
 
     @property
     def fitted(self) -> bool:
-        """Whether :meth:`fit` has run."""
         return self._standardised.fitted
 
     @property
@@ -39,12 +45,10 @@ class ModuleFeatures(FeatureMap):
         return self._standardised.n_features
 
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
-        """Standardises the outputs on x (M, *input_shape); the module stays as it is."""
         self.module.to(x.device)
         self._standardised.fit(self._forward(x), generator=generator)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(B, *input_shape) to (B, d)."""
         self._require_fitted()
         return self._standardised(self._forward(x))
 
@@ -59,11 +63,10 @@ class ModuleFeatures(FeatureMap):
         return n_module + self._standardised.n_numbers_kept
 
     def state_dict(self) -> State:
-        """The module's weights and the standardisation."""
+        """Returns the module's weights and the standardisation."""
         weights = {name: value.clone() for name, value in self.module.state_dict().items()}
         return {"module": weights, "standardised": self._standardised.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores them; the module must have the same parameters."""
         self.module.load_state_dict(state["module"])
         self._standardised.load_state_dict(state["standardised"])

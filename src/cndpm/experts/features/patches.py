@@ -39,6 +39,11 @@ class PatchFilters:
     Attributes:
         weight: Whitening folded into the filters, (P, C, size, size); each sums to zero.
         bias: The filters' response to the mean normalised patch, (P,).
+
+    Example:
+        >>> filters = PatchFilters(weight=torch.zeros(8, 3, 5, 5), bias=torch.zeros(8))
+        >>> filters.weight.shape[-1]
+        5
     """
 
     weight: Tensor
@@ -56,9 +61,11 @@ class PatchFeatures(FeatureMap):
         chunk_size: Images whose views are made together.
 
     Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> memory = torch.rand(40, 1, 12, 12, generator=generator)
         >>> features = PatchFeatures(n_patches=32)
-        >>> features.fit(memory, generator=torch.Generator().manual_seed(0))
-        >>> features(images).shape
+        >>> features.fit(memory, generator=generator)
+        >>> features(memory[:10]).shape
         torch.Size([10, 1536])
     """
 
@@ -82,7 +89,6 @@ class PatchFeatures(FeatureMap):
 
     @property
     def fitted(self) -> bool:
-        """Whether :meth:`fit` has run."""
         return bool(self._filters)
 
     @property
@@ -92,7 +98,6 @@ class PatchFeatures(FeatureMap):
 
     @torch.no_grad()
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
-        """Takes the filters from x (M, C, H, W) and decides the views on it."""
         if x.dim() != 4:
             raise ValueError(f"patch features take images (B, C, H, W); got shape {tuple(x.shape)}")
         x = x.float()
@@ -102,7 +107,6 @@ class PatchFeatures(FeatureMap):
 
     @torch.no_grad()
     def __call__(self, x: Tensor) -> Tensor:
-        """(B, C, H, W) to (B, d)."""
         self._require_fitted()
         on_cpu = x.device.type == "cpu"
         if on_cpu:
@@ -111,7 +115,7 @@ class PatchFeatures(FeatureMap):
         return torch.cat([self._on_gpu(chunk) for chunk in torch.split(x.float(), self._chunk_size or 512)])
 
     def _on_gpu(self, x: Tensor) -> Tensor:
-        """Of one chunk. Starting the operations for a few images takes longer than they do: one graph."""
+        """Computes one chunk (B, C, H, W), as one graph where starting operations takes longer than running them."""
         if x.device.type != "cuda" or len(x) > _RECORDED:
             return self._chunk(x)
         if self._routine is None:
@@ -139,12 +143,11 @@ class PatchFeatures(FeatureMap):
         return sum(filters.weight.numel() + filters.bias.numel() for filters in self._filters)
 
     def state_dict(self) -> State:
-        """Filters, biases and views."""
+        """Returns filters, biases and views."""
         filters = [{"weight": f.weight.clone(), "bias": f.bias.clone()} for f in self._filters]
         return {"views": list(self.views), "filters": filters}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores them."""
         self.views = list(state["views"])
         self._take([PatchFilters(f["weight"].clone(), f["bias"].clone()) for f in state["filters"]])
 
@@ -170,7 +173,7 @@ def _fit_filters(x: Tensor, size: int, n_patches: int, generator: torch.Generato
 
 
 def _random_patches(x: Tensor, size: int, n: int, generator: torch.Generator) -> Tensor:
-    """n patches at random places of random images, (n, C * size * size)."""
+    """Returns n patches at random places of random images, (n, C * size * size)."""
     height, width = x.shape[-2:]
     image = torch.randint(len(x), (n,), generator=generator).to(x.device)
     top = torch.randint(height - size + 1, (n,), generator=generator).to(x.device)
@@ -182,5 +185,5 @@ def _random_patches(x: Tensor, size: int, n: int, generator: torch.Generator) ->
 
 
 def _gpu_block(x: Tensor, n_patches: int) -> int:
-    """Views whose responses are computed together on a GPU: such that they take at most 256 MB."""
+    """Returns how many views a GPU computes together, so that their responses take at most 256 MB."""
     return max(1, 2**25 // (n_patches * x.shape[-2] * x.shape[-1]))

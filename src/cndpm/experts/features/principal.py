@@ -17,6 +17,15 @@ class PrincipalFeatures(FeatureMap):
     Args:
         inner: The features to project.
         n_features: d; fewer where the memory has fewer samples.
+
+    Example:
+        >>> from cndpm.experts.features.vectors import IdentityFeatures
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> x = torch.randn(100, 6, generator=generator)
+        >>> features = PrincipalFeatures(IdentityFeatures(), n_features=2)
+        >>> features.fit(x, generator=generator)
+        >>> features(x).var(dim=0).round(decimals=3)
+        tensor([1., 1.])
     """
 
     def __init__(self, inner: FeatureMap, n_features: int = 128) -> None:
@@ -28,17 +37,14 @@ class PrincipalFeatures(FeatureMap):
 
     @property
     def fitted(self) -> bool:
-        """Whether :meth:`fit` has run."""
         return self._mean.numel() > 0
 
     @property
     def n_features(self) -> int:
-        """d."""
         self._require_fitted()
         return self._projection.shape[1]
 
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
-        """Fits the inner map, then the directions, on x (M, *input_shape)."""
         if not self.inner.fitted:
             self.inner.fit(x, generator=generator, labels=labels)
         rows = self.inner(x).double()
@@ -49,7 +55,6 @@ class PrincipalFeatures(FeatureMap):
         self._mean, self._projection = mean.float(), (directions[:n_features].T / scale).float().contiguous()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(B, *input_shape) to (B, d)."""
         self._require_fitted()
         projected: Tensor = (self.inner(x) - self._mean) @ self._projection
         return projected
@@ -60,7 +65,7 @@ class PrincipalFeatures(FeatureMap):
         return self.inner.n_numbers_kept + self._mean.numel() + self._projection.numel()
 
     def state_dict(self) -> State:
-        """The inner map, its mean and the directions."""
+        """Returns the inner map, its mean and the directions."""
         return {
             "inner": self.inner.state_dict(),
             "mean": self._mean.clone(),
@@ -68,6 +73,5 @@ class PrincipalFeatures(FeatureMap):
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores them."""
         self.inner.load_state_dict(state["inner"])
         self._mean, self._projection = state["mean"].clone(), state["projection"].clone()

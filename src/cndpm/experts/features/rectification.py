@@ -21,7 +21,7 @@ __all__ = ["pool_rectified"]
 
 
 def pool_rectified(responses: Tensor, sides: tuple[int, ...], threshold: float, sums: Tensor, squares: Tensor) -> None:
-    """Writes the moments of what lies above the threshold and, negative, below the negative one.
+    """Writes the moments of the parts of responses above the threshold and below the negative threshold.
 
     Args:
         responses: Of symmetric filters less the threshold, and of antisymmetric ones, (2, P, N), cell after cell.
@@ -64,7 +64,7 @@ def _compiled() -> Callable[..., None] | None:
 
 
 def _pool(responses: Any, sides: Any, threshold: Any, sums: Any, squares: Any) -> None:
-    """As :func:`pool_rectified`, with moments (sides, 2, P, cells)."""
+    """Does the work of :func:`pool_rectified`, with moments (sides, 2, P, cells)."""
     zero, gap = np.float32(0), threshold + threshold
     n_filters, n_cells = sums.shape[2], sums.shape[3]
     size = responses.shape[2] // n_cells

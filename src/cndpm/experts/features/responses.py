@@ -1,4 +1,4 @@
-"""What filters say of the contrast-normalised patches of an image and of its mirror image, pooled over a 2 x 2 grid.
+"""Responses of filters to contrast-normalised patches of an image and its mirror image, pooled over a 2 x 2 grid.
 
 This is where the time of patch features goes, so products are made once for both views and numbers are touched rarely:
 
@@ -41,6 +41,11 @@ class FoldedFilters:
         weight: (2, P, K + 1) with K = C * ceil(size / 2) * size; the last one is the response to the number 1.
         size: Edge length of the patches.
         threshold: Of the rectification.
+
+    Example:
+        >>> filters = fold_filters(torch.zeros(8, 1, 3, 3), torch.zeros(8), threshold=0.25)
+        >>> filters.pooled(torch.rand(2, 1, 6, 6), sides=(1, -1), block_size=2).shape
+        torch.Size([2, 4, 8, 2, 2])
     """
 
     weight: Tensor
@@ -48,7 +53,7 @@ class FoldedFilters:
     threshold: float
 
     def pooled(self, x: Tensor, sides: tuple[int, ...], block_size: int) -> Tensor:
-        """Moments of the rectified responses in every cell, summed over `sides`: (B, 4, P, 2, 2).
+        """Returns moments of the rectified responses in every cell, summed over `sides`, (B, 4, P, 2, 2).
 
         Args:
             x: Images (B, C, H, W), float32.
@@ -71,7 +76,7 @@ class FoldedFilters:
         return _moments(sums, squares, contrast.shape[-1], sides)
 
     def _contrast(self, x: Tensor) -> Tensor:
-        """1 / sqrt(variance + floor) of every patch, all channels together, cell by cell: (B, 2, 2, cell size)."""
+        """Returns 1 / sqrt(variance + floor) of every patch over all channels, by cells, (B, 2, 2, cell size)."""
         rows, columns = (_sliding_average(n, self.size, x.device) for n in x.shape[-2:])
         # Products of matrices, not convolutions, which a GPU would round too coarsely for a difference of squares.
         mean, square = rows @ torch.stack([x.mean(dim=1), x.square().mean(dim=1)]) @ columns.mT
@@ -79,7 +84,7 @@ class FoldedFilters:
         return _cut(_cut(inverse, 1), 2).flatten(3)
 
     def _windows(self, x: Tensor) -> Tensor:
-        """Sums and differences of opposite columns of all patches, (2, C, half, size, B, 2, 2, cell size), a view."""
+        """Adds and subtracts opposite columns of all patches: a view (2, C, half, size, B, 2, 2, cell size)."""
         size, half, (n, channels, height, width) = self.size, -(-self.size // 2), x.shape
         n_rows = height - size + 1
         cell = -(-n_rows // GRID), -(-(width - size + 1) // GRID)
@@ -93,7 +98,13 @@ class FoldedFilters:
 
 
 def fold_filters(weight: Tensor, bias: Tensor, threshold: float) -> FoldedFilters:
-    """Filters (P, C, size, size), each of which sums to zero and answers weight * patch - bias, (P,), as used here."""
+    """Splits filters, whose response to a patch is weight * patch - bias, into symmetric and antisymmetric parts.
+
+    Args:
+        weight: (P, C, size, size); each filter sums to zero.
+        bias: (P,).
+        threshold: Of the rectification.
+    """
     size = weight.shape[-1]
     mirrored = weight.flip(-1)
     parts = torch.stack([weight + mirrored, weight - mirrored])[..., : -(-size // 2)] / 2
@@ -104,7 +115,7 @@ def fold_filters(weight: Tensor, bias: Tensor, threshold: float) -> FoldedFilter
 
 
 class _Buffers:
-    """Where a block of windows, (2, C, half, size, B, 2, 2, cell size), is worked on.
+    """Buffers for the work on a block of windows, (2, C, half, size, B, 2, 2, cell size).
 
     Attributes:
         patches: (2, K + 1, N) with ones at the end of every patch; N = B * 4 * cell size.
@@ -120,17 +131,17 @@ class _Buffers:
         self.windows = self.patches[:, :-1].view(window.shape)
 
     def replaced(self, window: Tensor) -> _Buffers:
-        """Others in place of these, for a block of another shape."""
+        """Gives these buffers back and returns others, for a block of another shape."""
         self.give_back()
         return _Buffers(self._weight, window)
 
     def give_back(self) -> None:
-        """Ends their use."""
+        """Gives the buffers back."""
         give_back(self.patches, self.responses)
 
 
 def _moments(sums: Tensor, squares: Tensor, n: int, sides: tuple[int, ...]) -> Tensor:
-    """Means and deviations of cells of n places, summed over views, (B, 4, P, 2, 2), from (sides, 2, P, B, 2, 2)."""
+    """Returns means and deviations of cells of n places, over all views, (B, 4, P, 2, 2), of (sides, 2, P, B, 2, 2)."""
     means = sums / n
     deviations = (squares / n).sub_(means.square()).clamp_min_(0).sqrt_()
     moments = torch.stack([means.abs_(), deviations], dim=2)
@@ -147,14 +158,14 @@ def _cut(x: Tensor, dim: int) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _sliding_average(n: int, size: int, device: torch.device) -> Tensor:
-    """Averages of `size` neighbours among n as a matrix, (n - size + 1, n)."""
+    """Returns the matrix (n - size + 1, n) that averages `size` neighbours among n."""
     start, position = torch.arange(n - size + 1, device=device)[:, None], torch.arange(n, device=device)
     return ((position >= start) & (position < start + size)).float() / size
 
 
 @lru_cache(maxsize=64)
 def _folding(n: int, size: int, device: torch.device) -> Tensor:
-    """From n columns to sums and differences of opposite ones of every patch, (n, 2 * half * 2 * cell width)."""
+    """Returns the matrix (n, 2 * half * 2 * cell width) from n columns to sums and differences of opposite ones."""
     columns = torch.eye(n, device=device).unfold(1, n - size + 1, 1)  # (n, size, W')
     half = -(-size // 2)
     left, right = columns[:, :half], columns.flip(1)[:, :half]

@@ -16,17 +16,21 @@ __all__ = ["FourierFeatures", "IdentityFeatures"]
 class IdentityFeatures(FeatureMap):
     """Flattened samples, each coordinate standardised by the first memory's mean and deviation.
 
-    Invertible: the only map here through which an expert can sample. Coordinates that do not vary in the first memory
+    Invertible, so that an expert can sample through it. Coordinates that do not vary in the first memory
     are only centred.
 
     Args:
         standardise: Whether to standardise; otherwise samples are only flattened.
 
     Example:
+        >>> x = torch.tensor([[0.0, 5.0], [2.0, 5.0]])
         >>> features = IdentityFeatures()
-        >>> features.fit(memory, generator=torch.Generator().manual_seed(0))
-        >>> features(x).shape
-        torch.Size([10, 4])
+        >>> features.fit(x, generator=torch.Generator())
+        >>> features(x)
+        tensor([[-1.,  0.],
+                [ 1.,  0.]])
+        >>> torch.equal(features.inverse(features(x)), x)
+        True
     """
 
     def __init__(self, *, standardise: bool = True) -> None:
@@ -37,7 +41,6 @@ class IdentityFeatures(FeatureMap):
 
     @property
     def fitted(self) -> bool:
-        """Whether :meth:`fit` has run."""
         return self._shape is not None
 
     @property
@@ -47,7 +50,6 @@ class IdentityFeatures(FeatureMap):
         return self._mean.numel()
 
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
-        """Takes mean and deviation from x (M, *input_shape)."""
         rows = x.flatten(1).double()
         deviation = rows.std(dim=0, correction=0)
         mean, scale = rows.mean(dim=0), torch.where(deviation > 1e-6, deviation, 1.0)
@@ -56,23 +58,21 @@ class IdentityFeatures(FeatureMap):
         self._shape, self._mean, self._scale = tuple(x.shape[1:]), mean.float(), scale.float()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(B, *input_shape) to (B, d)."""
         self._require_fitted()
         return (x.flatten(1).float() - self._mean) / self._scale
 
     @property
     def shift(self) -> Tensor:
-        """What is subtracted from each coordinate, (d,)."""
+        """Mean that is subtracted from each coordinate, (d,)."""
         return self._mean
 
     @property
     def scale(self) -> Tensor:
-        """What each coordinate is divided by, (d,)."""
+        """Deviation that each coordinate is divided by, (d,)."""
         return self._scale
 
     @property
     def keeps_x(self) -> bool:
-        """Yes: at most the units change."""
         return True
 
     @property
@@ -81,7 +81,6 @@ class IdentityFeatures(FeatureMap):
         return float(self._scale.double().log().sum())
 
     def inverse(self, features: Tensor) -> Tensor:
-        """(B, d) to (B, *input_shape)."""
         self._require_fitted()
         rows = features.to(self._mean.dtype) * self._scale + self._mean
         return rows.reshape(-1, *(self._shape or ()))
@@ -92,12 +91,11 @@ class IdentityFeatures(FeatureMap):
         return self._mean.numel() + self._scale.numel()
 
     def state_dict(self) -> State:
-        """Shape, mean and deviation."""
+        """Returns shape, mean and deviation."""
         shape = None if self._shape is None else list(self._shape)
         return {"shape": shape, "mean": self._mean.clone(), "scale": self._scale.clone()}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores them."""
         self._shape = None if state["shape"] is None else tuple(state["shape"])
         self._mean, self._scale = state["mean"].clone(), state["scale"].clone()
 
@@ -111,8 +109,16 @@ class FourierFeatures(FeatureMap):
     Args:
         n_features: Number of random features.
         bandwidth: Factor on the median distance.
-        include_input: Whether the standardised sample itself comes before them: the map can then be undone, and what is
-            linear in x stays linear.
+        include_input: Whether the standardised sample itself comes before the random features: the map can then be
+            undone, and a function that is linear in x is linear in the features.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> x = torch.randn(20, 3, generator=generator)
+        >>> features = FourierFeatures(8, include_input=True)
+        >>> features.fit(x, generator=generator)
+        >>> features(x).shape
+        torch.Size([20, 11])
     """
 
     def __init__(self, n_features: int = 512, *, bandwidth: float = 1.0, include_input: bool = False) -> None:
@@ -125,16 +131,13 @@ class FourierFeatures(FeatureMap):
 
     @property
     def fitted(self) -> bool:
-        """Whether :meth:`fit` has run."""
         return self._standardised.fitted
 
     @property
     def n_features(self) -> int:
-        """d."""
         return self._n_features + (self._standardised.n_features if self.include_input else 0)
 
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
-        """Draws the directions; their scale comes from x (M, *input_shape)."""
         self._standardised.fit(x, generator=generator)
         rows = self._standardised(x[:1000])
         median = torch.pdist(rows).median() if len(rows) > 1 else rows.new_tensor(float(rows.shape[1])).sqrt()
@@ -144,7 +147,6 @@ class FourierFeatures(FeatureMap):
         self._phase = phase.to(rows)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(B, *input_shape) to (B, d)."""
         self._require_fitted()
         rows = self._standardised(x)
         # In double precision, so that a row's features do not depend on the rows beside it.
@@ -153,7 +155,6 @@ class FourierFeatures(FeatureMap):
         return torch.cat([rows, waves], dim=1) if self.include_input else waves
 
     def inverse(self, features: Tensor) -> Tensor:
-        """(B, d) to (B, *input_shape), where the input is included."""
         if not self.include_input:
             return super().inverse(features)
         return self._standardised.inverse(features[:, : self._standardised.n_features])
@@ -164,7 +165,7 @@ class FourierFeatures(FeatureMap):
         return self._weight.numel() + self._phase.numel() + self._standardised.n_numbers_kept
 
     def state_dict(self) -> State:
-        """Directions, phases and the standardisation."""
+        """Returns directions, phases and the standardisation."""
         return {
             "standardised": self._standardised.state_dict(),
             "weight": self._weight.clone(),
@@ -172,6 +173,5 @@ class FourierFeatures(FeatureMap):
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores them."""
         self._standardised.load_state_dict(state["standardised"])
         self._weight, self._phase = state["weight"].clone(), state["phase"].clone()

@@ -1,7 +1,7 @@
-"""Views of an image (mirrored, turned, shifted) and the test that says which of them suit a stream.
+"""Views of an image (mirrored, turned) and the test of which of them suit a stream.
 
 A view is admissible if held-out samples of the first memory stay as probable after it, given their labels where there
-are any: digits have a handedness, photographs do not, and what digits of all kinds look like together has hardly one.
+are any: digits have a handedness, photographs do not. Without labels even digits, all kinds together, have hardly one.
 Gaussians of one covariance over the first principal directions are fitted on half of the memory; the mean log density
 of the other half may fall by no more than `tolerance` times the spread of that log density between samples.
 """
@@ -21,22 +21,26 @@ __all__ = ["VIEW_GROUPS", "admissible_views", "apply_view", "density_change", "m
 VIEW_GROUPS: dict[str, tuple[str, ...]] = {
     "mirror": ("mirror",),
     "turn": ("turn+8", "turn-8"),
-    "shift": ("shift-left", "shift-right", "shift-up", "shift-down"),
 }
 """Views that are admitted or refused together."""
 
 _MIN_MEMORY = 32
 """A memory too small to judge admits nothing."""
 
-_SHIFTS = {"shift-left": (0, -2), "shift-right": (0, 2), "shift-up": (-2, 0), "shift-down": (2, 0)}
+_MAX_DIRECTIONS = 48
+"""Principal directions that the test looks at."""
 
 
 def apply_view(x: Tensor, view: str) -> Tensor:
-    """Images x (B, C, H, W) as seen in `view`: primitive names joined by commas, applied from left to right.
+    """Returns images as seen in a view.
+
+    Args:
+        x: (B, C, H, W).
+        view: Names of primitive views joined by commas, applied from left to right; "" is the image itself.
 
     Example:
-        >>> apply_view(x, "turn+8,mirror").shape == x.shape
-        True
+        >>> apply_view(torch.tensor([[[[1.0, 2.0]]]]), "mirror")
+        tensor([[[[2., 1.]]]])
     """
     for name in filter(None, view.split(",")):
         x = _apply_primitive(x, name)
@@ -50,7 +54,7 @@ def admissible_views(
     candidates: tuple[str, ...] = ("mirror", "turn"),
     tolerance: float = 0.5,
 ) -> list[str]:
-    """The views over which features of this stream may be averaged; the first is always the image itself.
+    """Returns the views over which features of this stream may be averaged; the first is always the image itself.
 
     Mirror images are combined with every other view.
 
@@ -59,6 +63,10 @@ def admissible_views(
         labels: Their class indices (M,), where there are any.
         candidates: Keys of :data:`VIEW_GROUPS`.
         tolerance: Largest loss of mean log density, in units of its spread between samples.
+
+    Example:
+        >>> admissible_views(torch.zeros(8, 1, 4, 4))  # too few to judge
+        ['']
     """
     unknown = set(candidates) - VIEW_GROUPS.keys()
     if unknown:
@@ -76,7 +84,7 @@ def admissible_views(
 
 
 def mirror_pairs(views: Sequence[str]) -> dict[tuple[int, ...], list[str]]:
-    """Which views must be applied where mirror images come for free, by what is meant: them (1), their mirror (-1).
+    """Groups views that differ only by mirroring. Maps the wanted sides (1 as is, -1 mirrored) to the views to compute.
 
     Example:
         >>> mirror_pairs(["", "turn+8", "mirror"])
@@ -93,23 +101,20 @@ def mirror_pairs(views: Sequence[str]) -> dict[tuple[int, ...], list[str]]:
     return pairs
 
 
-def density_change(
-    x: Tensor, *views: str, labels: Tensor | None = None, n_directions: int = 48
-) -> tuple[list[float], float]:
-    """Changes of the mean held-out log density under views, and the spread of that log density between samples.
+def density_change(x: Tensor, *views: str, labels: Tensor | None = None) -> tuple[list[float], float]:
+    """Returns changes of the mean held-out log density under views, and the spread of that density between samples.
 
     Args:
         x: The first memory, (M, C, H, W): of every class every other image is fitted, the rest is held out.
         views: The views to test.
         labels: Class indices (M,): densities are given the label.
-        n_directions: Principal directions of the Gaussians; fewer where the memory is small.
     """
     labels = torch.zeros(len(x), dtype=torch.long) if labels is None else labels
     groups = torch.unique(labels.to(x.device), return_inverse=True)[1]
     members = functional.one_hot(groups).double()
     is_fitted = (members.cumsum(dim=0) * members).sum(dim=1) % 2 == 1
     fitted, held_out, own, members = x[is_fitted], x[~is_fitted], groups[~is_fitted], members[is_fitted]
-    n_directions = max(1, min(n_directions, len(fitted) // 8, x[0].numel()))
+    n_directions = max(1, min(_MAX_DIRECTIONS, len(fitted) // 8, x[0].numel()))
     rows = fitted.flatten(1).double()
     mean = rows.mean(dim=0)
     directions = torch.linalg.svd(rows - mean, full_matrices=False)[2][:n_directions].T
@@ -130,22 +135,20 @@ def density_change(
 def _apply_primitive(x: Tensor, name: str) -> Tensor:
     if name == "mirror":
         return x.flip(-1)
-    if name in _SHIFTS:
-        return torch.roll(x, _SHIFTS[name], dims=(-2, -1))
     if name.startswith("turn"):
         return _turn(x, float(name.removeprefix("turn")))
     raise ValueError(f"a view is one of {sorted(v for group in VIEW_GROUPS.values() for v in group)}; got {name!r}")
 
 
 def _turn(x: Tensor, degrees: float) -> Tensor:
-    """Bilinear rotation about the centre; what lies outside repeats the border."""
+    """Turns images about the centre by bilinear interpolation; places outside repeat the border."""
     grid = _turned_grid(degrees, x.shape[-2], x.shape[-1], x.dtype, x.device).expand(len(x), -1, -1, -1)
     return functional.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
 @lru_cache(maxsize=64)
 def _turned_grid(degrees: float, height: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Where the pixels of a turned image come from, (1, H, W, 2)."""
+    """Returns the places that the pixels of a turned image come from, (1, H, W, 2)."""
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     matrix = torch.tensor([[[cos, -sin * height / width, 0.0], [sin * width / height, cos, 0.0]]], dtype=dtype)
     return functional.affine_grid(matrix.to(device), [1, 1, height, width], align_corners=False)

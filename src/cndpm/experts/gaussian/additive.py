@@ -1,4 +1,4 @@
-"""What banks of conjugate Gaussians share: an expert is sums, founded in one step and removed by addition."""
+"""Base of banks of conjugate Gaussians: an expert is a set of sums, founded in one step and removed by addition."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
+from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.gaussian.transfer import to_device
-from cndpm.experts.samples import Samples, open_block
 from cndpm.learner import Footprint
 from cndpm.state import State
 
@@ -39,6 +39,18 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         feature_map: Where the Gaussians live; fitted on the first memory unless it already is.
         seed: Of the feature map's random choices.
         device: Where features are computed.
+
+    Example:
+        >>> from cndpm.experts.features import IdentityFeatures
+        >>> from cndpm.experts.gaussian import GaussianBank
+        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+        >>> bank: AdditiveBank = GaussianBank(IdentityFeatures())
+        >>> for memory in x.split(10):
+        ...     bank.found(Samples(memory), None)
+        ...     done = bank.train(max_steps=1)
+        >>> bank.remove(1, into=0)
+        >>> bank.counts
+        tensor([20.], dtype=torch.float64)
     """
 
     def __init__(self, feature_map: FeatureMap, *, seed: int, device: torch.device | str) -> None:
@@ -46,7 +58,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         self.device = torch.device(device)
         self._generator = torch.Generator().manual_seed(seed)
         self._gaussians: Gaussians | None = None
-        self._memory: tuple[Tensor, Tensor] | None = None
+        self._memory: tuple[Samples, Tensor] | None = None
         self._frozen = object()  # stands for the map as it was fitted or loaded
         self._log_volume = 0.0
 
@@ -66,10 +78,9 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         return open_block(x, batch_size, chunk_size=chunk_size, start=start, in_order=True)
 
     def found(self, samples: Samples, y: Tensor | None) -> None:
-        """Takes the memory; :meth:`train` turns it into an expert in one step."""
         if self._memory is not None:
             raise RuntimeError("an expert is already in training; finish it with train()")
-        self._memory = (samples.x.detach().to(self.device, copy=True), self._taken(samples.x, y))
+        self._memory = (samples.select(torch.arange(len(samples))), self._taken(samples.x, y))
 
     def train(self, max_steps: int) -> float:
         if self._memory is None:
@@ -81,14 +92,13 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         return 1.0
 
     def remove(self, k: int, into: int | None) -> None:
-        """Adds expert k's statistics to those of `into`, exactly, and removes it."""
         n_experts = len(self.counts)
         if into is None or k == into or not (0 <= k < n_experts and 0 <= into < n_experts):
             raise ValueError(f"remove takes two different experts below {n_experts}; got {k} and {into}")
         self._merge(k, into)
 
     def footprint(self) -> Footprint:
-        """Counts means and one triangle of every covariance, what a Gaussian model would train, and the feature map."""
+        """Counts means and one triangle of every covariance as parameters; keeps the feature map beside them."""
         n_parameters = 0 if self._gaussians is None else self._gaussians.n_numbers_kept
         n_kept = n_parameters + self.feature_map.n_numbers_kept + self._n_own_numbers()
         return Footprint(n_parameters, n_kept, n_experts=len(self.counts))
@@ -97,7 +107,11 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         return {}
 
     def state_dict(self) -> State:
-        memory = None if self._memory is None else {"x": self._memory[0].clone(), "y": self._memory[1].clone()}
+        memory = None
+        if self._memory is not None:
+            samples, y = self._memory
+            known = samples.known("features", self._frozen)
+            memory = {"x": samples.x.clone(), "y": y.clone(), "features": None if known is None else known.clone()}
         return {
             "feature_map": self.feature_map.state_dict(),
             "gaussians": None if self._gaussians is None else self._gaussians.state_dict(),
@@ -116,24 +130,28 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         if state["gaussians"] is not None:
             self._gaussians = self._restored_gaussians(state["gaussians"])
         if state["memory"] is not None:
-            self._memory = (state["memory"]["x"], state["memory"]["y"].cpu())
+            samples = Samples(state["memory"]["x"])
+            if state["memory"]["features"] is not None:
+                features = state["memory"]["features"]
+                samples.derive("features", self._frozen, lambda _: features)
+            self._memory = (samples, state["memory"]["y"].cpu())
         self._generator.set_state(state["generator"].cpu())
 
     @abstractmethod
     def _restored_gaussians(self, state: State) -> Gaussians:
-        """Makes the components that were saved."""
+        """Makes components from their state."""
 
     @abstractmethod
     def _taken(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """Copies the targets of a memory (M, ...); ValueError where no expert can be made of it."""
+        """Copies the targets of a memory (M, ...); raises ValueError where no expert can be made of it."""
 
     @abstractmethod
-    def _make_expert(self, x: Tensor, y: Tensor) -> None:
-        """Makes one expert more of a memory."""
+    def _make_expert(self, samples: Samples, y: Tensor) -> None:
+        """Makes an expert from a memory x (M, ...) and its targets y."""
 
     @abstractmethod
     def _merge(self, k: int, into: int) -> None:
-        """Adds expert k to another one and removes it; both are there."""
+        """Adds expert k to another one and removes it; both exist."""
 
     @abstractmethod
     def _n_own_numbers(self) -> int:
@@ -141,14 +159,14 @@ class AdditiveBank(Bank, Generic[Gaussians]):
 
     @abstractmethod
     def _own_state(self) -> State:
-        """The state of what this kind of bank keeps beside them."""
+        """Returns the state that this kind of bank keeps beside components and features."""
 
     @abstractmethod
     def _load_own_state(self, state: State) -> None:
-        """Restores the above."""
+        """Restores that state."""
 
     def _freeze(self, x: Tensor, labels: Tensor | None) -> None:
-        """Fits the map on the first memory (M, ...), unless it already is; it never changes from now on."""
+        """Fits the map on the first memory (M, ...), unless it is fitted, and freezes it."""
         if not self.feature_map.fitted:
             self.feature_map.fit(x, generator=self._generator, labels=labels)
         self._frozen, self._log_volume = object(), self.feature_map.log_volume

@@ -1,4 +1,4 @@
-"""What the data choose: how far their covariance is shrunk, for densities and for telling components apart; the tails.
+"""Shrinkage of the shared covariance, for densities and for telling components apart, and tails, chosen from the data.
 
 A density wants little shrinkage, since every direction counts alike; classes want more, because directions in which the
 data hardly vary are the ones estimated worst and trusted most. The density's is judged on samples that the covariance
@@ -48,6 +48,12 @@ class CovarianceChoice:
         density: lambda as densities want it.
         accuracy: lambda of the highest accuracy that is foretold.
         tail: Degrees of freedom of the components, inf for normal ones.
+
+    Example:
+        >>> choice = CovarianceChoice(shrinkage=None, tail=4.0, for_classes=True)
+        >>> choice.density, choice.accuracy = 0.01, 0.04
+        >>> round(choice.classes, 6)  # the geometric mean
+        0.02
     """
 
     def __init__(self, shrinkage: float | None, tail: float | None, *, for_classes: bool) -> None:
@@ -60,11 +66,11 @@ class CovarianceChoice:
 
     @property
     def classes(self) -> float:
-        """lambda for predictions: between what densities want and what classes would want if they were normal."""
+        """lambda for predictions: the geometric mean of the best for densities and the best for normal classes."""
         return self.density if self.accuracy == self.density else math.sqrt(self.density * self.accuracy)
 
     def judge(self, statistics: SharedStatistics) -> None:
-        """Judges again what is due: when the data has grown by so much that the best shrinkage may have moved."""
+        """Chooses again where the data has grown by so much that the best shrinkage may have moved."""
         count = float(statistics.counts.sum())
         if count >= GRID_STEP * self._density_judged_at:
             self._judge_density(statistics, count)
@@ -74,7 +80,7 @@ class CovarianceChoice:
             self._judge_accuracy(statistics, count)
 
     def _judge_density(self, statistics: SharedStatistics, count: float) -> None:
-        """On the waiting block; by a closed form while there are too few samples to hold any out."""
+        """Chooses on the waiting block; by a closed form while there are too few samples to hold any out."""
         if statistics.n_pending >= _MIN_HELD_OUT:
             scatter, degrees, deviations = statistics.held_out()
             if len(deviations) >= _MIN_HELD_OUT:
@@ -115,7 +121,7 @@ class CovarianceChoice:
         self.accuracy = choose_shrinkage(score, self.accuracy)
 
     def state_dict(self) -> State:
-        """What was chosen and when."""
+        """Returns the choices and the numbers of samples at which they were made."""
         return {
             "density": self.density,
             "accuracy": self.accuracy,
@@ -126,14 +132,21 @@ class CovarianceChoice:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores it."""
+        """Restores them."""
         self.density, self.accuracy, self.for_classes = state["density"], state["accuracy"], state["for_classes"]
         self.tail = maybe_infinite(state["tail"])
         self._density_judged_at, self._accuracy_judged_at = state["density_judged_at"], state["accuracy_judged_at"]
 
 
 def accuracy_of(statistics: SharedStatistics, cholesky: Tensor, shrinkage: float, floor: float) -> float:
-    """The accuracy to expect of the components that have samples, by the factor of a shrunk covariance."""
+    """Returns the accuracy to expect of the components that have samples.
+
+    Args:
+        statistics: Of J components over d features.
+        cholesky: The factor of the shrunk covariance, lower triangular, (d, d).
+        shrinkage: lambda of that covariance.
+        floor: What the shrinkage added to the diagonal.
+    """
     present = statistics.counts > 0
     counts = statistics.counts[present].to(cholesky.device)
     sums = statistics.sums[present.to(cholesky.device)]

@@ -1,7 +1,7 @@
 """A bank of conjugate Gaussian experts over one frozen feature map, for class labels and for none.
 
-Expert k holds one Gaussian per label it has seen (one in all where there are no labels). Founding it, teaching it and
-merging it are additions; its evidence and the evidence of "new" are closed forms. The feature map is fitted on the
+Expert k holds one Gaussian per label it has seen (one in all where there are no labels). Founding, teaching and
+merging are additions; its evidence and the evidence of "new" are closed forms. The feature map is fitted on the
 first memory and frozen.
 
 Features and sums live on the device; labels, evidence and responsibilities are a handful of numbers and live on the
@@ -19,16 +19,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.bank import Evidence, Provisional
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.label_table import LabelTable
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians, kernel_model
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-from cndpm.experts.samples import Samples
 from cndpm.state import State
 
 __all__ = ["GaussianBank"]
+
+_LOG_UNSEEN_LABEL = -1e6
+"""log p(y | x, k) of a label that expert k has never seen, as routing sees it: the evidence for a new expert in
+labelled streams, below any difference of two densities."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -45,15 +49,13 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             otherwise they give densities.
         shrinkage: Of the shared covariance; None lets the data choose.
         tail: Degrees of freedom of components that share a covariance, inf for normal ones; None likewise.
-        log_unseen_label: log p(y | x, k) of a label that expert k has never seen, as routing sees it. The evidence
-            for a new expert in labelled streams, below anything that densities differ by.
         seed: Of the feature map's random choices.
         device: Where statistics live and computation runs.
 
     Example:
         >>> import torch
         >>> from cndpm.experts.features import IdentityFeatures
-        >>> x, y = torch.randn(40, 3), torch.arange(40) % 2
+        >>> x, y = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 2
         >>> bank = GaussianBank(IdentityFeatures(), n_classes=2)
         >>> bank.found(Samples(x), y)
         >>> bank.train(1)
@@ -71,17 +73,13 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         for_classes: bool = True,
         shrinkage: float | None = None,
         tail: float | None = None,
-        log_unseen_label: float = -1e6,
         seed: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
         if covariance not in ("shared", "own"):
             raise ValueError(f"covariance is 'shared' or 'own'; got {covariance!r}")
-        if not log_unseen_label < 0:
-            raise ValueError(f"log_unseen_label is a log-probability below 0; got {log_unseen_label}")
         super().__init__(feature_map, seed=seed, device=device)
         self.covariance, self.for_classes, self.shrinkage, self.tail = covariance, for_classes, shrinkage, tail
-        self.log_unseen_label = log_unseen_label
         self._labels = LabelTable(n_classes or 1)
         self._provisional: tuple[Samples, object, ProvisionalGaussians] | None = None
 
@@ -93,7 +91,6 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         self._labels.reserve(n_classes)
 
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
-        """Exact for the means, with the covariance as routing knows it."""
         if self._gaussians is None:
             return Evidence(torch.zeros(len(samples), 0, dtype=torch.float64), torch.zeros(len(samples)).double())
         counts = self._gaussians.counts.numpy()
@@ -114,7 +111,6 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return self._ready().log_leave_one_out(samples, groups) - self._log_volume + log_label
 
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
-        """Adds the weighted samples to the statistics."""
         labels = np.zeros(len(samples), dtype=np.int64) if y is None else y.cpu().numpy()
         gaussians = self._gaussians or self._ready()
         gaussians.add(samples, self._component_weights(labels, responsibilities.numpy()))
@@ -134,17 +130,15 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return self._mix_by_expert(scores - self._log_volume + self._log_label_share(scores))
 
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns class log-probabilities of every expert, (B, K, C), float64; unseen labels get e^-50."""
         return self._label_log_proba(self._ready().log_prob(samples, exact=exact))
 
     def routing_predictive(self, samples: Samples) -> Tensor:
-        """Returns the same with the covariance as routing knows it, on the host: at no cost beside the evidence's."""
+        """Returns :meth:`predictive` with routing's covariance, on the host; free where the evidence is known."""
         return self._label_log_proba(torch.from_numpy(self._ready().routing_log_prob(samples)[0]))
 
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
-        """Models a memory by Gaussians where a covariance is known already, by kernels before."""
         labels = self._as_labels(samples.x, y)
-        if not isinstance(self._gaussians, SharedGaussians):
+        if not isinstance(self._gaussians, SharedGaussians):  # no covariance is known yet, or none that is shared
             return kernel_model(self.feature_map, samples.x, labels.to(samples.x.device), self._labels.n_classes)
         factor, known = self._gaussians.answering(exact=exact), self._provisional
         if known is None or known[0] is not samples or known[1] is not factor:
@@ -160,7 +154,6 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return known[2]
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """Draws through the inverse of the feature map, where it has one."""
         components = torch.from_numpy(self._labels.table[k][self._labels.table[k] >= 0])
         shares = torch.from_numpy(self._component_counts())[components].to(generator.device)
         chosen = components[torch.multinomial(shares, n, replacement=True, generator=generator).cpu()]
@@ -170,7 +163,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             rows[mask.to(self.device)] = self._ready().sample(component, int(mask.sum()), generator).to(self.device)
         return self.feature_map.inverse(rows), torch.from_numpy(self._labels.labels)[chosen].to(self.device)
 
-    # What an additive bank asks of its kind
+    # The contract of additive banks
 
     def _n_own_numbers(self) -> int:
         return self._labels.table.size
@@ -192,14 +185,14 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             raise ValueError("an expert is made of at least one sample; got an empty memory")
         return self._as_labels(x, y).clone()
 
-    def _make_expert(self, x: Tensor, y: Tensor) -> None:
+    def _make_expert(self, samples: Samples, y: Tensor) -> None:
         if self._gaussians is None:
-            self._freeze(x, labels=y)
-        rows = self.feature_map(x)
+            self._freeze(samples.x, labels=y)
+        rows = self._features(samples)
         if self._gaussians is None:
             self._gaussians = self._new_gaussians(rows)
         self._labels.add_expert()
-        all_its = np.zeros((len(x), self._labels.n_experts))
+        all_its = np.zeros((len(samples), self._labels.n_experts))
         all_its[:, -1] = 1
         self._gaussians.found(rows, self._component_weights(y.numpy(), all_its))
 
@@ -250,7 +243,8 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             self._ready().add_components(self._labels.create(labels, missing))
             components = self._components(labels)
         weights = torch.zeros(len(labels), self._labels.n_components + 1, dtype=torch.float64)
-        weights.numpy()[np.arange(len(labels))[:, None], components] = shares  # the last column takes what has no place
+        # The last column takes samples without a component.
+        weights.numpy()[np.arange(len(labels))[:, None], components] = shares
         return weights[:, :-1]
 
     def _component_counts(self) -> Floats:
@@ -268,7 +262,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         is_known = components >= 0
         if is_known.all():
             return known
-        return np.where(is_known, known, self._mix_labels(weighted) + self.log_unseen_label)
+        return np.where(is_known, known, self._mix_labels(weighted) + _LOG_UNSEEN_LABEL)
 
     def _mix_labels(self, weighted: Floats) -> Floats:
         """Adds up an expert's labels: (B, J) to (B, K), in logs."""
@@ -277,12 +271,12 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return mixed
 
     def _mix_by_expert(self, weighted: Tensor) -> Tensor:
-        """Does the same where the scores are."""
+        """Does the same with tensors, on the device of the scores."""
         table = torch.from_numpy(self._labels.by_expert).to(weighted.device)
         return torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf).logsumexp(dim=-1)
 
     def _log_label_share(self, scores: Tensor) -> Tensor:
-        """Returns log p(label | expert) of every component, (J,), beside scores."""
+        """Returns log p(label | expert) of every component, (J,), on the device of the scores."""
         counts = self._component_counts()
         shares = counts / self._totals(counts)[self._labels.owners]
         return torch.from_numpy(np.log(shares.clip(min=1e-300))).to(scores.device)

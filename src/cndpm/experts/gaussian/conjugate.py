@@ -1,4 +1,4 @@
-"""Conjugate Gaussian mathematics on plain tensors: predictive densities and evidence in closed form.
+"""Conjugate Gaussian mathematics on plain tensors: predictive densities in closed form.
 
 Two priors are used.
 
@@ -24,7 +24,6 @@ __all__ = [
     "NormalInverseWishart",
     "Values",
     "log_elliptical",
-    "log_evidence_known_covariance",
     "log_student_t",
     "normal_inverse_wishart_from_sums",
 ]
@@ -35,11 +34,18 @@ Values = TypeVar("Values", Tensor, NDArray[np.float64])
 
 
 def log_elliptical(squared_distance: Values, log_det: float, n_dims: int, scale: Values, tail: float) -> Values:
-    """log density with mean mu and covariance scale * Sigma, from the squared Mahalanobis distance under Sigma.
+    """Returns the log density with mean mu and covariance scale * Sigma, elementwise.
 
     Normal for tail = inf. Otherwise Student's t with `tail` > 2 degrees of freedom: a normal whose covariance every
     sample multiplies by a factor of its own. In many dimensions real samples have such a factor, and without it the
     widest component, not the nearest, explains those with a large one.
+
+    Args:
+        squared_distance: Squared Mahalanobis distances under Sigma, (...).
+        log_det: log det Sigma.
+        n_dims: d.
+        scale: Factor of the covariance, broadcast against the distances.
+        tail: Degrees of freedom, inf for the normal density.
     """
     module: Any = torch if isinstance(squared_distance, Tensor) else np
     log_density: Values
@@ -55,18 +61,6 @@ def log_elliptical(squared_distance: Values, log_det: float, n_dims: int, scale:
     return log_density
 
 
-def log_evidence_known_covariance(z: Tensor, cholesky: Tensor, prior_mean: Tensor, kappa: float) -> Tensor:
-    """log of the integral of prod_i N(z_i; mu, Sigma) over mu ~ N(prior_mean, Sigma / kappa); z (n, d).
-
-    With whitened u_i = L^-1 (z_i - m0): sum_i log N(u_i; 0, I) - d/2 log(1 + n / kappa) + n^2 |ū|^2 / (2 (kappa + n)).
-    """
-    n, d = z.shape
-    whitened: Tensor = torch.linalg.solve_triangular(cholesky, (z - prior_mean).T, upper=False).T
-    log_det = 2 * cholesky.diagonal().log().sum()
-    plain = -0.5 * (n * d * math.log(2 * math.pi) + n * log_det + whitened.square().sum())
-    return plain - 0.5 * d * math.log1p(n / kappa) + 0.5 * whitened.sum(dim=0).square().sum() / (kappa + n)
-
-
 @dataclass(frozen=True)
 class NormalInverseWishart:
     """mu | Sigma ~ N(mean, Sigma / kappa), Sigma ~ IW(psi, nu); leading dimensions are components.
@@ -76,6 +70,13 @@ class NormalInverseWishart:
         kappa: (...,), pseudo-samples behind the mean.
         nu: (...,), degrees of freedom, larger than d - 1.
         psi: (..., d, d), scale matrix.
+
+    Example:
+        >>> one = torch.tensor(1.0)
+        >>> prior = NormalInverseWishart(mean=torch.zeros(2), kappa=one, nu=3 * one, psi=torch.eye(2))
+        >>> degrees, location, scale = prior.predictive()
+        >>> float(degrees), scale.diagonal()
+        (2.0, tensor([1., 1.]))
     """
 
     mean: Tensor
@@ -89,33 +90,23 @@ class NormalInverseWishart:
         return self.mean.shape[-1]
 
     def predictive(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Degrees of freedom (...,), location (..., d) and scale matrix (..., d, d) of Student's t."""
+        """Returns degrees of freedom (...,), location (..., d) and scale matrix (..., d, d) of Student's t."""
         degrees = self.nu - self.n_dims + 1
         factor = (self.kappa + 1) / (self.kappa * degrees)
         return degrees, self.mean, self.psi * factor[..., None, None]
-
-    def log_normaliser(self) -> Tensor:
-        """log of the normalising constant without powers of pi, (...,): evidence is a difference of two of them."""
-        d = self.n_dims
-        cholesky: Tensor = torch.linalg.cholesky(self.psi)
-        log_det = 2 * cholesky.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
-        return (
-            torch.mvlgamma(self.nu / 2, d)
-            - 0.5 * self.nu * log_det
-            - 0.5 * d * self.kappa.log()
-            + 0.5 * self.nu * d * math.log(2)
-        )
-
-    def log_evidence(self, posterior: NormalInverseWishart) -> Tensor:
-        """log p(data) where `posterior` is this prior after the data, (...,)."""
-        n = posterior.kappa - self.kappa
-        return posterior.log_normaliser() - self.log_normaliser() - 0.5 * n * self.n_dims * math.log(2 * math.pi)
 
 
 def normal_inverse_wishart_from_sums(
     prior: NormalInverseWishart, count: Tensor, total: Tensor, second_moment: Tensor
 ) -> NormalInverseWishart:
-    """The posterior after weighted data with sum of weights (J,), sum w z (J, d) and sum w z zᵀ (J, d, d)."""
+    """Returns the posterior of J components after weighted data.
+
+    Args:
+        prior: Of every component, without leading dimensions.
+        count: Sums of weights w, (J,).
+        total: Sums of w z, (J, d).
+        second_moment: Sums of w z zᵀ, (J, d, d).
+    """
     kappa = prior.kappa + count
     mean = (prior.kappa * prior.mean + total) / kappa[..., None]
     prior_square = prior.kappa * torch.outer(prior.mean, prior.mean)
@@ -125,7 +116,14 @@ def normal_inverse_wishart_from_sums(
 
 
 def log_student_t(z: Tensor, degrees: Tensor, location: Tensor, cholesky: Tensor) -> Tensor:
-    """log t(z; degrees, location, L Lᵀ) for z (B, d) under J components: (B, J)."""
+    """Returns log t(z; degrees, location, L Lᵀ) of B samples under J components, (B, J).
+
+    Args:
+        z: (B, d).
+        degrees: Degrees of freedom, (J,).
+        location: (J, d).
+        cholesky: L, lower triangular, (J, d, d).
+    """
     d = z.shape[-1]
     centred = (z[:, None] - location).permute(1, 2, 0)
     distance = torch.linalg.solve_triangular(cholesky, centred, upper=False).square().sum(dim=1).T

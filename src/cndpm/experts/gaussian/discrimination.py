@@ -1,4 +1,4 @@
-r"""How well a shrunk covariance will tell components apart, from sufficient statistics alone.
+r"""The accuracy with which a shrunk covariance will tell components apart, from sufficient statistics alone.
 
 A component's score of a sample x is x' A m_j - m_j' A m_j / 2 with A the inverse of Sigma(lambda) = a S + b I, where S
 is the covariance estimated from nu degrees of freedom and m_j an estimated mean. For a new sample of component i the
@@ -27,9 +27,9 @@ _MAX_DRAWS = 50_000
 
 
 def expected_distance(cholesky: Tensor, *, degrees: float, shrinkage: float, floor: float) -> float:
-    """tr C A, the squared distance at which new samples are to be expected from the true mean of their component.
+    """Returns tr C A, the expected squared distance of new samples from the true mean of their component.
 
-    It is d where Sigma(lambda) is as wide as the data.
+    The distance is d where Sigma(lambda) is as wide as the data.
 
     Args:
         cholesky: The factor L of Sigma(lambda) = (1 - lambda) S + floor I, lower triangular, (d, d).
@@ -43,15 +43,17 @@ def expected_distance(cholesky: Tensor, *, degrees: float, shrinkage: float, flo
 def expected_accuracy(
     cholesky: Tensor, means: Tensor, counts: Tensor, *, degrees: float, shrinkage: float, floor: float
 ) -> float:
-    """The share of new samples whose own component has the highest density, components as frequent as they were.
+    """Returns the expected share of new samples whose own component has the highest density.
+
+    Components are taken to be as frequent as they were.
 
     Args:
-        cholesky: As above, float32 or float64.
+        cholesky: The factor L of Sigma(lambda), lower triangular, (d, d), float32 or float64.
         means: Estimated means of the components, (J, d), of the same type, about any common origin.
         counts: Samples behind each, (J,), positive.
-        degrees: As above.
-        shrinkage: As above.
-        floor: As above.
+        degrees: nu, the degrees of freedom behind S.
+        shrinkage: lambda, below 1.
+        floor: What was added to the diagonal.
     """
     share, delta = 1 - shrinkage, _delta(cholesky, degrees, floor)
     whitened = torch.linalg.solve_triangular(cholesky, means.T, upper=False)
@@ -70,7 +72,7 @@ def _delta(cholesky: Tensor, degrees: float, floor: float) -> float:
 
 
 def _trace_of_inverse(cholesky: Tensor) -> float:
-    """tr (L L')^-1, by 64 random signs where there are more features (Hutchinson 1990)."""
+    """Returns tr (L L')^-1, by 64 random signs where there are more features (Hutchinson 1990)."""
     d = len(cholesky)
     if d <= _N_PROBES:
         probes = torch.eye(d, dtype=cholesky.dtype, device=cholesky.device) * math.sqrt(d)
@@ -81,7 +83,7 @@ def _trace_of_inverse(cholesky: Tensor) -> float:
 
 
 def _hit_rates(expected: Tensor, covariance: Tensor) -> Tensor:
-    """How often score i is the highest when scores are N(expected_i, covariance), (J,); always the same draws."""
+    """Returns how often score i is the highest when scores are N(expected_i, covariance), (J,); by fixed draws."""
     n = len(expected)
     draws = max(100, min(_MAX_DRAWS, _N_SCORES // n**2))
     noise = torch.randn(draws, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cndpm.experts.gaussian.conjugate import log_elliptical
+from cndpm.experts.gaussian.conjugate import Values, log_elliptical
 from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
 from cndpm.state import State
 from cndpm.threads import spread
@@ -23,7 +23,7 @@ _COLUMNS = 2048
 
 @dataclass(eq=False)
 class Factor:
-    """One factorisation of the shared covariance and what follows from it.
+    """One factorisation of the shared covariance, with all other quantities that densities need.
 
     Attributes:
         cholesky: L, lower triangular, (d, d).
@@ -35,6 +35,14 @@ class Factor:
         count: Weight of the samples behind the covariance.
         degrees: Its degrees of freedom.
         shrinkage: lambda of the covariance.
+
+    Example:
+        >>> factor = Factor(
+        ...     cholesky=2 * torch.eye(2), log_det=4 * math.log(2), anchors=torch.zeros(3, 2).double(), kappa=1.0,
+        ...     tail=math.inf, count=10.0, degrees=9.0, shrinkage=0.1,
+        ... )
+        >>> factor.whiten(torch.tensor([[2.0, 4.0]]))
+        tensor([[1., 2.]], dtype=torch.float64)
     """
 
     cholesky: Tensor
@@ -58,11 +66,11 @@ class Factor:
         return self.anchors[-1]
 
     def to(self, dtype: torch.dtype) -> Factor:
-        """The same with L in another precision."""
+        """Returns this factor with L in another precision."""
         return replace(self, cholesky=self.cholesky.to(dtype))
 
     def whiten(self, shifted: Tensor) -> Tensor:
-        """L^-1 z for rows z (B, d), float64."""
+        """Returns L^-1 z for rows z (B, d), float64."""
         rows = shifted.to(self.cholesky.dtype)
         if rows.device.type == "cuda" and rows.dtype is torch.float32:
             return (rows @ self.inverse().T).double()
@@ -71,7 +79,7 @@ class Factor:
         return whitened.T.double()
 
     def inverse(self) -> Tensor:
-        """L^-1, (d, d), kept: a GPU multiplies by it in a twentieth of the time that it takes to solve for few rows."""
+        """Returns L^-1, (d, d), and keeps it: a GPU multiplies by it 20 times as fast as it solves for few rows."""
         if self._inverse is None:
             lower, inverse = self.cholesky.double(), torch.empty_like(self.cholesky)
             for columns in torch.split(torch.arange(len(lower), device=lower.device), _COLUMNS):
@@ -82,14 +90,31 @@ class Factor:
         return self._inverse
 
     def precision_times(self, shifted: Tensor) -> Tensor:
-        """Sigma^-1 z for rows z (B, d), float64."""
+        """Returns Sigma^-1 z for rows z (B, d), float64."""
         whitened = self.whiten(shifted).to(self.cholesky.dtype)
         with spread(whitened.numel() * whitened.shape[1]):
             back: Tensor = torch.linalg.solve_triangular(self.cholesky.mT, whitened.T, upper=True)
         return back.T.double()
 
+    def log_probs(self, kappas: Values, squares: Values, inner: Values, to_mean: Values, lengths: Values) -> Values:
+        """Returns log densities of all components and, last, of "new", (B, J + 1), from products of whitened vectors.
+
+        Args:
+            kappas: kappa0 + n_j, and kappa0, (J + 1,).
+            squares: Squared lengths of the rows, (B,).
+            inner: Of rows and anchors, (B, J + 2).
+            to_mean: Of anchors and the prior mean, (J + 2,).
+            lengths: Squared, of the anchors, (J + 2,).
+        """
+        kappa = self.kappa
+        cross = (inner[:, :-1] + kappa * inner[:, -1:]) / kappas
+        of_means = (lengths[:-1] + 2 * kappa * to_mean[:-1] + kappa**2 * lengths[-1]) / kappas**2
+        distance = squares[:, None] - 2 * cross + of_means
+        distance = distance * (distance > 0)  # clipping an array takes longer
+        return log_elliptical(distance, self.log_det, self.anchors.shape[1], 1 + 1 / kappas, self.tail)
+
     def state_dict(self) -> State:
-        """Everything as tensors and plain values."""
+        """Returns everything as tensors and plain values."""
         return {
             "cholesky": pack_symmetric(self.cholesky),
             "log_det": self.log_det,
@@ -103,7 +128,7 @@ class Factor:
 
     @classmethod
     def from_state(cls, state: State) -> Factor:
-        """The factor of :meth:`state_dict`, to the bit."""
+        """Returns the factor of :meth:`state_dict`, to the bit."""
         return cls(
             cholesky=unpack_triangle(state["cholesky"], state["anchors"].shape[1]),
             log_det=state["log_det"],
@@ -121,13 +146,24 @@ class Factor:
 
 
 class Groups(NamedTuple):
-    """Components of a memory.
+    """Components made of groups of a memory, G of them.
 
     Attributes:
         factor: The factor they were made with.
         duals: Sigma^-1 mu_g, (G, d).
         squares: mu_g Sigma^-1 mu_g, (G,).
         kappas: kappa0 + n_g, (G,).
+
+    Example:
+        >>> from cndpm.experts.gaussian.shared_covariance import SharedGaussians
+        >>> from cndpm.experts.chunks import Samples
+        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+        >>> gaussians = SharedGaussians(torch.zeros(2), lambda samples: samples.x)
+        >>> gaussians.add_components(1)
+        >>> gaussians.found(x, torch.ones(20, 1, dtype=torch.float64))
+        >>> groups: Groups = gaussians.groups(Samples(x[:2]), torch.eye(2, dtype=torch.float64), exact=True)
+        >>> groups.duals.shape
+        torch.Size([2, 2])
     """
 
     factor: Factor
@@ -137,11 +173,16 @@ class Groups(NamedTuple):
 
 
 class Whitened:
-    """Rows as routing and learning need them.
+    """Rows of features, shifted for learning and whitened for routing; sliced together.
 
     Args:
         shifted: z - origin, (B, d), float64.
         rows: L^-1 (z - origin), (B, d), float64.
+
+    Example:
+        >>> whitened = Whitened(torch.zeros(5, 2), torch.zeros(5, 2))
+        >>> whitened[1:3].rows.shape
+        torch.Size([2, 2])
     """
 
     def __init__(self, shifted: Tensor, rows: Tensor) -> None:
@@ -152,10 +193,15 @@ class Whitened:
 
 
 def prior_strength(sums: Tensor, counts: Tensor, mean: Tensor) -> float:
-    """kappa0 by moments: 1 / kappa0 is the variance of the whitened means about m0, less what their estimation adds.
+    """Estimates kappa0 by moments: 1 / kappa0 is the variance of the whitened means about m0, less estimation error.
 
-    At most a tenth of a component's samples, so that few of them, whose means lie within their error, are not all
-    taken for one.
+    The estimate is at most a tenth of a component's samples, so that components of few samples, whose means lie within
+    their error, are not all taken for one.
+
+    Args:
+        sums: Whitened sums of the components, (J, d).
+        counts: Samples of the components, (J,).
+        mean: Whitened m0, (d,).
     """
     present = counts > 0
     if int(present.sum()) < 2:
@@ -167,12 +213,13 @@ def prior_strength(sums: Tensor, counts: Tensor, mean: Tensor) -> float:
 
 
 def typical_margins(factor: Factor, counts: Tensor) -> Tensor:
-    """What log p(z | j) - log p(z | new) of a sample of component j is like by the factor, (J,), on the host.
+    """Returns log p(z | j) - log p(z | new) of a typical sample of each component j, (J,), on the host.
 
-    It lies at squared distance d from its mean and at d + r^2 from the prior's, where r is the distance of the two.
+    A typical sample lies at squared distance d from the component's mean and at d + r^2 from the prior's, where r is
+    the distance of the two means.
 
     Args:
-        factor: Which one.
+        factor: Of the covariance, with J components.
         counts: n_j, (J,).
     """
     n, d = counts.to(factor.anchors.device), len(factor.mean)
@@ -184,10 +231,10 @@ def typical_margins(factor: Factor, counts: Tensor) -> Tensor:
 
 
 def finite(tail: float) -> float | None:
-    """A tail as JSON can hold it: None for inf."""
+    """Returns a tail as JSON can hold it: None for inf."""
     return None if math.isinf(tail) else tail
 
 
 def maybe_infinite(tail: float | None) -> float:
-    """A tail from what :func:`finite` made of it."""
+    """Undoes :func:`finite`."""
     return math.inf if tail is None else tail

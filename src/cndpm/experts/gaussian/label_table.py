@@ -1,4 +1,4 @@
-"""Which component stands for which label in which expert."""
+"""The component of every label in every expert."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ class LabelTable:
         """Removes expert k in favour of `into`.
 
         Args:
-            k: The one that goes.
-            into: The one that takes its components.
+            k: The expert to remove.
+            into: The expert that takes over its components.
 
         Returns:
-            Pairs of components (source, target) to be added up, and the old indices of those that stay, in the order
-            of their new indices.
+            Pairs of components (source, target) to be added up, and the old indices of the components that stay, in
+            the order of their new indices.
         """
         table, pairs = self.table.copy(), []
         for label in np.flatnonzero(table[k] >= 0).tolist():

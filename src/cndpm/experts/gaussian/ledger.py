@@ -1,4 +1,4 @@
-"""What routing needs to know of the rows that come next, kept as inner products on the host.
+"""Inner products of the rows that come next, kept on the host for routing.
 
 Evidence needs three things of a whitened row r and the anchors a_j = L^-1 s_j: r r, r a_j and a_i a_j. While a window
 of rows is learned, anchors only move by sums of its rows, a_j + sum_i w_ij r_i. So all that is ever needed follows from
@@ -7,7 +7,7 @@ the products of the window's rows and of the anchors as they were when it was op
     r a_j' = r a_j + sum_i w_ij (r r_i),   and likewise for a_i' a_j'.
 
 One copy from the device serves many batches, which are then routed and learned without it; the sums on the device catch
-up when the window is closed. What is computed depends on the window alone, never on who looked at it in between.
+up when the window is closed. Results depend on the window alone, never on when they were asked for.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.factor import Whitened
-from cndpm.experts.samples import Samples
 from cndpm.state import State
 
 __all__ = ["WINDOW", "Ledger", "Products"]
@@ -39,6 +39,11 @@ class Products(NamedTuple):
         inner: Of rows and anchors, (B, J + 2).
         to_mean: Of anchors and the last of them, the prior mean, (J + 2,).
         lengths: Squared, of the anchors, (J + 2,).
+
+    Example:
+        >>> products = Products.of(rows=torch.tensor([[3.0, 4.0]]), anchors=torch.eye(2))
+        >>> products.squares, products.inner
+        (array([25.], dtype=float32), array([[3., 4.]], dtype=float32))
     """
 
     squares: Floats
@@ -48,13 +53,18 @@ class Products(NamedTuple):
 
     @classmethod
     def of(cls, rows: Tensor, anchors: Tensor) -> Products:
-        """Those of rows (B, d) and anchors (J + 2, d)."""
+        """Computes the products.
+
+        Args:
+            rows: (B, d).
+            anchors: (J + 2, d).
+        """
         gram, inner, of_anchors = _gram(rows, anchors)
         return cls(gram.diagonal(), inner, of_anchors[:, -1], of_anchors.diagonal())
 
 
 def _gram(rows: Tensor, anchors: Tensor) -> tuple[Floats, Floats, Floats]:
-    """Products of rows with rows, of rows with anchors, of anchors with anchors, on the host.
+    """Multiplies rows with rows, rows with anchors, and anchors with anchors; on the host.
 
     On a GPU every operation costs its start and every copy a wait, so all are one.
     """
@@ -73,10 +83,19 @@ class Ledger:
 
     Args:
         whole: The chunk of samples that the window is cut from.
-        first: Where it begins in it.
-        window: Its rows, N of them.
-        sums: Of the components when it is opened, (J, d).
-        anchors: The same whitened, then "new" and the prior mean, which do not move, (J + 2, d).
+        first: Index in the chunk at which the window begins.
+        window: The window's N rows.
+        sums: Sums of the components when the window is opened, (J, d).
+        anchors: The sums whitened, then "new" and the prior mean, which do not move, (J + 2, d).
+
+    Example:
+        >>> rows = torch.eye(3, dtype=torch.float64)
+        >>> anchors = torch.zeros(3, 3, dtype=torch.float64)  # of one component, "new" and the prior mean
+        >>> chunk = Samples(rows)
+        >>> ledger = Ledger(chunk, 0, Whitened(rows, rows), sums=anchors[:1], anchors=anchors)
+        >>> ledger.add(ledger.place(chunk.part(1, 3)), np.array([[1.0], [0.5]]))
+        >>> ledger.sums()
+        tensor([[0.0000, 1.0000, 0.5000]], dtype=torch.float64)
     """
 
     def __init__(self, whole: Samples, first: int, window: Whitened, sums: Tensor, anchors: Tensor) -> None:
@@ -90,13 +109,13 @@ class Ledger:
         self._weights_there: Tensor | None = None
 
     def place(self, samples: Samples) -> slice | None:
-        """Returns where samples lie in the window; None where they are not of it."""
+        """Returns the rows of the window that are these samples; None where they are not part of it."""
         start = samples.start - self.first
         stop = start + len(samples.x)
         return slice(start, stop) if samples.whole is self.whole and start >= 0 and stop <= self.n_rows else None
 
     def products(self, place: slice) -> Products:
-        """Of the rows at `place` and of the anchors as they have become."""
+        """Returns products of the rows at `place` and of the current anchors."""
         moved = _product(self._gram, self._weights)
         across = _product((self._inner + moved / 2).T, self._weights)
         of_anchors = self._of_anchors + across + across.T
@@ -104,21 +123,26 @@ class Ledger:
         return Products(self._squares[place], inner, of_anchors[:, -1], of_anchors.diagonal())
 
     def add(self, place: slice, weights: Floats) -> None:
-        """Notes that the rows at `place` were learned with weights (B, J)."""
+        """Notes that some rows were learned.
+
+        Args:
+            place: Which rows of the window, B of them.
+            weights: (B, J).
+        """
         self._weights[place, :-2] += weights
         self._weights_there = None
 
     def sums(self) -> Tensor:
-        """Sums of the components as they have become, (J, d)."""
+        """Returns the current sums of the components, (J, d)."""
         return torch.addmm(self._sums_before, self._there(), self.window.shifted)
 
     def anchors(self) -> Tensor:
-        """Anchors as they have become, (J + 2, d)."""
+        """Returns the current anchors, (J + 2, d)."""
         moved = torch.addmm(self._anchors_before[:-2], self._there(), self.window.rows)
         return torch.cat([moved, self._anchors_before[-2:]])
 
     def _there(self) -> Tensor:
-        """Weights (J, N) beside the rows."""
+        """Returns weights (J, N) on the device of the rows."""
         if self._weights_there is None:
             weights, device = torch.from_numpy(self._weights[:, :-2]), self.window.rows.device
             if device.type == "cuda":
@@ -127,7 +151,7 @@ class Ledger:
         return self._weights_there
 
     def state_dict(self) -> State:
-        """All but the rows, which come again; their squared lengths tell whether it is them."""
+        """Returns all but the rows, which are given again; their squared lengths identify them."""
         return {
             "first": self.first,
             "squares": torch.tensor(self._squares),
@@ -141,9 +165,9 @@ class Ledger:
         """Returns the ledger of :meth:`state_dict`, to the bit, if `samples` are of its window; else None.
 
         Args:
-            state: What was saved.
+            state: A result of :meth:`state_dict`.
             samples: Some samples.
-            whitened: The chunk that they lie in.
+            whitened: All rows of the samples' chunk.
         """
         first, squares = state["first"], state["squares"].cpu().numpy()
         ledger = cls(samples.whole, first, whitened[first : first + len(squares)], state["sums"], state["anchors"])

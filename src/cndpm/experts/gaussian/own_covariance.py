@@ -13,42 +13,48 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.conjugate import (
     NormalInverseWishart,
     log_student_t,
     normal_inverse_wishart_from_sums,
 )
 from cndpm.experts.gaussian.transfer import normal_draws, to_device
-from cndpm.experts.samples import Samples
 from cndpm.state import State
 
 __all__ = ["OwnGaussians"]
+
+_KAPPA = 0.05
+"""Pseudo-samples behind the prior mean."""
+
+_EXTRA_DEGREES = 1.0
+"""Degrees of freedom of the prior above d + 1; the smaller, the vaguer the prior."""
+
+_SHARE = 0.1
+"""Expected variance of a component, as a share of the memory's: a component is narrower than the whole memory, and
+targets are narrower given the features."""
 
 
 class OwnGaussians:
     """J Gaussian components over d features.
 
-    They live where the first memory is, and features are brought there. With few features the host is the better place:
-    to a GPU a batch is a hundred tiny operations, and a factorisation a wait.
+    Components live on the device of the first memory, and features are brought there. With few features the host is the
+    better place: on a GPU a batch is a hundred tiny operations, and a factorisation a wait.
 
     Args:
         memory: Feature rows of the first memory, (M, d), float64, from which the prior is made.
         features: Gives the features of samples, (B, d), on any device.
-        kappa: Pseudo-samples behind the prior mean.
-        extra_degrees: Degrees of freedom above d + 1; the smaller, the vaguer the prior.
-        share: Expected variance of a component, as a share of the memory's: components are narrower than what they
-            make up together, and targets narrower given the features.
+
+    Example:
+        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        >>> gaussians = OwnGaussians(x, lambda samples: samples.x)
+        >>> gaussians.add_components(1)
+        >>> gaussians.found(x, torch.ones(20, 1))
+        >>> gaussians.log_prob(Samples(x)).shape
+        torch.Size([20, 1])
     """
 
-    def __init__(
-        self,
-        memory: Tensor,
-        features: Callable[[Samples], Tensor],
-        *,
-        kappa: float = 0.05,
-        extra_degrees: float = 1.0,
-        share: float = 0.1,
-    ) -> None:
+    def __init__(self, memory: Tensor, features: Callable[[Samples], Tensor]) -> None:
         d = memory.shape[1]
         self._features = features
         self._origin = memory.mean(dim=0)
@@ -56,12 +62,12 @@ class OwnGaussians:
         variance = deviations.square().mean(dim=0)
         # Coordinates that do not vary in the first memory keep a small variance, so that psi has an inverse.
         variance = variance.clamp_min(1e-3 * float(variance.mean().clamp_min(1e-6)))
-        nu = d + 1 + extra_degrees
+        nu = d + 1 + _EXTRA_DEGREES
         self.prior = NormalInverseWishart(
             mean=torch.zeros_like(self._origin),
-            kappa=variance.new_tensor(kappa),
+            kappa=variance.new_tensor(_KAPPA),
             nu=variance.new_tensor(nu),
-            psi=torch.diag(variance) * share * (nu - d - 1),
+            psi=torch.diag(variance) * _SHARE * (nu - d - 1),
         )
         self.counts = memory.new_zeros(0)
         self._sums = memory.new_zeros(0, d)
@@ -89,11 +95,21 @@ class OwnGaussians:
         self._factors = None
 
     def found(self, z: Tensor, weights: Tensor) -> None:
-        """Adds a founding memory z (M, d) with weights (M, J)."""
+        """Adds a founding memory.
+
+        Args:
+            z: Feature rows, (M, d).
+            weights: (M, J).
+        """
         self._add(z, weights)
 
     def add(self, samples: Samples, weights: Tensor) -> None:
-        """Learns B samples with weights (B, J)."""
+        """Learns B samples.
+
+        Args:
+            samples: (B, ...).
+            weights: (B, J).
+        """
         self._add(self._values(samples), weights)
 
     def _add(self, z: Tensor, weights: Tensor) -> None:
@@ -108,7 +124,12 @@ class OwnGaussians:
             self._changed.add(j)
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
-        """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
+        """Adds components to others, then drops some.
+
+        Args:
+            pairs: (i, j) for every component i to be added to component j.
+            keep: The components to keep, in their new order.
+        """
         for source, target in pairs:
             for sums in (self.counts, self._sums, self._second_moments):
                 sums[target] += sums[source]
@@ -118,7 +139,7 @@ class OwnGaussians:
         self._factors = None
 
     def posterior(self) -> NormalInverseWishart:
-        """The posterior of every component, leading dimension J."""
+        """Returns the posterior of every component, leading dimension J."""
         return self._posterior(list(range(self.n_components)))
 
     def _posterior(self, components: list[int]) -> NormalInverseWishart:
@@ -126,7 +147,12 @@ class OwnGaussians:
         return normal_inverse_wishart_from_sums(self.prior, *sums)
 
     def log_prob(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns predictive log densities of every component, (B, J), where the features are; always exact."""
+        """Returns predictive log densities of every component, (B, J), on the device of the features.
+
+        Args:
+            samples: (B, ...).
+            exact: Without effect: nothing is shared, so the densities are always exact.
+        """
         device = self._features(samples).device
         return self._log_student_t(samples)[:, :-1].to(device)
 
@@ -141,7 +167,7 @@ class OwnGaussians:
         return log_student_t(self._values(samples), degrees, location, cholesky)
 
     def _values(self, samples: Samples) -> Tensor:
-        """Returns features (B, d), float64, where the components are; a chunk is brought there as a whole."""
+        """Returns features (B, d), float64, on the components' device; a whole chunk is brought there at once."""
         device = self._origin.device
         values: Tensor = samples.derive("values", self, lambda chunk: self._features(chunk).to(device).double())
         return values
@@ -170,7 +196,13 @@ class OwnGaussians:
         return torch.cat(scores).cpu()
 
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
-        """n feature rows from the predictive density of a component, (n, d), float64."""
+        """Draws n feature rows from the predictive density of a component, (n, d), float64.
+
+        Args:
+            component: Its index.
+            n: Number of rows.
+            generator: Source of random numbers.
+        """
         degrees, location, cholesky = (value[component] for value in self.predictive())
         noise = normal_draws((n, len(location)), generator, location.device)
         draws = normal_draws((n, max(1, round(float(degrees)))), generator, location.device)
@@ -178,7 +210,7 @@ class OwnGaussians:
         return location + (noise @ cholesky.T) / chi_squared.sqrt()[:, None]
 
     def predictive(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Student's t of all components and, last, of the prior; cached until the statistics change.
+        """Returns Student's t of all components and, last, of the prior; cached until the statistics change.
 
         Returns:
             Degrees of freedom (J + 1,), locations (J + 1, d), Cholesky factors of the scale matrices (J + 1, d, d).
@@ -199,13 +231,13 @@ class OwnGaussians:
         return degrees, location + self._origin, torch.stack([torch.linalg.cholesky(matrix) for matrix in scale])
 
     def state_dict(self) -> State:
-        """Prior and sums."""
+        """Returns prior and sums."""
         prior = {name: getattr(self.prior, name).clone() for name in ("mean", "kappa", "nu", "psi")}
         sums = {"counts": self.counts, "sums": self._sums, "second_moments": self._second_moments}
         return {"origin": self._origin.clone(), "prior": prior, **{name: value.clone() for name, value in sums.items()}}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above to the bit, where the components are."""
+        """Restores prior and sums to the bit, on the components' device."""
         state = to_device(state, self._origin.device)
         self._origin, self.prior = state["origin"], NormalInverseWishart(**state["prior"])
         self.counts, self._sums, self._second_moments = state["counts"], state["sums"], state["second_moments"]
@@ -213,7 +245,7 @@ class OwnGaussians:
 
 
 def _with_prior(posterior: NormalInverseWishart, prior: NormalInverseWishart) -> NormalInverseWishart:
-    """The components and, last, the prior as one batch."""
+    """Joins the components and, last, the prior in one batch."""
     return NormalInverseWishart(
         torch.cat([posterior.mean, prior.mean[None]]),
         torch.cat([posterior.kappa, prior.kappa[None]]),

@@ -1,9 +1,9 @@
 """The factor that answers use between two renewals: the covariance as routing last saw it, the means as they are now.
 
 Factorising the covariance takes as long as learning thousands of samples, and a live stream is predicted before every
-batch. So answers take the covariance of the latest renewal, shrunk as answers want it, and up-to-date means. It follows
-from what was learned alone, never from when answers were asked for: a model that is asked often, one that is asked once
-and one that was saved and loaded give the same bits.
+batch. So answers take the covariance of the latest renewal, shrunk for answers, and up-to-date means. This factor
+depends on what was learned alone, never on when answers were asked for: a model that is asked often, one that is asked
+once and one that was saved and loaded give the same bits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cndpm.experts.gaussian.factor import Factor, prior_strength
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.threads import spread
 
-__all__ = ["LaggingFactor", "anchored", "widen"]
+__all__ = ["LaggingFactor", "anchored", "log_determinant", "widen"]
 
 _GROUP = 8
 """Components whitened together; a group is whitened anew when one of them has changed."""
@@ -32,12 +32,17 @@ def widen(cholesky: Tensor, *, degrees: float, shrinkage: float, floor: float) -
         cholesky: L of Sigma(lambda), (d, d); changed in place.
         degrees: Degrees of freedom behind the covariance.
         shrinkage: lambda.
-        floor: What it added to the diagonal.
+        floor: What the shrinkage added to the diagonal.
     """
     if shrinkage < 1:
         distance = expected_distance(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
         cholesky *= math.sqrt(distance / len(cholesky))
     return cholesky
+
+
+def log_determinant(cholesky: Tensor) -> float:
+    """Returns log det Sigma, (d, d), from its factor L."""
+    return 2 * float(cholesky.diagonal().double().log().sum())
 
 
 def anchored(cholesky: Tensor, sums: Tensor, statistics: SharedStatistics, **facts: float) -> Factor:
@@ -53,7 +58,6 @@ def anchored(cholesky: Tensor, sums: Tensor, statistics: SharedStatistics, **fac
     kappa = min(prior_strength(sums, statistics.counts.to(sums.device), mean), facts.pop("kappa"))
     return Factor(
         cholesky=cholesky,
-        log_det=2 * float(cholesky.diagonal().double().log().sum()),
         anchors=torch.cat([sums, torch.zeros_like(mean)[None], mean[None]]),
         kappa=kappa,
         **facts,
@@ -67,8 +71,18 @@ class LaggingFactor:
 
     Args:
         routing: The factor of the latest renewal.
-        shrinkage: lambda', as answers want it.
-        for_classes: Whether it is widened, with a prior that counts no more than one sample; see :func:`widen`.
+        shrinkage: lambda', the shrinkage for answers.
+        for_classes: Whether the factor is widened, with a prior that counts no more than one sample; see :func:`widen`.
+
+    Example:
+        >>> from cndpm.experts.gaussian.shared_covariance import SharedGaussians
+        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+        >>> gaussians = SharedGaussians(torch.zeros(2), lambda samples: samples.x)
+        >>> gaussians.add_components(1)
+        >>> gaussians.found(x, torch.ones(20, 1, dtype=torch.float64))
+        >>> lagging = LaggingFactor(gaussians.routing(), shrinkage=0.5, for_classes=False)
+        >>> lagging.factor(gaussians.statistics).shrinkage
+        0.5
     """
 
     def __init__(self, routing: Factor, *, shrinkage: float, for_classes: bool) -> None:
@@ -77,6 +91,7 @@ class LaggingFactor:
         self._for_classes = for_classes
         with spread(len(routing.cholesky) ** 3):
             self._cholesky = _reshrunk(routing, shrinkage, for_classes=for_classes).to(routing.cholesky.dtype)
+        self._facts["log_det"] = log_determinant(self._cholesky)
         self._changes = np.zeros(0, dtype=np.int64)
         self._sums = torch.zeros(0, len(self._cholesky), dtype=torch.float64, device=self._cholesky.device)
         self._current: Factor | None = None

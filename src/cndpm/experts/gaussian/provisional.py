@@ -1,4 +1,4 @@
-"""Gaussians over what waits in the memory, comparable with the experts', until sleep makes an expert of it."""
+"""Gaussians over the samples in the memory, comparable with the experts', until sleep makes an expert of them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
-from cndpm.experts.samples import Samples
 
 __all__ = ["LOG_FLOOR", "ProvisionalGaussians", "kernel_model"]
 
@@ -28,6 +28,17 @@ class ProvisionalGaussians:
         exact: Whether the covariance is brought up to date first.
         n_classes: Width of :meth:`predictive`.
         log_volume: Of the feature map.
+
+    Example:
+        >>> from cndpm.experts.features import IdentityFeatures
+        >>> from cndpm.experts.gaussian import GaussianBank
+        >>> x, y = torch.randn(20, 2, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 2
+        >>> bank = GaussianBank(IdentityFeatures(), n_classes=3)
+        >>> bank.found(Samples(x), y)
+        >>> done = bank.train(max_steps=1)
+        >>> memory = bank.provisional(Samples(x[:5] + 9), torch.full((5,), 2))  # a ProvisionalGaussians
+        >>> memory.predictive(Samples(x)).argmax(dim=1).unique()
+        tensor([2])
     """
 
     def __init__(

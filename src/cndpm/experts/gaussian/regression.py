@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Evidence, Provisional
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.conjugate import log_student_t
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import kernel_model
-from cndpm.experts.samples import Samples
 from cndpm.state import State
 
 __all__ = ["GaussianRegressionBank"]
@@ -36,7 +36,7 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     Example:
         >>> import torch
         >>> from cndpm.experts.features import IdentityFeatures
-        >>> x = torch.randn(40, 3)
+        >>> x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
         >>> bank = GaussianRegressionBank(IdentityFeatures())
         >>> bank.found(Samples(x), x.sum(dim=1, keepdim=True))
         >>> bank.train(1)
@@ -62,17 +62,15 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         return Evidence(self.counts.log() + log_rows[:, :-1], log_rows[:, -1])
 
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> None:
-        """Returns None: it has a closed form that is not implemented."""
+        return None  # a closed form exists, and no caller needs it for regression
 
     def margin_drift(self) -> None:
         """Returns None: nothing is shared, so nothing is renewed."""
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns the marginal of the joint Student's t, (B, K), float64."""
         return self._log_rows(samples, None)[:, :-1].to(self.device)
 
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns mean and variance of the targets by every expert, (B, K, 2, n_outputs), in the targets' own units."""
         z = self._values(samples)
         d = z.shape[1]
         degrees, location, cholesky = (value[:-1] for value in self._ready().predictive())
@@ -86,20 +84,17 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         return torch.stack([means, variance.permute(2, 0, 1) * scale.square()], dim=2).to(self.device)
 
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
-        """Puts kernels around the stored samples."""
         return kernel_model(self.feature_map, samples.x, y if y is None else y.to(samples.x.device), 0)
 
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
-        """Adds the weighted samples to the statistics."""
         self._ready().found(torch.cat([self._values(samples), self._standardised(y)], dim=1), responsibilities)
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """Draws through the inverse of the feature map, where it has one."""
         rows = self._ready().sample(k, n, generator)
         d = self.feature_map.n_features
         return self.feature_map.inverse(rows[:, :d].to(self.device)), self._targets.inverse(rows[:, d:]).to(self.device)
 
-    # What an additive bank asks of its kind
+    # The contract of additive banks
 
     def _n_own_numbers(self) -> int:
         return self._targets.n_numbers_kept
@@ -122,22 +117,22 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
             raise ValueError(f"regression takes targets (batch, n_outputs) beside x, at least one; got {received}")
         return y.detach().to("cpu", copy=True)
 
-    def _make_expert(self, x: Tensor, y: Tensor) -> None:
+    def _make_expert(self, samples: Samples, y: Tensor) -> None:
         if self._gaussians is None:
-            self._freeze(x, labels=None)
+            self._freeze(samples.x, labels=None)
             self._targets.fit(y, generator=self._generator)
-        rows = torch.cat([self._values(Samples(x)), self._standardised(y)], dim=1)
+        rows = torch.cat([self._values(samples), self._standardised(y)], dim=1)
         if self._gaussians is None:
             self._gaussians = OwnGaussians(rows, self._values)
         self._gaussians.add_components(1)
-        weights = torch.zeros(len(x), len(self.counts), dtype=torch.float64)
+        weights = torch.zeros(len(samples), len(self.counts), dtype=torch.float64)
         weights[:, -1] = 1
         self._gaussians.found(rows, weights)
 
     def _merge(self, k: int, into: int) -> None:
         self._ready().merge_components([(k, into)], [j for j in range(len(self.counts)) if j != k])
 
-    # Inside. Few features: the host is the better place for what is done with them.
+    # Inside. With few features the host is the better place.
 
     def _values(self, samples: Samples) -> Tensor:
         """Returns features (B, d), float64, on the host."""

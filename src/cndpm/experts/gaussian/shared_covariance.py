@@ -7,10 +7,10 @@ the same mean and covariance; with tail=inf everything stays exactly conjugate.
 
 *Routing* uses a factor of Sigma that is renewed when as many samples have arrived as there are features, or 5 % more,
 whichever is more: then factorising costs no more than accumulating; and when an expert is founded on at least a tenth
-of all data, because what it brings may vary in other directions. Between renewals the covariance is stale, the means
-are not; it is shrunk as densities want it. *Answers* use the same covariance, shrunk as classes want it and scaled so
-that new samples are expected at distance d from their component (:mod:`.prediction`); or an exact one, made on demand
-and kept until the statistics change. Neither influences learning.
+of all data, because its samples may vary in other directions. Between renewals the covariance is stale, the means are
+not; it is shrunk for densities. *Answers* use the same covariance, shrunk for classes and scaled so that new samples
+are expected at distance d from their component (:mod:`.prediction`); or an exact one, made on demand and kept until the
+statistics change. Neither influences learning.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.choice import CovarianceChoice
-from cndpm.experts.gaussian.conjugate import Values, log_elliptical
+from cndpm.experts.gaussian.conjugate import log_elliptical
 from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, typical_margins
 from cndpm.experts.gaussian.ledger import WINDOW, Ledger, Products
-from cndpm.experts.gaussian.prediction import LaggingFactor, anchored, widen
+from cndpm.experts.gaussian.prediction import LaggingFactor, anchored, log_determinant, widen
 from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.experts.gaussian.transfer import normal_draws
-from cndpm.experts.samples import Samples
 from cndpm.state import State
 from cndpm.threads import spread
 
@@ -50,6 +50,14 @@ class SharedGaussians:
         tail: A fixed weight of the tails (inf for exactly normal components), or None to let the data choose it.
         for_classes: Whether predictions are to tell the components apart, or to give their densities.
         routing_dtype: Precision of the routing factor; float32 halves its cost, the routing margins are whole nats.
+
+    Example:
+        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+        >>> gaussians = SharedGaussians(torch.zeros(2), lambda samples: samples.x)
+        >>> gaussians.add_components(1)
+        >>> gaussians.found(x, torch.ones(20, 1, dtype=torch.float64))
+        >>> gaussians.log_prob(Samples(x), exact=True).shape
+        torch.Size([20, 1])
     """
 
     def __init__(
@@ -75,11 +83,6 @@ class SharedGaussians:
         self._saved_ledger: State | None = None
 
     @property
-    def n_components(self) -> int:
-        """J."""
-        return self.statistics.n_components
-
-    @property
     def counts(self) -> Tensor:
         """Weight of the samples of each component, (J,), float64, on the host."""
         return self.statistics.counts
@@ -90,7 +93,12 @@ class SharedGaussians:
         return self.statistics.n_numbers_kept
 
     def found(self, z: Tensor, weights: Tensor) -> None:
-        """Adds a founding memory z (M, d) with weights (M, J); a fifth is held out while the shrinkage is chosen."""
+        """Adds a founding memory; a fifth of it is held out while the shrinkage is chosen.
+
+        Args:
+            z: Feature rows, (M, d).
+            weights: (M, J), float64, on the host.
+        """
         self._settle()
         self.statistics.flush()
         held_out = torch.arange(len(z)) % 5 == 4
@@ -100,7 +108,12 @@ class SharedGaussians:
         self._renew_if_due(n_samples=0, share=0.1)
 
     def add(self, samples: Samples, weights: Tensor) -> None:
-        """Learns B samples with weights (B, J)."""
+        """Learns B samples.
+
+        Args:
+            samples: (B, ...).
+            weights: (B, J), float64, on the host.
+        """
         place = self._place(samples)
         if self._ledger is not None and place is not None:
             self._exact = None
@@ -124,7 +137,12 @@ class SharedGaussians:
             self._before = torch.nn.functional.pad(self._before, (0, n), value=math.nan)
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
-        """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
+        """Adds components to others, then drops some.
+
+        Args:
+            pairs: (i, j) for every component i to be added to component j.
+            keep: The components to keep, in their new order.
+        """
         self._settle()
         self._remember_margins()
         self.statistics.merge_components(pairs, keep)
@@ -134,16 +152,15 @@ class SharedGaussians:
             self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
 
     def margin_drift(self) -> Tensor | None:
-        """By how much margins of the components' samples have moved, (J,), where routing was renewed; on the host.
+        """Returns how far :func:`.factor.typical_margins` have moved since the last call, (J,), on the host.
 
-        By :func:`~cndpm.experts.gaussian.factor.typical_margins`; NaN for components that are newer, None if routing is
-        what it was when this was last asked.
+        NaN for components that are newer; None if routing was not renewed.
         """
         before, self._before = self._before, None
         return None if before is None else typical_margins(self.routing(), self.counts) - before
 
     def routing(self) -> Factor:
-        """The factor that routing uses; made on first use."""
+        """Returns the factor that routing uses; made on first use."""
         if self._routing is None:
             self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
         return self._routing
@@ -162,8 +179,8 @@ class SharedGaussians:
     def routing_log_prob(self, samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns log densities of every component (B, J) and of "new" (B,), by the routing factor, on the host.
 
-        Where the samples are learned in order, a window of what follows in their chunk is opened: all that routing
-        needs of its rows comes to the host at once.
+        Where samples are learned in order, a window of the following rows of their chunk is opened, and all inner
+        products of these rows come to the host at once.
         """
         factor, place = self.routing(), self._place(samples)
         if place is None and samples.whole.in_order:
@@ -174,18 +191,23 @@ class SharedGaussians:
             anchors = factor.anchors if self._ledger is None else self._ledger.anchors()
             products = Products.of(self._whitened(samples).rows, anchors)
         kappas = np.append(self.statistics.counts.numpy(), 0.0) + factor.kappa
-        scores = _scores(factor, kappas, *products)
+        scores = factor.log_probs(kappas, *products)
         return scores[:, :-1], scores[:, -1]
 
     def log_prob(self, samples: Samples, *, exact: bool) -> Tensor:
-        """Returns predictive log densities of every component, (B, J), on the device."""
+        """Returns predictive log densities of every component, (B, J), on the device.
+
+        Args:
+            samples: (B, ...).
+            exact: Whether the covariance is brought up to date first; see :meth:`answering`.
+        """
         factor = self.answering(exact=exact)
 
         def score(chunk: Samples) -> Tensor:
             products = self._products(chunk, factor)
             to_mean, lengths = factor.anchors @ factor.mean, factor.anchors.square().sum(dim=1)
             kappas = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(to_mean.device) + factor.kappa
-            return _scores(factor, kappas, products[:, 0], products[:, 1:], to_mean, lengths)[:, :-1]
+            return factor.log_probs(kappas, products[:, 0], products[:, 1:], to_mean, lengths)[:, :-1]
 
         scores: Tensor = samples.derive("scores", factor, score)
         return scores
@@ -206,7 +228,13 @@ class SharedGaussians:
         return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail).cpu()
 
     def groups(self, memory: Samples, members: Tensor, *, exact: bool) -> Groups:
-        """Makes components of groups of a memory of M samples, given one-hot (M, G), float64; they are not added."""
+        """Makes components from groups of a memory, without adding them.
+
+        Args:
+            memory: (M, ...).
+            members: The group of each sample, one-hot, (M, G), float64.
+            exact: Whether the covariance is brought up to date first.
+        """
         factor = self.answering(exact=exact)
         kappas = members.sum(dim=0) + factor.kappa
         prior = factor.kappa * (factor.cholesky.double() @ factor.mean)
@@ -215,14 +243,25 @@ class SharedGaussians:
         return Groups(factor, duals, (means * duals).sum(dim=1), kappas)
 
     def log_prob_of_groups(self, samples: Samples, groups: Groups) -> Tensor:
-        """Returns the log density of B samples under components of :meth:`groups`, (B, G)."""
+        """Returns the log density of samples under the components of groups, (B, G).
+
+        Args:
+            samples: (B, ...).
+            groups: A result of :meth:`groups`.
+        """
         factor = groups.factor
         cross = self.statistics.shift(self._features(samples)) @ groups.duals.T
         distance = (self._products(samples, factor)[:, :1] - 2 * cross + groups.squares).clamp_min(0)
         return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / groups.kappas, factor.tail)
 
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
-        """n feature rows drawn from the predictive density of a component, (n, d), float64."""
+        """Draws n feature rows from the predictive density of a component, (n, d), float64.
+
+        Args:
+            component: Its index.
+            n: Number of rows.
+            generator: Source of random numbers.
+        """
         factor = self.answering(exact=True)
         kappa = float(self.statistics.counts[component]) + factor.kappa
         noise = normal_draws((n, len(factor.mean)), generator, factor.mean.device)
@@ -253,9 +292,8 @@ class SharedGaussians:
             # A GPU solves for many rows in hardly more time than for few.
             for part in torch.split(z, _BLOCK_SIZE if z.device.type == "cpu" else 4 * _BLOCK_SIZE):
                 whitened = factor.whiten(self.statistics.shift(part))
-                parts.append(
-                    torch.cat([whitened.square().sum(dim=1, keepdim=True), whitened @ factor.anchors.T], dim=1)
-                )
+                squares = whitened.square().sum(dim=1, keepdim=True)
+                parts.append(torch.cat([squares, whitened @ factor.anchors.T], dim=1))
             return torch.cat(parts)
 
         products: Tensor = samples.derive("products", factor, multiply)
@@ -265,7 +303,7 @@ class SharedGaussians:
         return None if self._ledger is None else self._ledger.place(samples)
 
     def _open_window(self, samples: Samples) -> slice:
-        """Opens a window that begins with samples; goes on with a saved one if they are of it."""
+        """Opens a window that begins with samples, or restores the saved one if they are part of it."""
         whitened = self._whitened(samples.whole)
         ledger = None if self._saved_ledger is None else Ledger.recalled(self._saved_ledger, samples, whitened)
         if ledger is None:
@@ -286,7 +324,7 @@ class SharedGaussians:
             self._routing.sums.addmm_(beside.T, self._routing.whiten(shifted))
 
     def _settle(self) -> None:
-        """Closes the ledger: sums and anchors catch up."""
+        """Closes the ledger: brings sums and anchors up to date."""
         if self._ledger is not None and self._routing is not None:
             self._routing.anchors = self._ledger.anchors()
             self.statistics.settle()
@@ -306,7 +344,7 @@ class SharedGaussians:
             self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
 
     def _remember_margins(self) -> None:
-        """To be called before routing is renewed."""
+        """Keeps the margins as they are before routing is renewed."""
         if self._routing is not None and self._before is None:
             self._before = typical_margins(self._routing, self.counts)
 
@@ -332,6 +370,7 @@ class SharedGaussians:
             cholesky.contiguous(),  # row by row, as a state restores it: another layout would round otherwise
             sums,
             statistics,
+            log_det=log_determinant(cholesky),
             kappa=1.0 if for_classes else math.inf,
             tail=self.choice.tail,
             count=float(statistics.counts.sum()),
@@ -340,7 +379,7 @@ class SharedGaussians:
         )
 
     def state_dict(self) -> State:
-        """Statistics, shrinkages, tails and the routing factor, which is older than the statistics."""
+        """Returns statistics, shrinkages, tails and the routing factor, which is older than the statistics."""
         routing, ledger = None if self._routing is None else self._routing.state_dict(), self._saved_ledger
         if routing is not None and self._ledger is not None:
             routing, ledger = {**routing, "anchors": self._ledger.anchors()}, self._ledger.state_dict()
@@ -353,29 +392,10 @@ class SharedGaussians:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above to the bit."""
+        """Restores the state to the bit."""
         self.statistics = SharedStatistics.from_state(state["statistics"])
         self.choice.load_state_dict(state["choice"])
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._before = None if state["before"] is None else state["before"].cpu().clone()
         self._exact = self._lagging = self._ledger = None
         self._saved_ledger = state["ledger"]
-
-
-def _scores(factor: Factor, kappas: Values, squares: Values, inner: Values, to_mean: Values, lengths: Values) -> Values:
-    """Log densities of every component and, last, of "new", (B, J + 1), from inner products of whitened vectors.
-
-    Args:
-        factor: Which one.
-        kappas: kappa0 + n_j, and kappa0, (J + 1,).
-        squares: Squared lengths of the rows, (B,).
-        inner: Of rows and anchors, (B, J + 2).
-        to_mean: Of anchors and the prior mean, (J + 2,).
-        lengths: Squared, of the anchors, (J + 2,).
-    """
-    kappa = factor.kappa
-    cross = (inner[:, :-1] + kappa * inner[:, -1:]) / kappas
-    of_means = (lengths[:-1] + 2 * kappa * to_mean[:-1] + kappa**2 * lengths[-1]) / kappas**2
-    distance = squares[:, None] - 2 * cross + of_means
-    distance = distance * (distance > 0)  # clipping an array takes longer
-    return log_elliptical(distance, factor.log_det, factor.anchors.shape[1], 1 + 1 / kappas, factor.tail)

@@ -1,7 +1,7 @@
-"""How far a covariance is shrunk towards a multiple of the identity: chosen by a score, never by hand.
+"""Shrinkage of a covariance towards a multiple of the identity, chosen by a score.
 
 Sigma(lambda) = (1 - lambda) W / nu + lambda t I, with t the mean variance. Lambda lives on a grid of half decades; the
-search walks from where it last stood, because the best value moves slowly as data arrives. Of a scatter only the lower
+search walks from its last value, because the best value moves slowly as data arrives. Of a scatter only the lower
 triangle is read.
 """
 
@@ -34,19 +34,35 @@ GRID_STEP = _GRID[1] / _GRID[0]
 
 
 def mean_variance(scatter: Tensor, degrees: float) -> float:
-    """t, at least 1e-12, so that even constant data has a positive definite covariance."""
+    """Returns t, at least 1e-12, so that even constant data has a positive definite covariance.
+
+    Args:
+        scatter: W, (d, d); only the lower triangle is read.
+        degrees: nu, its degrees of freedom.
+    """
     return max(1e-12, float(scatter.diagonal().mean()) / degrees)
 
 
 def shrunk_covariance(scatter: Tensor, degrees: float, shrinkage: float) -> Tensor:
-    """Sigma(lambda), (d, d), written over `scatter`; positive definite for lambda > 0."""
+    """Returns Sigma(lambda), (d, d), written over `scatter`; positive definite for lambda > 0.
+
+    Args:
+        scatter: W, (d, d); only the lower triangle is read.
+        degrees: nu, its degrees of freedom.
+        shrinkage: lambda.
+    """
     floor = shrinkage * mean_variance(scatter, degrees)
     scatter.mul_((1 - shrinkage) / degrees).diagonal().add_(floor)
     return scatter
 
 
 def oracle_shrinkage(scatter: Tensor, degrees: float) -> float:
-    """The oracle approximating shrinkage of Chen et al. (2010), in closed form: for samples too few to hold any out."""
+    """Returns the oracle approximating shrinkage of Chen et al. (2010), a closed form for too few samples to hold out.
+
+    Args:
+        scatter: W, (d, d); only the lower triangle is read.
+        degrees: nu, its degrees of freedom.
+    """
     d = len(scatter)
     diagonal, below = scatter.diagonal() / degrees, torch.tril(scatter, -1) / degrees
     trace_squared, square = float(diagonal.sum()) ** 2, float(diagonal.square().sum() + 2 * below.square().sum())
@@ -59,9 +75,16 @@ def oracle_shrinkage(scatter: Tensor, degrees: float) -> float:
 def held_out_log_likelihood(
     scatter: Tensor, degrees: float, deviations: Tensor, shrinkage: float, tails: tuple[float, ...] = TAILS
 ) -> tuple[float, float]:
-    """Mean log density of deviations r (N, d) under Sigma(lambda) with the best of `tails`, and that tail.
+    """Returns the mean log density of deviations under Sigma(lambda) with the best of `tails`, and that tail.
 
-    -inf if Sigma has no factor. See :func:`~cndpm.experts.gaussian.conjugate.log_elliptical` for tails.
+    The density is -inf if Sigma has no factor. See :func:`~cndpm.experts.gaussian.conjugate.log_elliptical` for tails.
+
+    Args:
+        scatter: W, (d, d); only the lower triangle is read.
+        degrees: nu, its degrees of freedom.
+        deviations: Of held-out samples from their means, (N, d).
+        shrinkage: lambda.
+        tails: Degrees of freedom to try.
     """
     cholesky, info = torch.linalg.cholesky_ex(shrunk_covariance(scatter.clone(), degrees, shrinkage))
     if int(info) != 0:
@@ -73,7 +96,16 @@ def held_out_log_likelihood(
 
 
 def choose_shrinkage(score: Callable[[float], float], start: float) -> float:
-    """The grid point with the best score, found by walking uphill from the one nearest to `start`."""
+    """Returns the grid point with the best score, found by walking uphill.
+
+    Args:
+        score: Maps lambda to a score; the higher, the better.
+        start: A lambda; the walk begins at the grid point nearest to it.
+
+    Example:
+        >>> choose_shrinkage(lambda value: -abs(value - 0.1), start=1e-3)
+        0.1
+    """
     position = min(range(len(_GRID)), key=lambda i: abs(math.log(_GRID[i] / start)))
     best = score(_GRID[position])
     for step in (-1, 1):

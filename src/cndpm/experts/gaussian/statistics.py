@@ -30,8 +30,7 @@ class SharedStatistics:
     """Sums of J components over d features.
 
     The rank-one updates of the second moment gather in a block and are applied by one matrix product when :meth:`flush`
-    is called. Until then the block is data that the scatter has not seen: it serves to
-    choose the shrinkage.
+    is called. Until then the block is data that the scatter has not seen, on which the shrinkage is chosen.
 
     Args:
         origin: Subtracted from every feature row, (d,); the mean of the first memory is a good one.
@@ -41,6 +40,15 @@ class SharedStatistics:
         counts: Weight of each component, (J,), float64, on the host.
         changes: How often the sums of each component have changed, (J,); not part of the state.
         n_pending: Rows that wait to enter the second moment.
+
+    Example:
+        >>> statistics = SharedStatistics(origin=torch.zeros(2))
+        >>> statistics.add_components(1)
+        >>> rows = torch.tensor([[1.0, 0.0], [3.0, 0.0]], dtype=torch.float64)
+        >>> weights = statistics.add(rows, torch.ones(2, 1, dtype=torch.float64))
+        >>> statistics.within_scatter().round(decimals=6)
+        tensor([[2., 0.],
+                [0., 0.]], dtype=torch.float64)
     """
 
     def __init__(self, origin: Tensor) -> None:
@@ -67,11 +75,11 @@ class SharedStatistics:
         return self._sums if self._deferred is None else self._deferred()
 
     def defer(self, current: Callable[[], Tensor]) -> None:
-        """From now on somebody else keeps the sums and gives their `current` values, until they :meth:`settle`."""
+        """Reads the sums from `current()`, (J, d), until :meth:`settle` copies them back."""
         self._deferred = current
 
     def settle(self) -> None:
-        """Takes the sums back."""
+        """Copies deferred sums back."""
         self._sums, self._deferred = self.sums, None
 
     @property
@@ -88,10 +96,14 @@ class SharedStatistics:
         self._sums = torch.cat([self._sums, self._sums.new_zeros(n, self.n_features)])
 
     def add(self, rows: Tensor, weights: Tensor) -> Tensor:
-        """Adds shifted feature rows (B, d), kept until the next flush, with weights (B, J), float64, on the host.
+        """Adds rows to the sums and keeps them until the next flush.
+
+        Args:
+            rows: Shifted feature rows, (B, d).
+            weights: (B, J), float64, on the host.
 
         Returns:
-            The weights beside the rows, for who needs them there too.
+            A copy of the weights on the device of the rows.
         """
         self.settle()
         beside = self._here(weights)
@@ -100,7 +112,12 @@ class SharedStatistics:
         return beside
 
     def note(self, rows: Tensor, weights: Tensor) -> None:
-        """Counts rows whose sums are deferred and keeps them until the next flush."""
+        """Counts rows whose sums are deferred and keeps them until the next flush.
+
+        Args:
+            rows: Shifted feature rows, (B, d).
+            weights: (B, J), float64, on the host.
+        """
         values = weights.numpy()
         self.counts = torch.from_numpy(self.counts.numpy() + values.sum(axis=0))
         self.changes = self.changes + values.any(axis=0)
@@ -117,19 +134,19 @@ class SharedStatistics:
             self._pending, self._pending_weights, self._pending_owners, self.n_pending = [], [], [], 0
 
     def pending(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The waiting rows (N, d); on the host their weights (N,) and the component that took most of each (N,)."""
+        """Returns waiting rows (N, d); on the host their weights (N,) and the components with most of each, (N,)."""
         if not self._pending:
             return self._sums.new_zeros(0, self.n_features), self.counts[:0], torch.zeros(0, dtype=torch.long)
         return torch.cat(self._pending), torch.cat(self._pending_weights), torch.cat(self._pending_owners)
 
     def shift(self, z: Tensor) -> Tensor:
-        """Features as the sums see them, float64."""
+        """Returns features (B, d) less the origin, float64."""
         return z.double() - self.origin
 
     def within_scatter(self) -> Tensor:
-        """W, the scatter about the components' means, (d, d), a fresh tensor; the waiting block counts and waits on.
+        """Returns W, the scatter about the components' means, (d, d), a fresh tensor, waiting block included.
 
-        Only the lower triangle is right, here and everywhere: nothing reads the other.
+        Only the lower triangle is right, as in all scatters here: the upper one is never read.
         """
         scatter = self._scatter(self.counts, self.sums)
         if self._pending:
@@ -138,7 +155,7 @@ class SharedStatistics:
         return scatter
 
     def held_out(self) -> tuple[Tensor, float, Tensor]:
-        """What the waiting block offers to judge a covariance by.
+        """Splits the waiting block off, so that a covariance can be judged on it.
 
         Returns:
             The scatter without the block (d, d), the number of degrees of freedom behind it, and the deviations (N, d)
@@ -159,7 +176,7 @@ class SharedStatistics:
         return _degrees_of_freedom(self.counts)
 
     def _scatter(self, counts: Tensor, sums: Tensor) -> Tensor:
-        """W without the waiting block."""
+        """Returns W without the waiting block."""
         present = counts > 0
         scaled = sums[self._here(present)] / self._here(counts[present]).sqrt()[:, None]
         scatter = self._second_moment.clone()
@@ -167,7 +184,12 @@ class SharedStatistics:
         return scatter
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
-        """Adds component i to j for every pair (i, j), then keeps the components `keep`, in that order."""
+        """Adds components to others, then drops some.
+
+        Args:
+            pairs: (i, j) for every component i to be added to component j.
+            keep: The components to keep, in their new order.
+        """
         self.flush()
         self.settle()
         for source, target in pairs:
@@ -177,11 +199,11 @@ class SharedStatistics:
         self.changes = np.zeros(len(keep), dtype=np.int64)
 
     def _here(self, values: Tensor) -> Tensor:
-        """A copy of a few numbers of the host beside the sums; the host does not wait for it."""
+        """Copies a few numbers from the host to the device of the sums; the host does not wait."""
         return values.to(self._sums.device, non_blocking=True)
 
     def state_dict(self) -> State:
-        """All sums, the waiting block included."""
+        """Returns all sums, the waiting block included."""
         rows, weights, owners = self.pending()
         return {
             "origin": self.origin.clone(),
@@ -193,7 +215,7 @@ class SharedStatistics:
 
     @classmethod
     def from_state(cls, state: State) -> SharedStatistics:
-        """Statistics with the sums of :meth:`state_dict`, to the bit."""
+        """Returns statistics with the sums of :meth:`state_dict`, to the bit."""
         statistics = cls(state["origin"])
         statistics.counts, statistics._sums = state["counts"].cpu().clone(), state["sums"].clone()
         statistics.changes = np.zeros(len(statistics.counts), dtype=np.int64)
@@ -208,7 +230,7 @@ class SharedStatistics:
 
 
 def _add_products(matrix: Tensor, left: Tensor, right: Tensor) -> None:
-    """Adds leftᵀ right, (N, d) each, to the lower triangle of a matrix (d, d), strip by strip; little above it."""
+    """Adds leftᵀ right, (N, d) each, to the lower triangle of a matrix (d, d), strip by strip."""
     with spread(left.numel() * len(matrix)):
         for start in range(0, len(matrix), _STRIP):
             stop = min(start + _STRIP, len(matrix))
@@ -220,18 +242,33 @@ def _degrees_of_freedom(counts: Tensor) -> float:
 
 
 def pack_symmetric(matrix: Tensor) -> Tensor:
-    """The lower triangle of a matrix (d, d), row by row, (d (d + 1) / 2,)."""
+    """Returns the lower triangle of a matrix (d, d), row by row, (d (d + 1) / 2,)."""
     return torch.cat([matrix[i, : i + 1] for i in range(len(matrix))]) if len(matrix) else matrix.reshape(0)
 
 
 def unpack_symmetric(packed: Tensor, n_rows: int) -> Tensor:
-    """The symmetric matrix (d, d) whose lower triangle is `packed`."""
+    """Returns the symmetric matrix (d, d) with a given lower triangle.
+
+    Args:
+        packed: The triangle, row by row, (d (d + 1) / 2,).
+        n_rows: d.
+
+    Example:
+        >>> unpack_symmetric(torch.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([[1., 2.],
+                [2., 3.]])
+    """
     matrix = unpack_triangle(packed, n_rows)
     return matrix + torch.tril(matrix, -1).T
 
 
 def unpack_triangle(packed: Tensor, n_rows: int) -> Tensor:
-    """The lower triangular matrix (d, d) whose triangle is `packed`."""
+    """Returns the lower triangular matrix (d, d) with a given triangle.
+
+    Args:
+        packed: The triangle, row by row, (d (d + 1) / 2,).
+        n_rows: d.
+    """
     matrix = packed.new_zeros(n_rows, n_rows)
     start = 0
     for i in range(n_rows):

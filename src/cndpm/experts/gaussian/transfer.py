@@ -1,4 +1,4 @@
-"""Between devices: states arrive on the CPU, random numbers come from where their generator is."""
+"""Brings states, and random numbers drawn on their generator's device, to the device where they are needed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,23 @@ __all__ = ["normal_draws", "to_device"]
 
 
 def normal_draws(shape: tuple[int, ...], generator: torch.Generator, device: torch.device) -> Tensor:
-    """Standard normal draws of a generator of any device, brought to `device`; float64."""
+    """Returns standard normal draws, float64.
+
+    Args:
+        shape: Shape of the result.
+        generator: Source of random numbers, on any device.
+        device: Where the draws are brought.
+    """
     return torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device).to(device)
 
 
 def to_device(state: State, device: torch.device) -> State:
-    """A copy of `state` with every tensor on `device`."""
+    """Copies a state.
+
+    Args:
+        state: Tensors and plain values, nested in dictionaries and lists.
+        device: Where every tensor of the copy lies.
+    """
     return {name: _copied(item, device) for name, item in state.items()}
 
 

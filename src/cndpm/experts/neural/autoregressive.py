@@ -17,7 +17,7 @@ __all__ = ["AutoregressiveDensity", "CausalConvolution"]
 
 
 class CausalConvolution(nn.Module):
-    """A convolution that looks at the rows above a pixel and at what is left of it, never at what comes after.
+    """A convolution that looks at the rows above a pixel and to the left of it, never at later pixels.
 
     Of the (reach + 1) x (2 reach + 1) values above, beside and at a pixel, in reading order, those after it are not
     masked but absent: every number that is kept is used.
@@ -26,7 +26,16 @@ class CausalConvolution(nn.Module):
         inputs: Channels that come in.
         outputs: Channels that go out.
         reach: How many rows up, and columns to each side, it looks.
-        own: Whether it looks at the pixel itself; not where the pixel is what shall be predicted.
+        own: Whether it looks at the pixel itself; False where the pixel is to be predicted.
+
+    Example:
+        >>> look = CausalConvolution(1, 1, reach=1, own=False)
+        >>> x = torch.zeros(1, 1, 3, 3)
+        >>> x[0, 0, 1, 1] = 1.0  # changes later pixels only
+        >>> (look(x) != look(torch.zeros_like(x))).int()[0, 0]
+        tensor([[0, 0, 0],
+                [0, 0, 1],
+                [1, 1, 1]], dtype=torch.int32)
     """
 
     def __init__(self, inputs: int, outputs: int, *, reach: int, own: bool) -> None:
@@ -38,23 +47,35 @@ class CausalConvolution(nn.Module):
         nn.init.normal_(self.taps, std=math.sqrt(2 / (inputs * n_seen)))
 
     def kernel(self) -> Tensor:
-        """(outputs, inputs, reach + 1, 2 reach + 1)."""
+        """Returns the weights as a kernel, (outputs, inputs, reach + 1, 2 reach + 1)."""
         size = (self.reach + 1, 2 * self.reach + 1)
         unseen = math.prod(size) - self.taps.shape[2]
         return functional.pad(self.taps, (0, unseen)).view(*self.taps.shape[:2], *size)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, inputs, H, W) to (n, outputs, H, W)."""
+        """Maps (n, inputs, H, W) to (n, outputs, H, W)."""
         # Padded above and below alike, output row i sees the input rows i - reach to i; the last ones are of no use.
         return functional.conv2d(x, self.kernel(), self.bias, padding=self.reach)[:, :, : x.shape[2]]
 
     def at(self, row: int, column: int, padded: Tensor) -> Tensor:
-        """The output at one pixel, (n, outputs, 1, 1), from inputs (n, inputs, reach + H, reach + W + reach)."""
+        """Returns the output at one pixel, (n, outputs, 1, 1).
+
+        Args:
+            row: Of the pixel.
+            column: Of the pixel.
+            padded: Inputs, (n, inputs, reach + H, reach + W + reach).
+        """
         seen = padded[:, :, row : row + self.reach + 1, column : column + 2 * self.reach + 1]
         return functional.conv2d(seen, self.kernel(), self.bias)
 
     def canvas(self, n: int, height: int, width: int) -> Tensor:
-        """Zeros in which :meth:`at` finds its inputs; pixel (i, j) lies at (reach + i, reach + j)."""
+        """Returns zeros in which :meth:`at` finds its inputs; pixel (i, j) lies at (reach + i, reach + j).
+
+        Args:
+            n: Images.
+            height: H.
+            width: W.
+        """
         return self.taps.new_zeros(n, self.taps.shape[1], self.reach + height, width + 2 * self.reach)
 
 
@@ -70,7 +91,7 @@ class _Block(nn.Module):
         return h + self.judge(self.look(functional.elu(h)), noise)
 
     def judge(self, seen: Tensor, noise: Tensor | None = None) -> Tensor:
-        """What the block adds, pixel by pixel, from what it has seen."""
+        """Returns the block's addition to h, (n, channels, H, W), from its convolution (n, 2 channels, H, W)."""
         value, gate = seen.chunk(2, dim=1)
         gated = torch.tanh(value) * torch.sigmoid(gate)
         result: Tensor = self.turn(gated if noise is None else gated * noise)
@@ -83,13 +104,12 @@ class AutoregressiveDensity(Density):
     .. math:: \log p(x) = \sum_i \log p(x_i \mid x_1, \dots, x_{i-1})
 
     Pixels are in reading order. A causal convolution of 7 x 7 and residual blocks of 3 x 3 (van den Oord et al. 2016)
-    look at what lies above and to the left. Digits have a place on the page, so every row and every column
-    adds numbers of its own to the channels. What a pixel can be, and how it depends on what the network says, is the
-    matter of `pixel`.
+    look above and to the left. Digits have a place on the page, so every row and every column adds numbers of its own
+    to the channels. `pixel` defines the values of a pixel and their distribution given the network's output.
 
     Args:
         input_shape: (channels of a pixel, height, width).
-        pixel: What one pixel is given the network's output for it; by default black or white.
+        pixel: Distribution of one pixel given the network's output for it; by default black or white.
         channels: Channels of every layer.
         n_blocks: Residual blocks.
         dropout: Part of the channels of each block that a training step leaves out.
@@ -144,7 +164,7 @@ class AutoregressiveDensity(Density):
         return self.pixel.kernel_log_prob(x, centres)
 
     def outputs(self, x: Tensor, noise: Tensor | None = None) -> Tensor:
-        """What the network says of every pixel given those before it, (n, pixel.n_outputs, H, W).
+        """Returns the network's output for every pixel given those before it, (n, pixel.n_outputs, H, W).
 
         Args:
             x: (n, pixel.n_channels, H, W).
@@ -158,7 +178,7 @@ class AutoregressiveDensity(Density):
 
     @torch.no_grad()
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """Pixel by pixel. What the layers have seen is kept, so a pixel costs one pixel, not one image."""
+        # The inputs of all layers are kept, so that a pixel costs one pixel, not one image.
         _, height, width = self.input_shape
         x = self.first.canvas(n, height, width)
         seen = [block.look.canvas(n, height, width) for block in self._blocks()]
@@ -170,7 +190,7 @@ class AutoregressiveDensity(Density):
         return x[:, :, reach:, reach : reach + width].clone()
 
     def _output_at(self, row: int, column: int, x: Tensor, seen: list[Tensor]) -> Tensor:
-        """What is said of one pixel, (n, n_outputs); notes in `seen` what the blocks look at here."""
+        """Returns the output for one pixel, (n, n_outputs); writes the blocks' inputs at this pixel to `seen`."""
         h = self.first.at(row, column, x) + (self.rows[:, row] + self.columns[:, :, column])[..., None]
         for block, canvas in zip(self._blocks(), seen, strict=True):
             reach = block.look.reach

@@ -1,4 +1,4 @@
-"""A predictor that learns with one network and answers with the running mean of its weights."""
+"""A predictor that trains one network and answers with the running mean of its weights."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ __all__ = ["AveragedPredictor"]
 class AveragedPredictor(Predictor):
     """Averages the iterates of stochastic gradient descent (Polyak and Juditsky 1992), the older ones with less weight.
 
-    A stream has no end at which a learning rate could have fallen to zero; the mean of the weights is as calm as if it
-    had, at any time. Later experts look at the mean's features.
+    A stream has no end at which a learning rate could have fallen to zero; the mean of the weights varies as little as
+    if it had, at any time. Later experts look at the mean's features.
 
     Args:
-        predictor: What learns.
+        predictor: The network that learns.
         horizon: Steps after which a step's part in the mean has fallen to 1/e.
+
+    Example:
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
+        >>> predictor = AveragedPredictor(Classifier((3,), 2, hidden=(4,), closed=True), horizon=10.0)
+        >>> predictor.predictive(torch.zeros(5, 3)).shape
+        torch.Size([5, 2])
     """
 
     def __init__(self, predictor: Predictor, *, horizon: float) -> None:
@@ -71,7 +77,7 @@ class AveragedPredictor(Predictor):
 
     @torch.no_grad()
     def wake(self) -> None:
-        """The mean begins where sleep ended."""
+        """Starts the mean at the weights with which sleep ended."""
         torch._foreach_copy_(*self._pairs())
 
     @torch.no_grad()

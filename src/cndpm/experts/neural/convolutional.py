@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from cndpm.experts.neural.lateral import Column, Features
 
-__all__ = ["Block", "LateralCNN", "LateralResNet", "mirrored_decoder"]
+__all__ = ["InstanceNormBlock", "LateralCNN", "LateralResNet", "mirrored_decoder"]
 
 
 class LateralCNN(Column):
@@ -26,8 +26,15 @@ class LateralCNN(Column):
 
     Args:
         input_shape: (channels, height, width); height and width must be divisible by 4.
-        channels: c, what this column adds to the first layer.
+        channels: c, channels of this column's first layer.
         lateral_widths: Channels and units of all earlier columns together, layer by layer; empty for the first.
+
+    Example:
+        >>> first = LateralCNN((1, 8, 8), channels=2)
+        >>> second = LateralCNN((1, 8, 8), channels=1, lateral_widths=first.widths)
+        >>> x = torch.rand(3, 1, 8, 8)
+        >>> [tuple(features.shape[1:]) for features in second(x, first(x, ()))]
+        [(1, 4, 4), (2, 2, 2), (4,)]
     """
 
     def __init__(self, input_shape: tuple[int, ...], channels: int, lateral_widths: Sequence[int] = ()) -> None:
@@ -41,7 +48,12 @@ class LateralCNN(Column):
         self.third = nn.Linear((earlier[1] + self.widths[1]) * n_pixels, self.widths[2])
 
     def forward(self, x: Tensor, lateral: Features) -> Features:
-        """Features (batch, c, h/2, w/2), (batch, 2c, h/4, w/4) and (batch, 4c) of x (batch, channels, h, w)."""
+        """Returns features (batch, c, h/2, w/2), (batch, 2c, h/4, w/4) and (batch, 4c).
+
+        Args:
+            x: (batch, channels, h, w).
+            lateral: Features of all earlier columns, layer by layer.
+        """
         first = torch.relu_(functional.max_pool2d(self.first(x), 2))
         second = torch.relu_(functional.max_pool2d(self.second(self.beside(lateral, 0, first)), 2))
         third = torch.relu_(self.third(self.beside(lateral, 1, second).flatten(1)))
@@ -59,9 +71,14 @@ class LateralResNet(Column):
 
     Args:
         input_shape: (channels, height, width).
-        channels: c, what this column adds to the first stage.
+        channels: c, channels of this column's first stage.
         n_blocks: Blocks per stage: 1 is the paper's four-block network, 2 the shape of ResNet-18.
         lateral_widths: Channels of all earlier columns together, for the first convolution and each stage.
+
+    Example:
+        >>> column = LateralResNet((3, 16, 16), channels=2)
+        >>> [tuple(features.shape[1:]) for features in column(torch.rand(1, 3, 16, 16), ())]
+        [(2, 16, 16), (2, 16, 16), (4, 8, 8), (8, 4, 4), (16, 2, 2)]
     """
 
     def __init__(
@@ -74,14 +91,21 @@ class LateralResNet(Column):
         self.stem = nn.Conv2d(input_shape[0], channels, 3, padding=1, bias=False)
         self.stages = nn.ModuleList(
             nn.Sequential(
-                Block(earlier[stage] + self.widths[stage], self.widths[stage + 1], stride=2 if stage else 1),
-                *(Block(self.widths[stage + 1], self.widths[stage + 1]) for _ in range(n_blocks - 1)),
+                InstanceNormBlock(
+                    earlier[stage] + self.widths[stage], self.widths[stage + 1], stride=2 if stage else 1
+                ),
+                *(InstanceNormBlock(self.widths[stage + 1], self.widths[stage + 1]) for _ in range(n_blocks - 1)),
             )
             for stage in range(4)
         )
 
     def forward(self, x: Tensor, lateral: Features) -> Features:
-        """Five features, (batch, c, h, w) twice and then halved in size and doubled in channels three times."""
+        """Returns five features, (batch, c, h, w) twice and then halved in size and doubled in channels three times.
+
+        Args:
+            x: (batch, channels, h, w).
+            lateral: Features of all earlier columns, layer by layer.
+        """
         features = [torch.relu_(functional.instance_norm(self.stem(x)))]
         for stage, blocks in enumerate(self.stages):
             features.append(blocks(self.beside(lateral, stage, features[-1])))
@@ -91,8 +115,18 @@ class LateralResNet(Column):
         return self.beside(lateral, 4, own[4]).mean(dim=(2, 3))
 
 
-class Block(nn.Module):
-    """Two 3 x 3 convolutions beside a shortcut, which is a 1 x 1 convolution where shapes differ."""
+class InstanceNormBlock(nn.Module):
+    """Two 3 x 3 convolutions beside a shortcut, which is a 1 x 1 convolution where shapes differ.
+
+    Args:
+        inputs: Channels that come in.
+        outputs: Channels that go out.
+        stride: Of the first convolution.
+
+    Example:
+        >>> InstanceNormBlock(2, 4, stride=2)(torch.rand(1, 2, 8, 8)).shape
+        torch.Size([1, 4, 4, 4])
+    """
 
     def __init__(self, inputs: int, outputs: int, *, stride: int = 1) -> None:
         super().__init__()
@@ -110,7 +144,15 @@ class Block(nn.Module):
 
 
 def mirrored_decoder(input_shape: tuple[int, ...], channels: int, latent_dim: int) -> nn.Sequential:
-    """The encoder backwards, with 4 x 4 transposed convolutions of stride 2: codes (n, latent_dim) to (n, d)."""
+    """Makes the mirror image of :class:`LateralCNN`, with 4 x 4 transposed convolutions of stride 2.
+
+    The decoder maps codes (n, latent_dim) to outputs (n, d).
+
+    Args:
+        input_shape: (channels, height, width); height and width must be divisible by 4; d is the product.
+        channels: c, of the encoder's first layer.
+        latent_dim: Dimension of the codes.
+    """
     size = _quarter(input_shape)
     return nn.Sequential(
         nn.Linear(latent_dim, 4 * channels),

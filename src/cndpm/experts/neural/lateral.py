@@ -14,17 +14,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Column", "Features", "LateralMLP", "join"]
+__all__ = ["Column", "Features", "LateralMLP"]
 
 Features = tuple[Tensor, ...]
 """One tensor (batch, width, ...) for every layer that later columns may look at; empty where nothing is shared."""
-
-
-def join(earlier: Features, own: Features) -> Features:
-    """Features of earlier columns followed by one more column's, layer by layer, detached."""
-    if not earlier:
-        return tuple(feature.detach() for feature in own)
-    return tuple(torch.cat([before, feature.detach()], dim=1) for before, feature in zip(earlier, own, strict=True))
 
 
 class Column(nn.Module, ABC):
@@ -33,6 +26,14 @@ class Column(nn.Module, ABC):
     Attributes:
         widths: Units or channels of each layer of this column.
         out_features: Width of :meth:`top`.
+
+    Example:
+        >>> class Doubling(Column):  # a column without weights that ignores earlier ones
+        ...     widths, out_features = (3,), 3
+        ...     def forward(self, x, lateral): return (2 * x,)
+        ...     def top(self, own, lateral): return own[-1]
+        >>> Doubling()(torch.ones(1, 3), ())
+        (tensor([[2., 2., 2.]]),)
     """
 
     widths: tuple[int, ...]
@@ -40,15 +41,31 @@ class Column(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x: Tensor, lateral: Features) -> Features:
-        """This column's own features, layer by layer; `lateral` are those of all earlier columns."""
+        """Returns this column's own features, layer by layer.
+
+        Args:
+            x: (batch, ...).
+            lateral: Features of all earlier columns, layer by layer; empty for the first column.
+        """
 
     @abstractmethod
     def top(self, own: Features, lateral: Features) -> Tensor:
-        """What a head on this column sees: the last layer of all columns up to it, (batch, out_features)."""
+        """Returns the last layer of all columns up to this one, the input of its head, (batch, out_features).
+
+        Args:
+            own: This column's features.
+            lateral: Features of all earlier columns.
+        """
 
     @staticmethod
     def beside(lateral: Features, depth: int, own: Tensor) -> Tensor:
-        """A layer's own features behind those of the earlier columns."""
+        """Joins a layer's own features to those of the earlier columns, (batch, width, ...).
+
+        Args:
+            lateral: Features of all earlier columns; empty for the first column.
+            depth: The layer.
+            own: This column's features of the layer, (batch, own width, ...).
+        """
         return torch.cat([lateral[depth], own], dim=1) if lateral else own
 
 
@@ -83,7 +100,6 @@ class LateralMLP(Column):
         self.layers = nn.ModuleList(nn.Linear(i, o) for i, o in zip(inputs, widths, strict=True))
 
     def forward(self, x: Tensor, lateral: Features) -> Features:
-        """Features (batch, width) of x (batch, ...), which is flattened."""
         features: list[Tensor] = []
         inputs = x.flatten(1)
         for depth, layer in enumerate(self.layers):

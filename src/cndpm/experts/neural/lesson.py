@@ -1,4 +1,4 @@
-"""Training of one network on the whole memory while the learner sleeps: resumable at every step."""
+"""Training of one network on the whole memory during sleep, resumable at every step."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from cndpm.state import State
 from cndpm.training.optimiser import Optimiser
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
-__all__ = ["Lesson", "Schedule"]
+__all__ = ["Lesson", "LessonSchedule"]
 
 
-class Schedule(BaseModel):
-    """How long a network is trained on the memory, and how."""
+class LessonSchedule(BaseModel):
+    """Length and batches of the training of a network on the memory.
+
+    Example:
+        >>> LessonSchedule(max_steps=1000, until="converged").patience
+        5
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -38,10 +43,21 @@ class Lesson:
     Args:
         loss: Training loss of given rows, (n,) from row indices (n,); may draw random numbers.
         held_out_loss: Deterministic loss of given rows, for deciding when to stop.
-        optimiser: What takes the steps.
-        schedule: How long.
+        optimiser: Takes the steps.
+        schedule: Length and batches.
         n_rows: Size of the memory.
-        recorder: Takes the steps; its generator is the source of the batches.
+        recorder: Records the steps; its generator is the source of the batches.
+
+    Example:
+        >>> weight = torch.nn.Parameter(torch.zeros(()))
+        >>> memory = torch.full((20,), 0.5)
+        >>> def loss(rows):
+        ...     return (memory[rows] - weight).square()
+        >>> optimiser = Optimiser([weight], lr=0.1, clip=1.0, weight_decay=0.0)
+        >>> recorder = StepRecorder(torch.device("cpu"), torch.Generator().manual_seed(0))
+        >>> lesson = Lesson(loss, loss, optimiser, LessonSchedule(max_steps=200), n_rows=20, recorder=recorder)
+        >>> lesson.advance(150), lesson.advance(150), lesson.is_over
+        (150, 50, True)
     """
 
     def __init__(
@@ -49,7 +65,7 @@ class Lesson:
         loss: Callable[[Tensor], Tensor],
         held_out_loss: Callable[[Tensor], Tensor],
         optimiser: Optimiser,
-        schedule: Schedule,
+        schedule: LessonSchedule,
         n_rows: int,
         recorder: StepRecorder,
     ) -> None:
@@ -114,10 +130,10 @@ class Lesson:
 
     @torch.no_grad()
     def _end(self) -> None:
-        """Restores the best parameters where there are any, and lets go of the step.
+        """Restores the best parameters where there are any, and drops the recorded step.
 
-        It refers to the lesson and the lesson to it: a circle that would keep a memory's features, of many experts more
-        than a gigabyte, until somebody looks for circles.
+        The step and the lesson refer to each other: such a circle would keep a memory's features, of many experts more
+        than a gigabyte, until the garbage collector finds it.
         """
         self._routine = None
         if self.best_parameters:
@@ -126,7 +142,7 @@ class Lesson:
             self.best_parameters = []
 
     def state_dict(self) -> State:
-        """Progress; the optimiser and the network are saved by whoever owns them."""
+        """Returns the progress, without the optimiser and the network."""
         return {
             "step": self.step,
             "best": self.best,
@@ -137,7 +153,7 @@ class Lesson:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Goes on where the saved lesson was."""
+        """Restores the progress."""
         device = self.rows.device
         self.step, self.best, self.bad_looks = state["step"], state["best"], state["bad_looks"]
         self.best_parameters = [p.to(device, copy=True) for p in state["best_parameters"]]

@@ -36,34 +36,66 @@ LikelihoodName = Literal["bernoulli", "unit-gaussian", "gaussian", "pixel-gaussi
 
 
 class Likelihood(nn.Module, ABC):
-    """p(x | output)."""
+    """p(x | output).
+
+    Example:
+        >>> likelihood: Likelihood = make_likelihood("bernoulli", n_features=2)
+        >>> likelihood.log_prob(torch.tensor([1.0, 0.0]), output=torch.zeros(2)).exp()
+        tensor(0.2500)
+    """
 
     unit_interval: bool = False
     """Whether x must lie in [0, 1]."""
 
     @abstractmethod
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
-        """log p(x | output), summed over the last dimension."""
+        """Returns log p(x | output), summed over the last dimension.
+
+        Args:
+            x: (..., d).
+            output: The decoder's output, broadcast against x.
+        """
 
     def forward(self, x: Tensor, output: Tensor) -> Tensor:
-        """The same."""
+        """Calls :meth:`log_prob`.
+
+        Args:
+            x: (..., d).
+            output: The decoder's output, broadcast against x.
+        """
         return self.log_prob(x, output)
 
     def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
-        """log p(x | W h + b) for x (B, d) and h (S, B, n_hidden): the decoder's last layer included, (S, B)."""
+        """Returns log p(x | W h + b), the decoder's last layer included, (S, B).
+
+        Args:
+            x: (B, d).
+            hidden: h, (S, B, n_hidden).
+            layer: The decoder's last layer.
+        """
         return self.log_prob(x, layer(hidden))
 
     @abstractmethod
     def mean(self, output: Tensor) -> Tensor:
-        """E[x | output]."""
+        """Returns E[x | output], in the shape of the output."""
 
     @abstractmethod
     def sample(self, output: Tensor, generator: torch.Generator) -> Tensor:
-        """A draw of x."""
+        """Draws x in the shape of the output.
+
+        Args:
+            output: The decoder's output, (..., d).
+            generator: Source of random numbers.
+        """
 
     @abstractmethod
     def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
-        """The same likelihood around given centres, (batch, n_centres)."""
+        """Returns the log of a kernel around each centre, comparable with :meth:`log_prob`, (batch, n_centres).
+
+        Args:
+            x: (batch, ...).
+            centres: (n_centres, ...).
+        """
 
     def check(self, x: Tensor) -> None:
         """Raises ValueError where x is outside the domain."""
@@ -78,7 +110,12 @@ class Likelihood(nn.Module, ABC):
 
 
 class Bernoulli(Likelihood):
-    """Independent binary features; the output is the logit. Intensities in [0, 1] count as probabilities."""
+    """Independent binary features; the output is the logit. Intensities in [0, 1] count as probabilities.
+
+    Example:
+        >>> Bernoulli().mean(torch.zeros(2))
+        tensor([0.5000, 0.5000])
+    """
 
     unit_interval = True
 
@@ -112,6 +149,12 @@ class Gaussian(Likelihood):
             rate in a step, and a log-variance has a long way to go, from 0 to about -4 for images in [0, 1].
         floor: A learned variance does not fall below. Where it binds, experts have the same variance, and their
             densities differ by what they explain, not by how sure they are.
+
+    Example:
+        >>> likelihood = Gaussian(2, variance=0.25, squash=False)
+        >>> x = torch.tensor([[0.0, 1.0]])
+        >>> likelihood.log_prob(x, output=x).exp()  # 1 / (2 π 0.25)
+        tensor([0.6366])
     """
 
     raw: Tensor
@@ -138,12 +181,12 @@ class Gaussian(Likelihood):
 
     @property
     def log_variance(self) -> Tensor:
-        """() or (d,)."""
+        """Fixed or learned log-variance, () or (d,)."""
         return self.rate * self.raw
 
     @property
     def variance(self) -> Tensor:
-        """(), or (d,) where every feature has its own."""
+        """Variance, not below the floor: (), or (d,) where every feature has its own."""
         return self.log_variance.exp().clamp_min(self.floor)
 
     def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
@@ -168,7 +211,7 @@ class Gaussian(Likelihood):
 
     def sample(self, output: Tensor, generator: torch.Generator) -> Tensor:
         if not self.learned:
-            # A variance that nobody fitted says how errors are weighed, not how the data scatters.
+            # A variance that was not fitted says how errors are weighed, not how the data scatters.
             return self.mean(output)
         noise = torch.randn(output.shape, generator=generator, device=output.device)
         drawn = self.mean(output) + self.variance.sqrt() * noise
@@ -185,6 +228,15 @@ class DiscretisedLogistic(Likelihood):
     .. math:: p(x) = \sigma((x + \tfrac{1}{510} - \mu) / s) - \sigma((x - \tfrac{1}{510} - \mu) / s)
 
     with the outermost bins reaching to infinity (Salimans et al. 2017). x is an 8-bit value divided by 255.
+
+    Args:
+        n_features: Number of features d.
+
+    Example:
+        >>> levels = torch.arange(256.0)[:, None] / 255
+        >>> mass = DiscretisedLogistic(1).log_prob(levels, output=torch.zeros(1)).exp()
+        >>> round(float(mass.sum().detach()), 4)
+        1.0
     """
 
     unit_interval = True
@@ -209,9 +261,15 @@ class DiscretisedLogistic(Likelihood):
 
 
 def logistic_log_mass(x: Tensor, mean: Tensor, log_scale: Tensor, *, half_bin: float = 1 / 510) -> Tensor:
-    """log of the mass that a logistic has within half a bin of x, elementwise; at 0 and 1 of all that lies beyond too.
+    """Returns the log of a logistic's mass within half a bin of x, elementwise; bins at 0 and 1 reach to infinity.
 
-    Finite, and exact to rounding, however far x is from the mean.
+    The value is finite, and exact to rounding, however far x is from the mean.
+
+    Args:
+        x: Values in [0, 1], (...).
+        mean: Of the logistic, broadcast against x.
+        log_scale: Log of its scale, broadcast against x.
+        half_bin: Half the width of a bin.
     """
     inverse_scale = torch.exp(-log_scale)
     upper = (x + half_bin - mean) * inverse_scale
@@ -224,7 +282,13 @@ def logistic_log_mass(x: Tensor, mean: Tensor, log_scale: Tensor, *, half_bin: f
 
 
 def logistic_kernel_log_prob(x: Tensor, centres: Tensor, *, half_bin: float = 1 / 510) -> Tensor:
-    """A discretised logistic around every centre, as wide as centres are apart: (batch, n_centres)."""
+    """Returns the log of a discretised logistic around every centre, as wide as centres lie apart, (batch, n_centres).
+
+    Args:
+        x: (batch, ...).
+        centres: (n_centres, ...).
+        half_bin: Half the width of a bin.
+    """
     # A logistic of scale s has variance s²π²/3.
     log_scale = 0.5 * torch.log(nearest_neighbour_variance(centres) * 3 / math.pi**2)
     flat = centres.flatten(1)
@@ -234,11 +298,16 @@ def logistic_kernel_log_prob(x: Tensor, centres: Tensor, *, half_bin: float = 1 
 def make_likelihood(
     name: LikelihoodName, n_features: int, *, variance_rate: float = 1.0, min_variance: float = 1e-4
 ) -> Likelihood:
-    """The likelihood by its name in the settings.
+    """Makes a likelihood by its name in the settings.
 
     "bernoulli"; "unit-gaussian" (variance 1, the paper's); "pixel-gaussian" (one learned variance, mean in [0, 1]);
-    "gaussian" (a learned variance per feature, any real value); "logistic" (8-bit values). A learned variance of a
-    Gaussian learns `variance_rate` times as fast as weights, and does not fall below `min_variance`.
+    "gaussian" (a learned variance per feature, any real value); "logistic" (8-bit values).
+
+    Args:
+        name: One of the above.
+        n_features: d.
+        variance_rate: How many times as fast as weights a learned variance of a Gaussian learns.
+        min_variance: The least value of such a variance.
     """
     match name:
         case "bernoulli":

@@ -1,10 +1,10 @@
 """One kind of part of all experts, all densities or all predictors, in the order of their birth.
 
-A lineup is asked in two steps, so that what the columns compute of a batch serves both the answers and the learning:
+A lineup is asked in two steps, so that the columns' features of a batch serve both the answers and the learning:
 
     survey = lineup.survey(x)           # every column's features
     lineup.answers(x, survey)           # (batch, n_experts, ...)
-    lineup.lateral(k, survey)           # what column k is offered by the earlier ones
+    lineup.lateral(k, survey)           # the features of the columns before column k
 """
 
 from __future__ import annotations
@@ -24,7 +24,15 @@ __all__ = ["Lineup", "LoopedLineup"]
 
 
 class Lineup(ABC):
-    """Answers of all experts. Columns are numbered with those of retired experts, answers come without them."""
+    """Answers of all experts. Columns of retired experts are numbered too; answers come without retired experts.
+
+    Example:
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
+        >>> lineup: Lineup = LoopedLineup([Classifier((3,), 2, hidden=(4,))], [False], sharing=True)
+        >>> x = torch.zeros(5, 3)
+        >>> lineup.answers(x, lineup.survey(x)).shape  # (batch, n_experts, n_classes)
+        torch.Size([5, 1, 2])
+    """
 
     @property
     @abstractmethod
@@ -33,23 +41,38 @@ class Lineup(ABC):
 
     @abstractmethod
     def survey(self, x: Tensor) -> Features:
-        """All columns' features of x (batch, ...), joined layer by layer; empty where nothing is shared."""
+        """Returns all columns' features of x (batch, ...), joined layer by layer; empty where nothing is shared."""
 
     @abstractmethod
     def lateral(self, k: int, survey: Features) -> Features:
-        """The features of all columns before column k; k may be one beyond the last."""
+        """Returns the features of all columns before column k.
+
+        Args:
+            k: The column; it may be one beyond the last.
+            survey: A result of :meth:`survey`.
+        """
 
     @abstractmethod
     def answers(self, x: Tensor, survey: Features) -> Tensor:
-        """(batch, n_experts, ...)."""
+        """Returns every expert's answer, (batch, n_experts, ...).
+
+        Args:
+            x: (batch, ...).
+            survey: A result of :meth:`survey` of x.
+        """
 
     @abstractmethod
     def scores(self, y: Tensor, answers: Tensor) -> Tensor:
-        """log p(y | x, k) as routing sees it, (batch, n_experts), of predictors that gave these answers."""
+        """Returns log p(y | x, k) as routing sees it, (batch, n_experts).
+
+        Args:
+            y: Class indices (batch,) or targets (batch, n_outputs).
+            answers: The predictors' result of :meth:`answers`.
+        """
 
     @abstractmethod
     def refresh(self, k: int) -> None:
-        """To be told when the part of column k has learned."""
+        """Updates copies of column k's parameters; to be called when its part has learned."""
 
 
 class LoopedLineup(Lineup):
@@ -59,6 +82,14 @@ class LoopedLineup(Lineup):
         parts: In the order of birth.
         retired: Which of them answer no more.
         sharing: Whether later parts look at earlier ones.
+
+    Example:
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
+        >>> first = Classifier((3,), 2, hidden=(4,))
+        >>> second = Classifier((3,), 2, hidden=(1,), lateral_widths=(4,))
+        >>> lineup = LoopedLineup([first, second], [False, False], sharing=True)
+        >>> [features.shape[1] for features in lineup.survey(torch.zeros(5, 3))]
+        [5]
     """
 
     def __init__(self, parts: Sequence[Part], retired: Sequence[bool], *, sharing: bool) -> None:
@@ -101,9 +132,9 @@ class LoopedLineup(Lineup):
         return torch.stack([predictor.log_prob(y, own) for predictor, own in each], dim=1)
 
     def refresh(self, k: int) -> None:
-        """Nothing is kept that could be stale."""
+        """Does nothing: no copies are kept."""
 
     def _own(self, k: int, survey: Features) -> Features:
-        """The features of column k itself, views into those of all."""
+        """Returns the features of column k itself, views into those of all columns."""
         starts = [ends[k - 1] if k else 0 for ends in self.ends]
         return tuple(f[:, start : ends[k]] for f, start, ends in zip(survey, starts, self.ends, strict=True))

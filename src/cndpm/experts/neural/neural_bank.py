@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from cndpm.experts.bank import Bank, Evidence
+from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.neural_expert import NeuralExpert, PartTraining
 from cndpm.experts.neural.nursery import Nursery
 from cndpm.experts.neural.panel import Panel, Seat
-from cndpm.experts.neural.parts import Density, Predictor
+from cndpm.experts.neural.parts import DensityMaker, PredictorMaker
 from cndpm.experts.neural.scaling import Scaling
-from cndpm.experts.samples import Samples, open_block
 from cndpm.learner import Footprint
 from cndpm.state import State
 from cndpm.threads import spread
 from cndpm.training.recorded_steps import StepRecorder
 
-__all__ = ["DensityMaker", "NeuralBank", "PredictorMaker"]
+__all__ = ["NeuralBank"]
 
 _ANSWER_SIZE = 250
 """Samples of one answer, which bounds the memory it takes."""
@@ -33,20 +33,6 @@ _N_PLACES = 100
 
 _N_PASSES = 10
 """About how often a weight is used in a step: forwards and backwards, for some latent samples."""
-
-
-class DensityMaker(Protocol):
-    """Makes the density of one expert."""
-
-    def __call__(self, *, first: bool, lateral_widths: tuple[int, ...]) -> Density:
-        """`first` is true where the expert stands alone: the first one, the placeholder, all without sharing."""
-
-
-class PredictorMaker(Protocol):
-    """Makes the predictor of one expert."""
-
-    def __call__(self, *, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> Predictor:
-        """As for densities; `n_classes` are known so far."""
 
 
 class NeuralBank(Bank):
@@ -68,6 +54,17 @@ class NeuralBank(Bank):
         min_share: An expert is updated when its share of the batch exceeds this.
         seed: Determines initialisations, batches and noise.
         device: Where everything lives.
+
+    Example:
+        >>> from cndpm.experts.neural.lesson import LessonSchedule
+        >>> from cndpm.experts.neural.vae import VAE
+        >>> def make_density(*, first, lateral_widths):
+        ...     return VAE((3,), hidden=(4,), latent_dim=2, lateral_widths=lateral_widths)
+        >>> training = PartTraining(lr=1e-2, sleep=LessonSchedule(max_steps=5))
+        >>> bank = NeuralBank(make_density, None, density_training=training, predictor_training=training)
+        >>> bank.found(Samples(torch.rand(20, 3)), None)
+        >>> bank.train(max_steps=5)
+        1.0
     """
 
     def __init__(
@@ -90,10 +87,8 @@ class NeuralBank(Bank):
         self._make_density = make_density
         self._make_predictor = make_predictor
         self._training = (density_training, predictor_training)
-        self._sharing = sharing
-        self._inheriting = inheriting
-        self._standardise = standardise
-        self._min_share = min_share
+        self._sharing, self._inheriting = sharing, inheriting
+        self._standardise, self._min_share = standardise, min_share
         self._seed = seed
         self._device = torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
@@ -130,10 +125,9 @@ class NeuralBank(Bank):
         return True
 
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
-        """Cuts inputs into batches on their own: what networks make of them changes with every step."""
         x = x.to(self._device)
         self._placeholder.density.check(x)
-        size = _ANSWER_SIZE if batch_size is None else batch_size
+        size = _ANSWER_SIZE if batch_size is None else batch_size  # a chunk each: networks change with every step
         return open_block(x, size, chunk_size=size, start=start)
 
     # Evaluation
@@ -145,7 +139,7 @@ class NeuralBank(Bank):
         return Evidence(self._counts.log() + log_joint.double(), log_new.double())
 
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> None:
-        """Returns None: a network has no closed form."""
+        return None  # a network has no closed form
 
     @torch.no_grad()
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
@@ -164,7 +158,12 @@ class NeuralBank(Bank):
 
     @torch.no_grad()
     def predictive_of(self, k: int, samples: Samples) -> Tensor:
-        """Returns p(y | x, k) of one expert, (B, C) or (B, 2, n_outputs); the others give features at most."""
+        """Returns p(y | x, k) of one expert, (B, C) or (B, 2, n_outputs); the others give features at most.
+
+        Args:
+            k: The expert.
+            samples: (B, ...).
+        """
         predictor = self.experts[k].predictor
         if predictor is None:
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
@@ -216,7 +215,7 @@ class NeuralBank(Bank):
                     self.panel.teach(position, samples, targets, weights[k])
 
     def margin_drift(self) -> None:
-        """Returns None: nothing is renewed but by what batches teach."""
+        """Returns None: nothing is renewed."""
 
     def found(self, samples: Samples, y: Tensor | None) -> None:
         if self._nursery is not None:
@@ -315,7 +314,7 @@ class NeuralBank(Bank):
     # Inside
 
     def _make_expert(self, *, serial: int, standing_alone: bool) -> NeuralExpert:
-        """An expert that is a function of the seed and its serial number, and of nothing else."""
+        """Makes an expert that is a function of the seed and its serial number alone."""
         first = standing_alone or not self._seats
         widths = [() if first else self._feature_widths(part) for part in (0, 1)]
         with torch.random.fork_rng(devices=[]):
@@ -335,7 +334,7 @@ class NeuralBank(Bank):
         return expert
 
     def _enrol(self, expert: NeuralExpert, x: Tensor, y: Tensor | None) -> Nursery:
-        """The features of earlier experts are computed once for the whole sleep: nothing changes them."""
+        """Computes the features of earlier experts, once for the whole sleep, and makes the lessons."""
         sleeps = any(training.sleep.max_steps for training in self._training)
         lateral: tuple[Features, Features] = self.panel.offered(x) if sleeps else ((), ())
         return Nursery(expert, x, y, expert.lessons(x, y, lateral, self._recorder, self._beside))
@@ -345,7 +344,7 @@ class NeuralBank(Bank):
         return tuple(map(sum, zip(*widths, strict=True)))
 
     def _line_up(self) -> None:
-        """To be called when an expert came, went or changed its shape."""
+        """Makes a new panel; to be called when an expert came, went or changed its shape."""
         self.panel.dissolve()
         self.panel = self._made_panel()
 
@@ -373,7 +372,7 @@ class NeuralBank(Bank):
         return scaled
 
     def _targets(self, y: Tensor | None) -> Tensor | None:
-        """Returns targets as the networks learn them, where the networks are."""
+        """Returns targets as the networks learn them, on their device."""
         if y is None:
             return None
         y = y.to(self._device)

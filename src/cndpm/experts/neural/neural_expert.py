@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from cndpm.experts.neural.lateral import Features
-from cndpm.experts.neural.lesson import Lesson, Schedule
+from cndpm.experts.neural.lesson import Lesson, LessonSchedule
 from cndpm.experts.neural.parts import Density, Part, Predictor
 from cndpm.state import State
 from cndpm.training.optimiser import Optimiser
@@ -17,7 +17,13 @@ __all__ = ["NeuralExpert", "PartTraining"]
 
 
 class PartTraining(BaseModel):
-    """How the density, or the predictor, of every expert is trained."""
+    """Optimiser and schedule of the densities, or of the predictors, of all experts.
+
+    Example:
+        >>> training = PartTraining(lr=1e-3, sleep=LessonSchedule(max_steps=100))
+        >>> training.clip
+        0.5
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,10 +34,10 @@ class PartTraining(BaseModel):
     slowdown: int | None = Field(
         None, ge=1, description="the learning rate falls as 1 / sqrt(1 + steps / this), anew when the expert wakes"
     )
-    sleep: Schedule
+    sleep: LessonSchedule
 
     def optimiser(self, part: Part) -> Optimiser:
-        """A fresh optimiser of the part's parameters."""
+        """Makes a fresh optimiser of the part's parameters."""
         return Optimiser(
             [parameter for parameter in part.parameters() if parameter.requires_grad],
             lr=self.lr,
@@ -47,8 +53,17 @@ class NeuralExpert:
     Args:
         density: p(x | k).
         predictor: p(y | x, k); None in an unlabelled mixture.
-        density_training: How the density learns.
-        predictor_training: How the predictor learns.
+        density_training: Of the density.
+        predictor_training: Of the predictor.
+
+    Example:
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
+        >>> from cndpm.experts.neural.vae import VAE
+        >>> training = PartTraining(lr=1e-3, sleep=LessonSchedule(max_steps=100))
+        >>> density, predictor = VAE((3,), hidden=(4,), latent_dim=2), Classifier((3,), 2, hidden=(4,))
+        >>> expert = NeuralExpert(density, predictor, training, training)
+        >>> expert.log_joint(torch.rand(5, 3), torch.zeros(5, dtype=torch.long), lateral=((), ())).shape
+        torch.Size([5])
     """
 
     def __init__(
@@ -78,29 +93,49 @@ class NeuralExpert:
         return sum(p.numel() for part, _ in self.parts for p in part.parameters())
 
     def log_joint(self, x: Tensor, y: Tensor | None, lateral: tuple[Features, Features]) -> Tensor:
-        """log p(x, y | k) as routing sees it, (batch,)."""
+        """Returns log p(x, y | k) as routing sees it, (batch,).
+
+        Args:
+            x: (batch, ...).
+            y: Class indices (batch,) or targets (batch, n_outputs); None gives log p(x | k).
+            lateral: Features of earlier experts for the density and for the predictor; empty tuples for the first.
+        """
         log_joint = self.density.log_prob(x, lateral[0])
         if self.predictor is None or y is None:
             return log_joint
         return log_joint + self.predictor.log_prob(y, self.predictor.predictive(x, lateral[1]))
 
     def admit(self, n_classes: int) -> None:
-        """Makes room for classes that were met somewhere."""
+        """Makes room for classes below `n_classes`."""
         if self.predictor is not None and self.predictor_optimiser is not None:
             for old, new in self.predictor.admit(n_classes):
                 self.predictor_optimiser.replace(old, new)
 
-    # One optimiser step on the weighted sum of the losses (line 19 of Algorithm 1); weight is (batch,). Nothing in it
-    # waits for the device, so that it can be recorded.
+    # Steps on the weighted sum of the losses (line 19 of Algorithm 1). They never wait for the device, so that they can
+    # be recorded.
 
     def learn_density(self, x: Tensor, weight: Tensor, lateral: Features, generator: torch.Generator) -> None:
-        """One step of the density."""
+        """Takes one step of the density.
+
+        Args:
+            x: (batch, ...).
+            weight: Of each sample's loss, (batch,).
+            lateral: Features of earlier densities.
+            generator: Source of noise.
+        """
         loss = (weight * self.density.loss(x, lateral, generator)).sum()
         self.density_optimiser.step(loss, penalise=False)
         self.density.stepped()
 
     def learn_predictor(self, x: Tensor, y: Tensor | None, weight: Tensor, lateral: Features) -> None:
-        """One step of the predictor, where there is one and something to predict."""
+        """Takes one step of the predictor, where there is one and something to predict.
+
+        Args:
+            x: (batch, ...).
+            y: Class indices (batch,), targets (batch, n_outputs), or None.
+            weight: Of each sample's loss, (batch,).
+            lateral: Features of earlier predictors.
+        """
         if self.predictor is not None and self.predictor_optimiser is not None and y is not None:
             loss = (weight * self.predictor.loss(x, y, lateral)).sum()
             self.predictor_optimiser.step(loss, penalise=False)
@@ -114,9 +149,16 @@ class NeuralExpert:
         recorder: StepRecorder,
         beside: StepRecorder,
     ) -> list[Lesson]:
-        """What this expert has to learn from the memory: its predictor, by `beside`, and its density, by `recorder`.
+        """Makes the lessons of the predictor and of the density on a memory.
 
-        The predictor's comes first, because it is the shorter one: beside it the other is soon under way.
+        The predictor's lesson comes first, because it is the shorter one: the density's soon runs beside it.
+
+        Args:
+            x: The memory, (M, ...).
+            y: Its targets, (M,) or (M, n_outputs), or None.
+            lateral: Features of earlier experts for the density and for the predictor; empty tuples for the first.
+            recorder: Records the density's steps.
+            beside: Records the predictor's steps, which run at the same time.
         """
 
         def rows_of(features: Features, rows: Tensor) -> Features:
@@ -144,7 +186,7 @@ class NeuralExpert:
         return lessons
 
     def wake(self) -> None:
-        """Lowers the learning rates for what follows sleep."""
+        """Prepares the parts for answers and scales the learning rates for learning awake."""
         for (part, optimiser), training in zip(self.parts, self.training, strict=False):
             part.wake()
             optimiser.scale_lr(training.wake_lr_factor)
@@ -152,7 +194,7 @@ class NeuralExpert:
                 optimiser.restart()
 
     def retire(self) -> None:
-        """Keeps only what later experts look at."""
+        """Drops all parameters but those that later experts look at."""
         for part, _ in self.parts:
             part.strip()
             part.requires_grad_(False)
@@ -161,14 +203,14 @@ class NeuralExpert:
             self.predictor_optimiser = self.training[1].optimiser(self.predictor)
 
     def state_dict(self) -> State:
-        """Parameters, buffers and optimisers."""
+        """Returns parameters, buffers and optimisers."""
         return {
             "parts": [{name: value.clone() for name, value in part.state_dict().items()} for part, _ in self.parts],
             "optimisers": [optimiser.state_dict() for _, optimiser in self.parts],
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above into an expert of the same shape."""
+        """Restores the state of an expert of the same shape."""
         for (part, optimiser), weights, moments in zip(self.parts, state["parts"], state["optimisers"], strict=True):
             part.load_state_dict(weights)
             optimiser.load_state_dict(moments)

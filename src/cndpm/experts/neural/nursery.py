@@ -1,4 +1,4 @@
-"""The expert in training, with what it is trained on."""
+"""The expert in training, with its memory and its lessons."""
 
 from __future__ import annotations
 
@@ -17,15 +17,28 @@ class Nursery:
     Args:
         expert: The expert.
         x: The memory, (M, ...).
-        y: Its targets, or None.
-        lessons: What the expert learns of them.
+        y: Its targets, (M,) or (M, n_outputs), or None.
+        lessons: The expert's lessons on the memory.
+
+    Example:
+        >>> import torch
+        >>> from cndpm.experts.neural.lesson import LessonSchedule
+        >>> from cndpm.experts.neural.neural_expert import PartTraining
+        >>> from cndpm.experts.neural.vae import VAE
+        >>> from cndpm.training.recorded_steps import StepRecorder
+        >>> training = PartTraining(lr=1e-2, sleep=LessonSchedule(max_steps=10))
+        >>> expert = NeuralExpert(VAE((3,), hidden=(4,), latent_dim=2), None, training, training)
+        >>> recorder, x = StepRecorder(torch.device("cpu"), torch.Generator()), torch.rand(20, 3)
+        >>> nursery = Nursery(expert, x, None, expert.lessons(x, None, ((), ()), recorder, recorder))
+        >>> nursery.advance(4), nursery.progress()
+        (False, 0.4)
     """
 
     def __init__(self, expert: NeuralExpert, x: Tensor, y: Tensor | None, lessons: list[Lesson]) -> None:
         self.expert, self.x, self.y, self.lessons = expert, x, y, lessons
 
     def advance(self, max_steps: int) -> bool:
-        """Takes up to `max_steps` steps; True when all lessons are over."""
+        """Takes up to `max_steps` steps; returns whether all lessons are over."""
         for lesson in self.lessons:
             max_steps -= lesson.advance(max_steps)
         if not all(lesson.is_over for lesson in self.lessons):
@@ -34,13 +47,13 @@ class Nursery:
         return True
 
     def progress(self) -> float:
-        """The part done, 0 to 1, of the steps there may be at most."""
+        """Returns the part of the largest number of steps that is done, 0 to 1."""
         total = sum(lesson.schedule.max_steps for lesson in self.lessons)
         done = sum(lesson.schedule.max_steps if lesson.is_over else lesson.step for lesson in self.lessons)
         return done / total if total else 1.0
 
     def state_dict(self) -> State:
-        """The expert, the memory it learns and how far it is."""
+        """Returns the expert, its memory and the progress of its lessons."""
         self._join()
         return {
             "expert": self.expert.state_dict(),
@@ -50,11 +63,11 @@ class Nursery:
         }
 
     def _join(self) -> None:
-        """What follows waits for lessons that run beside others."""
+        """Makes later work wait for lessons that run beside others."""
         for lesson in self.lessons:
             lesson.recorder.join()
 
     def load_progress(self, state: State) -> None:
-        """Goes on where the saved lessons were; expert and memory have been restored before."""
+        """Restores the progress of the lessons; expert and memory have been restored before."""
         for lesson, progress in zip(self.lessons, state["lessons"], strict=True):
             lesson.load_state_dict(progress)

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.lineup import Lineup
 from cndpm.experts.neural.neural_expert import NeuralExpert
 from cndpm.experts.neural.packed.lineups import line_up_densities, line_up_predictors
 from cndpm.experts.neural.parts import Predictor
-from cndpm.experts.samples import Samples
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
 __all__ = ["Panel", "Seat"]
@@ -26,7 +26,17 @@ _SURVEY_ROWS = 250
 
 
 class Seat(NamedTuple):
-    """An expert, and whether it is retired: then others look at its features, and it answers no more."""
+    """An expert, and whether it is retired: a retired one gives features to later experts and answers no more.
+
+    Example:
+        >>> from cndpm.experts.neural.lesson import LessonSchedule
+        >>> from cndpm.experts.neural.neural_expert import PartTraining
+        >>> from cndpm.experts.neural.vae import VAE
+        >>> training = PartTraining(lr=1e-3, sleep=LessonSchedule(max_steps=100))
+        >>> seat = Seat(NeuralExpert(VAE((3,)), None, training, training), retired=False)
+        >>> seat.retired
+        False
+    """
 
     expert: NeuralExpert
     retired: bool
@@ -49,7 +59,18 @@ class Panel:
         seats: In the order of birth.
         hypothesis: The expert that stands for "new".
         sharing: Whether experts look at the features of earlier ones.
-        recorder: Takes the steps.
+        recorder: Records the steps.
+
+    Example:
+        >>> from cndpm.experts.neural.lesson import LessonSchedule
+        >>> from cndpm.experts.neural.neural_expert import PartTraining
+        >>> from cndpm.experts.neural.vae import VAE
+        >>> training = PartTraining(lr=1e-3, sleep=LessonSchedule(max_steps=100))
+        >>> known, new = (NeuralExpert(VAE((3,), hidden=(4,)), None, training, training) for _ in range(2))
+        >>> recorder = StepRecorder(torch.device("cpu"), torch.Generator())
+        >>> panel = Panel([Seat(known, retired=False)], new, sharing=True, recorder=recorder)
+        >>> [tuple(values.shape) for values in panel.evidence(Samples(torch.rand(5, 3)), None)]
+        [(5, 1), (5,)]
     """
 
     def __init__(
@@ -62,7 +83,7 @@ class Panel:
         self._recorder = recorder
         self._routines: dict[tuple[str | int, ...], Routine] = {}
         self._lineups: list[Lineup] | None = None
-        self._lesson = object()  # stands for what the experts have learned
+        self._lesson = object()  # stands for the experts' present parameters
 
     @property
     def lineups(self) -> list[Lineup]:
@@ -80,7 +101,12 @@ class Panel:
     # Answers. Labels lie where the networks are.
 
     def evidence(self, samples: Samples, y: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Returns log p(x, y | k), (B, K), and log p(x, y | new), (B,), on the host."""
+        """Returns log p(x, y | k), (B, K), and log p(x, y | new), (B,), on the host.
+
+        Args:
+            samples: (B, ...).
+            y: Class indices (B,), targets (B, n_outputs), or None.
+        """
         if not self.answering:
             return torch.zeros(len(samples), 0), self._new(samples.x, y)
         lineups = self.lineups  # made before anything runs side by side
@@ -97,16 +123,27 @@ class Panel:
         return self._hypothesis.log_joint(x, y, ((), ())).to("cpu")
 
     def answers(self, part: int, samples: Samples) -> Tensor:
-        """Returns log p(x | k), (B, K), for part 0; p(y | x, k), (B, K, ...), for part 1."""
+        """Returns log p(x | k), (B, K), or p(y | x, k), (B, K, ...).
+
+        Args:
+            part: 0 for densities, 1 for predictors.
+            samples: (B, ...).
+        """
         return self.lineups[part].answers(samples.x, self._survey(part, samples))
 
     def answer_of(self, position: int, predictor: Predictor, samples: Samples) -> Tensor:
-        """Returns p(y | x, k) of the predictor at this position, (B, ...); the others give features at most."""
+        """Returns p(y | x, k) of one predictor, (B, ...); the others give features at most.
+
+        Args:
+            position: Of the expert.
+            predictor: Its predictor.
+            samples: (B, ...).
+        """
         ask = self._routine("ask", position, make=lambda: lambda x, *lateral: (predictor.predictive(x, lateral),))
         return ask(samples.x, *self.lineups[1].lateral(position, self._survey(1, samples)))[0]
 
     def offered(self, x: Tensor) -> tuple[Features, Features]:
-        """What all offer to the density and the predictor of one more, a part of the memory x (M, ...) at a time."""
+        """Returns all experts' features of a memory (M, ...), for the density and the predictor of one more expert."""
         offered = [self._offered(lineup, x) for lineup in self.lineups]
         return (offered[0] if offered else (), offered[1] if len(offered) > 1 else ())
 
@@ -122,14 +159,21 @@ class Panel:
         return whole
 
     def best_of(self, x: Tensor) -> int:
-        """The expert, of those that answer, whose density explains samples (M, ...) best."""
+        """Returns the answering expert whose density explains samples (M, ...) best."""
         parts = [self.answers(0, Samples(part)) for part in torch.split(x, _SURVEY_ROWS)]
         return int(torch.cat(parts).mean(dim=0).argmax())
 
     # Learning
 
     def teach(self, position: int, samples: Samples, y: Tensor | None, weight: Tensor) -> None:
-        """Takes one step of one expert on samples with weights (B,); later ones look at what it has become."""
+        """Takes one step of one expert.
+
+        Args:
+            position: Of the expert.
+            samples: (B, ...).
+            y: Class indices (B,), targets (B, n_outputs), or None.
+            weight: Of each sample's loss, (B,).
+        """
         offered = [lineup.lateral(position, self._survey(part, samples)) for part, lineup in enumerate(self.lineups)]
         features = [feature for of_part in offered for feature in of_part]
         labelled = y is not None
@@ -138,7 +182,7 @@ class Panel:
         self._lesson = object()
 
     def dissolve(self) -> None:
-        """Lets go of what was recorded, at once: the memory it holds is wanted by the panel that comes next."""
+        """Drops all recorded steps at once: the next panel needs their memory."""
         self._routines.clear()
 
     # Inside
@@ -146,7 +190,7 @@ class Panel:
     def _routine(
         self, *key: str | int, make: Callable[[], Callable[..., tuple[Tensor, ...] | None]], draws: bool = False
     ) -> Routine:
-        """The routine of this name; `make` gives its function when it is wanted for the first time."""
+        """Returns the routine of this name; `make` gives its function on first use."""
         if key not in self._routines:
             self._routines[key] = self._recorder.routine(make(), draws=draws)
         return self._routines[key]
@@ -160,7 +204,7 @@ class Panel:
         return known.features
 
     def _evaluate(self, x: Tensor, y: Tensor | None = None) -> tuple[Tensor, ...]:
-        """log p(x, y | k), (batch, K), and behind it what is asked next: all columns' features of x.
+        """Returns log p(x, y | k), (batch, K), and all columns' features of x, which are needed next.
 
         Where steps are recorded, log p(x, y | new) is one column more, so that one recording holds both.
         """
@@ -191,7 +235,7 @@ class Panel:
         return values, survey
 
     def _update(self, position: int, labelled: bool) -> Callable[..., None]:
-        """What :meth:`teach` does, as a function of tensors alone."""
+        """Returns the step of :meth:`teach` as a function of tensors alone."""
         expert = self.seats[position].expert
         n_of_density = self.lineups[0].n_shared if position else 0
 

@@ -1,4 +1,4 @@
-"""What an expert is made of: a density of x and a predictor of y, both open to classes of the user's own.
+"""The parts of an expert: a density of x and a predictor of y; both contracts are open to classes of the user's own.
 
 A minimal density of one's own:
 
@@ -12,17 +12,25 @@ A part that shares nothing ignores `lateral`. One that does exposes `features`, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from cndpm.experts.neural.lateral import Features
 
-__all__ = ["Density", "NoDensity", "Part", "Predictor"]
+__all__ = ["Density", "DensityMaker", "NoDensity", "Part", "Predictor", "PredictorMaker"]
 
 
 class Part(nn.Module, ABC):
-    """A network of one expert, possibly one column of a network shared by all."""
+    """A network of one expert, possibly one column of a network shared by all.
+
+    Example:
+        >>> from cndpm.experts.neural.vae import VAE
+        >>> part: Part = VAE((3,), hidden=(4, 2))
+        >>> [features.shape[1] for features in part.features(torch.rand(5, 3), ())]
+        [4, 2]
+    """
 
     @property
     def feature_widths(self) -> tuple[int, ...]:
@@ -30,91 +38,159 @@ class Part(nn.Module, ABC):
         return ()
 
     def features(self, x: Tensor, lateral: Features) -> Features:
-        """This column's features for later experts, one tensor per layer; `lateral` are the earlier columns'."""
-        return ()
-
-    def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
-        """What all experts are asked together: `log_prob` of a density, `predictive` of a predictor.
+        """Returns this column's features for later experts, one tensor per layer.
 
         Args:
             x: (batch, ...).
-            own: This column's features of x where they are known already; None where they are not.
+            lateral: The earlier columns' features, layer by layer.
+        """
+        return ()
+
+    def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
+        """Returns the answer that all experts give together: `log_prob` of a density, `predictive` of a predictor.
+
+        Args:
+            x: (batch, ...).
+            own: This column's features of x where they are known; None otherwise.
             lateral: The earlier columns' features.
         """
         raise NotImplementedError(f"{type(self).__name__} is neither a density nor a predictor")
 
     def wake(self) -> None:
-        """Called once when the expert has slept and is about to answer."""
+        """Prepares for answers; called once when the expert has slept."""
 
     def stepped(self) -> None:
-        """Called after every step of its optimiser that follows; must not wait for the device."""
+        """Follows a step of the optimiser after sleep; called after every one, and must not wait for the device."""
 
     def strip(self) -> None:
-        """Drops what is not needed for :meth:`features`; called when the expert is pruned and later ones look at it."""
+        """Drops parameters that :meth:`features` does not need; called when an expert that others need is pruned."""
 
 
 class Density(Part):
-    """p(x | k)."""
+    """p(x | k).
+
+    Example:
+        A density of one's own:
+
+        >>> class StandardNormal(Density):
+        ...     def log_prob(self, x, lateral=()):
+        ...         return torch.distributions.Normal(0.0, 1.0).log_prob(x.flatten(1)).sum(dim=1)
+        >>> StandardNormal().log_prob(torch.zeros(2, 3))
+        tensor([-2.7568, -2.7568])
+    """
 
     @abstractmethod
     def log_prob(self, x: Tensor, lateral: Features = ()) -> Tensor:
-        """log p(x | k), (batch,); deterministic."""
+        """Returns log p(x | k), (batch,); deterministic.
+
+        Args:
+            x: (batch, ...).
+            lateral: The earlier columns' features, layer by layer.
+        """
 
     def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
         return self.log_prob(x, lateral)
 
     def loss(self, x: Tensor, lateral: Features, generator: torch.Generator) -> Tensor:
-        """What training minimises, (batch,); may draw noise from `generator`."""
+        """Returns the training loss, (batch,).
+
+        Args:
+            x: (batch, ...).
+            lateral: The earlier columns' features, layer by layer.
+            generator: Source of noise, where the loss needs any.
+        """
         return -self.log_prob(x, lateral)
 
     def check(self, x: Tensor) -> None:
         """Raises ValueError, with the remedy, where x is outside the density's domain."""
 
     def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
-        """log of a kernel around each centre, comparable in scale with `log_prob`: (batch, n_centres).
+        """Returns the log of a kernel around each centre, comparable in scale with `log_prob`, (batch, n_centres).
 
         The provisional model of the memory is the mean of these kernels. By default Gaussian, as wide as the centres'
         mean distance to their nearest neighbours.
+
+        Args:
+            x: (batch, ...).
+            centres: (n_centres, ...).
         """
         return gaussian_kernel_log_prob(x, centres, nearest_neighbour_variance(centres))
 
     def inherit(self, parent: Density) -> None:
-        """Begins where a density of the same kind and shape is."""
+        """Copies the parameters of a density of the same kind and shape."""
         self.load_state_dict(parent.state_dict())
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """n draws of x, (n, *input_shape)."""
+        """Draws n samples x, (n, *input_shape).
+
+        Args:
+            n: Number of samples.
+            generator: Source of random numbers.
+        """
         raise NotImplementedError(f"{type(self).__name__} cannot be sampled from")
 
 
 class NoDensity(Density):
-    """Where something else models x: the same for all x, nothing to learn."""
+    """A constant, for experts whose x is modelled by another bank.
+
+    Example:
+        >>> NoDensity().log_prob(torch.rand(2, 3))
+        tensor([0., 0.])
+    """
 
     def log_prob(self, x: Tensor, lateral: Features = ()) -> Tensor:
         return x.new_zeros(len(x))
 
 
 class Predictor(Part):
-    """p(y | x, k)."""
+    """p(y | x, k).
+
+    Example:
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
+        >>> predictor: Predictor = Classifier((3,), n_classes=2, hidden=(4,))
+        >>> predictor.predictive(torch.rand(1, 3)).exp().detach()  # no class was seen yet
+        tensor([[0.5000, 0.5000]])
+    """
 
     @abstractmethod
     def predictive(self, x: Tensor, lateral: Features = ()) -> Tensor:
-        """Class log-probabilities (batch, n_classes), or mean and variance (batch, 2, n_outputs)."""
+        """Returns class log-probabilities (batch, n_classes), or mean and variance (batch, 2, n_outputs).
+
+        Args:
+            x: (batch, ...).
+            lateral: The earlier columns' features, layer by layer.
+        """
 
     def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
         return self.predictive(x, lateral)
 
     @abstractmethod
     def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
-        """log p(y | x, k) as routing sees it, (batch,), given this part's own `predictive`."""
+        """Returns log p(y | x, k) as routing sees it, (batch,).
+
+        Args:
+            y: Class indices (batch,) or targets (batch, n_outputs).
+            predictive: This part's result of :meth:`predictive`.
+        """
 
     @abstractmethod
     def loss(self, x: Tensor, y: Tensor, lateral: Features) -> Tensor:
-        """What training minimises, (batch,)."""
+        """Returns the training loss, (batch,).
+
+        Args:
+            x: (batch, ...).
+            y: Class indices (batch,) or targets (batch, n_outputs).
+            lateral: The earlier columns' features, layer by layer.
+        """
 
     @abstractmethod
     def draw(self, predictive: Tensor, generator: torch.Generator) -> Tensor:
-        """One y for every row of `predictive`."""
+        """Draws one y for every row, (batch,) or (batch, n_outputs).
+
+        Args:
+            predictive: This part's result of :meth:`predictive`.
+            generator: Source of random numbers.
+        """
 
     def admit(self, n_classes: int) -> list[tuple[nn.Parameter, nn.Parameter]]:
         """Makes room for classes up to `n_classes`; returns (old, new) for every parameter that was enlarged."""
@@ -126,11 +202,53 @@ class Predictor(Part):
         return True
 
     def see(self, y: Tensor) -> None:
-        """Takes note of targets that are about to be learned."""
+        """Notes targets (batch, ...) that are about to be learned."""
+
+
+class DensityMaker(Protocol):
+    """Makes the density of one expert.
+
+    Example:
+        >>> def make(*, first, lateral_widths):
+        ...     return NoDensity()
+        >>> maker: DensityMaker = make
+        >>> isinstance(maker(first=True, lateral_widths=()), Density)
+        True
+    """
+
+    def __call__(self, *, first: bool, lateral_widths: tuple[int, ...]) -> Density:
+        """Makes a density.
+
+        Args:
+            first: Whether the expert stands alone: the first one, the placeholder, all without sharing.
+            lateral_widths: Feature widths of all earlier columns together, layer by layer.
+        """
+
+
+class PredictorMaker(Protocol):
+    """Makes the predictor of one expert.
+
+    Example:
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
+        >>> def make(*, first, lateral_widths, n_classes):
+        ...     return Classifier((3,), n_classes, hidden=(4,), lateral_widths=lateral_widths)
+        >>> maker: PredictorMaker = make
+        >>> maker(first=True, lateral_widths=(), n_classes=2).feature_widths
+        (4,)
+    """
+
+    def __call__(self, *, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> Predictor:
+        """Makes a predictor.
+
+        Args:
+            first: Whether the expert stands alone.
+            lateral_widths: Feature widths of all earlier columns together, layer by layer.
+            n_classes: Number of classes known so far.
+        """
 
 
 def gaussian_kernel_log_prob(x: Tensor, centres: Tensor, variance: Tensor | float) -> Tensor:
-    """log N(x; centre, variance I) for every pair: (batch, n_centres)."""
+    """Returns log N(x; centre, variance I) of x (batch, ...) for every centre (n_centres, ...), (batch, n_centres)."""
     scale = torch.as_tensor(variance, dtype=x.dtype, device=x.device)
     distance = torch.cdist(x.flatten(1), centres.flatten(1)).square()
     n_features = x[0].numel()
@@ -138,7 +256,7 @@ def gaussian_kernel_log_prob(x: Tensor, centres: Tensor, variance: Tensor | floa
 
 
 def nearest_neighbour_variance(centres: Tensor) -> Tensor:
-    """Mean squared distance to the nearest other centre, per feature; 1 where there is no other, never zero."""
+    """Returns the mean squared distance to the nearest other centre, per feature; 1 for one centre, never zero."""
     if len(centres) < 2:
         return torch.ones((), device=centres.device)
     flat = centres.flatten(1)

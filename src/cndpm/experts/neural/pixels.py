@@ -1,8 +1,8 @@
-"""What an autoregressive density says of one pixel: zero or one, or one of 256 levels in each of its channels.
+"""Distributions of one pixel in an autoregressive density: zero or one, or one of 256 levels in each of its channels.
 
 The network (:mod:`cndpm.experts.neural.autoregressive`) is the same for all; it gives every pixel some numbers, made of
-the pixels before. What these mean is told here. Shapes: `x` is (n, n_channels, ...) and `output` (n, n_outputs, ...),
-where ... is (H, W), or nothing where one pixel is drawn.
+the pixels before, which are the parameters of the distributions here. Shapes: `x` is (n, n_channels, ...) and `output`
+(n, n_outputs, ...), where ... is (H, W), or nothing where one pixel is drawn.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ class Pixel(nn.Module, ABC):
     Args:
         n_channels: Channels of a pixel.
         n_outputs: Numbers that the network gives for it.
+
+    Example:
+        >>> pixel: Pixel = LogisticPixel(n_channels=3, n_components=2)
+        >>> pixel.n_outputs  # a weight, three means, three scales and three slopes of each component
+        20
     """
 
     def __init__(self, n_channels: int, n_outputs: int) -> None:
@@ -33,15 +38,30 @@ class Pixel(nn.Module, ABC):
 
     @abstractmethod
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
-        """log p(x_i | output) of every pixel, (n, ...)."""
+        """Returns log p(x_i | output) of every pixel, (n, ...).
+
+        Args:
+            x: (n, n_channels, ...).
+            output: (n, n_outputs, ...).
+        """
 
     @abstractmethod
     def sample(self, output: Tensor, generator: torch.Generator) -> Tensor:
-        """One pixel for each output (n, n_outputs): (n, n_channels)."""
+        """Draws one pixel for each output, (n, n_channels).
+
+        Args:
+            output: (n, n_outputs).
+            generator: Source of random numbers.
+        """
 
     @abstractmethod
     def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
-        """log of a kernel around each centre, over images, (batch, n_centres)."""
+        """Returns the log of a kernel over images around each centre, (batch, n_centres).
+
+        Args:
+            x: (batch, n_channels, H, W).
+            centres: (n_centres, n_channels, H, W).
+        """
 
     @abstractmethod
     def check(self, x: Tensor) -> None:
@@ -49,7 +69,12 @@ class Pixel(nn.Module, ABC):
 
 
 class BernoulliPixel(Pixel):
-    """Black or white; the output is the logit of white."""
+    """Black or white; the output is the logit of white.
+
+    Example:
+        >>> BernoulliPixel().log_prob(torch.ones(1, 1), output=torch.zeros(1, 1)).exp()
+        tensor([0.5000])
+    """
 
     def __init__(self) -> None:
         super().__init__(n_channels=1, n_outputs=1)
@@ -81,7 +106,7 @@ class LogisticPixel(Pixel):
 
     with half a level b, and the outermost levels reaching to infinity. The component k is the pixel's, not the
     channel's. The output is log π (up to a constant), m, log s and a, from places spread over [0, 1] and scales around
-    an eighth, so that a network that says nothing yet covers all levels. Scales stay within e^-7 and e^7, smoothly.
+    an eighth, so that a network whose outputs are zero covers all levels. Scales stay within e^-7 and e^7, smoothly.
 
     Args:
         n_channels: 1 for grey images, 3 for colour.
@@ -169,7 +194,7 @@ class _Said(NamedTuple):
     slopes: Tensor
 
     def mean(self, c: int, x: Tensor) -> Tensor:
-        """The means of channel c given the channels before it, (n, K, ...); of x no other is read."""
+        """Returns the means of channel c given the channels of x before it, (n, K, ...)."""
         first = c * (c - 1) // 2
         earlier = x[:, None, :c] - 0.5
         return self.means[:, :, c] + (self.slopes[:, :, first : first + c] * earlier).sum(dim=2)

@@ -13,11 +13,17 @@ __all__ = ["RecentSamples"]
 class RecentSamples:
     """The last `capacity` samples with the experts' responsibilities for them.
 
-    Samples stay on their device; labels and responsibilities stay on the host, which has to know whose turn it is.
+    Samples stay on their device; labels and responsibilities stay on the host, where the experts to train are chosen.
 
     Args:
         capacity: Samples kept at most, one or more.
         device: Where samples live.
+
+    Example:
+        >>> recent = RecentSamples(capacity=4, device="cpu")
+        >>> recent.begin(torch.rand(6, 2), torch.zeros(6, dtype=torch.long), n_experts=1)
+        >>> len(recent)
+        4
     """
 
     def __init__(self, capacity: int, device: torch.device | str) -> None:
@@ -35,7 +41,13 @@ class RecentSamples:
         return sum(part[: self._size].numel() * part.element_size() for part in (self._x, self._y))
 
     def begin(self, x: Tensor, y: Tensor, *, n_experts: int) -> None:
-        """Starts anew with what the last of `n_experts` experts is made of."""
+        """Starts anew with the samples that the last expert is made of.
+
+        Args:
+            x: (M, ...).
+            y: Labels (M,).
+            n_experts: K, the last one included.
+        """
         self._x, self._y = (part.new_zeros(self.capacity, *part.shape[1:]) for part in (x, y))
         self._responsibilities = torch.zeros(self.capacity, n_experts, dtype=torch.float64)
         self._size = self._next = 0
@@ -44,7 +56,13 @@ class RecentSamples:
         self.add(x, y, last)
 
     def add(self, x: Tensor, y: Tensor, responsibilities: Tensor) -> None:
-        """Takes samples (B, ...), labels (B,) and responsibilities (B, K); the oldest leave."""
+        """Adds samples in place of the oldest.
+
+        Args:
+            x: (B, ...).
+            y: Labels (B,).
+            responsibilities: (B, K).
+        """
         rows = (x[-self.capacity :], y[-self.capacity :], responsibilities[-self.capacity :])
         n_first = min(len(rows[0]), self.capacity - self._next)
         for ring, new in zip((self._x, self._y, self._responsibilities), rows, strict=True):
@@ -54,18 +72,31 @@ class RecentSamples:
         self._size = min(self.capacity, self._size + len(rows[0]))
 
     def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """n samples drawn with replacement by a generator on the host."""
+        """Draws samples with replacement.
+
+        Args:
+            n: Number of samples.
+            generator: Source of random numbers, on the host.
+
+        Returns:
+            Samples (n, ...), labels (n,) and responsibilities (n, K).
+        """
         rows = torch.randint(self._size, (n,), generator=generator)
         return self._x[rows.to(self._device)], self._y[rows], self._responsibilities[rows]
 
     def merge(self, k: int, into: int) -> None:
-        """Expert k is gone; what it learned counts for `into`."""
+        """Adds the responsibilities of an expert that was removed to those of another one.
+
+        Args:
+            k: The expert that was removed.
+            into: The other one.
+        """
         merged = self._responsibilities
         merged[:, into] += merged[:, k]
         self._responsibilities = torch.cat([merged[:, :k], merged[:, k + 1 :]], dim=1)
 
     def state_dict(self) -> State:
-        """The samples and where the next ones go."""
+        """Returns the samples and the place of the next ones."""
         rows = (self._x, self._y, self._responsibilities)
         return {"rows": [part[: self._size].clone() for part in rows], "next": self._next}
 

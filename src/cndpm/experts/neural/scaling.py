@@ -14,11 +14,16 @@ __all__ = ["Scaling"]
 
 @dataclass(frozen=True)
 class Scaling:
-    """x' = (x - shift) / scale, element by element; the same for every expert, so it never changes who is responsible.
+    """x' = (x - shift) / scale, element by element; the same for every expert, so responsibilities do not change.
 
     Attributes:
         shift: Shape of one sample.
         scale: Shape of one sample; 1 where a feature was constant.
+
+    Example:
+        >>> scaling = Scaling.fit(torch.tensor([[1.0], [3.0]]))
+        >>> scaling.apply(torch.tensor([[4.0]]))
+        tensor([[2.]])
     """
 
     shift: Tensor
@@ -26,34 +31,34 @@ class Scaling:
 
     @classmethod
     def fit(cls, x: Tensor) -> Scaling:
-        """Mean and standard deviation of samples (n, ...)."""
+        """Takes mean and standard deviation of samples (n, ...)."""
         shift = x.mean(dim=0)
         scale = x.std(dim=0, correction=0)
         return cls(shift, torch.where(scale > 1e-6 * (1 + shift.abs()), scale, torch.ones_like(scale)))
 
-    @classmethod
-    def identity(cls, shape: tuple[int, ...], device: torch.device) -> Scaling:
-        """Leaves everything as it is."""
-        return cls(torch.zeros(shape, device=device), torch.ones(shape, device=device))
-
     def apply(self, x: Tensor) -> Tensor:
-        """To the common scale."""
+        """Brings samples (n, ...) to the common scale."""
         return (x - self.shift) / self.scale
 
     def undo(self, x: Tensor) -> Tensor:
-        """Back to the original scale."""
+        """Brings samples (n, ...) back to the original scale."""
         return x * self.scale + self.shift
 
     @property
     def log_volume(self) -> Tensor:
-        """log |dx / dx'|: what a log density on the common scale exceeds one on the original scale by."""
+        """log |dx / dx'|, by which a log density on the common scale exceeds the one on the original scale."""
         return self.scale.double().log().sum()
 
     def state_dict(self) -> State:
-        """Shift and scale."""
+        """Returns shift and scale."""
         return {"shift": self.shift.clone(), "scale": self.scale.clone()}
 
     @classmethod
     def from_state(cls, state: State, device: torch.device) -> Scaling:
-        """Returns the scaling of :meth:`state_dict` on a device."""
+        """Restores a scaling.
+
+        Args:
+            state: A result of :meth:`state_dict`.
+            device: Where the scaling shall live.
+        """
         return cls(state["shift"].to(device, copy=True), state["scale"].to(device, copy=True))

@@ -36,7 +36,7 @@ class VAE(Density):
         latent_dim: Dimension of the code z.
         likelihood: p(x | z) by name, see :func:`cndpm.experts.neural.likelihoods.make_likelihood`.
         variance_rate: How many times as fast as the weights a learned variance of a Gaussian likelihood learns.
-        min_variance: What it does not fall below.
+        min_variance: The least value of such a variance.
         n_samples: Latent samples S when the density is evaluated.
         n_train_samples: Latent samples when it is trained.
         bound: Mean of the ELBOs (the paper's release), or the importance-weighted bound (Burda et al. 2016).
@@ -100,7 +100,7 @@ class VAE(Density):
         return self.likelihood.kernel_log_prob(x, centres)
 
     def log_prob(self, x: Tensor, lateral: Features = ()) -> Tensor:
-        """The bound with fixed noise, the same for every sample and every expert: deterministic and comparable."""
+        # By fixed noise, the same for every sample and every expert: deterministic and comparable.
         return self.answer(x, None, lateral)
 
     def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
@@ -115,7 +115,7 @@ class VAE(Density):
         return self.likelihood.sample(self.decoder(z), generator).reshape(n, *self.input_shape)
 
     def _bound(self, x: Tensor, lateral: Features, noise: Tensor, own: Features | None = None) -> Tensor:
-        """The bound for noise (S, batch or 1, latent); returns (batch,)."""
+        """Returns the bound for noise (S, batch or 1, latent), (batch,)."""
         own = self.features(x, lateral) if own is None else own
         code = self.code(self.encoder.top(own, lateral))
         if self.bound == "elbo":
@@ -126,7 +126,12 @@ class VAE(Density):
         return lower_bound(self.bound, self.log_x(x.flatten(1), z), mean, log_variance, noise)
 
     def log_x(self, x: Tensor, z: Tensor) -> Tensor:
-        """log p(x | z) for x (batch, d) and z (S, batch, latent): (S, batch)."""
+        """Returns log p(x | z), (S, batch).
+
+        Args:
+            x: (batch, d).
+            z: (S, batch, latent).
+        """
         last = self.decoder[-1]
         if isinstance(last, nn.Linear):
             return self.likelihood.linear_log_prob(x, self.decoder[:-1](z), last)
@@ -134,14 +139,14 @@ class VAE(Density):
 
 
 def lower_bound(bound: Bound, log_x: Tensor, mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
-    """The bound on log p(x).
+    """Returns the bound on log p(x).
 
     Args:
-        bound: Which one.
+        bound: The kind of bound.
         log_x: log p(x | z_s), (S, ..., batch).
         mean: Of q(z | x), (..., batch, latent).
         log_variance: Of q(z | x), (..., batch, latent).
-        noise: What made z_s of them, (S, ..., batch or 1, latent).
+        noise: Standard normal noise from which z_s was made, (S, ..., batch or 1, latent).
 
     Returns:
         (..., batch).
@@ -155,14 +160,19 @@ def lower_bound(bound: Bound, log_x: Tensor, mean: Tensor, log_variance: Tensor,
 
 
 def evaluation_noise(n_samples: int, latent_dim: int) -> Tensor:
-    """Fixed standard normal noise in antithetic pairs, (n_samples, latent_dim): odd moments cancel exactly."""
+    """Returns fixed standard normal noise in antithetic pairs, (n_samples, latent_dim): odd moments cancel exactly.
+
+    Args:
+        n_samples: Number of draws.
+        latent_dim: Dimension of one draw.
+    """
     generator = torch.Generator().manual_seed(0)
     half = torch.randn((n_samples + 1) // 2, latent_dim, generator=generator)
     return torch.cat([half, -half])[:n_samples]
 
 
 def _mlp(widths: Sequence[int]) -> nn.Sequential:
-    """Linear layers with ReLU between them."""
+    """Makes linear layers with ReLU between them."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
         layers += [nn.Linear(inputs, outputs), nn.ReLU(inplace=True)]

@@ -11,8 +11,8 @@ from cndpm.experts.combined import CombinedBank
 from cndpm.experts.features.jitter import Jitter
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural.averaged import AveragedPredictor
-from cndpm.experts.neural.neural_bank import NeuralBank, PredictorMaker
-from cndpm.experts.neural.parts import NoDensity, Predictor
+from cndpm.experts.neural.neural_bank import NeuralBank
+from cndpm.experts.neural.parts import NoDensity, Predictor, PredictorMaker
 from cndpm.model.settings.architecture import AutoNetworks, PlainNetworks
 from cndpm.model.settings.facts import Facts
 from cndpm.model.settings.network_training import Training

@@ -9,8 +9,7 @@ from pydantic import Field
 from cndpm.experts.neural.autoregressive import AutoregressiveDensity
 from cndpm.experts.neural.convolutional import LateralCNN, mirrored_decoder
 from cndpm.experts.neural.likelihoods import LikelihoodName
-from cndpm.experts.neural.neural_bank import DensityMaker
-from cndpm.experts.neural.parts import Density
+from cndpm.experts.neural.parts import Density, DensityMaker
 from cndpm.experts.neural.pixels import BernoulliPixel, LogisticPixel, Pixel
 from cndpm.experts.neural.vae import VAE, Bound
 from cndpm.model.settings.architecture import PlainNetworks, ShapedNetworks

@@ -57,7 +57,7 @@ class CustomPredictor(Protocol):
     """Makes predictors of one's own, as a class of them does.
 
     Example:
-        >>> from cndpm.experts.neural.predictors import Classifier
+        >>> from cndpm.experts.neural.lateral_predictors import Classifier
         >>> make: CustomPredictor = Classifier
         >>> type(make((4,), 2, lateral_widths=())).__name__
         'Classifier'

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from cndpm.experts.neural.lesson import Schedule
+from cndpm.experts.neural.lesson import LessonSchedule
 from cndpm.experts.neural.neural_expert import PartTraining
 from cndpm.model.settings.section import Section
 
@@ -68,7 +68,7 @@ class Training(Section):
             sleep=self._sleep(self.predictor_sleep_steps),
         )
 
-    def _sleep(self, n_steps: int) -> Schedule:
+    def _sleep(self, n_steps: int) -> LessonSchedule:
         schedule: dict[str, Any] = {
             "max_steps": n_steps,
             "batch_size": self.sleep_batch_size,
@@ -76,4 +76,4 @@ class Training(Section):
             "check_every": self.sleep_check_every,
             "patience": self.sleep_patience,
         }
-        return Schedule(**schedule)
+        return LessonSchedule(**schedule)

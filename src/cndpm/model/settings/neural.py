@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.features import FeatureMap
-from cndpm.experts.neural.neural_bank import DensityMaker, NeuralBank, PredictorMaker
+from cndpm.experts.neural.neural_bank import NeuralBank
+from cndpm.experts.neural.parts import DensityMaker, PredictorMaker
 from cndpm.model.settings.architecture import (
     AutoNetworks,
     PlainNetworks,

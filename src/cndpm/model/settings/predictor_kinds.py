@@ -6,9 +6,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from cndpm.experts.neural.neural_bank import PredictorMaker
-from cndpm.experts.neural.parts import Predictor
-from cndpm.experts.neural.predictors import Classifier, Regressor
+from cndpm.experts.neural.lateral_predictors import Classifier, Regressor
+from cndpm.experts.neural.parts import Predictor, PredictorMaker
 from cndpm.model.settings.architecture import PlainNetworks, ShapedNetworks
 from cndpm.model.settings.facts import CustomPredictor, Facts
 from cndpm.model.settings.import_paths import ImportPath, imported

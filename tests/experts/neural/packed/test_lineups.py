@@ -4,17 +4,17 @@ import pytest
 import torch
 
 from asking import found, log_density, log_joint, n_experts, predictive
-from cndpm.experts.neural.lesson import Schedule
+from cndpm.experts.chunks import Samples
+from cndpm.experts.neural.lateral_predictors import Classifier, Regressor
+from cndpm.experts.neural.lesson import LessonSchedule
 from cndpm.experts.neural.lineup import LoopedLineup
 from cndpm.experts.neural.neural_bank import NeuralBank
 from cndpm.experts.neural.neural_expert import PartTraining
 from cndpm.experts.neural.packed.lineups import PackedPredictors, PackedVAEs
-from cndpm.experts.neural.predictors import Classifier, Regressor
 from cndpm.experts.neural.vae import VAE
-from cndpm.experts.samples import Samples
 
 SHAPE = (1, 3, 4)
-TRAINING = PartTraining(lr=1e-2, sleep=Schedule(max_steps=5, batch_size=8))
+TRAINING = PartTraining(lr=1e-2, sleep=LessonSchedule(max_steps=5, batch_size=8))
 
 
 class OwnVAE(VAE):

@@ -25,18 +25,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cndpm.experts.neural.convolutional import Block, LateralCNN, LateralResNet
+from cndpm.experts.neural.convolutional import InstanceNormBlock, LateralCNN, LateralResNet
 from cndpm.experts.neural.lateral import Column, Features, LateralMLP
 
 __all__ = ["PackedColumns", "each", "pack_columns"]
 
 
 class PackedColumns(ABC):
-    """What all kinds of packed columns have in common: which rows of a layer belong to whom.
+    """Base of packed columns: knows which rows of a layer belong to which column.
 
     Args:
         columns: In the order of birth, those of retired experts included.
         sharing: Whether later columns look at earlier ones.
+
+    Example:
+        >>> columns = [LateralMLP(3, [4, 4]), LateralMLP(3, [2, 2], lateral_widths=[4, 4])]
+        >>> packed = pack_columns(columns, sharing=True)
+        >>> packed.own(1, depth=0)
+        slice(4, 6, None)
+        >>> [tuple(features.shape) for features in packed.features(torch.rand(5, 3))]
+        [(5, 6), (5, 6)]
     """
 
     def __init__(self, columns: Sequence[Column], *, sharing: bool) -> None:
@@ -46,30 +54,50 @@ class PackedColumns(ABC):
 
     @abstractmethod
     def refresh(self, k: int) -> None:
-        """Copies what column k has learned."""
+        """Copies the parameters of column k."""
 
     @abstractmethod
     def features(self, x: Tensor) -> Features:
-        """All columns' features of x (batch, ...), (batch, total width, ...) for every layer."""
+        """Returns all columns' features of x (batch, ...), (batch, total width, ...) for every layer."""
 
     def top(self, features: Features) -> Tensor:
-        """What heads see, (batch, total width)."""
+        """Returns the input of the heads, (batch, total width)."""
         return features[-1]
 
     def start(self, k: int, depth: int) -> int:
-        """Where the features of column k begin."""
+        """Returns the index at which the features of a column begin.
+
+        Args:
+            k: The column.
+            depth: The layer.
+        """
         return self.ends[depth][k - 1] if k else 0
 
     def own(self, k: int, depth: int) -> slice:
-        """The features of this layer that column k makes."""
+        """Returns the range of a layer's features that a column makes.
+
+        Args:
+            k: The column.
+            depth: The layer.
+        """
         return slice(self.start(k, depth), self.ends[depth][k])
 
     def seen(self, k: int, depth: int) -> slice:
-        """The features of this layer that column k looks at, its own included."""
+        """Returns the range of a layer's features that a column looks at, its own included.
+
+        Args:
+            k: The column.
+            depth: The layer.
+        """
         return slice(0 if self.sharing else self.start(k, depth), self.ends[depth][k])
 
     def lateral(self, k: int, features: Features) -> Features:
-        """What column k is offered by the earlier ones."""
+        """Returns the features of the columns before a column, layer by layer.
+
+        Args:
+            k: The column; it may be one beyond the last.
+            features: A result of :meth:`features`.
+        """
         if not self.sharing or k == 0:
             return ()
         return tuple(feature[:, : self.start(k, depth)] for depth, feature in enumerate(features))
@@ -126,7 +154,13 @@ class _SeparateMLP(PackedColumns):
 
 
 def each(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Every column's own layer: (batch, K inputs), (K, outputs, inputs), (K, outputs) to (batch, K, outputs)."""
+    """Applies every column's own layer, (batch, K, outputs).
+
+    Args:
+        inputs: (batch, K inputs).
+        weight: (K, outputs, inputs).
+        bias: (K, outputs).
+    """
     own = inputs.view(len(inputs), len(weight), -1).transpose(0, 1)
     return torch.baddbmm(bias.unsqueeze(1), own, weight.transpose(1, 2)).transpose(0, 1)
 
@@ -178,7 +212,7 @@ class _PackedResNet(PackedColumns):
         stages = [[cast(nn.Sequential, stage) for stage in column.stages] for column in columns]
         self.stages = [
             [
-                _PackedBlock(cast(Sequence[Block], blocks), self, stage, is_first=i == 0)
+                _PackedBlock(cast(Sequence[InstanceNormBlock], blocks), self, stage, is_first=i == 0)
                 for i, blocks in enumerate(zip(*of_columns, strict=True))
             ]
             for stage, of_columns in enumerate(zip(*stages, strict=True))
@@ -207,9 +241,11 @@ class _PackedResNet(PackedColumns):
 
 
 class _PackedBlock:
-    """One block of all columns; the first of a stage sees what the stage before it made, the others their own."""
+    """One block of all columns; the first of a stage sees the stage before it, the others their own column."""
 
-    def __init__(self, blocks: Sequence[Block], columns: PackedColumns, stage: int, *, is_first: bool) -> None:
+    def __init__(
+        self, blocks: Sequence[InstanceNormBlock], columns: PackedColumns, stage: int, *, is_first: bool
+    ) -> None:
         self.blocks, self.columns, self.is_first = blocks, columns, is_first
         self.before, self.after = (stage if is_first else stage + 1), stage + 1
         inputs, outputs = columns.ends[self.before][-1], columns.ends[self.after][-1]
@@ -220,7 +256,7 @@ class _PackedBlock:
         self.shortcut = columns.like.new_zeros(outputs, inputs, 1, 1) if len(self.direct) < len(blocks) else None
 
     def refresh(self, k: int) -> None:
-        """Copies what column k has learned; under ``no_grad``."""
+        """Copies the parameters of column k; under ``no_grad``."""
         block, rows = self.blocks[k], self.columns.own(k, self.after)
         inputs = self.columns.seen(k, self.before) if self.is_first else rows
         self.first[rows, inputs] = block.first.weight
@@ -229,7 +265,7 @@ class _PackedBlock:
             self.shortcut[rows, inputs] = block.shortcut.weight
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(batch, outputs, ...) from (batch, inputs, ...)."""
+        """Maps (batch, inputs, ...) to (batch, outputs, ...)."""
         hidden = functional.conv2d(x, self.first, stride=self.stride, padding=1)
         hidden = functional.conv2d(torch.relu_(functional.instance_norm(hidden)), self.second, padding=1)
         return torch.relu_(functional.instance_norm(hidden) + self._beside(x))
@@ -244,10 +280,14 @@ class _PackedBlock:
 
 
 def pack_columns(columns: Sequence[Column], *, sharing: bool) -> PackedColumns | None:
-    """The columns as one network; None where they are of a kind, or kinds, that cannot be packed, or should not be.
+    """Packs columns into one network; returns None where they cannot be packed, or should not be.
 
     Zeros are multiplied like any other number. On a GPU that costs less than the launches it saves; on a CPU it does
     not for convolutions, whose blocks are small beside the zeros around them.
+
+    Args:
+        columns: In the order of birth.
+        sharing: Whether later columns look at earlier ones.
     """
     kinds = {type(column) for column in columns}
     if kinds == {LateralMLP}:
@@ -259,7 +299,7 @@ def pack_columns(columns: Sequence[Column], *, sharing: bool) -> PackedColumns |
 
 
 def pack_convolutional(columns: Sequence[Column], *, sharing: bool) -> PackedColumns | None:
-    """The columns as one network, on whatever device; None where they are not all of one convolutional kind."""
+    """Packs columns into one network, on any device; returns None where they are not all of one convolutional kind."""
     kinds = {type(column) for column in columns}
     if kinds == {LateralCNN}:
         return _PackedCNN(cast(Sequence[LateralCNN], columns), sharing=sharing)

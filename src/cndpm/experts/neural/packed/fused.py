@@ -29,7 +29,7 @@ _Evaluate = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def _squared_error(output: Tensor, slope: Tensor, x: Tensor) -> Tensor:
-    """Σ (s - x)² with s = σ(a); half its slope is (s - x) s (1 - s)."""
+    """Returns Σ (s - x)² with s = σ(a); half its slope is (s - x) s (1 - s)."""
     squashed = torch.sigmoid(output, out=output)
     torch.sub(squashed, x, out=slope)
     error: Tensor = torch.linalg.vector_norm(slope, dim=-1).square_()
@@ -38,7 +38,7 @@ def _squared_error(output: Tensor, slope: Tensor, x: Tensor) -> Tensor:
 
 
 def _bernoulli(output: Tensor, slope: Tensor, x: Tensor) -> Tensor:
-    """Σ x·a - softplus(a); its slope is x - σ(a)."""
+    """Returns Σ x·a - softplus(a); its slope is x - σ(a)."""
     value = torch.mul(output, x, out=slope).sum(dim=-1)
     value -= torch.ops.aten.softplus.out(output, out=slope).sum(dim=-1)
     torch.sub(x, torch.sigmoid(output, out=output), out=slope)
@@ -52,7 +52,7 @@ class _LinearThen(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor, evaluate: _Evaluate, factor: float
     ) -> Tensor:
-        """`evaluate` fills the slope up to `factor`."""
+        """Evaluates layer and sum; `evaluate` fills the slope up to `factor`."""
         if not any(ctx.needs_input_grad[:3]):
             return _in_pieces(hidden, weight, bias, x, evaluate)
         shape = (*hidden.shape[:-1], len(weight))
@@ -67,7 +67,7 @@ class _LinearThen(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """The three products in the module's head."""
+        """Computes the three products of the module's docstring."""
         hidden, weight = ctx.saved_tensors
         if ctx.slope is None:
             raise RuntimeError("this expression can be differentiated once only; evaluate it again")
@@ -81,7 +81,7 @@ class _LinearThen(torch.autograd.Function):
 
 
 def _in_pieces(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor, evaluate: _Evaluate) -> Tensor:
-    """The value alone, for (S, B, h) some of the S at a time."""
+    """Returns the value without a slope, for (S, B, h) some of the S at a time."""
     n = max(1, _ROWS // hidden.shape[1])
     shape = (min(n, len(hidden)), hidden.shape[1], len(weight))
     output, slope = borrow(shape, hidden), borrow(shape, hidden)
@@ -96,7 +96,7 @@ def _in_pieces(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor, evaluate
 class _Reparametrise(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, code: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """z = μ + σ ε and KL = ½ Σ (μ² + σ² - 1 - log σ²)."""
+        """Returns z = μ + σ ε and KL = ½ Σ (μ² + σ² - 1 - log σ²)."""
         mean, log_variance = code.chunk(2, dim=1)
         std = (0.5 * log_variance).exp_()
         ctx.save_for_backward(mean, std, noise)
@@ -106,7 +106,7 @@ class _Reparametrise(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_z: Tensor, d_kl: Tensor) -> tuple[Tensor, None]:
-        """By hand, since the two share their factors."""
+        """Differentiates both by hand, since they share factors."""
         mean, std, noise = ctx.saved_tensors
         weight = d_kl.unsqueeze(1)
         d_mean = d_z.sum(dim=0).addcmul_(mean, weight)
@@ -115,7 +115,7 @@ class _Reparametrise(torch.autograd.Function):
 
 
 def reparametrise(code: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Draws from q(z | x) and its divergence from the prior; differentiable once, and not in the noise.
+    """Draws from q(z | x) and computes its divergence from the prior; differentiable once, and not in the noise.
 
     Args:
         code: Mean and log variance side by side, (B, 2 latent).
@@ -131,7 +131,7 @@ def reparametrise(code: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
 class _SigmoidSquaredError(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, output: Tensor, x: Tensor) -> Tensor:
-        """Only the slope is kept."""
+        """Computes the error and keeps the slope alone."""
         squashed = torch.sigmoid(output)
         slope = squashed - x
         error: Tensor = torch.linalg.vector_norm(slope, dim=-1).square_()
@@ -142,13 +142,13 @@ class _SigmoidSquaredError(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """d error / d a = 2 (s - x) s (1 - s)."""
+        """Returns d error / d a = 2 (s - x) s (1 - s)."""
         (slope,) = ctx.saved_tensors
         return slope * (2.0 * gradient).unsqueeze(-1), None
 
 
 def sigmoid_squared_error(output: Tensor, x: Tensor) -> Tensor:
-    """Squared error Σ (σ(a) - x)² over the last dimension; differentiable once, in the output a only.
+    """Returns the squared error Σ (σ(a) - x)² over the last dimension; differentiable once, in the output a only.
 
     Args:
         output: Values before the sigmoid, (..., d).
@@ -162,7 +162,7 @@ def sigmoid_squared_error(output: Tensor, x: Tensor) -> Tensor:
 
 
 def linear_sigmoid_squared_error(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-    """Squared error Σ (σ(W h + b) - x)², summed over the features; differentiable once, and not in x.
+    """Returns the squared error Σ (σ(W h + b) - x)², summed over the features; differentiable once, and not in x.
 
     Args:
         hidden: (S, B, n_hidden).
@@ -178,6 +178,16 @@ def linear_sigmoid_squared_error(hidden: Tensor, weight: Tensor, bias: Tensor, x
 
 
 def linear_bernoulli_log_prob(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-    """log p(x) of independent binary features with logits W h + b; arguments and result as above."""
+    """Returns log p(x) of independent binary features with logits W h + b; differentiable once, and not in x.
+
+    Args:
+        hidden: (S, B, n_hidden).
+        weight: (d, n_hidden).
+        bias: (d,).
+        x: (B, d).
+
+    Returns:
+        (S, B).
+    """
     log_prob: Tensor = _LinearThen.apply(hidden, weight, bias, x, _bernoulli, 1.0)  # type: ignore[no-untyped-call]
     return log_prob

@@ -18,6 +18,15 @@ class PackedHeads:
     Args:
         columns: The columns below.
         heads: A layer for each column, None for one that is retired.
+
+    Example:
+        >>> from cndpm.experts.neural.lateral import LateralMLP
+        >>> from cndpm.experts.neural.packed.columns import pack_columns
+        >>> made = [LateralMLP(3, [4]), LateralMLP(3, [2], lateral_widths=[4])]
+        >>> columns = pack_columns(made, sharing=True)
+        >>> heads = PackedHeads(columns, [nn.Linear(column.out_features, 5) for column in made])
+        >>> heads(columns.top(columns.features(torch.rand(7, 3)))).shape
+        torch.Size([7, 2, 5])
     """
 
     def __init__(self, columns: PackedColumns, heads: Sequence[nn.Linear | None]) -> None:
@@ -34,14 +43,14 @@ class PackedHeads:
 
     @torch.no_grad()
     def refresh(self, k: int) -> None:
-        """Copies what the head of column k has learned."""
+        """Copies the parameters of the head of column k."""
         head = self.heads[k]
         if head is not None:
             self.weight[self.position[k], :, self.columns.seen(k, -1)] = head.weight
             self.bias[self.position[k]] = head.bias
 
     def __call__(self, top: Tensor) -> Tensor:
-        """Outputs (batch, n answering, n_outputs) from the last layer's features (batch, total width)."""
+        """Returns outputs (batch, n answering, n_outputs) for the last layer's features (batch, total width)."""
         flat = torch.addmm(self.bias.flatten(), top, self.weight.flatten(0, 1).t())
         return flat.view(len(top), *self.bias.shape)
 
@@ -50,27 +59,39 @@ class SeparateHeads:
     """One linear layer on top of each of columns that do not look at each other: no zeros between them.
 
     Args:
-        heads: A layer for each column, since one that is retired goes: nobody looks at it.
+        heads: A layer for each column; retired columns are dropped, because no later column looks at them.
+
+    Example:
+        >>> heads = SeparateHeads([nn.Linear(4, 5), nn.Linear(4, 5)])
+        >>> heads(torch.rand(7, 8)).shape
+        torch.Size([7, 2, 5])
     """
 
     def __init__(self, heads: Sequence[nn.Linear | None]) -> None:
         self.heads = [head for head in heads if head is not None]
         if len(self.heads) < len(heads):
-            raise ValueError("a column that nobody looks at must go with its expert; got one without a head")
+            raise ValueError(
+                "columns that share nothing need a head each; got one without: drop the columns of retired experts"
+            )
         self.position = {k: k for k in range(len(self.heads))}
         self.weight = torch.stack([head.weight.detach() for head in self.heads])
         self.bias = torch.stack([head.bias.detach() for head in self.heads])
 
     @torch.no_grad()
     def refresh(self, k: int) -> None:
-        """Copies what the head of column k has learned."""
+        """Copies the parameters of the head of column k."""
         self.weight[k], self.bias[k] = self.heads[k].weight, self.heads[k].bias
 
     def __call__(self, top: Tensor) -> Tensor:
-        """Outputs (batch, n_experts, n_outputs) from the last layer's features (batch, total width)."""
+        """Returns outputs (batch, n_experts, n_outputs) for the last layer's features (batch, total width)."""
         return each(top, self.weight, self.bias)
 
 
 def pack_heads(columns: PackedColumns, heads: Sequence[nn.Linear | None]) -> PackedHeads | SeparateHeads:
-    """The heads of these columns, None for one that is retired."""
+    """Packs the heads of columns into one layer.
+
+    Args:
+        columns: The columns below.
+        heads: A layer for each column, None for one that is retired.
+    """
     return PackedHeads(columns, heads) if columns.sharing else SeparateHeads(heads)

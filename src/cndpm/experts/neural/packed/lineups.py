@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from cndpm.experts.neural.lateral import Features
+from cndpm.experts.neural.lateral_predictors import Classifier, Regressor, gaussian_moments, open_log_softmax
 from cndpm.experts.neural.lineup import Lineup, LoopedLineup
 from cndpm.experts.neural.packed.columns import PackedColumns, pack_columns
 from cndpm.experts.neural.packed.heads import PackedHeads, SeparateHeads, pack_heads
 from cndpm.experts.neural.parts import Density, Predictor
-from cndpm.experts.neural.predictors import Classifier, Regressor, gaussian_moments, open_log_softmax
 from cndpm.experts.neural.vae import VAE, lower_bound
 
 __all__ = ["PackedPredictors", "PackedVAEs", "line_up_densities", "line_up_predictors"]
@@ -46,8 +46,14 @@ class PackedVAEs(_Packed):
 
     Args:
         vaes: In the order of birth; retired ones have kept their encoder only.
-        retired: Which ones are.
+        retired: Which of them are retired.
         columns: Their encoders.
+
+    Example:
+        >>> lineup = line_up_densities([VAE((3,), hidden=(4,)), VAE((3,), hidden=(4,))], [False, False], sharing=False)
+        >>> x = torch.rand(5, 3)
+        >>> isinstance(lineup, PackedVAEs), lineup.answers(x, lineup.survey(x)).shape
+        (True, torch.Size([5, 2]))
     """
 
     def __init__(self, vaes: Sequence[VAE], retired: Sequence[bool], columns: PackedColumns) -> None:
@@ -60,7 +66,7 @@ class PackedVAEs(_Packed):
         self.own = [torch.stack(tensors) for tensors in zip(*map(self._own, self.vaes), strict=True)]
 
     def _own(self, vae: VAE) -> list[Tensor]:
-        """What an expert shares with nobody, as far as it is packed: its decoder, then its likelihood."""
+        """Returns the parameters that are stacked without lateral connections: the decoder's, then the likelihood's."""
         if not self.is_linear:
             return []
         parts = [vae.decoder, vae.likelihood] if self.batched else [vae.decoder[:-1]]
@@ -84,7 +90,7 @@ class PackedVAEs(_Packed):
         raise TypeError("a density knows nothing of y")
 
     def _log_x(self, x: Tensor, z: Tensor) -> Tensor:
-        """log p(x | z) for z (K, S, B, latent): (K, S, B)."""
+        """Returns log p(x | z), (K, S, B), for x (B, d) and z (K, S, B, latent)."""
         if not self.is_linear:
             return torch.stack([vae.log_x(x, own) for vae, own in zip(self.vaes, z, strict=True)])
         hidden = z.flatten(1, 2)
@@ -102,7 +108,7 @@ class PackedVAEs(_Packed):
         return torch.stack(rows)
 
     def _log_prob(self, x: Tensor, output: Tensor, learned: list[Tensor]) -> Tensor:
-        """log p(x | output) where every expert's likelihood has its own parameters, stacked."""
+        """Returns log p(x | output) where every expert's likelihood has its own parameters, stacked."""
         likelihood = self.vaes[0].likelihood
         if not learned:
             return likelihood.log_prob(x, output)
@@ -121,8 +127,14 @@ class PackedPredictors(_Packed):
 
     Args:
         predictors: In the order of birth; retired ones have kept their trunk only.
-        retired: Which ones are.
+        retired: Which of them are retired.
         columns: Their trunks.
+
+    Example:
+        >>> lineup = line_up_predictors([Regressor((3,), 2), Regressor((3,), 2)], [False, False], sharing=False)
+        >>> x = torch.rand(5, 3)
+        >>> isinstance(lineup, PackedPredictors), lineup.answers(x, lineup.survey(x)).shape
+        (True, torch.Size([5, 2, 2, 2]))
     """
 
     def __init__(
@@ -146,7 +158,13 @@ class PackedPredictors(_Packed):
 
 
 def line_up_densities(parts: Sequence[Density], retired: Sequence[bool], *, sharing: bool) -> Lineup:
-    """Packed where all are plain :class:`VAE` with columns that can be; a subclass may do anything, so it is not."""
+    """Lines densities up, packed where all are :class:`VAE`, not subclasses, and their columns can be packed.
+
+    Args:
+        parts: In the order of birth.
+        retired: Which of them are retired.
+        sharing: Whether later parts look at earlier ones.
+    """
     vaes = [part for part in parts if type(part) is VAE]
     if len(vaes) == len(parts) and (columns := pack_columns([vae.encoder for vae in vaes], sharing=sharing)):
         return PackedVAEs(vaes, retired, columns)
@@ -154,7 +172,13 @@ def line_up_densities(parts: Sequence[Density], retired: Sequence[bool], *, shar
 
 
 def line_up_predictors(parts: Sequence[Predictor], retired: Sequence[bool], *, sharing: bool) -> Lineup:
-    """Packed where all are plain classifiers, or all plain regressors, with columns that can be."""
+    """Lines predictors up, packed where all are of one kind, not subclasses, and their columns can be packed.
+
+    Args:
+        parts: In the order of birth.
+        retired: Which of them are retired.
+        sharing: Whether later parts look at earlier ones.
+    """
     for kind in (Classifier, Regressor):
         alike = [part for part in parts if type(part) is kind]
         if len(alike) == len(parts) and (columns := pack_columns([part.trunk for part in alike], sharing=sharing)):

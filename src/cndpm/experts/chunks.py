@@ -1,7 +1,7 @@
-"""Samples as a bank sees them: inputs, and what was computed of them, once.
+"""Samples as a bank sees them: inputs, and quantities that were computed from them once.
 
-Whoever holds a block of samples opens it at a bank and gets its batches. They share what is computed of the chunk that
-they lie in, so that frozen features are computed for many samples at once, and nobody has to recognise a tensor.
+A bank opens a block of samples and cuts it into batches. Batches of one chunk share what is computed from it, so that
+frozen features are computed for many samples at once.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ class Samples:
         return len(self.x)
 
     def part(self, start: int, stop: int) -> Samples:
-        """Returns samples `start` to `stop`, which share what is derived of the whole.
+        """Returns samples `start` to `stop`, which share the quantities derived of the whole.
 
         Args:
-            start: The first of them.
-            stop: The first behind them.
+            start: Index of the first sample.
+            stop: Index behind the last sample.
         """
         part = Samples(self.x[start:stop])
         part.whole, part.start = self.whole, self.start + start
         return part
 
     def alone(self) -> Samples:
-        """Returns these samples without their chunk, for what changes with every batch; the same object every time."""
+        """Returns these samples without their chunk, for quantities that change with every batch; one object always."""
         if self.whole is self:
             return self
         if self._alone is None:
@@ -74,12 +74,22 @@ class Samples:
             selected._derived["features"] = (key, features[rows.to(features.device)])
         return selected
 
+    def known(self, name: str, key: object) -> Any:
+        """Returns a quantity that was derived for `key`, or None.
+
+        Args:
+            name: Of the quantity.
+            key: As for :meth:`derive`.
+        """
+        kept = self._derived.get(name)
+        return None if kept is None or kept[0] is not key else kept[1]
+
     def derive(self, name: str, key: object, function: Callable[[Samples], Any]) -> Any:
         """Returns a quantity of these samples, computed for their whole chunk when `key` asks for the first time.
 
         Args:
             name: Of the quantity; the latest value is kept for each.
-            key: An object that stands for what the quantity depends on beside the samples; another one computes anew.
+            key: An object that stands for all else the quantity depends on; another object computes it anew.
             function: Maps a chunk of N samples to a value with one entry a sample, cut by slices.
         """
         known = self._derived.get(name)

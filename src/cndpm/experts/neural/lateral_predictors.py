@@ -47,13 +47,13 @@ class _LateralPredictor(Predictor):
         return self._predictive_of(self.output(x, lateral, own))
 
     def output(self, x: Tensor, lateral: Features, own: Features | None = None) -> Tensor:
-        """The head's raw output, (batch, n_outputs)."""
+        """Returns the head's raw output, (batch, n_outputs)."""
         own = self.features(x, lateral) if own is None else own
         return self.head(self.trunk.top(own, lateral))  # type: ignore[no-any-return]
 
     @abstractmethod
     def _predictive_of(self, output: Tensor) -> Tensor:
-        """From the head's raw output."""
+        """Returns the prediction from the head's raw output, (batch, n_outputs)."""
 
 
 class Classifier(_LateralPredictor):
@@ -76,6 +76,12 @@ class Classifier(_LateralPredictor):
         unseen_probability: ε.
         closed: Whether all `n_classes` count as seen from the start.
         trunk: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
+
+    Example:
+        >>> classifier = Classifier((3,), n_classes=3, unseen_probability=0.01)
+        >>> classifier.see(torch.tensor([1]))  # all other classes share 0.01
+        >>> classifier.predictive(torch.rand(1, 3)).exp().detach()
+        tensor([[0.0050, 0.9900, 0.0050]])
     """
 
     seen: Tensor
@@ -105,7 +111,7 @@ class Classifier(_LateralPredictor):
         return gather_classes(temper(predictive, self.temperature), y)
 
     def loss(self, x: Tensor, y: Tensor, lateral: Features) -> Tensor:
-        # Over the seen classes only. A label outside them is none of this expert's business: it teaches nothing.
+        # Over the seen classes only. A label outside them teaches this expert nothing.
         logits = self.output(x, lateral).masked_fill(~self.seen, -torch.inf)
         loss = nn.functional.cross_entropy(logits, y, reduction="none")
         return torch.where(self.seen[y], loss, 0.0)
@@ -149,6 +155,12 @@ class Regressor(_LateralPredictor):
         temperature: T stretches the variance that routing sees to T σ², the Gaussian equivalent of dividing the log
             density by T.
         trunk: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
+
+    Example:
+        >>> regressor = Regressor((3,), n_outputs=1)
+        >>> mean, variance = regressor.predictive(torch.rand(5, 3)).unbind(dim=1)
+        >>> mean.shape
+        torch.Size([5, 1])
     """
 
     def __init__(
@@ -180,7 +192,13 @@ class Regressor(_LateralPredictor):
 
 
 def open_log_softmax(logits: Tensor, seen: Tensor, unseen_probability: float) -> Tensor:
-    """Log-probabilities (..., C) from logits (..., C); the classes outside `seen`, (C,) or (..., C), share ε."""
+    """Returns log-probabilities (..., C); unseen classes share ε.
+
+    Args:
+        logits: (..., C).
+        seen: Which classes were seen, (C,) or (..., C), bool.
+        unseen_probability: ε.
+    """
     n_unseen = (~seen).sum(dim=-1, keepdim=True)
     floor = torch.log(unseen_probability / n_unseen)
     # With no unseen class the mass ε is not set aside; with no seen class the answer is uniform.
@@ -191,23 +209,32 @@ def open_log_softmax(logits: Tensor, seen: Tensor, unseen_probability: float) ->
 
 
 def gaussian_moments(output: Tensor) -> Tensor:
-    """Mean and variance (..., 2, n_outputs) from a network's output (..., 2 n_outputs)."""
+    """Returns mean and variance (..., 2, n_outputs) from a network's output (..., 2 n_outputs)."""
     mean, raw = output.chunk(2, dim=-1)
     return torch.stack([mean, nn.functional.softplus(raw) + 1e-4], dim=-2)
 
 
 def temper(log_proba: Tensor, temperature: float) -> Tensor:
-    """Log-probabilities (..., n_classes) divided by the temperature and normalised again."""
+    """Divides log-probabilities by a temperature and normalises them again.
+
+    Args:
+        log_proba: (..., n_classes).
+        temperature: Above 1 flattens, below 1 sharpens.
+
+    Example:
+        >>> temper(torch.tensor([0.8, 0.2]).log(), 0.5).exp()  # squares, normalised
+        tensor([0.9412, 0.0588])
+    """
     return log_proba if temperature == 1.0 else torch.log_softmax(log_proba / temperature, dim=-1)
 
 
 def gather_classes(log_proba: Tensor, y: Tensor) -> Tensor:
-    """The entry of class y (batch,) in each row of (batch, C) or (batch, n_experts, C)."""
+    """Returns the entry of class y (batch,) in each row of (batch, C) or (batch, n_experts, C)."""
     index = y.view(-1, *(1,) * (log_proba.dim() - 1)).expand(*log_proba.shape[:-1], 1)
     return log_proba.gather(-1, index).squeeze(-1)
 
 
 def _gaussian_log_prob(y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-    """Summed over targets: (batch,), or (batch, n_experts) for moments of shape (batch, n_experts, n_outputs)."""
+    """Returns log N(y; mean, variance) summed over targets: (batch,), or (batch, n_experts) of all experts."""
     y = y.unsqueeze(1) if mean.dim() > y.dim() else y
     return -0.5 * ((y - mean).square() / variance + torch.log(2 * torch.pi * variance)).sum(dim=-1)

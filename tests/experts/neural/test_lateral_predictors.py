@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from cndpm.experts.neural.predictors import Classifier, Regressor, temper
+from cndpm.experts.neural.lateral_predictors import Classifier, Regressor, temper
 
 
 def classifier(n_classes=4, **arguments):
