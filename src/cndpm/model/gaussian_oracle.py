@@ -230,7 +230,7 @@ class GaussianOracle:
             z = self._features(memory)
             parts.append({c: (float((y == c).sum()), z[y == c].sum(dim=0)) for c in sorted(set(y.tolist()))})
         answers = [self._answer(factor, self._features(x), part) for part in parts]
-        counts = torch.tensor([sum(n for n, _ in part.values()) for part in parts])
+        counts = torch.tensor([sum(n for n, _ in part.values()) for part in parts], dtype=torch.float64)
         gate = log_gate(torch.stack([density for density, _ in answers], dim=1), counts)
         return mix_log_proba(gate, torch.stack([log_proba for _, log_proba in answers], dim=1))
 

@@ -88,6 +88,7 @@ class PlainGaussians:
 
     Attributes:
         rows: All that was learned.
+        components: In the order of their arrival: what is foretold by random draws depends on it.
         n_apart: How many of them, the latest, judge the next shrinkage.
         routing: The covariance of the last renewal.
 
@@ -101,6 +102,7 @@ class PlainGaussians:
     def __init__(self, n_features: int) -> None:
         self.n_features = n_features
         self.rows: list[Row] = []
+        self.components: list[Component] = []
         self.n_apart = 0
         self.routing: PlainFactor | None = None
         self.density, self.accuracy, self.tail = 1e-2, 1e-2, math.inf
@@ -109,23 +111,23 @@ class PlainGaussians:
 
     def sums(self) -> Sums:
         """Returns weight and weighted sum of every component."""
-        sums: Sums = {}
+        sums: Sums = {c: (0.0, torch.zeros(self.n_features, dtype=torch.float64)) for c in self.components}
         for z, shares in self.rows:
             for component, share in shares.items():
-                n, total = sums.get(component, (0.0, torch.zeros_like(z)))
+                n, total = sums[component]
                 sums[component] = (n + share, total + share * z)
         return sums
 
     def found(self, rows: list[Row]) -> None:
         """Learns what a new expert is made of; every fifth row comes last, apart from all others."""
         apart = rows[_FIFTH - 1 :: _FIFTH]
-        self.rows += [row for i, row in enumerate(rows) if i % _FIFTH != _FIFTH - 1] + apart
+        self._keep([row for i, row in enumerate(rows) if i % _FIFTH != _FIFTH - 1] + apart)
         self.n_apart = len(apart)
         self._renew_if_due(n_samples=0, share=0.1)
 
     def add(self, rows: list[Row]) -> None:
         """Learns a batch."""
-        self.rows += rows
+        self._keep(rows)
         self.n_apart += len(rows)
         self._renew_if_due(n_samples=self.n_features, share=0.05)
         if self.n_apart >= BLOCK:
@@ -143,11 +145,19 @@ class PlainGaussians:
             for component in [component for component in shares if component[0] == expert]:
                 share, target = shares.pop(component), (into, component[1])
                 shares[target] = shares.get(target, 0.0) + share
+        renamed = [(into, label) if owner == expert else (owner, label) for owner, label in self.components]
+        self.components = [
+            c for c, old in zip(renamed, self.components, strict=True) if c == old or c not in self.components
+        ]
         assert self._before is not None
         for component in [component for component in self._before if component[0] == expert]:
             self._before.setdefault((into, component[1]), self._before.pop(component))
         self.n_apart = 0
         self.routing = self._factor(*self._scatter(), self.density, for_classes=False)
+
+    def _keep(self, rows: list[Row]) -> None:
+        self.rows += rows
+        self.components += sorted({component for _, shares in rows for component in shares} - set(self.components))
 
     def margin_drift(self) -> dict[Component, float] | None:
         """Returns by how much typical margins have moved where routing was renewed since this was last asked."""
@@ -192,7 +202,7 @@ class PlainGaussians:
         """Renews routing once `n_samples` and a `share` more have arrived since."""
         count = sum(n for n, _ in self.sums().values())
         stale = 0.0 if self.routing is None else self.routing.n_samples
-        if self.routing is None or count - stale >= max(n_samples, share * stale):
+        if self.routing is None or count - stale >= max(n_samples, share * stale) - 1e-6:  # whatever rounding adds
             self._judge(count)
             self.n_apart = 0
             self._remember_margins()
