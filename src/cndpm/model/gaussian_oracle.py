@@ -77,7 +77,12 @@ class GaussianOracle:
     # Learning
 
     def learn(self, x: Tensor, y: Tensor) -> None:
-        """Learns one batch: known samples by the experts, the others by the memory, which sleeps when it is full."""
+        """Has the experts learn what is known of a batch; the rest goes to the memory, which sleeps when it is full.
+
+        Args:
+            x: Inputs, (B, *input_shape).
+            y: Class indices, (B,).
+        """
         self.n_classes = max(self.n_classes, int(y.max()) + 1)
         while len(x):
             is_new, responsibilities = self.novelty.route(self.evidence(x, y), y)
@@ -102,7 +107,12 @@ class GaussianOracle:
             self._found()
 
     def evidence(self, x: Tensor, y: Tensor) -> Evidence:
-        """Returns log N_k + log p(x, y | k), (B, K), and the log density of "new", (B,), as routing sees them."""
+        """Returns log N_k + log p(x, y | k), (B, K), and the log density of "new", (B,), as routing sees them.
+
+        Args:
+            x: Inputs, (B, *input_shape).
+            y: Class indices, (B,).
+        """
         log_known, routing = torch.zeros(len(x), self.n_experts, dtype=torch.float64), self.gaussians.routing
         if routing is None:
             return Evidence(log_known, log_known.new_zeros(len(x)))

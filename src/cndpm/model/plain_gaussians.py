@@ -23,7 +23,7 @@ from cndpm.experts.gaussian.shrinkage import (
     shrunk_covariance,
 )
 
-__all__ = ["Component", "PlainFactor", "PlainGaussians"]
+__all__ = ["Component", "PlainFactor", "PlainGaussians", "Row"]
 
 BLOCK = 512
 """Rows that are kept apart to judge a shrinkage by count among the others when there are so many."""
@@ -42,7 +42,24 @@ Sums = dict[Component, tuple[float, Tensor]]
 
 
 class PlainFactor(NamedTuple):
-    """A covariance: its inverse root L^-1 (d, d), the prior of the means, and what it was made of."""
+    """A covariance with the prior of the means.
+
+    Attributes:
+        whitener: L^-1 of Sigma = L L', (d, d).
+        mean: m0, (d,).
+        kappa: Pseudo-samples that the prior counts as.
+        tail: Degrees of freedom of the components' tails, inf for normal ones.
+        shrinkage: lambda.
+        scatter: The scatter that Sigma was made of, (d, d).
+        degrees: Degrees of freedom behind it.
+        n_samples: Weight of all rows behind it.
+
+    Example:
+        >>> eye, zeros = torch.eye(2).double(), torch.zeros(2).double()
+        >>> factor = PlainFactor(eye, zeros, 1.0, math.inf, 0.1, eye, 9.0, 10.0)
+        >>> factor.log_density(zeros[None], 3.0, zeros)
+        tensor([-2.0610], dtype=torch.float64)
+    """
 
     whitener: Tensor
     mean: Tensor
