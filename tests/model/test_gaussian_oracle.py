@@ -9,7 +9,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch import Tensor
 
-from cndpm.experts.gaussian import GaussianBank, shared_covariance
+from cndpm.experts.gaussian import GaussianBank, choice, shared_covariance
 from cndpm.experts.samples import Samples
 from cndpm.mixture import accepts_expert
 from cndpm.model import plain_gaussians
@@ -164,12 +164,13 @@ def pair(request, _double_precision) -> Pair:
 
 
 def assert_agree(learner: CNDPM, oracle: GaussianOracle, stream: Stream) -> None:
-    """Counts, choices, evidence and answers agree."""
+    """Counts, renewals, choices, evidence and answers agree."""
     torch.testing.assert_close(learner.counts, oracle.counts, rtol=0, atol=1e-6)
     x, y = stream[0][::7], stream[1][::7]
     if learner.n_experts:
-        known, plain = learner.bank._gaussians.choice, oracle.gaussians
-        chosen = (known.density, known.accuracy, known.tail)
+        gaussians, plain = learner.bank._gaussians, oracle.gaussians
+        assert gaussians.routing().count == pytest.approx(plain.routing.n_samples, rel=1e-9)
+        chosen = (gaussians.choice.density, gaussians.choice.accuracy, gaussians.choice.tail)
         assert chosen == pytest.approx((plain.density, plain.accuracy, plain.tail), rel=1e-9)
     evidence, expected = learner.bank.evidence(Samples(x), y), oracle.evidence(x, y)
     torch.testing.assert_close(evidence.log_known, expected.log_known, rtol=1e-6, atol=1e-9)
@@ -246,6 +247,15 @@ def test_what_waits_is_consolidated_alike(n_before, labels, n_experts):
         learning.consolidate()
         assert learning.n_experts == n_experts
     assert_agree(*pair, (x, y.clamp_max(max(labels))))
+
+
+@pytest.mark.parametrize(("stream", "memory_size"), [(far_apart, 20), (overlapping, 40)])
+def test_shrinkages_that_are_judged_at_every_renewal_agree(stream, memory_size, monkeypatch):
+    monkeypatch.setattr(choice, "GRID_STEP", 1.0)
+    monkeypatch.setattr(plain_gaussians, "GRID_STEP", 1.0)
+    pair = learn_both(stream(), 10, by_block=True, memory_size=memory_size)
+    assert pair.of_learner == pair.of_oracle
+    assert_agree(pair.learner, pair.oracle, pair.stream)
 
 
 def test_rows_that_judge_a_shrinkage_are_at_most_a_block(monkeypatch):
