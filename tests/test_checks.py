@@ -57,6 +57,11 @@ WITH_MEMORY = {"reservoir", "gss", "gem", "a-gem", "mir", "der", "der++", "er-ac
 BOUNDS = {"ewc": 200, "online-ewc": 200, "mas": 200, "finetune": 0, "si": 0, "lwf": 0, "dgr": 0, "slda": 0, "pec": 0}
 UNLABELLED = ["finetune", "reservoir", "iid-online", "iid-offline"]
 IDS = [check.__name__ for check in CHECKS]
+# Answers are checked for class labels alone: values have no probabilities, and before anything was learned there
+# is no density.
+OF_ROWS = [("classes", check) for check in CHECKS] + [
+    (target, check) for target in ("values", "none") for check in CHECKS if check is not check_answers
+]
 
 
 def make_case(name: str, *, n_classes: int | None = 4) -> LearnerCase:
@@ -79,6 +84,13 @@ def test_learner_keeps_the_contract(name: str, check: Callable[[LearnerCase], No
 def test_the_default_of_the_command_line_keeps_the_contract(check: Callable[[LearnerCase], None]):
     ours = preset_settings("default", "cndpm", "split-fashion") | {"memory_size": 12, "n_patches": 4}
     check(LearnerCase(LEARNERS["cndpm"], LEARNERS["cndpm"].Settings(**ours)))
+
+
+@pytest.mark.parametrize(("target", "check"), OF_ROWS, ids=[f"{target}-{check.__name__}" for target, check in OF_ROWS])
+def test_the_default_for_rows_keeps_the_contract(target: str, check: Callable[[LearnerCase], None]):
+    settings = LEARNERS["cndpm"].Settings(memory_size=12, n_fourier=8, target=target)
+    n_classes = None if target == "none" else 4
+    check(LearnerCase(LEARNERS["cndpm"], settings, input_shape=(4,), n_classes=n_classes, memory_bound=12))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=IDS)

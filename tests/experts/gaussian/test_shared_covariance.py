@@ -94,6 +94,13 @@ def test_routing_between_renewals_has_fresh_means():
     assert len(z) == len(weights)
 
 
+def test_a_renewal_is_not_put_off_by_rounding():
+    gaussians, z, weights = fitted()
+    before = gaussians.routing()
+    gaussians.add(Samples(z[:10]), weights[:10] * (1 - 1e-12))
+    assert gaussians.routing() is not before
+
+
 def test_predicting_has_no_effect_on_learning():
     asked, z, weights = fitted()
     silent, _, _ = fitted()

@@ -68,6 +68,15 @@ def test_merging_two_components_equals_learning_them_as_one():
     assert relative(statistics.within_scatter(), batch_scatter(z, together)) < 1e-9
 
 
+def test_rows_that_nobody_learned_are_not_held_out():
+    z, weights = random_data(50, 3, 2, 2)
+    weights[45:] = 0
+    statistics = statistics_of(z[:41], weights[:41], [41])
+    statistics.add(statistics.shift(z[41:]), weights[41:])
+    _, _, deviations = statistics.held_out()
+    assert len(deviations) == 4
+
+
 def test_held_out_rows_are_judged_by_the_others_alone():
     z, _ = random_data(50, 3, 1, 2)
     weights = torch.ones(50, 1, dtype=torch.float64)

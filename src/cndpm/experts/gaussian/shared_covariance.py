@@ -39,6 +39,9 @@ __all__ = ["SharedGaussians"]
 
 _BLOCK_SIZE = 512
 
+_ROUNDING = 1e-6
+"""Samples that a count may lack: shares of a sample add up to one only to rounding, which must not delay a renewal."""
+
 
 class SharedGaussians:
     """J Gaussian components over d features with one covariance.
@@ -334,7 +337,7 @@ class SharedGaussians:
         """Renews the routing factor once `n_samples` and a `share` more have arrived since."""
         count = float(self.statistics.counts.numpy().sum())
         stale = 0.0 if self._routing is None else self._routing.count
-        if self._routing is None or count - stale >= max(n_samples, share * stale):
+        if self._routing is None or count - stale >= max(n_samples, share * stale) - _ROUNDING:
             self._settle()
             with spread(self.statistics.n_features**3):
                 self.choice.judge(self.statistics)

@@ -164,7 +164,7 @@ class SharedStatistics:
         rows, weights, owners = self.pending()
         counts = self.counts.index_add(0, owners, weights, alpha=-1)
         sums = self.sums.index_add(0, self._here(owners), rows * self._here(weights)[:, None], alpha=-1)
-        known = counts[owners] > 0.5
+        known = (counts[owners] > 0.5) & (weights > 0)  # rows of new samples have no weight and no component
         owners = owners[known]
         deviations = rows[self._here(known)] - sums[self._here(owners)] / self._here(counts[owners])[:, None]
         counts = torch.where(counts > 1e-9, counts, 0.0)
