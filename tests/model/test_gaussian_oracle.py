@@ -9,8 +9,8 @@ import torch
 from sklearn.datasets import load_digits
 from torch import Tensor
 
+from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian import GaussianBank, choice, shared_covariance
-from cndpm.experts.samples import Samples
 from cndpm.mixture import accepts_expert
 from cndpm.model import plain_gaussians
 from cndpm.model.cndpm import CNDPM
