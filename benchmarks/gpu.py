@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from cndpm.experiments.presets import preset_settings
+from cndpm.experts.chunks import Samples
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.streams import load_scenario
@@ -115,13 +116,13 @@ def _work(shape: tuple[int, ...], options: dict[str, Any], device: str, *, recor
     x = torch.rand(60, *shape, generator=generator).to(device)
     y = torch.randint(0, 4, (60,), generator=generator).to(device)
     for _ in range(2):
-        bank.start_expert(x, y)
-        while not bank.train_expert(100):
+        bank.found(Samples(x), y.cpu())
+        while bank.train(100) < 1:
             pass
     for i in range(20):
-        rows = torch.arange(10, device=device) + i
-        bank.log_joint(x[rows], y[rows])
-        bank.learn(x[rows], y[rows], torch.full((10, 2), 0.5, dtype=torch.float64, device=device))
+        samples, labels = Samples(x[i : i + 10]), y[i : i + 10].cpu()
+        bank.evidence(samples, labels)
+        bank.learn(samples, labels, torch.full((10, 2), 0.5, dtype=torch.float64))
     assert bank._recorder.enabled is (recorded and device == "cuda")
     return torch.cat([p.detach().flatten() for e in bank.experts for part, _ in e.parts for p in part.parameters()])
 
@@ -138,9 +139,8 @@ def experts(*, device: str, counts: tuple[int, ...] = (5, 10, 20, 100), **_: Any
     found = {}
     for n in counts:
         while learner.n_experts < n:
-            learner.bank.start_expert(x.to(device), y.to(device))
-            learner.bank.train_expert(1)
-        learner.counts = torch.full((n,), 10.0, dtype=torch.float64, device=learner.device)
+            learner.bank.found(Samples(x.to(device)), y)
+            learner.bank.train(1)
         times = []
         for _ in range(30):
             started = time.perf_counter()

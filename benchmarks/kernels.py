@@ -16,6 +16,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from cndpm.experiments.presets import preset_settings
+from cndpm.experts.chunks import Samples
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 
@@ -28,26 +29,26 @@ def steps(name: str, *, n_experts: int, device: str, **overrides: Any) -> Iterat
     short = settings.changed(density_sleep_steps=1, predictor_sleep_steps=1, sleep_until="steps")
     bank = CNDPM(short, input_shape=_SHAPES[name], n_classes=10, device=device).bank
     x = torch.rand(settings.memory_size, *_SHAPES[name], device=device)
-    y = torch.randint(0, 10, (len(x),), device=device)
+    y = torch.randint(0, 10, (len(x),))
     for k in range(n_experts):
-        bank.start_expert(x, y)
+        bank.found(Samples(x), y)
         if k < n_experts - 1:
-            while not bank.train_expert(10):
+            while bank.train(10) < 1:
                 pass
     for kind, lesson in zip(("predictor asleep", "density asleep"), bank._nursery.lessons, strict=True):
         ending = lesson.schedule
         lesson.schedule = ending.model_copy(update={"max_steps": 10**9})
         yield kind, lesson.advance
         lesson.schedule = ending
-    while not bank.train_expert(10):
+    while bank.train(10) < 1:
         pass
-    batch = (x[:10].clone(), y[:10].clone())
+    batch = (Samples(x[:10].clone()), y[:10].clone())
     weights = torch.zeros(10, n_experts, dtype=torch.float64)
     weights[:, -1] = 1.0
-    yield "evaluation awake", lambda n: [bank.log_joint(*batch) for _ in range(n)]
+    yield "evaluation awake", lambda n: [bank.evidence(*batch) for _ in range(n)]
     yield (
         "evaluation and update awake",
-        lambda n: [(bank.log_joint(*batch), bank.log_joint_new(*batch), bank.learn(*batch, weights)) for _ in range(n)],
+        lambda n: [(bank.evidence(*batch), bank.learn(*batch, weights)) for _ in range(n)],
     )
 
 

@@ -91,7 +91,9 @@ class Footprint:
 
     Attributes:
         n_parameters: Trained weights, as the paper counts them.
-        n_numbers_kept: Every number in the state apart from stored samples: parameters, statistics, frozen features.
+        n_numbers_kept: Every number that answers and further learning need: parameters, statistics, frozen features.
+            Numbers of the state that only make a resumed stream give the same bits are left out: moments of optimisers,
+            routing's factor of the covariance, the rows that wait to enter it, the record of novelty. So are samples.
         memory_samples: Samples stored for replay or until they are learned.
         memory_bytes: The bytes of these samples, labels included.
         n_experts: Components of a mixture; 1 for a single network.

@@ -135,3 +135,22 @@ def test_a_domain_with_known_labels_gets_one_expert_however_late_the_covariance_
     learner = make((300,), feature_map=IdentityFeatures(), memory_size=60)
     learner.learn_block(x, y, 10)
     assert learner.counts.round().tolist() == [4000, 2000]
+
+
+def numbers(state):
+    """Counts the numbers of a state, random states apart."""
+    if isinstance(state, torch.Tensor):
+        return 0 if state.dtype == torch.uint8 else state.numel()
+    parts = state.values() if isinstance(state, dict) else state if isinstance(state, list | tuple) else []
+    return sum(map(numbers, parts))
+
+
+def test_numbers_kept_are_those_of_the_state_but_for_what_only_resuming_needs():
+    x, y = two_classes(700)
+    learner = make((4,), memory_size=50)
+    learner.learn_block(x, y, 10)
+    state = learner.state_dict()
+    gaussians = state["bank"]["gaussians"]
+    left_out = [gaussians["routing"], gaussians["ledger"], gaussians["statistics"]["pending"], state["novelty"]]
+    assert all(map(numbers, left_out))
+    assert learner.footprint().n_numbers_kept == numbers(state) - sum(map(numbers, left_out)) - numbers(state["memory"])

@@ -23,6 +23,7 @@ from torch import Tensor
 __all__ = [
     "NormalInverseWishart",
     "Values",
+    "log_components",
     "log_elliptical",
     "log_student_t",
     "normal_inverse_wishart_from_sums",
@@ -59,6 +60,35 @@ def log_elliptical(squared_distance: Values, log_det: float, n_dims: int, scale:
     far = module.log1p(squared_distance / (shape * tail))
     log_density = constant - spread - 0.5 * (tail + n_dims) * far
     return log_density
+
+
+def log_components(
+    products: tuple[Values, Values, Values, Values],
+    kappas: Values,
+    *,
+    kappa: float,
+    log_det: float,
+    n_dims: int,
+    tail: float,
+) -> Values:
+    """Returns log densities of components that share a covariance and, last, of "new", (B, J + 1).
+
+    Args:
+        products: Inner products of whitened vectors: rows with themselves, (B,); rows with anchors, (B, J + 2);
+            anchors with the prior mean, (J + 2,); anchors with themselves, (J + 2,). Anchors are the sums of the
+            components, zeros, and the prior mean.
+        kappas: kappa0 + n_j, and kappa0, (J + 1,).
+        kappa: kappa0.
+        log_det: log det Sigma.
+        n_dims: d.
+        tail: As for :func:`log_elliptical`.
+    """
+    squares, inner, to_mean, lengths = products
+    cross = (inner[:, :-1] + kappa * inner[:, -1:]) / kappas
+    of_means = (lengths[:-1] + 2 * kappa * to_mean[:-1] + kappa**2 * lengths[-1]) / kappas**2
+    distance = squares[:, None] - 2 * cross + of_means
+    distance = distance * (distance > 0)  # clipping an array takes longer
+    return log_elliptical(distance, log_det, n_dims, 1 + 1 / kappas, tail)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cndpm.experts.gaussian.conjugate import Values, log_elliptical
+from cndpm.experts.gaussian.conjugate import log_elliptical
 from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
 from cndpm.state import State
 from cndpm.threads import spread
@@ -95,23 +95,6 @@ class Factor:
         with spread(whitened.numel() * whitened.shape[1]):
             back: Tensor = torch.linalg.solve_triangular(self.cholesky.mT, whitened.T, upper=True)
         return back.T.double()
-
-    def log_probs(self, kappas: Values, squares: Values, inner: Values, to_mean: Values, lengths: Values) -> Values:
-        """Returns log densities of all components and, last, of "new", (B, J + 1), from products of whitened vectors.
-
-        Args:
-            kappas: kappa0 + n_j, and kappa0, (J + 1,).
-            squares: Squared lengths of the rows, (B,).
-            inner: Of rows and anchors, (B, J + 2).
-            to_mean: Of anchors and the prior mean, (J + 2,).
-            lengths: Squared, of the anchors, (J + 2,).
-        """
-        kappa = self.kappa
-        cross = (inner[:, :-1] + kappa * inner[:, -1:]) / kappas
-        of_means = (lengths[:-1] + 2 * kappa * to_mean[:-1] + kappa**2 * lengths[-1]) / kappas**2
-        distance = squares[:, None] - 2 * cross + of_means
-        distance = distance * (distance > 0)  # clipping an array takes longer
-        return log_elliptical(distance, self.log_det, self.anchors.shape[1], 1 + 1 / kappas, self.tail)
 
     def state_dict(self) -> State:
         """Returns everything as tensors and plain values."""

@@ -1,4 +1,6 @@
-"""The factor that answers use between two renewals: the covariance as routing last saw it, the means as they are now.
+"""Factors of the shared covariance: the exact one, and the one that answers use between two renewals.
+
+The latter has the covariance as routing last saw it, and the means as they are now.
 
 Factorising the covariance takes as long as learning thousands of samples, and a live stream is predicted before every
 batch. So answers take the covariance of the latest renewal, shrunk for answers, and up-to-date means. This factor
@@ -16,10 +18,11 @@ from torch import Tensor
 
 from cndpm.experts.gaussian.discrimination import expected_distance
 from cndpm.experts.gaussian.factor import Factor, prior_strength
+from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.threads import spread
 
-__all__ = ["LaggingFactor", "anchored", "log_determinant", "widen"]
+__all__ = ["LaggingFactor", "anchored", "factorise", "log_determinant", "widen"]
 
 _GROUP = 8
 """Components whitened together; a group is whitened anew when one of them has changed."""
@@ -61,6 +64,39 @@ def anchored(cholesky: Tensor, sums: Tensor, statistics: SharedStatistics, **fac
         anchors=torch.cat([sums, torch.zeros_like(mean)[None], mean[None]]),
         kappa=kappa,
         **facts,
+    )
+
+
+def factorise(statistics: SharedStatistics, *, shrinkage: float, tail: float, for_classes: bool) -> Factor:
+    """Makes the factor of Sigma(lambda); for classes widened, with a prior that counts no more than one sample.
+
+    The prior of the means is as wide as the data in every direction, while classes differ in few: it would pull all
+    means towards each other.
+
+    Args:
+        statistics: Of J components, at least one.
+        shrinkage: lambda.
+        tail: Degrees of freedom of the components' tails.
+        for_classes: Whether components are to be told apart.
+    """
+    with spread(statistics.n_features**3):
+        scatter, degrees = statistics.within_scatter(), statistics.degrees_of_freedom
+        floor = shrinkage * mean_variance(scatter, degrees)
+        cholesky = torch.linalg.cholesky(shrunk_covariance(scatter, degrees, shrinkage))
+        del scatter
+        if for_classes:
+            cholesky = widen(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
+        sums = torch.linalg.solve_triangular(cholesky, statistics.sums.T, upper=False).T
+    return anchored(
+        cholesky.contiguous(),  # row by row, as a state restores it: another layout would round otherwise
+        sums,
+        statistics,
+        log_det=log_determinant(cholesky),
+        kappa=1.0 if for_classes else math.inf,
+        tail=tail,
+        count=float(statistics.counts.sum()),
+        degrees=degrees,
+        shrinkage=shrinkage,
     )
 
 

@@ -25,11 +25,10 @@ from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.choice import CovarianceChoice
-from cndpm.experts.gaussian.conjugate import log_elliptical
+from cndpm.experts.gaussian.conjugate import Values, log_components, log_elliptical
 from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, typical_margins
 from cndpm.experts.gaussian.ledger import WINDOW, Ledger, Products
-from cndpm.experts.gaussian.prediction import LaggingFactor, anchored, log_determinant, widen
-from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
+from cndpm.experts.gaussian.prediction import LaggingFactor, factorise
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.experts.gaussian.transfer import normal_draws
 from cndpm.state import State
@@ -194,7 +193,7 @@ class SharedGaussians:
             anchors = factor.anchors if self._ledger is None else self._ledger.anchors()
             products = Products.of(self._whitened(samples).rows, anchors)
         kappas = np.append(self.statistics.counts.numpy(), 0.0) + factor.kappa
-        scores = factor.log_probs(kappas, *products)
+        scores = _log_components(factor, products, kappas)
         return scores[:, :-1], scores[:, -1]
 
     def log_prob(self, samples: Samples, *, exact: bool) -> Tensor:
@@ -210,7 +209,8 @@ class SharedGaussians:
             products = self._products(chunk, factor)
             to_mean, lengths = factor.anchors @ factor.mean, factor.anchors.square().sum(dim=1)
             kappas = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(to_mean.device) + factor.kappa
-            return factor.log_probs(kappas, products[:, 0], products[:, 1:], to_mean, lengths)[:, :-1]
+            parts = (products[:, 0], products[:, 1:], to_mean, lengths)
+            return _log_components(factor, parts, kappas)[:, :-1]
 
         scores: Tensor = samples.derive("scores", factor, score)
         return scores
@@ -352,34 +352,10 @@ class SharedGaussians:
             self._before = typical_margins(self._routing, self.counts)
 
     def _factorise(self, shrinkage: float, *, for_classes: bool = False) -> Factor:
-        """Returns the factor of Sigma(lambda); for classes widened, with a prior that counts no more than one sample.
-
-        The prior of the means is as wide as the data in every direction, while classes differ in few: it would pull all
-        means towards each other.
-        """
-        statistics = self.statistics
-        if not statistics.n_components:
+        if not self.statistics.n_components:
             raise RuntimeError("there is no component yet; found an expert first")
         self.n_factorisations += 1
-        with spread(statistics.n_features**3):
-            scatter, degrees = statistics.within_scatter(), statistics.degrees_of_freedom
-            floor = shrinkage * mean_variance(scatter, degrees)
-            cholesky = torch.linalg.cholesky(shrunk_covariance(scatter, degrees, shrinkage))
-            del scatter
-            if for_classes:
-                cholesky = widen(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
-            sums = torch.linalg.solve_triangular(cholesky, statistics.sums.T, upper=False).T
-        return anchored(
-            cholesky.contiguous(),  # row by row, as a state restores it: another layout would round otherwise
-            sums,
-            statistics,
-            log_det=log_determinant(cholesky),
-            kappa=1.0 if for_classes else math.inf,
-            tail=self.choice.tail,
-            count=float(statistics.counts.sum()),
-            degrees=degrees,
-            shrinkage=shrinkage,
-        )
+        return factorise(self.statistics, shrinkage=shrinkage, tail=self.choice.tail, for_classes=for_classes)
 
     def state_dict(self) -> State:
         """Returns statistics, shrinkages, tails and the routing factor, which is older than the statistics."""
@@ -402,3 +378,8 @@ class SharedGaussians:
         self._before = None if state["before"] is None else state["before"].cpu().clone()
         self._exact = self._lagging = self._ledger = None
         self._saved_ledger = state["ledger"]
+
+
+def _log_components(factor: Factor, products: tuple[Values, Values, Values, Values], kappas: Values) -> Values:
+    n_dims = factor.anchors.shape[1]
+    return log_components(products, kappas, kappa=factor.kappa, log_det=factor.log_det, n_dims=n_dims, tail=factor.tail)
