@@ -25,6 +25,8 @@ def test_small_steps_use_one_thread_and_large_ones_all(n_threads):
         with spread(SMALL):
             assert torch.get_num_threads() == 1
         with spread(LARGE):
+            with spread(LARGE), spread(SMALL):
+                assert torch.get_num_threads() == n_threads
             assert torch.get_num_threads() == n_threads
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == n_threads

@@ -70,11 +70,12 @@ def spread(n_multiplications: float) -> Iterator[None]:
     if n_threads is None or n_threads == 1 or n_multiplications < _WORTH_SPREADING:
         yield
         return
+    before = torch.get_num_threads()
     torch.set_num_threads(n_threads)
     try:
         yield
     finally:
-        torch.set_num_threads(1)
+        torch.set_num_threads(before)
 
 
 def allowed_threads() -> int:
