@@ -258,17 +258,17 @@ class Learner(ABC):
         self.device = torch.device(device)
 
     @abstractmethod
-    def learn(self, x: Tensor, y: Tensor | None) -> None:
+    def learn(self, x: Inputs, y: Tensor | None) -> None:
         """Learns one batch; changes this learner and nothing else.
 
         Args:
-            x: Inputs, (batch, *input_shape), float32, on any device; left unchanged.
+            x: Inputs, (batch, *input_shape), float32, on any device; left unchanged. Or prepared ones.
             y: Class indices (batch,), int64; targets (batch, n_outputs), float32; or None for an unlabelled stream.
         """
 
     def learn_block(
         self,
-        x: Tensor,
+        x: Inputs,
         y: Tensor | None,
         batch_size: int,
         *,
@@ -301,7 +301,8 @@ class Learner(ABC):
     def prepare(self, x: Tensor) -> Inputs:
         """Returns inputs, such as a test set's, to be asked about again and again.
 
-        Every method that answers takes the result in place of x. A learner may keep beside it what it computes of x and
+        Every method that answers takes the result in place of x, and so does `learn`: a batch of a live stream that is
+        predicted and then learned need be prepared only once. A learner may keep beside it what it computes of x and
         never learns; no answer depends on that.
         """
         return x

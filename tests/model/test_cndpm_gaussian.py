@@ -73,6 +73,20 @@ def test_between_renewals_answers_factorise_nothing_and_are_nearly_exact():
     assert not learner.state_dict()["is_exact"]
 
 
+def test_a_batch_that_is_prepared_is_predicted_and_learned_with_features_computed_once():
+    x, y = two_classes(600)
+    plain, prepared = (make((4,), feature_map=Counting(), memory_size=50) for _ in range(2))
+    for start in range(0, 600, 10):
+        part, labels = x[start : start + 10], y[start : start + 10]
+        asked = prepared.prepare(part)
+        torch.testing.assert_close(prepared.predict_log_proba(asked), plain.predict_log_proba(part))
+        plain.learn(part, labels)
+        prepared.learn(asked, labels)
+    assert prepared.counts.tolist() == plain.counts.tolist()
+    assert prepared.bank.feature_map.n_samples <= 1.1 * 600
+    assert plain.bank.feature_map.n_samples > 1.7 * 600
+
+
 def test_rows_one_by_one_are_learned_as_batches_of_one():
     x, y = two_classes(300)
     by_row, by_block = (make((4,), memory_size=50) for _ in range(2))

@@ -99,22 +99,24 @@ class CNDPM(Learner):
 
     # Learning
 
-    def learn(self, x: Tensor, y: Tensor | None = None) -> None:
-        self.learn_block(x, y, max(1, x.shape[0]) if isinstance(x, Tensor) and x.dim() else 1)
+    def learn(self, x: Inputs, y: Tensor | None = None) -> None:
+        inputs = x.x if isinstance(x, Prepared) else x
+        self.learn_block(x, y, max(1, len(inputs)) if isinstance(inputs, Tensor) and inputs.dim() else 1)
 
     def learn_block(
         self,
-        x: Tensor,
+        x: Inputs,
         y: Tensor | None,
         batch_size: int,
         *,
         start: int = 0,
         after_batch: Callable[[int], None] | None = None,
     ) -> None:
-        x, y = self._admit(x, y)
+        prepared = x.kept if isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) else None
+        x, y = self._admit(x.x if isinstance(x, Prepared) else x, y)
         n_threads = torch.get_num_threads()
         with one_thread():
-            batches = self.bank.open(x, batch_size, start=start)
+            batches = prepared or self.bank.open(x, batch_size, start=start)
             self.settle()
             self._meet(y)
             for samples in batches:

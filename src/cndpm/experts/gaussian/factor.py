@@ -187,12 +187,14 @@ def prior_strength(sums: Tensor, counts: Tensor, mean: Tensor) -> float:
         mean: Whitened m0, (d,).
     """
     present = counts > 0
-    if int(present.sum()) < 2:
+    if not present.all():
+        sums, counts = sums[present], counts[present]
+    n = len(counts)
+    if n < 2:
         return 1.0
-    spread = (sums[present] / counts[present, None] - mean).square().mean(dim=1) - 1 / counts[present]
-    n = present.sum()
-    kappa = 1 / (spread.mean() * n / (n - 1)).clamp(1e-6, 1e6)
-    return float(torch.minimum(kappa, 0.1 * counts[present].mean()))
+    spreads = (sums / counts[:, None] - mean).square().mean(dim=1) - 1 / counts
+    spread_of_means = float(spreads.mean()) * n / (n - 1)
+    return min(1 / min(max(spread_of_means, 1e-6), 1e6), 0.1 * float(counts.mean()))
 
 
 def typical_margins(factor: Factor, counts: Tensor) -> Tensor:

@@ -240,7 +240,8 @@ class SharedGaussians:
         """
         factor = self.answering(exact=exact)
         kappas = members.sum(dim=0) + factor.kappa
-        prior = factor.kappa * (factor.cholesky.double() @ factor.mean)
+        total = max(float(self.statistics.counts.sum()), 1e-9)
+        prior = factor.kappa / total * self.statistics.sums.sum(dim=0)  # kappa0 (m0 - origin)
         means = (members.T @ self.statistics.shift(self._features(memory)) + prior) / kappas[:, None]
         duals = factor.precision_times(means)
         return Groups(factor, duals, (means * duals).sum(dim=1), kappas)
