@@ -34,7 +34,7 @@ def rows(n: int, n_features: int, seed: int = 0) -> tuple[torch.Tensor, torch.Te
 
 
 def images(n: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns images of MNIST, the first half zeros and ones, the second twos and threes, (n, 1, 28, 28), with classes."""
+    """Returns n images of MNIST, zeros and ones, then twos and threes, (n, 1, 28, 28), and their classes."""
     train = load_dataset("mnist").train
     chosen = torch.cat([torch.nonzero(train.y // 2 == task)[: n // 2, 0] for task in range(2)])
     return train.x[chosen].float() / 255, train.y[chosen]
@@ -133,5 +133,5 @@ if __name__ == "__main__":
     features_computed()
     if os.environ.get("CNDPM_DATA"):
         estimator_cost("1,000 images of MNIST", *images(1000))
-        predict_then_learn("4,000 images of MNIST", *images(4000))
+        predict_then_learn("3,000 images of MNIST", *images(3000))
     busy_cores()
