@@ -149,6 +149,26 @@ def test_a_sleep_interrupted_and_resumed_gives_the_same_bits(small_settings, two
     assert same(straight.state_dict(), learner.state_dict())
 
 
+def test_a_consolidation_interrupted_and_resumed_gives_the_same_bits(small_settings, two_task_stream):
+    settings = small_settings(density_sleep_steps=250, predictor_sleep_steps=150)
+    straight, learner, resumed = (make(settings) for _ in range(3))
+    for each in (straight, learner):
+        learned(each, two_task_stream[:2])
+    straight.consolidate()
+
+    def stop(phase, fraction):
+        raise Interruption
+
+    learner.on_progress = stop
+    with pytest.raises(Interruption):
+        learner.consolidate()
+    resumed.load_state_dict(learner.state_dict())
+    for each in (straight, resumed):
+        learned(each, two_task_stream[2:6])
+    assert resumed.n_experts == straight.n_experts == 1
+    assert same(straight.state_dict(), resumed.state_dict())
+
+
 def test_answers_have_no_effect_on_the_learner(small_settings, two_task_stream):
     learner = learned(make(small_settings(anytime=True)), two_task_stream[:7])
     before = copy.deepcopy(learner.state_dict())

@@ -146,16 +146,16 @@ class CNDPM(Learner):
                     self.founding.review(self.bank, self.memory, self.novelty)
                 break
             self._waiting = batch = self.memory.add(batch.rows(is_new))
-            self._sleep_if_full()
+            self._sleep_if_due()
         self._waiting = None
 
-    def _sleep_if_full(self) -> None:
-        while self.memory.is_full:
+    def _sleep_if_due(self) -> None:
+        while self.memory.is_full or self.bank.train(0) < 1:  # a sleep that was interrupted need not have a full memory
             self.founding.sleep(self.bank, self.memory, self.novelty, self._report)
 
     def settle(self) -> None:
         """Finishes work that was interrupted: a sleep, and samples that had to wait for it."""
-        self._sleep_if_full()
+        self._sleep_if_due()
         self._learn(self._waiting)
 
     @one_thread()
