@@ -112,7 +112,8 @@ class CNDPM(Learner):
         start: int = 0,
         after_batch: Callable[[int], None] | None = None,
     ) -> None:
-        prepared = x.kept if isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) else None
+        whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
+        prepared = x.kept if whole else None
         x, y = self._admit(x.x if isinstance(x, Prepared) else x, y)
         n_threads = torch.get_num_threads()
         with one_thread():
