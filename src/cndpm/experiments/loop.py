@@ -191,7 +191,7 @@ class _Run:
         if not self.finished:
             self.learn()
             if self.meter is not None:
-                self.log_window(self.meter.close())
+                self.log_window(self.meter.close(), self.step)
             self.learner.finish()
             self.finished = True
             with self.clock.pause():
@@ -222,9 +222,9 @@ class _Run:
         answers = ask(self.learner, x, y, self.meter.target)
         with self.clock.pause():
             if answers is None:
-                self.log_window(self.meter.skip(len(x.x if isinstance(x, Prepared) else x)))
+                self.log_window(self.meter.skip(len(x.x if isinstance(x, Prepared) else x)), self.step + 1)
             else:
-                self.log_window(self.meter.add(answers, expert_gate(self.learner, x)))
+                self.log_window(self.meter.add(answers, expert_gate(self.learner, x)), self.step + 1)
 
     def after_batch(self, step: int) -> None:
         """Logs, evaluates and saves where it is time to."""
@@ -279,11 +279,11 @@ class _Run:
         )
         self.saved_at = time.monotonic()
 
-    def log_window(self, window: Window | None) -> None:
-        """Writes one line: how the samples of a window were answered before they were learned."""
+    def log_window(self, window: Window | None, step: int) -> None:
+        """Writes one line: how samples were answered before they were learned, up to the last of batch `step`."""
         if window is not None:
             values = {"first": window.first, "n_samples": window.n_samples, **window.scores, "experts": window.experts}
-            row = self.record.append("window", self.step + 1, **values, **self.seconds)
+            row = self.record.append("window", step, **values, **self.seconds)
             self.monitor.windowed(row)
 
     def log_progress(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy, sample_grid
+from cndpm.reports.answers_ahead import prequential_chart
 from cndpm.reports.collection import Collection, collect
 from cndpm.reports.composition import composition_chart
 from cndpm.reports.curves import growth_chart, metric_chart, task_chart
@@ -95,6 +96,7 @@ def gather(
     for comparison in compare(collection.runs):
         groups = comparison.groups
         charts = [
+            prequential_chart(groups),
             metric_chart(groups),
             growth_chart(groups, "n_experts"),
             growth_chart(groups, "n_parameters"),
