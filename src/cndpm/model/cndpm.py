@@ -114,7 +114,7 @@ class CNDPM(Learner):
     ) -> None:
         whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
         prepared = x.kept if whole else None
-        x, y = self._admit(x.x if isinstance(x, Prepared) else x, y)
+        x, y = self._admit(x, y)
         n_threads = torch.get_num_threads()
         with one_thread():
             batches = prepared or self.bank.open(x, batch_size, start=start)
@@ -333,9 +333,9 @@ class CNDPM(Learner):
 
     # Inside
 
-    def _admit(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Checks inputs and targets; the bank checks their domain."""
-        x, settings = admit_x(x, self.input_shape), self.settings
+    def _admit(self, x: Inputs, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Checks inputs, unless they were checked when they were prepared, and targets."""
+        x, settings = x.x if isinstance(x, Prepared) else admit_x(x, self.input_shape), self.settings
         return x, admit_targets(y, len(x), settings.target, settings.n_outputs, self.n_classes)
 
     def _given(self, x: Tensor, y: Tensor | None) -> SampleBatch:
