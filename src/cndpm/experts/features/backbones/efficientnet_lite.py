@@ -52,17 +52,18 @@ class EfficientNetLite(nn.Module):
                 f"on; these have {n_blocks}"
             )
         self.stem = _folded(weights, "_conv_stem", "_bn0", stride=2)
-        self.blocks = nn.ModuleList()
-        width, stage = len(self.stem.weight), -1
+        widths, blocks = [len(self.stem.weight)], []
+        stage = -1
         for i in range(n_blocks):
             out = len(_named(weights, f"_blocks.{i}._project_conv.weight"))
-            starts = out != width or i == 0
+            starts = out != widths[-1] or i == 0
             stage += starts
-            self.blocks.append(_Block(weights, f"_blocks.{i}.", _STRIDES[stage] if starts else 1, joins=not starts))
-            width = out
+            blocks.append(_Block(weights, f"_blocks.{i}.", _STRIDES[stage] if starts else 1, joins=not starts))
+            widths.append(out)
+        self.blocks = nn.ModuleList(blocks)
         self.head = _folded(weights, "_conv_head", "_bn1", stride=1)
         self._middle = [round(i * n_blocks / 16) for i in (4, 7, 10, 13)]
-        self.n_outputs = len(self.head.weight) + 2 * sum(self.blocks[i].width for i in self._middle)
+        self.n_outputs = len(self.head.weight) + 2 * sum(widths[i + 1] for i in self._middle)
         self.eval().requires_grad_(False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -87,7 +88,7 @@ class _Block(nn.Module):
         self.expand = _folded(weights, f"{prefix}_expand_conv", f"{prefix}_bn0", stride=1) if expands else None
         self.depthwise = _folded(weights, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride=stride)
         self.project = _folded(weights, f"{prefix}_project_conv", f"{prefix}_bn2", stride=1)
-        self.width, self._joins = len(self.project.weight), joins
+        self._joins = joins
 
     def forward(self, x: Tensor) -> Tensor:
         inner = x if self.expand is None else functional.relu6(self.expand(x))
