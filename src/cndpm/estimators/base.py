@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
+from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, readable, whole_number
 from cndpm.estimators.guarded import Guarded, answers, changes, persistent
 from cndpm.estimators.journal import Step
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
@@ -26,6 +27,7 @@ from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.parameters import check_parameters, validated_settings
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.experts.features import ModuleFeatures
+from cndpm.mixture import Merge
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.names import UnknownNameError
@@ -321,7 +323,10 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
 
     def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
         """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
-        return validate_data(self, X=_flat(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
+        with readable("X"):
+            checked = validate_data(self, X=_flat(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
+        admit_magnitude(checked[0] if isinstance(checked, tuple) else checked, "X")
+        return checked
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
         # A copy in memory of torch, which is aligned: numpy's is so by luck, and bits must not depend on that.
@@ -338,6 +343,16 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         self._apply(
             Step(lambda learner, between: learner.learn_block(x, y, size, after_batch=between), n_bytes), **attributes
         )
+
+    def _prune(self, x: Tensor, y: Tensor | None, threshold: float) -> list[Merge]:
+        least = admit_number(threshold, "threshold")
+        n_bytes = x.nbytes + (0 if y is None else y.nbytes)
+        merges: list[Merge] = self._apply(Step(lambda learner, _: learner.prune(x, y, threshold=least), n_bytes))
+        return merges
+
+    def _draw(self, n_samples: int, random_state: int) -> tuple[Tensor, Tensor | None, Tensor]:
+        n = whole_number(n_samples, "n_samples", least=1, most=1 << 31)
+        return self.learner_.sample(n, seed=whole_number(random_state, "random_state", least=0, most=(1 << 63) - 1))
 
 
 def consolidate(learner: CNDPM) -> None:
@@ -362,8 +377,7 @@ def describes_x(estimator: Estimator) -> bool:
 
 def _flat(X: Any, input_shape: tuple[int, ...] | None) -> Any:
     """Turns tensors into arrays and images into rows; tables (pandas) stay as they are, for their column names."""
-    if isinstance(X, Tensor):
-        X = X.detach().cpu().numpy()
+    X = as_array(X, "X")
     if input_shape is not None and isinstance(X, np.ndarray) and X.shape[1:] == tuple(input_shape):
         return X.reshape(len(X), -1)
     return X

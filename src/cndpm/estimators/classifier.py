@@ -14,9 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
+from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.base import Estimator, consolidate, describes_x
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.mixture import Merge
@@ -143,10 +143,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         x = self._answering(X)
         check_consistent_length(x, y)
         indices = torch.from_numpy(self._codec.encode(_labels(y), learn=False))
-        merges: list[Merge] = self._apply(
-            Step(lambda learner, _: learner.prune(x, indices, threshold=threshold), x.nbytes)
-        )
-        return merges
+        return self._prune(x, indices, threshold)
 
     @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[Any]]:
@@ -157,7 +154,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             random_state: Determines the draws; the model is not changed.
         """
         check_is_fitted(self, "learner_")
-        x, y, _ = self.learner_.sample(n_samples, seed=random_state)
+        x, y, _ = self._draw(n_samples, random_state)
         assert y is not None
         labels = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
         return x.cpu().numpy(), labels.astype(self.classes_.dtype)
@@ -220,11 +217,11 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
 def _labels(y: Any) -> Any:
     """Returns one hashable label a sample; arrays are checked as scikit-learn does, other sequences are not."""
-    if isinstance(y, Tensor):
-        y = y.detach().cpu().numpy()
+    y = as_array(y, "y")
     if isinstance(y, list | tuple):
         return list(y)
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
+    with readable("y"):
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
     return y

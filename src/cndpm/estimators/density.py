@@ -13,7 +13,6 @@ from torch import Tensor
 
 from cndpm.estimators.base import Estimator, consolidate
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMDensity"]
@@ -119,7 +118,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
             Samples (n_samples, *input_shape), and the index of the expert of each, (n_samples,).
         """
         check_is_fitted(self, "learner_")
-        x, _, experts = self.learner_.sample(n_samples, seed=random_state)
+        x, _, experts = self._draw(n_samples, random_state)
         return x.cpu().numpy(), experts.cpu().numpy()
 
     @changes
@@ -133,9 +132,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        x = self._answering(X)
-        merges: list[Merge] = self._apply(Step(lambda learner, _: learner.prune(x, threshold=threshold), x.nbytes))
-        return merges
+        return self._prune(self._answering(X), None, threshold)
 
     def _fresh(self, X: Any) -> Self:
         """Returns another estimator that has learned these samples and nothing else."""

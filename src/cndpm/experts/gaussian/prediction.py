@@ -24,6 +24,9 @@ from cndpm.threads import spread
 
 __all__ = ["LaggingFactor", "anchored", "factorise", "log_determinant", "widen"]
 
+_ROUNDING = 1e-9
+"""Of the distance d that is expected: what a scatter of nothing but rounding may come to."""
+
 _GROUP = 8
 """Components whitened together; a group is whitened anew when one of them has changed."""
 
@@ -39,7 +42,8 @@ def widen(cholesky: Tensor, *, degrees: float, shrinkage: float, floor: float) -
     """
     if shrinkage < 1:
         distance = expected_distance(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
-        cholesky *= math.sqrt(distance / len(cholesky))
+        if distance > _ROUNDING * len(cholesky):  # else nothing varies within components, and the width is not known
+            cholesky *= math.sqrt(distance / len(cholesky))
     return cholesky
 
 
