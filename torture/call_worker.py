@@ -76,9 +76,7 @@ def call(model: Any, random: Random, folder: str) -> tuple[str, str]:
     name = random.choice((*_METHODS, *_ASKED))
     before = fingerprint(model)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # scikit-learn's, about what it was given
-            _attempt(model, name, random, folder)
+        _attempt(model, name, random, folder)
     except _OWN as error:
         outcome, said = ("refused", str(error)) if str(error) else ("unclear", type(error).__name__)
     except AttributeError as error:
@@ -186,6 +184,7 @@ def lives(seed: int, first: int, end: int, folder: str) -> Iterator[tuple[int, s
 def main(seed: str, first: str, end: str) -> None:
     """Makes the calls that the arguments ask for."""
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # scikit-learn's, about what it was given
     with tempfile.TemporaryDirectory() as folder:
         for number, outcome, seconds, detail in lives(int(seed), int(first), int(end), folder):
             line = " ".join(detail.split())[:300].encode("ascii", "backslashreplace").decode()
