@@ -141,8 +141,9 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             The merges, in the numbering of the experts before pruning.
         """
         x = self._answering(X)
-        check_consistent_length(x, y)
-        indices = torch.from_numpy(self._codec.encode(_labels(y), learn=False))
+        labels = _labels(y)
+        check_consistent_length(x, labels)
+        indices = torch.from_numpy(self._codec.encode(labels, learn=False))
         return self._prune(x, indices, threshold)
 
     @answers
@@ -184,9 +185,9 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         rows = self._validate(X, reset=reset)
-        y = _labels(y)
-        check_consistent_length(rows, y)
-        return y, self._tensor(rows)
+        labels = _labels(y)
+        check_consistent_length(rows, labels)
+        return labels, self._tensor(rows)
 
     def _codec_for(self, classes: Sequence[Any] | None) -> LabelCodec:
         """Returns a copy of the labels known so far, so that new ones are only taken over once all are found good."""
