@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import os
 import pickle
 import threading
 
@@ -195,6 +196,32 @@ def test_an_answer_that_was_interrupted_leaves_no_half_made_caches(monkeypatch):
         model.predict(X[:5])
     assert model.learner_ is not learner
     assert np.array_equal(model.predict_proba(X[:5]), before)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_process_that_forks_in_the_middle_of_another_threads_batch_goes_on_with_what_was_whole(monkeypatch):
+    model, learn, reached, goes_on = fitted(CNDPMClassifier), CNDPM._learn, threading.Event(), threading.Event()
+    model.partial_fit(X[100:110], Y[100:110])
+    before, parent = fingerprint(model), os.getpid()
+
+    def halfway(self, batch):
+        learn(self, batch)
+        if batch is not None and os.getpid() == parent and not reached.is_set():
+            reached.set()
+            goes_on.wait()
+
+    monkeypatch.setattr(CNDPM, "_learn", halfway)
+    writer = threading.Thread(target=model.partial_fit, args=(X[110:130], Y[110:130]))
+    writer.start()
+    reached.wait()
+    child = os.fork()
+    if not child:
+        model.predict(X[:5])
+        os._exit(0 if fingerprint(model) == before else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    goes_on.set()
+    writer.join()
+    assert fingerprint(model) != before
 
 
 def test_numbers_that_cannot_be_computed_with_are_refused_by_name(monkeypatch):

@@ -17,12 +17,17 @@ __all__ = ["admit_magnitude", "admit_number", "as_array", "readable", "whole_num
 
 
 def as_array(values: Any, name: str) -> Any:
-    """Returns a tensor as an array; everything else as it is.
+    """Returns tensors and masked arrays as plain arrays; everything else as it is.
 
     Args:
         values: Anything.
         name: What a message calls it.
     """
+    if isinstance(values, np.ma.MaskedArray):
+        n_masked = int(np.ma.getmaskarray(values).sum())
+        if n_masked:
+            raise ValueError(f"{name} has {n_masked} masked values, which cannot be learned. Impute or drop them.")
+        return values.data
     if not isinstance(values, Tensor):
         return values
     values = values.detach()

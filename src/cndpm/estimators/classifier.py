@@ -28,7 +28,7 @@ __all__ = ["CNDPMClassifier"]
 class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """Classifier for streams whose distribution changes, without being told when.
 
-    Experts are made as the data needs them, classes are discovered as they arrive (labels of any hashable type), and
+    Experts are made as the data needs them, classes are discovered as they arrive (numbers, strings or tuples), and
     nothing learned before is overwritten.
 
     Args:
@@ -65,7 +65,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
         Args:
             X: (n, n_features), or (n, *input_shape).
-            y: (n,) labels of any hashable type; new ones are welcome at any time.
+            y: (n,) labels: numbers, strings, booleans, None or tuples of these; new ones are welcome at any time.
             classes: All labels there may ever be; optional, and only on the first call.
         """
         if not hasattr(self, "learner_"):
@@ -84,7 +84,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
         Args:
             X: (n, n_features), or (n, *input_shape).
-            y: (n,) labels of any hashable type.
+            y: (n,) labels, as for :meth:`partial_fit`.
         """
         fresh = self._fresh(X, y, None)
         consolidate(fresh.learner_)

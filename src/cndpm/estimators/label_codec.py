@@ -70,7 +70,8 @@ class LabelCodec:
         ordered = [self.labels[i] for i in self.order()]
         if len({type(label) for label in ordered}) == 1 and isinstance(ordered[0], str | int | float | bool):
             narrow = np.array(ordered)
-            if narrow.tolist() == ordered:  # numpy rounds large whole numbers and drops zeros that end a string
+            # numpy rounds large whole numbers and drops zeros that end a string
+            if narrow.tolist() == ordered and type(narrow.tolist()[0]) is type(ordered[0]):
                 return narrow
         array = np.empty(len(ordered), dtype=object)
         array[:] = ordered
