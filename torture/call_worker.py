@@ -116,7 +116,8 @@ def _attempt(model: Any, name: str, random: Random, folder: str) -> None:
     elif name == "set_params":
         _set_params(model, random)
     elif name == "save":
-        model.save(random.choice((Path(folder) / "model", Path(folder) / "no" / "model", folder, "a\0b", odd(random))))
+        path = random.choice((Path(folder) / "model", Path(folder) / "no" / "model", folder, "a\0b", odd(random)))
+        model.save(f"{folder}/{path}" if isinstance(path, str) else path)
     elif name == "sample":
         model.sample(random.choice((1, 3, odd(random))), random_state=random.choice((0, 2**70, odd(random))))
     elif name == "consolidate":
