@@ -17,6 +17,8 @@ _MOST = 3
 
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
+_REPR.maxlevel = 3
+_LONGEST = 200
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -83,7 +85,11 @@ def shown(value: Any) -> str:
         >>> shown(list(range(1000))), len(shown("a" * 1000))
         ('[0, 1, 2, 3, 4, 5, ...]', 60)
     """
-    return " ".join(_REPR.repr(value).split())
+    try:
+        text = " ".join(_REPR.repr(value).split())
+    except ValueError:  # Python shows no number of many thousands of digits
+        return f"a very long {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _fields(model: type[BaseModel], path: list[str]) -> list[str]:
