@@ -135,6 +135,17 @@ def test_fit_forgets_the_old_model_only_when_the_new_one_is_there(estimator):
     assert model.n_features_in_ == 2
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_model_that_was_loaded_or_copied_forgets_as_well(estimator, tmp_path):
+    model = fitted(estimator)
+    model.save(tmp_path / "model")
+    part = [values[:60, :2] if values.ndim > 1 else values[:60] for values in data(estimator, slice(0, 200))]
+    expected = fingerprint(estimator(**model.get_params(deep=False)).fit(*part))
+    for other in (estimator.load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), model):
+        assert fingerprint(other.fit(*part)) == expected
+        assert fingerprint(other.fit(*part)) == expected
+
+
 def test_a_generator_moves_on_only_when_something_was_learned():
     random, twin = np.random.RandomState(3), np.random.RandomState(3)
     model = CNDPMDensity(random_state=random)
