@@ -43,7 +43,7 @@ class Turns:
 
     @property
     def first(self) -> Turn | None:
-        """Who has the turn, or is about to."""
+        """The turn that is taken, or is about to be; None where nobody waits."""
         try:
             return self.line[0]
         except IndexError:
