@@ -19,21 +19,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
-from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, readable, whole_number
+from cndpm.estimators.arrays import admit_magnitude, as_array, readable
 from cndpm.estimators.guarded import Guarded, answers, changes, persistent
 from cndpm.estimators.journal import Step
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.parameters import check_parameters, validated_settings
 from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.estimators.steps import consolidate, learning
 from cndpm.experts.features import ModuleFeatures
-from cndpm.mixture import Merge
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.names import UnknownNameError
 from cndpm.state import State, StateError, load_state, save_state
 
-__all__ = ["Estimator", "consolidate", "describes_x"]
+__all__ = ["Estimator", "describes_x"]
 
 _CODE = ("density", "predictor", "features")
 """Parameters that may hold the user's own classes and modules."""
@@ -338,27 +338,7 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, x: Tensor, y: Tensor | None, **attributes: Any) -> None:
         """Learns the next samples, with the attributes that go with them."""
-        size = self.batch_size
-        n_bytes = x.nbytes + (0 if y is None else y.nbytes)
-        self._apply(
-            Step(lambda learner, between: learner.learn_block(x, y, size, after_batch=between), n_bytes), **attributes
-        )
-
-    def _prune(self, x: Tensor, y: Tensor | None, threshold: float) -> list[Merge]:
-        least = admit_number(threshold, "threshold")
-        n_bytes = x.nbytes + (0 if y is None else y.nbytes)
-        merges: list[Merge] = self._apply(Step(lambda learner, _: learner.prune(x, y, threshold=least), n_bytes))
-        return merges
-
-    def _draw(self, n_samples: int, random_state: int) -> tuple[Tensor, Tensor | None, Tensor]:
-        n = whole_number(n_samples, "n_samples", least=1, most=1 << 31)
-        return self.learner_.sample(n, seed=whole_number(random_state, "random_state", least=0, most=(1 << 63) - 1))
-
-
-def consolidate(learner: CNDPM) -> None:
-    """Sleeps on what waits in the memory, and makes answers exact until more is learned."""
-    learner.consolidate()
-    learner.finish()
+        self._apply(learning(x, y, self.batch_size), **attributes)
 
 
 def describes_x(estimator: Estimator) -> bool:

@@ -15,10 +15,11 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 from torch import Tensor
 
 from cndpm.estimators.arrays import as_array, readable
-from cndpm.estimators.base import Estimator, consolidate, describes_x
+from cndpm.estimators.base import Estimator, describes_x
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
 from cndpm.state import State
 
@@ -144,7 +145,8 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         labels = _labels(y)
         check_consistent_length(x, labels)
         indices = torch.from_numpy(self._codec.encode(labels, learn=False))
-        return self._prune(x, indices, threshold)
+        merges: list[Merge] = self._apply(pruning(x, indices, threshold))
+        return merges
 
     @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[Any]]:
@@ -155,7 +157,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             random_state: Determines the draws; the model is not changed.
         """
         check_is_fitted(self, "learner_")
-        x, y, _ = self._draw(n_samples, random_state)
+        x, y, _ = draw(self.learner_, n_samples, random_state)
         assert y is not None
         labels = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
         return x.cpu().numpy(), labels.astype(self.classes_.dtype)

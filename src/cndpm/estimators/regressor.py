@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, as_array
-from cndpm.estimators.base import Estimator, consolidate, describes_x
+from cndpm.estimators.base import Estimator, describes_x
 from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMRegressor"]
@@ -107,7 +108,8 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "learner_")
         x, targets = self._validate_pair(X, y, reset=False)
-        return self._prune(x, targets, threshold)
+        merges: list[Merge] = self._apply(pruning(x, targets, threshold))
+        return merges
 
     @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -118,7 +120,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             random_state: Determines the draws; the model is not changed.
         """
         check_is_fitted(self, "learner_")
-        x, y, _ = self._draw(n_samples, random_state)
+        x, y, _ = draw(self.learner_, n_samples, random_state)
         assert y is not None
         return x.cpu().numpy(), (y[:, 0] if self._flat_target else y).cpu().numpy()
 
