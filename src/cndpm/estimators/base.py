@@ -20,19 +20,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
+from cndpm.estimators.arrays import admit_magnitude, as_array, readable
 from cndpm.estimators.guarded import Guarded, answers, changes, persistent
 from cndpm.estimators.journal import Step
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.parameters import check_parameters, validated_settings
 from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.estimators.steps import consolidate, learning
 from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.names import UnknownNameError
 from cndpm.state import State, StateError, load_state, save_state
 
-__all__ = ["Estimator", "consolidate", "describes_x"]
+__all__ = ["Estimator", "describes_x"]
 
 _CODE = ("density", "predictor", "features")
 """Parameters that may hold the user's own classes and modules."""
@@ -323,7 +325,10 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
 
     def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
         """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
-        return validate_data(self, X=_flat(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
+        with readable("X"):
+            checked = validate_data(self, X=_flat(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
+        admit_magnitude(checked[0] if isinstance(checked, tuple) else checked, "X")
+        return checked
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
         # A copy in memory of torch, which is aligned: numpy's is so by luck, and bits must not depend on that.
@@ -335,17 +340,7 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, x: Tensor, y: Tensor | None, **attributes: Any) -> None:
         """Learns the next samples, with the attributes that go with them."""
-        size = self.batch_size
-        n_bytes = x.nbytes + (0 if y is None else y.nbytes)
-        self._apply(
-            Step(lambda learner, between: learner.learn_block(x, y, size, after_batch=between), n_bytes), **attributes
-        )
-
-
-def consolidate(learner: CNDPM) -> None:
-    """Sleeps on what waits in the memory, and makes answers exact until more is learned."""
-    learner.consolidate()
-    learner.finish()
+        self._apply(learning(x, y, self.batch_size), **attributes)
 
 
 def describes_x(estimator: Estimator) -> bool:
@@ -370,8 +365,7 @@ def _feature_map(features: nn.Module | Callable[[Any], Any] | None) -> FeatureMa
 
 def _flat(X: Any, input_shape: tuple[int, ...] | None) -> Any:
     """Turns tensors into arrays and images into rows; tables (pandas) stay as they are, for their column names."""
-    if isinstance(X, Tensor):
-        X = X.detach().cpu().numpy()
+    X = as_array(X, "X")
     if input_shape is not None and isinstance(X, np.ndarray) and X.shape[1:] == tuple(input_shape):
         return X.reshape(len(X), -1)
     return X

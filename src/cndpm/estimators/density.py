@@ -11,9 +11,9 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.base import Estimator, consolidate
+from cndpm.estimators.base import Estimator
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step
+from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMDensity"]
@@ -120,7 +120,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
             Samples (n_samples, *input_shape), and the index of the expert of each, (n_samples,).
         """
         check_is_fitted(self, "learner_")
-        x, _, experts = self.learner_.sample(n_samples, seed=random_state)
+        x, _, experts = draw(self.learner_, n_samples, random_state)
         return x.cpu().numpy(), experts.cpu().numpy()
 
     @changes
@@ -134,8 +134,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        x = self._answering(X)
-        merges: list[Merge] = self._apply(Step(lambda learner, _: learner.prune(x, threshold=threshold), x.nbytes))
+        merges: list[Merge] = self._apply(pruning(self._answering(X), None, threshold))
         return merges
 
     def _fresh(self, X: Any) -> Self:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from cndpm.devices import resolve_device
 from cndpm.model.settings import CNDPMSettings
+from cndpm.validation import describe_errors
 
 __all__ = ["check_parameters", "plain_values", "validated_settings"]
 
@@ -57,7 +58,7 @@ def validated_settings(settings: Any, facts: Mapping[str, Any], **parameters: An
     try:
         return CNDPMSettings.model_validate(CNDPMSettings.merge({**facts, **plain_values(parameters)}, given))
     except ValidationError as error:
-        raise ValueError("invalid parameters: " + "; ".join(_lines(error))) from None
+        raise ValueError("invalid parameters: " + describe_errors(error)) from None
 
 
 def plain_values(value: Any) -> Any:
@@ -67,15 +68,6 @@ def plain_values(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: plain_values(item) for key, item in value.items()}
     return value
-
-
-def _lines(error: ValidationError) -> list[str]:
-    lines = []
-    for problem in error.errors():
-        received = "" if problem["type"] == "value_error" else f"; got {problem['input']!r}"
-        path = ".".join(str(part) for part in problem["loc"])
-        lines.append(f"{path}{': ' if path else ''}{problem['msg'].removeprefix('Value error, ')}{received}")
-    return lines
 
 
 def _check_count(name: str, value: Any) -> None:

@@ -12,9 +12,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.base import Estimator, consolidate, describes_x
+from cndpm.estimators.arrays import admit_magnitude, as_array
+from cndpm.estimators.base import Estimator, describes_x
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step
+from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMRegressor"]
@@ -108,9 +109,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "learner_")
         x, targets = self._validate_pair(X, y, reset=False)
-        merges: list[Merge] = self._apply(
-            Step(lambda learner, _: learner.prune(x, targets, threshold=threshold), x.nbytes)
-        )
+        merges: list[Merge] = self._apply(pruning(x, targets, threshold))
         return merges
 
     @answers
@@ -122,7 +121,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             random_state: Determines the draws; the model is not changed.
         """
         check_is_fitted(self, "learner_")
-        x, y, _ = self.learner_.sample(n_samples, seed=random_state)
+        x, y, _ = draw(self.learner_, n_samples, random_state)
         assert y is not None
         return x.cpu().numpy(), (y[:, 0] if self._flat_target else y).cpu().numpy()
 
@@ -156,8 +155,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         return fresh
 
     def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
-        if isinstance(y, Tensor):
-            y = y.detach().cpu().numpy()
-        rows, y = self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
+        rows, y = self._validate(X, y=as_array(y, "y"), reset=reset, multi_output=True, y_numeric=True)
+        admit_magnitude(y, "y")
         targets = torch.tensor(y, dtype=torch.float32)
         return self._tensor(rows), targets.reshape(len(targets), -1)
