@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError
 from cndpm.streams.builtin import PRESETS
@@ -24,7 +25,7 @@ __all__ = ["ScenarioFileError", "load_scenario", "scenario_names"]
 _SUFFIXES = {".toml", ".yaml", ".yml"}
 
 
-class ScenarioFileError(ValueError):
+class ScenarioFileError(CNDPMError, ValueError):
     """A scenario's file says something that cannot be; the message names the file, the place and the mistake."""
 
 
