@@ -7,7 +7,7 @@ are ``ValueError`` or ``TypeError``, as scikit-learn has it, and most of the fam
 
 from __future__ import annotations
 
-__all__ = ["CNDPMError"]
+__all__ = ["CNDPMError", "DamageWarning"]
 
 
 class CNDPMError(Exception):
@@ -20,4 +20,13 @@ class CNDPMError(Exception):
         ... except CNDPMError as error:
         ...     print(error)
         there is no file nowhere.cndpm
+    """
+
+
+class DamageWarning(UserWarning):
+    """Something is damaged, and another copy of it was used.
+
+    Example:
+        >>> import warnings
+        >>> warnings.simplefilter("error", DamageWarning)  # to be stopped by it instead
     """

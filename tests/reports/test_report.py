@@ -69,7 +69,9 @@ def test_a_damaged_record_is_on_the_page_and_does_not_stop_the_rest(copied):
     (copied / "cndpm" / "seed-0" / "config.json").write_text("{")
     (copied / "cndpm" / "seed-1" / "portrait.npz").write_bytes(b"cut")
     values = data_of(render_page(gather([copied])))
-    assert [problem["folder"] for problem in values["problems"]] == [str(copied / "cndpm" / "seed-0")]
+    folders = [str(copied / "cndpm" / name) for name in ("seed-0", "seed-1")]
+    assert [problem["folder"] for problem in values["problems"]] == folders
+    assert "portrait.npz is damaged" in values["problems"][1]["reason"]
     assert len(values["runs"]) == 3
 
 

@@ -200,9 +200,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         state, params = load_model(path, kind=cls._kind, target=cls._target, parameters=names, imports=imports)
         try:
             estimator = cls(**params)
-            check_parameters(estimator.get_params(deep=False))
+            estimator._check(anew=True)
             estimator._import(state)
             check_same_form(state["learner"], estimator.learner_.state_dict())
+            estimator._rehearse()
         except Exception as error:
             raise StateError(refusal(path, cls._kind, state["package"], error)) from error
         return estimator
@@ -247,6 +248,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.learner_.load_state_dict(state["learner"])
 
     # Inside
+
+    def _rehearse(self) -> None:
+        """Answers once, for a sample of zeros: parts of a file that do not fit each other show here."""
+        if self.learner_.n_experts and self.density is None and self.predictor is None:
+            x = torch.zeros(1, *self._input_shape())
+            answers = {"classes": "predict_log_proba", "values": "predict_moments", "none": "expert_log_proba"}
+            if getattr(self.learner_, answers[self._target])(x).isnan().any():
+                raise StateError("its answers are not numbers")
 
     def _check(self, *, anew: bool) -> None:
         """Checks all parameters, before anything changes."""

@@ -29,6 +29,7 @@ from cndpm.experiments.sealed_json import RecordError, read_json, write_json
 __all__ = [
     "CHECKPOINT",
     "CONFIG",
+    "END",
     "LOCK",
     "LOG",
     "PREVIOUS",
@@ -47,6 +48,8 @@ __all__ = [
 SCHEMA_VERSION = 2
 CONFIG, LOG, CHECKPOINT, SUMMARY, LOCK = "config.json", "log.jsonl", "checkpoint.cndpm", "summary.json", "lock"
 PREVIOUS = "checkpoint.previous.cndpm"
+END = "end"
+"""The last event of a complete run: a log that lacks it has lost something."""
 
 _HEAD = {"schema", "config", "environment"}
 Status = Literal["complete", "running", "interrupted"]
@@ -108,15 +111,18 @@ def read_record(folder: str | Path) -> Record:
     head, schema = read_head(folder)
     # The status comes first: a run that ends in between is then read as running with its summary, never without.
     running = _is_locked(folder / LOCK)
-    summary, problems = read_summary(folder, schema)
+    summary, problems = read_summary(folder, head)
     status: Status = "complete" if summary is not None else "running" if running else "interrupted"
     log = _log(folder, schema)
-    problems += [f"{LOG}: {problem}" for problem in log.problems]
+    problems += [f"{folder / LOG}: {problem}" for problem in log.problems]
+    rows = [row for row in log.rows if row["event"] != END]
+    if schema == SCHEMA_VERSION and summary is not None and (not log.rows or log.rows[-1]["event"] != END):
+        problems.append(f"{folder / LOG} is damaged: its end is missing")
     try:
         config = completed(head["config"])
     except Exception as error:
         raise RecordError(f"{folder / CONFIG} is damaged: {type(error).__name__}: {str(error)[:200]}") from error
-    return Record(folder, config, head["environment"], log.rows, summary, status, tuple(problems))
+    return Record(folder, config, head["environment"], rows, summary, status, tuple(problems))
 
 
 def read_head(folder: Path) -> tuple[dict[str, Any], int]:
@@ -143,12 +149,12 @@ def read_head(folder: Path) -> tuple[dict[str, Any], int]:
     return head, schema
 
 
-def read_summary(folder: Path, schema: int) -> tuple[dict[str, Any] | None, list[str]]:
+def read_summary(folder: Path, head: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
     """Reads the results of a run.
 
     Args:
         folder: Of the record.
-        schema: Of the record.
+        head: Its configuration and environment, as :func:`read_head` returns them: results are of one run.
 
     Returns:
         The results, None where there are none that can be read, and what is wrong with them.
@@ -157,10 +163,10 @@ def read_summary(folder: Path, schema: int) -> tuple[dict[str, Any] | None, list
     if not path.is_file():
         return None, []
     try:
-        summary, sealed = read_json(path)
+        summary, sealed = read_json(path, beside=head["config"])
     except RecordError as error:
         return None, [f"{error}. Resume the run to have it written again"]
-    if schema == SCHEMA_VERSION and not sealed:
+    if head["schema"] == SCHEMA_VERSION and not sealed:
         return None, [f"{path} is damaged: its checksum is missing. Resume the run to have it written again"]
     return summary, []
 

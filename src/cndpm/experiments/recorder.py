@@ -16,11 +16,13 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
+from cndpm.errors import DamageWarning
 from cndpm.experiments.log_file import LogFile, digest_of
 from cndpm.experiments.portrait_file import PORTRAIT
 from cndpm.experiments.record import (
     CHECKPOINT,
     CONFIG,
+    END,
     LOCK,
     LOG,
     PREVIOUS,
@@ -90,7 +92,7 @@ class Recorder:
     @property
     def summary(self) -> dict[str, Any] | None:
         """The results, if the run is complete and they can be read."""
-        return read_summary(self.folder, read_head(self.folder)[1])[0]
+        return read_summary(self.folder, read_head(self.folder)[0])[0]
 
     @property
     def evaluations(self) -> list[dict[str, Any]]:
@@ -149,10 +151,15 @@ class Recorder:
         return None
 
     def conclude(self, summary: dict[str, Any]) -> None:
-        """Writes the results; the run is complete, and the checkpoint before the last one is not needed any more."""
-        write_json(self.folder / SUMMARY, summary)
+        """Ends the log and writes the results; the run is complete.
+
+        The checkpoint before the last one is not needed any more.
+        """
         with self._reporting("write"):
+            self._log.append(END, int(summary.get("n_batches") or 0), {})
+            self._log.sync()
             remove_file(self.folder / PREVIOUS)
+        write_json(self.folder / SUMMARY, summary, beside=read_head(self.folder)[0]["config"])
 
     def close(self) -> None:
         """Releases the folder."""
@@ -203,7 +210,9 @@ class Recorder:
         file = read_state(path, kind="checkpoint")
         self._check_belongs(path, file)
         if problems:
-            warnings.warn(f"{'; '.join(problems)}. The checkpoint before it is used: {path}", stacklevel=4)
+            warnings.warn(
+                f"{'; '.join(problems)}. The checkpoint before it is used: {path}", DamageWarning, stacklevel=4
+            )
             with self._reporting("write"):
                 move_file(self.folder / CHECKPOINT, self.folder / _DAMAGED)
         self._resumed_at = file.settings.get("log_bytes")

@@ -108,7 +108,8 @@ class LabelWindows:
         for label in state:
             if not (label.isascii() and label.isdecimal()):
                 raise StateError(f"labels are numbered from 0; got {label[:20]!r}")
-            expect(state, {label: tensor("latest")})
+            if not expect(state, {label: tensor("latest")})["latest"]:
+                raise StateError(f"label {label} has no samples, and is noted")
         self._latest = {int(label): _array(latest) for label, latest in state.items()}
 
 
@@ -269,6 +270,10 @@ class LearnedLevel(Novelty):
                 else normal
             )
             self._window_level = min(max(normal, seen), (normal + _CLIP) / 2)
+
+    @property
+    def n_judged(self) -> int:
+        return len(self._record)
 
     def state_dict(self) -> State:
         return {

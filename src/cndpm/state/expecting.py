@@ -17,7 +17,7 @@ from torch import Tensor
 
 from cndpm.state.container import StateError
 
-__all__ = ["expect", "flag", "integers", "maybe", "number", "tensor", "whole"]
+__all__ = ["expect", "flag", "integers", "maybe", "nothing", "number", "tensor", "whole"]
 
 Sizes = dict[str, int]
 Form = Callable[[str, Any, Sizes], None]
@@ -138,6 +138,16 @@ def flag() -> Form:
     def check(name: str, value: Any, _: Sizes) -> None:
         if not isinstance(value, bool):
             raise StateError(f"{name!r} must be true or false; got {str(value)[:80]!r}")
+
+    return check
+
+
+def nothing() -> Form:
+    """Returns the form of None."""
+
+    def check(name: str, value: Any, _: Sizes) -> None:
+        if value is not None:
+            raise StateError(f"{name!r} must be empty; got a {type(value).__name__}")
 
     return check
 
