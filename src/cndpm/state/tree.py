@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor
@@ -88,39 +87,41 @@ def non_finite(state: Any) -> list[str]:
     return [name for name, tensor in tensors.items() if tensor.is_floating_point() and not tensor.isfinite().all()]
 
 
-def check_same_form(state: Any, made: Any) -> None:
+def check_same_form(state: Any, made: Any, name: str = "state") -> None:
     """Compares a state that was loaded with the one of what was made from it: names, shapes and types.
+
+    Names that only the second has are state that an earlier version did not keep. States of random generators, which
+    differ between devices, are not compared.
 
     Args:
         state: A tree.
         made: Another.
+        name: Of the tree within a larger one.
 
     Raises:
         StateError: They differ, with the first place where they do.
     """
-    for given, kept in zip(_forms(state), _forms(made), strict=False):
-        if given != kept:
-            raise StateError(f"{given[0]} is {given[1]}; {kept[1]} is what fits at {kept[0]}")
-    if sum(1 for _ in _forms(state)) != sum(1 for _ in _forms(made)):
-        raise StateError("it does not have the names that belong to its settings")
-
-
-def _forms(node: Any, name: str = "state") -> Iterator[tuple[str, str]]:
-    """Yields every leaf's name with its type and shape; states of random generators differ between devices."""
     if name.endswith("/generator"):
         return
-    if isinstance(node, dict):
-        yield name, f"names {sorted(node)}"
-        for key in sorted(node):
-            yield from _forms(node[key], f"{name}/{key}")
-    elif isinstance(node, list | tuple):
-        yield name, f"{len(node)} items"
-        for i, value in enumerate(node):
-            yield from _forms(value, f"{name}/{i}")
-    elif isinstance(node, Tensor):
-        yield name, f"a tensor {tuple(node.shape)} of {str(node.dtype).removeprefix('torch.')}"
-    else:
-        yield name, f"a {type(node).__name__}"
+    given, kept = _form(state), _form(made)
+    if given != kept:
+        raise StateError(f"{name} is {given}; {kept} is what fits there")
+    if isinstance(state, dict):
+        if more := sorted(state.keys() - made.keys()):
+            raise StateError(f"{name} has {_some(more)}, which does not belong there")
+        for key, value in state.items():
+            check_same_form(value, made[key], f"{name}/{key}")
+    elif isinstance(state, list | tuple):
+        for i, (value, other) in enumerate(zip(state, made, strict=True)):
+            check_same_form(value, other, f"{name}/{i}")
+
+
+def _form(node: Any) -> str:
+    if isinstance(node, Tensor):
+        return f"a tensor {tuple(node.shape)} of {str(node.dtype).removeprefix('torch.')}"
+    if isinstance(node, list | tuple):
+        return f"a list of {len(node)}"
+    return f"a {type(node).__name__}"
 
 
 def _some(names: Any, n: int = 3) -> str:
