@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 
+from cndpm.errors import CNDPMError
+
 __all__ = ["EXTRAS", "MissingExtraError", "is_installed", "require_extra"]
 
 EXTRAS: Mapping[str, Mapping[str, str]] = {
@@ -33,7 +35,7 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
 """For every extra, the modules that it brings and the names under which pip knows them."""
 
 
-class MissingExtraError(ImportError):
+class MissingExtraError(CNDPMError, ImportError):
     """An optional package is not installed; the message names the command that installs it."""
 
 

@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
+from cndpm.errors import CNDPMError
+
 __all__ = ["ObjectNameError", "UnknownNameError", "is_object_name", "load_object", "nearest_names", "object_name"]
 
 
@@ -17,7 +19,7 @@ _MAX_LENGTH = 80
 """Characters of a name that a message repeats; no longer one resembles anything."""
 
 
-class UnknownNameError(ValueError):
+class UnknownNameError(CNDPMError, ValueError):
     """A dataset, scenario or field was asked for by a name that does not exist; the message suggests those that do.
 
     Args:
@@ -40,7 +42,7 @@ class UnknownNameError(ValueError):
         self.suggestions = near
 
 
-class ObjectNameError(ValueError):
+class ObjectNameError(CNDPMError, ValueError):
     """A name ``package.module:Class`` leads to nothing that can be used; the message says why and what to do."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from cndpm.errors import CNDPMError
 from cndpm.names import UnknownNameError
 
 __all__ = ["ConfigError", "describe_errors", "shown", "validate"]
@@ -23,7 +24,7 @@ _LONGEST = 200
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class ConfigError(ValueError):
+class ConfigError(CNDPMError, ValueError):
     """A configuration is not valid; the message names the field, what was received and what is allowed."""
 
 

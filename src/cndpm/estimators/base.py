@@ -23,16 +23,17 @@ from cndpm.devices import resolve_device
 from cndpm.estimators.arrays import admit_magnitude, as_array, readable
 from cndpm.estimators.guarded import Guarded, answers, changes, persistent
 from cndpm.estimators.journal import Step
+from cndpm.estimators.model_files import load_model, refusal, resolved_settings, save_model
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.parameters import check_parameters, validated_settings
-from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.estimators.serial import to_plain
 from cndpm.estimators.steps import consolidate, learning
 from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.names import UnknownNameError
-from cndpm.state import State, StateError, load_state, save_state
+from cndpm.state import State, StateError, check_same_form
 
 __all__ = ["Estimator", "describes_x"]
 
@@ -194,17 +195,30 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
                     f"{name}={getattr(self, name)!r} is code, which the file does not hold; pickle the model, or save "
                     "learner_.state_dict() with cndpm.state.save_state"
                 )
-        save_state(path, self._exported(), kind=self._kind)
+        save_model(path, self._exported(), kind=self._kind)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Reads what :meth:`save` wrote."""
-        state = load_state(path, kind=cls._kind)
+    def load(cls, path: str | Path, *, imports: bool = False) -> Self:
+        """Reads what :meth:`save` wrote; a model that learned on a GPU is read onto the CPU where there is none.
+
+        Args:
+            path: The file. Reading it runs no code of it.
+            imports: Whether settings in the file may name classes to import (``package.module:Class``), which is to run
+                code that is installed here.
+
+        Raises:
+            StateError: The file is damaged, of another kind, or of a version that this one cannot read.
+        """
+        names = frozenset(cls._get_param_names()) - set(_CODE)
+        state, params = load_model(path, kind=cls._kind, target=cls._target, parameters=names, imports=imports)
         try:
-            estimator = cls(**from_plain(state["params"]))
+            estimator = cls(**params)
+            estimator._check(anew=True)
             estimator._import(state)
-        except (KeyError, TypeError, RuntimeError) as error:
-            raise StateError(f"{path} does not hold a complete {cls._kind}: {error}") from error
+            check_same_form(state["learner"], estimator.learner_.state_dict())
+            estimator._rehearse()
+        except Exception as error:
+            raise StateError(refusal(path, cls._kind, state["package"], error)) from error
         return estimator
 
     @answers
@@ -232,6 +246,7 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         return {
             "params": to_plain(params),
+            "settings": self.learner_.settings.model_dump(mode="json"),
             "seed": self._seed,
             "n_outputs": self.learner_.settings.n_outputs,
             "n_classes": self.learner_.n_classes,
@@ -245,11 +260,19 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = state["n_features_in"]
         if state["feature_names_in"] is not None:
             self.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
-        learner = self._make_learner(n_classes=state["n_classes"], n_outputs=state["n_outputs"])
+        learner = self._make_learner(n_classes=state["n_classes"], settings=resolved_settings(state["settings"]))
         learner.load_state_dict(state["learner"])
         self._learner = learner
 
     # Inside
+
+    def _rehearse(self) -> None:
+        """Answers once, for a sample of zeros: parts of a file that do not fit each other show here."""
+        if self.learner_.n_experts and self.density is None and self.predictor is None:
+            x = torch.zeros(1, *self._input_shape())
+            answers = {"classes": "predict_log_proba", "values": "predict_moments", "none": "expert_log_proba"}
+            if getattr(self.learner_, answers[self._target])(x).isnan().any():
+                raise StateError("its answers are not numbers")
 
     def _check(self, *, anew: bool) -> None:
         """Checks all parameters, before anything changes."""
@@ -272,14 +295,16 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         facts = {"target": self._target} | ({"n_outputs": n_outputs} if self._target == "values" else {})
         return validated_settings(self.settings, facts, memory_size=self.memory_size, log_alpha=self.log_alpha)
 
-    def _make_learner(self, *, n_classes: int | None = None, n_outputs: int = 1) -> CNDPM:
+    def _make_learner(
+        self, *, n_classes: int | None = None, n_outputs: int = 1, settings: CNDPMSettings | None = None
+    ) -> CNDPM:
         params = self.get_params(deep=False)
         self._begun_with = {
             name: deepcopy(value) if name == "settings" else value
             for name, value in params.items()
             if name not in _ALWAYS
         }
-        return self._new_learner(self._settings(n_outputs), n_classes)
+        return self._new_learner(settings or self._settings(n_outputs), n_classes)
 
     def _new_learner(self, settings: CNDPMSettings, n_classes: int | None) -> CNDPM:
         begun, features = self._begun_with, self._begun_with["features"]

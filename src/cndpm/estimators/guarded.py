@@ -21,6 +21,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
+from cndpm.errors import CNDPMError
 from cndpm.estimators.journal import Journal, Step
 from cndpm.estimators.turns import Turn, Turns
 from cndpm.model.cndpm import CNDPM
@@ -38,7 +39,7 @@ _REFUSALS = (ValueError, TypeError, AttributeError)
 """Exceptions that come before anything was computed; others may leave half-made caches behind."""
 
 
-class NumericalError(ValueError):
+class NumericalError(CNDPMError, ValueError):
     """Samples cannot be learned, or answered about, in the precision of the machine; the model is as it was before."""
 
 

@@ -18,11 +18,11 @@ from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers
 from cndpm.model.events import EventLog
 from cndpm.model.inputs import admit_targets, admit_x
-from cndpm.model.memory import SampleBatch, ShortTermMemory
+from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
 from cndpm.model.merging import log_joint, prune
 from cndpm.model.portrait import draw_portrait
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, flag, whole
 from cndpm.threads import one_thread
 
 __all__ = ["CNDPM"]
@@ -350,9 +350,16 @@ class CNDPM(Learner):
         }
 
     def load_state_dict(self, state: State) -> None:
+        expect(state, {"n_known_classes": whole(self.n_classes or 0, 1 << 31), "is_exact": flag()})
+        facts = (self.settings.target, self.settings.n_outputs, state["n_known_classes"])
+        check_kept(state["memory"], self.input_shape, facts, self.memory.capacity)
+        if state["waiting"] is not None:
+            check_kept(dict(zip("xy", state["waiting"], strict=True)), self.input_shape, facts)
         self.bank.load_state_dict(state["bank"])
         self.memory.load_state_dict(state["memory"])
         self.novelty.load_state_dict(state["novelty"])
+        if self.novelty.n_judged not in (None, self.n_experts):
+            raise StateError(f"novelty is of {self.novelty.n_judged} experts; there are {self.n_experts}")
         self._n_known_classes, self._is_exact = state["n_known_classes"], state["is_exact"]
         self._waiting = None
         self._learned.clear()

@@ -31,7 +31,7 @@ from cndpm.experts.bank import Evidence
 from cndpm.mixture import Routing, margins, route
 from cndpm.mixture.novelty import MIN_RECORD, Floats, levels, novelty_level, window_means
 from cndpm.model.novelty import Novelty
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, tensor, whole
 
 __all__ = ["LabelWindows", "LearnedLevel"]
 
@@ -105,6 +105,11 @@ class LabelWindows:
 
     def load_state_dict(self, state: State) -> None:
         """Restores it to the bit."""
+        for label in state:
+            if not (label.isascii() and label.isdecimal()):
+                raise StateError(f"labels are numbered from 0; got {label[:20]!r}")
+            if not expect(state, {label: tensor("latest")})["latest"]:
+                raise StateError(f"label {label} has no samples, and is noted")
         self._latest = {int(label): _array(latest) for label, latest in state.items()}
 
 
@@ -266,6 +271,10 @@ class LearnedLevel(Novelty):
             )
             self._window_level = min(max(normal, seen), (normal + _CLIP) / 2)
 
+    @property
+    def n_judged(self) -> int:
+        return len(self._record)
+
     def state_dict(self) -> State:
         return {
             "record": torch.tensor(self._record),
@@ -278,7 +287,16 @@ class LearnedLevel(Novelty):
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above to the bit."""
+        """Restores the above to the bit. Rows of the record end in NaN, and levels of short ones are infinite."""
+        forms = {
+            "record": tensor("experts", self.capacity, finite=False),
+            "history": tensor("samples", 2),
+            "windows": tensor("windows"),
+            "levels": tensor(3, "experts", finite=False),
+            "window_level": tensor(finite=False),
+            "n_unmeasured": whole(),
+        }
+        expect(state, forms)
         self._record, self._history = _array(state["record"]), _array(state["history"])
         self._by_label.load_state_dict(state["by_label"])
         self._levels, self._window_level = _array(state["levels"]), float(state["window_level"])

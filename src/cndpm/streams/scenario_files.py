@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError
 from cndpm.streams.builtin import PRESETS
@@ -40,7 +41,7 @@ class _Options(BaseModel):
     class_order: tuple[int, ...] | None = None
 
 
-class ScenarioFileError(ValueError):
+class ScenarioFileError(CNDPMError, ValueError):
     """A scenario's file says something that cannot be; the message names the file, the place and the mistake."""
 
 

@@ -20,7 +20,7 @@ from cndpm.experts.gaussian.conjugate import (
     normal_inverse_wishart_from_sums,
 )
 from cndpm.experts.gaussian.transfer import normal_draws, to_device
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, tensor
 
 __all__ = ["OwnGaussians"]
 
@@ -238,6 +238,12 @@ class OwnGaussians:
 
     def load_state_dict(self, state: State) -> None:
         """Restores prior and sums to the bit, on the components' device."""
+        sums = {"counts": tensor("j"), "sums": tensor("j", "d"), "second_moments": tensor("j", "d", "d")}
+        sizes = expect(state, {"origin": tensor("d"), **sums}, d=self._origin.shape[-1])
+        prior = {"mean": tensor("d"), "kappa": tensor(), "nu": tensor(), "psi": tensor("d", "d")}
+        expect(state["prior"], prior, **sizes)
+        if not ((state["counts"] >= 0).all() and state["prior"]["kappa"] > 0 and state["prior"]["nu"] > 0):
+            raise StateError("counts, 'kappa' and 'nu' must be positive")
         state = to_device(state, self._origin.device)
         self._origin, self.prior = state["origin"], NormalInverseWishart(**state["prior"])
         self.counts, self._sums, self._second_moments = state["counts"], state["sums"], state["second_moments"]
