@@ -22,7 +22,9 @@ from cndpm.estimators.parameters import check_parameters, validated_settings
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.experts.features import ModuleFeatures
 from cndpm.model.cndpm import CNDPM
+from cndpm.model.events import Event
 from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPredictor
+from cndpm.model.watch import Watch
 from cndpm.names import UnknownNameError
 from cndpm.state import State, StateError, load_state, save_state
 
@@ -31,7 +33,7 @@ __all__ = ["Estimator", "describes_x"]
 _CODE = ("density", "predictor", "features")
 """Parameters that may hold the user's own classes and modules."""
 
-_ALWAYS = ("batch_size",)
+_ALWAYS = ("batch_size", "false_alarm_rate")
 """Parameters that may change while a model learns; they count from the next call on."""
 
 
@@ -47,6 +49,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         predictor: A predictor class of one's own, for neural experts.
         features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -74,6 +77,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         predictor: CustomPredictor | None = None,
         features: nn.Module | None = None,
         settings: dict[str, Any] | None = None,
+        n_exemplars: int = 1000,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -85,6 +89,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.predictor = predictor
         self.features = features
         self.settings = settings
+        self.n_exemplars = n_exemplars
         self.device = device
         self.random_state = random_state
 
@@ -104,6 +109,25 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Samples that each expert has learned, (n_experts,)."""
         check_is_fitted(self, "learner_")
         return self.learner_.counts.cpu().numpy()
+
+    @property
+    def events_(self) -> list[Event]:
+        """What happened to the experts, in order: founded, returned, merged, dropped, with the sample's number."""
+        check_is_fitted(self, "learner_")
+        return list(self.learner_.events.events)
+
+    def novelty(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """Returns how new each row is, (n,).
+
+        It is the negative log of the share of known rows that look at least as strange: 0 for the most ordinary, above
+        log 20 = 3.0 for one known row in twenty, above log 100 = 4.6 for one in a hundred, whatever the data and at any
+        time. Known rows are `n_exemplars` of those learned: half of them the latest, half chosen at random.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        x = self._answering(X)
+        return self._watch().novelty(x)
 
     def consolidate(self) -> Self:
         """Sleeps now on whatever the memory holds, and brings all that answers depend on up to date.
@@ -270,6 +294,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             density=self.density,
             predictor=self.predictor,
             feature_map=ModuleFeatures(self.features) if self.features is not None else None,
+            n_exemplars=self.n_exemplars,
         )
 
     def _start(self) -> None:
@@ -295,6 +320,18 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _answering(self, X: ArrayLike | Tensor) -> Tensor:
         check_is_fitted(self, "learner_")
         return self._tensor(self._validate(X, reset=False))
+
+    def _watch(self) -> Watch:
+        if self.learner_.watch is None:
+            raise ValueError("n_exemplars=0 keeps no rows that others could be compared with; take 1000, the default")
+        return self.learner_.watch
+
+    def _responsible(self, x: Tensor) -> dict[str, Any]:
+        """Returns the expert most probably responsible for each row, its probability, and how new the row is."""
+        shares, expert = self.learner_.responsible_log_proba(x).max(dim=1)
+        expert[(expert == self.n_experts_) | shares.isinf()] = -1
+        novelty = np.full(len(x), np.nan) if self.learner_.watch is None else self.learner_.watch.novelty(x)
+        return {"expert": expert.cpu().numpy(), "expert_proba": shares.exp().cpu().numpy(), "novelty": novelty}
 
     def _learn(self, x: Tensor, y: Tensor | None) -> None:
         self.learner_.learn_block(x, y, self.batch_size)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 from torch import Tensor
 
 from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.mixture import Merge
@@ -38,6 +39,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         predictor: A predictor class of one's own, for neural experts.
         features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -124,6 +126,18 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         x = self._answering(X)
         log_proba = self.learner_.predict_log_proba(x, exact=exact).cpu().numpy()
         return log_proba[:, self._codec.order()]
+
+    def explain(self, X: ArrayLike | Tensor) -> Explanation:
+        """Returns which expert answered for each row, the label and its probability, and how new the row is.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        x = self._answering(X)
+        log_proba = self.learner_.predict_log_proba(x).cpu().numpy()[:, self._codec.order()]
+        best = log_proba.argmax(axis=1)
+        proba = np.exp(log_proba[np.arange(len(best)), best])
+        return Explanation(**self._responsible(x), prediction=self.classes_[best], proba=proba)
 
     def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on labelled data; see :func:`cndpm.model.merging.prune`.

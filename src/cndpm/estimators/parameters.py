@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import nn
 from cndpm.devices import resolve_device
 from cndpm.model.settings import CNDPMSettings
 
-__all__ = ["check_parameters", "plain_values", "validated_settings"]
+__all__ = ["check_parameters", "check_rate", "plain_values", "validated_settings"]
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
@@ -24,6 +24,8 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         TypeError: A value is of another type than allowed.
     """
     _check_count("batch_size", parameters["batch_size"])
+    _check_count("n_exemplars", parameters["n_exemplars"], least=0)
+    check_rate(parameters.get("false_alarm_rate", 0.5))
     _check_shape(parameters["input_shape"])
     for name in ("density", "predictor"):
         if not (parameters[name] is None or callable(parameters[name])):
@@ -35,6 +37,19 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
             "settings={'features': ...}."
         )
     resolve_device(parameters["device"])
+
+
+def check_rate(rate: Any) -> None:
+    """Checks a rate of false alarms.
+
+    Raises:
+        ValueError: It is not between 0 and 1.
+        TypeError: It is no number.
+    """
+    if isinstance(rate, bool) or not isinstance(rate, Real):
+        raise TypeError(f"false_alarm_rate must be a number; got {rate!r}")
+    if not 0 < float(rate) < 1:
+        raise ValueError(f"false_alarm_rate is a share of known rows between 0 and 1; got {rate}. Take 0.05, say.")
 
 
 def validated_settings(settings: Any, facts: Mapping[str, Any], **parameters: Any) -> CNDPMSettings:
@@ -79,11 +94,11 @@ def _lines(error: ValidationError) -> list[str]:
     return lines
 
 
-def _check_count(name: str, value: Any) -> None:
+def _check_count(name: str, value: Any, *, least: int = 1) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number; got {value!r}")
-    if int(value) < 1:
-        raise ValueError(f"{name} must be at least 1; got {value}")
+    if int(value) < least:
+        raise ValueError(f"{name} must be at least {least}; got {value}")
 
 
 def _check_shape(shape: Any) -> None:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.explanation import Explanation
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMRegressor"]
@@ -32,6 +33,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         predictor: A predictor class of one's own, for neural experts.
         features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -89,6 +91,15 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         if self._flat_target:
             mean, variance = mean[:, 0], variance[:, 0]
         return (mean, np.sqrt(variance)) if return_std else mean
+
+    def explain(self, X: ArrayLike | Tensor) -> Explanation:
+        """Returns which expert answered for each row, the mean and deviation of the target, and how new the row is.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        mean, std = self.predict(X, return_std=True)
+        return Explanation(**self._responsible(self._answering(X)), prediction=mean, std=std)
 
     def prune(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
