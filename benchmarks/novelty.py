@@ -9,7 +9,7 @@ of them read something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -94,6 +94,11 @@ def measured(name: str, seed: int) -> tuple[list[float], list[float]]:
     return [area(model, case) for model in (density, classifier, regressor)], false_alarms(density, case.known)
 
 
+def listed(values: Iterable[float]) -> str:
+    """Returns the values of all seeds as text."""
+    return ", ".join(f"{value:.4f}" for value in values)
+
+
 if __name__ == "__main__":
     for name in CASES:
         areas, alarms = (np.array(part) for part in zip(*(measured(name, seed) for seed in range(5)), strict=True))
@@ -105,6 +110,4 @@ if __name__ == "__main__":
             )
     for name in ("two moons", "drifting sensors"):
         kept = [while_it_goes_on(CASES[name](seed).learned, 0.05, seed) for seed in range(3)]
-        print(
-            f"{name}, judged before learning, asked for 0.05: {np.mean(kept):.4f} ({', '.join(f'{v:.4f}' for v in kept)})"
-        )
+        print(f"{name}, judged before learning, asked for 0.05: {np.mean(kept):.4f} ({listed(kept)})")

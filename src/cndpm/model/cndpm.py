@@ -102,8 +102,9 @@ class CNDPM(Learner):
         self._n_known_classes = n_classes or 0
         self._waiting: SampleBatch | None = None
         self._is_exact = False
-        watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
-        self.watch = watch if n_exemplars else None
+        self.watch = None
+        if n_exemplars:
+            self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
         self.events = EventLog()
         self._learned: list[tuple[int, Any]] = []
 

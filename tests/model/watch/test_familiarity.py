@@ -36,3 +36,13 @@ def test_novelty_never_falls_as_the_density_falls():
     novelty = Familiarity(known).novelty(np.linspace(10, -50, 500))
     assert (np.diff(novelty) >= 0).all() and novelty[0] == 0 and np.isfinite(novelty).all()
     assert (np.diff(Familiarity(known).novelty(np.linspace(-5, -50, 100))) > 0).all()
+
+
+def test_the_latest_count_alone_where_they_look_stranger():
+    rng = np.random.default_rng(0)
+    earlier, later = rng.normal(size=(2, 500))
+    drifting = Familiarity(np.concatenate([earlier, later - 1]))
+    assert drifting.level(0.05) == Familiarity(later - 1).level(0.05)
+    steady, better = Familiarity(np.concatenate([earlier, later])), Familiarity(np.concatenate([earlier, later + 1]))
+    assert steady.level(0.05) == Familiarity(np.concatenate([later, earlier])).level(0.05)
+    assert better.level(0.05) < Familiarity(later + 1).level(0.05)

@@ -60,7 +60,7 @@ class RowKernels:
         judged = squares[:: -(-len(rows) // _JUDGED)]
         nearest = np.partition(judged, min(_NEAREST, len(rows) - 1) - 1, axis=1)[:, : min(_NEAREST, len(rows) - 1)]
         self._variance = _likeliest_variance(nearest, rows.shape[1])
-        self.leave_one_out = self._log_mean(squares, len(rows) - 1)
+        self.leave_one_out = self._log_mean(squares, len(squares) - 1)
 
     def log_density(self, x: NDArray[np.floating]) -> Floats:
         """Returns the log density of rows (n, d): (n,). A row that is itself kept is judged by the others."""
