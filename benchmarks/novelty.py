@@ -105,9 +105,7 @@ if __name__ == "__main__":
         shown = ", ".join(f"{value:.3f}" for value in areas.mean(axis=0))
         print(f"{name}: area under the curve {shown} (density, classifier, regressor; least {areas.min():.3f})")
         for rate, values in zip(RATES, alarms.T, strict=True):
-            print(
-                f"  false alarms asked for {rate}: {values.mean():.4f} (seeds: {', '.join(f'{v:.4f}' for v in values)})"
-            )
+            print(f"  false alarms asked for {rate}: {values.mean():.4f} ({listed(values)})")
     for name in ("two moons", "drifting sensors"):
         kept = [while_it_goes_on(CASES[name](seed).learned, 0.05, seed) for seed in range(3)]
         print(f"{name}, judged before learning, asked for 0.05: {np.mean(kept):.4f} ({listed(kept)})")

@@ -11,8 +11,10 @@ from sklearn.base import DensityMixin, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from cndpm.estimators.base import Estimator
+from cndpm.estimators.base import Estimator, consolidate
 from cndpm.estimators.explanation import Explanation
+from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.journal import Step
 from cndpm.estimators.parameters import check_rate
 from cndpm.mixture import Merge
 from cndpm.model.settings import CustomDensity, CustomPredictor
@@ -89,6 +91,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         )
         self.false_alarm_rate = false_alarm_rate
 
+    @changes
     def partial_fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
         """Learns the next samples of the stream.
 
@@ -96,14 +99,14 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
             y: Ignored.
         """
-        first = not hasattr(self, "learner_")
-        self._check(anew=first)
-        x = self._tensor(self._validate(X, reset=first))
-        if first:
-            self._begin()
-        self._learn(x, None)
+        if not hasattr(self, "learner_"):
+            self._adopt(self._fresh(X))
+            return self
+        self._check(anew=False)
+        self._learn(self._tensor(self._validate(X, reset=False)), None)
         return self
 
+    @changes
     def fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
@@ -111,12 +114,12 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
             y: Ignored.
         """
-        self._check(anew=True)
-        x = self._tensor(self._validate(X, reset=True))
-        self._begin()
-        self._learn(x, None)
-        return self.consolidate()
+        fresh = self._fresh(X)
+        consolidate(fresh.learner_)
+        self._adopt(fresh)
+        return self
 
+    @answers
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Returns the log density of each sample, (n,).
 
@@ -127,6 +130,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
             return watch.log_density(x)
         return self.learner_.log_prob(x).cpu().numpy()
 
+    @answers
     def score(self, X: ArrayLike | Tensor, y: None = None) -> float:
         """Returns the mean log density.
 
@@ -136,17 +140,20 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         """
         return float(self.score_samples(X).mean())
 
+    @answers
     def bits_per_dim(self, X: ArrayLike | Tensor) -> float:
         """Returns the mean negative log density in bits per feature: lower is better."""
         return -self.score(X) / (self.n_features_in_ * math.log(2))
 
     @property
+    @answers
     def offset_(self) -> float:
         """The log density below which a row is an outlier: -inf until a few rows are known."""
         check_is_fitted(self, "learner_")
         check_rate(self.false_alarm_rate)
         return self._watch().level(self.false_alarm_rate)
 
+    @answers
     def decision_function(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Returns how far the log density of each row lies above `offset_`, (n,): negative for outliers.
 
@@ -161,6 +168,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         decision: NDArray[np.float64] = scores - self.offset_
         return decision
 
+    @answers
     def predict(self, X: ArrayLike | Tensor) -> NDArray[np.int64]:
         """Returns 1 for rows like those that are known and -1 for outliers, (n,).
 
@@ -169,6 +177,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         """
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
+    @answers
     def explain(self, X: ArrayLike | Tensor) -> Explanation:
         """Returns which expert is responsible for each row, how probable and how new the row is.
 
@@ -178,6 +187,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         log_density = self.score_samples(X) if self.learner_.describes_x else None
         return Explanation(**self._responsible(self._answering(X)), prediction=self.predict(X), log_density=log_density)
 
+    @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Draws samples from the mixture.
 
@@ -192,6 +202,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         x, _, experts = self.learner_.sample(n_samples, seed=random_state)
         return x.cpu().numpy(), experts.cpu().numpy()
 
+    @changes
     def prune(self, X: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
 
@@ -202,8 +213,16 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        return self.learner_.prune(self._answering(X), threshold=threshold)
+        x = self._answering(X)
+        merges: list[Merge] = self._apply(Step(lambda learner, _: learner.prune(x, threshold=threshold), x.nbytes))
+        return merges
 
-    def _begin(self) -> None:
-        self._start()
-        self.learner_ = self._make_learner()
+    def _fresh(self, X: Any) -> Self:
+        """Returns another estimator that has learned these samples and nothing else."""
+        self._check(anew=True)
+        fresh = self._blank()
+        x = fresh._tensor(fresh._validate(X, reset=True))
+        fresh._start()
+        fresh._learner = fresh._make_learner()
+        fresh._learner.learn_block(x, None, fresh.batch_size)
+        return fresh

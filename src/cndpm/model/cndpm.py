@@ -99,9 +99,8 @@ class CNDPM(Learner):
         self.experts = self
         self.task_listener = self.novelty.listener
         self._answers = Answers(self.bank, self.memory, anytime=settings.anytime, device=self.device)
-        self._n_known_classes = n_classes or 0
         self._waiting: SampleBatch | None = None
-        self._is_exact = False
+        self._n_known_classes, self._is_exact = n_classes or 0, False
         self.watch = None
         if n_exemplars:
             self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
@@ -125,7 +124,7 @@ class CNDPM(Learner):
     ) -> None:
         whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
         prepared = x.kept if whole else None
-        x, y = self._admit(x.x if isinstance(x, Prepared) else x, y)
+        x, y = self._admit(x, y)
         n_threads = torch.get_num_threads()
         with one_thread():
             batches = prepared or self.bank.open(x, batch_size, start=start)
@@ -363,8 +362,7 @@ class CNDPM(Learner):
         self.memory.load_state_dict(state["memory"])
         self.novelty.load_state_dict(state["novelty"])
         self._n_known_classes, self._is_exact = state["n_known_classes"], state["is_exact"]
-        self._waiting = None
-        self._learned.clear()
+        self._waiting, self._learned = None, []
         self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)
         if self.watch is not None:
             self.watch.load_state_dict(state.get("watch"))
@@ -374,9 +372,9 @@ class CNDPM(Learner):
 
     # Inside
 
-    def _admit(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Checks inputs and targets; the bank checks their domain."""
-        x, settings = admit_x(x, self.input_shape), self.settings
+    def _admit(self, x: Inputs, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Checks inputs, unless they were checked when they were prepared, and targets."""
+        x, settings = x.x if isinstance(x, Prepared) else admit_x(x, self.input_shape), self.settings
         return x, admit_targets(y, len(x), settings.target, settings.n_outputs, self.n_classes)
 
     def _given(self, x: Tensor, y: Tensor | None) -> SampleBatch:

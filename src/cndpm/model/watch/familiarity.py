@@ -32,8 +32,8 @@ class Familiarity:
 
     Args:
         known: Log densities of E known rows, each as if it had not been learned, (E,), in the order of their arrival,
-            at least two. Where the later half looks stranger than the earlier, by more than chance, it counts alone: in a
-            stream that drifts, rows that come are at the edge of what is known.
+            at least two. Where the later half looks stranger than the earlier, by more than chance, it counts alone:
+            in a stream that drifts, rows that come are at the edge of what is known.
 
     Example:
         >>> familiarity = Familiarity(np.random.default_rng(0).permutation(99.0))
