@@ -23,6 +23,7 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
         "yaml": "pyyaml",
     },
     "fast": {"numba": "numba"},
+    "river": {"river": "river"},
     "tensorboard": {"tensorboard": "tensorboard"},
 }
 """For every extra, the modules that it brings and the names under which pip knows them."""

@@ -23,8 +23,14 @@ from cndpm.estimators.guarded import Guarded, answers, changes, persistent
 from cndpm.estimators.journal import Step
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
-from cndpm.estimators.parameters import check_parameters, validated_settings
-from cndpm.estimators.rows import flat_rows
+from cndpm.estimators.parameters import (
+    check_always,
+    check_parameters,
+    check_unchanged,
+    is_unchanged,
+    validated_settings,
+)
+from cndpm.estimators.rows import flat_rows, plain_rows
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.experts.features import ModuleFeatures
 from cndpm.model.cndpm import CNDPM
@@ -122,7 +128,7 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
     @property
     @answers
     def events_(self) -> list[Event]:
-        """What happened to the experts, in order: founded, returned, merged, dropped, with the sample's number."""
+        """The events of the experts in order: founded, returned, merged, dropped, with the sample's number."""
         check_is_fitted(self, "learner_")
         return list(self.learner_.events.events)
 
@@ -275,21 +281,15 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
     # Inside
 
     def _check(self, *, anew: bool) -> None:
-        """Checks all parameters, before anything changes."""
+        """Checks all parameters, before anything changes; those that learning began with have been checked then."""
+        if not anew and is_unchanged(self._begun_with, vars(self)):
+            check_always(self.batch_size, getattr(self, "false_alarm_rate", 0.5))
+            return
         check_parameters(self.get_params(deep=False))
         check_random_state(self.random_state)
         self._settings()
         if not anew:
-            self._check_unchanged()
-
-    def _check_unchanged(self) -> None:
-        for name, then in self._begun_with.items():
-            now = getattr(self, name)
-            if now is not then and now != then:
-                raise ValueError(
-                    f"{name} cannot change once learning has begun; it was {then!r} and is {now!r} now. Set it back, "
-                    "call fit to forget everything, or take a fresh model: sklearn.base.clone(model)."
-                )
+            check_unchanged(self._begun_with, vars(self))
 
     def _settings(self, n_outputs: int = 1) -> CNDPMSettings:
         facts = {"target": self._target} | ({"n_outputs": n_outputs} if self._target == "values" else {})
@@ -349,6 +349,10 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
 
     def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
         """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
+        if not (reset or checks or hasattr(self, "feature_names_in_")):
+            rows = plain_rows(X, self.n_features_in_)
+            if rows is not None:
+                return rows
         return validate_data(self, X=flat_rows(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:

@@ -19,6 +19,7 @@ from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import Step
 from cndpm.estimators.label_codec import LabelCodec
+from cndpm.estimators.rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.mixture import Merge
 from cndpm.state import State
@@ -203,7 +204,8 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         rows = self._validate(X, reset=reset)
         y = _labels(y)
-        check_consistent_length(rows, y)
+        if len(rows) != len(y):
+            check_consistent_length(rows, y)
         return y, self._tensor(rows)
 
     def _codec_for(self, classes: Sequence[Any] | None) -> LabelCodec:
@@ -235,6 +237,8 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
 def _labels(y: Any) -> Any:
     """Returns one hashable label a sample; arrays are checked as scikit-learn does, other sequences are not."""
+    if plain_labels(y) is not None:
+        return y
     if isinstance(y, Tensor):
         y = y.detach().cpu().numpy()
     if isinstance(y, list | tuple):

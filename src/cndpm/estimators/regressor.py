@@ -16,6 +16,7 @@ from cndpm.estimators.base import Estimator, consolidate, describes_x
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import Step
+from cndpm.estimators.rows import plain_rows
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMRegressor"]
@@ -169,6 +170,14 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
         if isinstance(y, Tensor):
             y = y.detach().cpu().numpy()
-        rows, y = self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
+        plain = None if reset else self._plain_pair(X, y)
+        rows, y = plain or self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
         targets = torch.tensor(y, dtype=torch.float32)
         return self._tensor(rows), targets.reshape(len(targets), -1)
+
+    def _plain_pair(self, X: Any, y: Any) -> tuple[NDArray[np.float32], NDArray[Any]] | None:
+        """Returns X and y where both are plain arrays of finite numbers; None where they need another look."""
+        if hasattr(self, "feature_names_in_") or type(y) is not np.ndarray or y.dtype.kind not in "fiu" or y.ndim > 2:
+            return None
+        rows = plain_rows(X, self.n_features_in_)
+        return None if rows is None or y.shape[:1] != (len(rows),) or not np.isfinite(y).all() else (rows, y)

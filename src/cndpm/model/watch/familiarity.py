@@ -1,4 +1,4 @@
-"""How familiar a row is: the place of its log density among those of rows that are known.
+"""Says how familiar a row is: the place of its log density among those of rows that are known.
 
 The share of known rows that look at least as strange as a given one, its p-value, needs no assumption on the density.
 *Novelty* is the negative log of that share, so it means the same at any time, for any data and any model: of rows like
