@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 
 from cndpm.estimators import CNDPMDensity as Estimator
 from cndpm.river.mixture import Mixture
@@ -40,7 +41,11 @@ class CNDPMAnomaly(Mixture, base.AnomalyDetector):  # type: ignore[misc]
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
         """Learns one row, features by name."""
-        self.estimator.partial_fit(self._columns.learn(x))
+        row = self._columns.learn(x)
+        if self._has_learned:
+            self._learn(row, None)
+        else:
+            self.estimator.partial_fit(row)
 
     def learn_many(self, X: Any) -> None:
         """Learns the rows of a pandas table, (n, d), one after the other."""
@@ -48,6 +53,5 @@ class CNDPMAnomaly(Mixture, base.AnomalyDetector):  # type: ignore[misc]
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Returns a score between 0 and 1, features by name; 0 before anything was learned."""
-        if not self._has_learned:
-            return 0.0
-        return float(-np.expm1(-self.estimator.novelty(self._columns.row(x))[0]))
+        watch = self._learner.watch if self._has_learned else None
+        return 0.0 if watch is None else float(-np.expm1(-watch.novelty(torch.tensor(self._columns.row(x)))[0]))

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 
 from cndpm.estimators import CNDPMClassifier as Estimator
+from cndpm.estimators.label_codec import LabelCodec
 from cndpm.river.mixture import Mixture
 from river import base
 
@@ -34,6 +36,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
     """
 
     _estimator = Estimator
+    estimator: Estimator
 
     @property
     def _multiclass(self) -> bool:
@@ -46,7 +49,11 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             x: Its features by name.
             y: Its label.
         """
-        self.estimator.partial_fit(self._columns.learn(x), [_plain(y)])
+        row, index = self._columns.learn(x), self._codec.find(y) if self._has_learned else None
+        if index is None:  # the estimator makes room for a label that is new
+            self.estimator.partial_fit(row, [_plain(y)])
+        else:
+            self._learn(row, torch.tensor([index]))
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Returns the probability of every label met so far; nothing before the first.
@@ -57,8 +64,13 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         """
         if not self._has_learned:
             return {}
-        proba = self.estimator.predict_proba(self._columns.row(x))[0]
-        return dict(zip(self.estimator.classes_.tolist(), proba.tolist(), strict=True))
+        proba = np.exp(self._learner.predict_log_proba(torch.tensor(self._columns.row(x)))[0].numpy())
+        return dict(zip(self._codec.labels, proba.tolist(), strict=True))
+
+    @property
+    def _codec(self) -> LabelCodec:
+        codec: LabelCodec = self.estimator._codec
+        return codec
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learns rows one after the other.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.estimators.base import Estimator
+from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
 from cndpm.river.columns import Columns
 
@@ -55,7 +56,17 @@ class Mixture:
 
     @property
     def _has_learned(self) -> bool:
-        return hasattr(self.estimator, "learner_")
+        return "_learner" in vars(self.estimator)
+
+    @property
+    def _learner(self) -> CNDPM:
+        """The learner itself: river's rows come from one thread, and need none of the estimator's care for many."""
+        learner: CNDPM = vars(self.estimator)["_learner"]
+        return learner
+
+    def _learn(self, row: NDArray[np.float32], y: Tensor | None) -> None:
+        """Learns one row (1, d) with its target; the estimator has learned before."""
+        self._learner.learn_block(torch.tensor(row), y, 1)
 
     def __getstate__(self) -> dict[str, Any]:
         # Arrays, whose pickle is the same each time; that of a tensor is not.

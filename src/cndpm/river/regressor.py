@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from river import base
+import torch
 
 from cndpm.estimators import CNDPMRegressor as Estimator
 from cndpm.river.mixture import Mixture
+from river import base
 
 __all__ = ["CNDPMRegressor"]
 
@@ -40,11 +41,17 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
             x: Its features by name.
             y: Its target.
         """
-        self.estimator.partial_fit(self._columns.learn(x), np.array([float(y)]))
+        row = self._columns.learn(x)
+        if self._has_learned:
+            self._learn(row, torch.tensor([[float(y)]]))
+        else:
+            self.estimator.partial_fit(row, np.array([float(y)]))
 
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Returns the mean of the target; 0 before anything was learned."""
-        return float(self.estimator.predict(self._columns.row(x))[0]) if self._has_learned else 0.0
+        if not self._has_learned:
+            return 0.0
+        return float(self._learner.predict_moments(torch.tensor(self._columns.row(x)))[0, 0, 0])
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learns rows one after the other.
