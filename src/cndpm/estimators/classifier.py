@@ -16,8 +16,10 @@ from torch import Tensor
 
 from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.label_codec import LabelCodec
+from cndpm.estimators.rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
@@ -42,6 +44,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
             network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -130,6 +133,19 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         log_proba = self.learner_.predict_log_proba(x, exact=exact).cpu().numpy()
         return log_proba[:, self._codec.order()]
 
+    @answers
+    def explain(self, X: ArrayLike | Tensor) -> Explanation:
+        """Returns which expert answered for each row, the label and its probability, and how new the row is.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        x = self._answering(X)
+        log_proba = self.learner_.predict_log_proba(x).cpu().numpy()[:, self._codec.order()]
+        best = log_proba.argmax(axis=1)
+        proba = np.exp(log_proba[np.arange(len(best)), best])
+        return Explanation(**self._responsible(x), prediction=self.classes_[best], proba=proba)
+
     @changes
     def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on labelled data; see :func:`cndpm.model.merging.prune`.
@@ -189,7 +205,8 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         rows = self._validate(X, reset=reset)
         labels = _labels(y)
-        check_consistent_length(rows, labels)
+        if len(rows) != len(labels):
+            check_consistent_length(rows, labels)
         return labels, self._tensor(rows)
 
     def _codec_for(self, classes: Sequence[Any] | None) -> LabelCodec:
@@ -221,6 +238,8 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
 def _labels(y: Any) -> Any:
     """Returns one hashable label a sample; arrays are checked as scikit-learn does, other sequences are not."""
+    if plain_labels(y) is not None:
+        return y
     y = as_array(y, "y")
     if isinstance(y, list | tuple):
         return list(y)

@@ -58,6 +58,10 @@ class LabelCodec:
             self._add(label)
         return np.array([self._index[value] for value in values], dtype=np.int64)
 
+    def find(self, label: Any) -> int | None:
+        """Returns the index of a label that was met before, None for others."""
+        return self._index.get(_plain(label))
+
     def order(self) -> NDArray[np.int64]:
         """Returns the indices in sorted order of their labels; in order of arrival where labels cannot be compared."""
         try:

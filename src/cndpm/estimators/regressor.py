@@ -14,7 +14,9 @@ from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, as_array
 from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.rows import plain_rows
 from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
 
@@ -36,6 +38,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
             network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -94,6 +97,16 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         if self._flat_target:
             mean, variance = mean[:, 0], variance[:, 0]
         return (mean, np.sqrt(variance)) if return_std else mean
+
+    @answers
+    def explain(self, X: ArrayLike | Tensor) -> Explanation:
+        """Returns which expert answered for each row, the mean and deviation of the target, and how new the row is.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        mean, std = self.predict(X, return_std=True)
+        return Explanation(**self._responsible(self._answering(X)), prediction=mean, std=std)
 
     @changes
     def prune(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
@@ -155,7 +168,17 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         return fresh
 
     def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
-        rows, y = self._validate(X, y=as_array(y, "y"), reset=reset, multi_output=True, y_numeric=True)
+        y = as_array(y, "y")
+        plain = None if reset else self._plain_pair(X, y)
+        rows, y = plain or self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
+        admit_magnitude(rows, "X")
         admit_magnitude(y, "y")
         targets = torch.tensor(y, dtype=torch.float32)
         return self._tensor(rows), targets.reshape(len(targets), -1)
+
+    def _plain_pair(self, X: Any, y: Any) -> tuple[NDArray[np.float32], NDArray[Any]] | None:
+        """Returns X and y where both are plain arrays of finite numbers; None where they need another look."""
+        if hasattr(self, "feature_names_in_") or type(y) is not np.ndarray or y.dtype.kind not in "fiu" or y.ndim > 2:
+            return None
+        rows = plain_rows(X, self.n_features_in_)
+        return None if rows is None or y.shape[:1] != (len(rows),) or not np.isfinite(y).all() else (rows, y)
