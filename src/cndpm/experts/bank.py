@@ -200,6 +200,18 @@ class Bank(ABC):
                 it is as old as the one that routing uses, while everything else is up to date.
         """
 
+    def mixed(self, samples: Samples, *, exact: bool = True) -> tuple[Tensor, Tensor] | None:
+        """Returns log p(x), (B,), and class log-probabilities, (B, C), of all experts together, weighted by counts.
+
+        None where answers expert by expert are as cheap. Where experts are many, those that lie far from x may be left
+        out.
+
+        Args:
+            samples: (B, ...).
+            exact: As in :meth:`predictive`.
+        """
+        return None
+
     @abstractmethod
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
         """Makes a model of the samples in the memory, without training.

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.gaussian.conjugate import log_elliptical
@@ -122,6 +124,26 @@ class Factor:
             degrees=state["degrees"],
             shrinkage=state["shrinkage"],
         )
+
+    def some_anchors(self, components: NDArray[np.int64] | None) -> Tensor:
+        """Returns the anchors of some components (S,), or of all, and the two last ones, (S + 2, d)."""
+        if components is None:
+            return self.anchors
+        n = len(self.anchors)
+        return self.anchors[torch.from_numpy(np.append(components, [n - 2, n - 1])).to(self.anchors.device)]
+
+    def add(self, weights: Tensor, whitened: Tensor, components: NDArray[np.int64] | None) -> None:
+        """Moves the anchors of components that learn rows.
+
+        Args:
+            weights: (B, J), or (B, S) for some of the components.
+            whitened: L^-1 z of the rows, (B, d).
+            components: The components that the weights are for, (S,); None for all.
+        """
+        if components is None:
+            self.sums.addmm_(weights.T, whitened)
+        else:
+            self.anchors.index_add_(0, torch.from_numpy(components).to(self.anchors.device), weights.T @ whitened)
 
     def add_components(self, n: int) -> None:
         """Appends n empty components."""

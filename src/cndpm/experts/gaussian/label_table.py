@@ -23,7 +23,8 @@ class LabelTable:
         table: Component of each label in each expert, (K, C).
         owners: The expert of each component, (J,).
         labels: The label of each component, (J,).
-        by_expert: The components of each expert without the gaps, (K, most labels of one expert), -1 behind them.
+        by_expert: The components of each expert without the gaps, (K, most labels of one expert), -1 behind them,
+            from the latest to the first.
         n_experts: K.
         n_classes: C, the labels there is room for.
         n_components: J.
@@ -49,9 +50,24 @@ class LabelTable:
         expert, label = np.nonzero(table >= 0)
         order = np.argsort(table[expert, label])
         self.owners, self.labels = expert[order], label[order]
-        self.n_components, self.n_labels = len(order), len(np.unique(label))
-        width = max(1, int((table >= 0).sum(axis=1).max())) if len(table) else 1
-        self.by_expert: Indices = -np.sort(-table, axis=1)[:, :width]
+        self.n_components = len(order)
+        self._by_label = np.argsort(self.labels, kind="stable")
+        self._sorted_labels = self.labels[self._by_label]
+        self.n_labels = len(np.unique(self._sorted_labels))
+        self.by_expert = _gathered(self.owners, self.n_experts)
+
+    def components_of(self, labels: Indices) -> Indices:
+        """Returns the components of some labels in all experts, ascending, (S,).
+
+        Args:
+            labels: Any labels, (B,), repeated or unknown ones too.
+        """
+        wanted = np.unique(labels)
+        starts = np.searchsorted(self._sorted_labels, wanted, side="left")
+        stops = np.searchsorted(self._sorted_labels, wanted, side="right")
+        found = [self._by_label[start:stop] for start, stop in zip(starts, stops, strict=True)]
+        components: Indices = np.sort(np.concatenate(found))
+        return components
 
     def add_expert(self) -> None:
         """Appends an expert that has seen nothing."""
@@ -104,3 +120,18 @@ class LabelTable:
         renumber[keep] = np.arange(len(keep))
         self.replace(renumber[table])
         return pairs, keep.tolist()
+
+
+def _gathered(owners: Indices, n_experts: int) -> Indices:
+    """Returns the components of each expert, from the latest to the first, (K, most of one expert), -1 behind them.
+
+    Args:
+        owners: The expert of each component, (J,).
+        n_experts: K.
+    """
+    sizes = np.bincount(owners, minlength=n_experts)
+    gathered = np.full((n_experts, max(1, int(sizes.max(initial=0)))), -1, dtype=np.int64)
+    latest_first = np.lexsort((-np.arange(len(owners)), owners))
+    places = np.arange(len(owners)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    gathered[owners[latest_first], places] = latest_first
+    return gathered

@@ -94,21 +94,28 @@ class OwnGaussians:
         self._second_moments = torch.cat([self._second_moments, self._sums.new_zeros(n, d, d)])
         self._factors = None
 
-    def found(self, z: Tensor, weights: Tensor) -> None:
+    @property
+    def is_wide(self) -> bool:
+        """False: samples are asked and taught about all components."""
+        return False
+
+    def found(self, z: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
         """Adds a founding memory.
 
         Args:
             z: Feature rows, (M, d).
             weights: (M, J).
+            components: None, for all.
         """
         self._add(z, weights)
 
-    def add(self, samples: Samples, weights: Tensor) -> None:
+    def add(self, samples: Samples, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
         """Learns B samples.
 
         Args:
             samples: (B, ...).
             weights: (B, J).
+            components: None, for all.
         """
         self._add(self._values(samples), weights)
 
@@ -156,8 +163,29 @@ class OwnGaussians:
         device = self._features(samples).device
         return self._log_student_t(samples)[:, :-1].to(device)
 
-    def routing_log_prob(self, samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns log densities of every component (B, J) and of "new" (B,), on the host."""
+    def near(self, samples: Samples) -> NDArray[np.int64]:
+        """Returns all components, (J,)."""
+        return np.arange(self.n_components)
+
+    def log_prob_near(self, samples: Samples, *, exact: bool) -> tuple[Tensor, Tensor]:
+        """Returns all components for each of B samples, (B, J), and their log densities, (B, J).
+
+        Args:
+            samples: (B, ...).
+            exact: As for :meth:`log_prob`.
+        """
+        scores = self.log_prob(samples, exact=exact)
+        return torch.arange(scores.shape[1], device=scores.device).expand(len(scores), -1), scores
+
+    def routing_log_prob(
+        self, samples: Samples, components: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns log densities of every component (B, J) and of "new" (B,), on the host.
+
+        Args:
+            samples: (B, ...).
+            components: None, for all.
+        """
         scores = self._log_student_t(samples).cpu().numpy()
         return scores[:, :-1], scores[:, -1]
 
