@@ -1,4 +1,7 @@
-"""The estimator that classifier, regressor and density derive from: input, device, learner, saving and loading."""
+"""The estimator that classifier, regressor and density derive from: input, device, learner, saving and loading.
+
+Calls are whole or have no effect, and may come from many threads: see :mod:`cndpm.estimators.guarded`.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
+from cndpm.estimators.guarded import Guarded, answers, changes, persistent
+from cndpm.estimators.journal import Step
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.parameters import check_parameters, validated_settings
@@ -26,16 +31,18 @@ from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPred
 from cndpm.names import UnknownNameError
 from cndpm.state import State, StateError, load_state, save_state
 
-__all__ = ["Estimator", "describes_x"]
+__all__ = ["Estimator", "consolidate", "describes_x"]
 
 _CODE = ("density", "predictor", "features")
 """Parameters that may hold the user's own classes and modules."""
+
+_SEEDS = np.iinfo(np.int32).max
 
 _ALWAYS = ("batch_size",)
 """Parameters that may change while a model learns; they count from the next call on."""
 
 
-class Estimator(BaseEstimator):  # type: ignore[misc]
+class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
     """Holds parameters and a learner, whatever y is; abstract.
 
     Args:
@@ -90,29 +97,30 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     # What was learned
 
-    learner_: CNDPM
     n_features_in_: int
 
     @property
+    @answers
     def n_experts_(self) -> int:
         """Number of experts made so far."""
         check_is_fitted(self, "learner_")
         return self.learner_.n_experts
 
     @property
+    @answers
     def counts_(self) -> NDArray[np.float64]:
         """Samples that each expert has learned, (n_experts,)."""
         check_is_fitted(self, "learner_")
         return self.learner_.counts.cpu().numpy()
 
+    @changes
     def consolidate(self) -> Self:
         """Sleeps now on whatever the memory holds, and brings all that answers depend on up to date.
 
         What was provisional becomes an expert where it earns one. Answers are exact until more is learned.
         """
         check_is_fitted(self, "learner_")
-        self.learner_.consolidate()
-        self.learner_.finish()
+        self._apply(Step(lambda learner, _: consolidate(learner)))
         return self
 
     @classmethod
@@ -156,9 +164,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
                 raise UnknownNameError(f"parameter of {type(self).__name__} called", name, settings or known)
         if nested:
             plain["settings"] = changed_settings(plain.get("settings", self.settings), nested)
-        super().set_params(**plain)
+        self.__dict__.update(plain)  # all at once
         return self
 
+    @answers
     def _html_repr(self) -> str:
         """Shows the parameters and, once fitted, the experts in a notebook."""
         shown: str = super()._html_repr()
@@ -181,7 +190,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
                     f"{name}={getattr(self, name)!r} is code, which the file does not hold; pickle the model, or save "
                     "learner_.state_dict() with cndpm.state.save_state"
                 )
-        save_state(path, self._export(), kind=self._kind)
+        save_state(path, self._exported(), kind=self._kind)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -194,18 +203,22 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             raise StateError(f"{path} does not hold a complete {cls._kind}: {error}") from error
         return estimator
 
+    @answers
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        if "learner_" in state:
-            state = {**state, "learner_": None, "_learned": self._export()}
+        state = persistent(super().__getstate__())
+        if "_learner" in state:
+            state = {**state, "_learner": None, "_learned": self._export()}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        learned = state.pop("_learned", None)
-        super().__setstate__(state)
+        learned = state.get("_learned")
+        super().__setstate__({name: value for name, value in state.items() if name not in ("_learned", "_learner")})
         if learned is not None:
             self._import(learned)
+
+    @answers
+    def _exported(self) -> State:
+        return self._export()
 
     def _export(self) -> State:
         """Returns everything learned, as tensors and plain values."""
@@ -228,8 +241,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = state["n_features_in"]
         if state["feature_names_in"] is not None:
             self.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
-        self.learner_ = self._make_learner(n_classes=state["n_classes"], n_outputs=state["n_outputs"])
-        self.learner_.load_state_dict(state["learner"])
+        learner = self._make_learner(n_classes=state["n_classes"], n_outputs=state["n_outputs"])
+        learner.load_state_dict(state["learner"])
+        self._learner = learner
 
     # Inside
 
@@ -261,20 +275,41 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             for name, value in params.items()
             if name not in _ALWAYS
         }
+        return self._new_learner(self._settings(n_outputs), n_classes)
+
+    def _new_learner(self, settings: CNDPMSettings, n_classes: int | None) -> CNDPM:
+        begun, features = self._begun_with, self._begun_with["features"]
         return CNDPM(
-            self._settings(n_outputs),
+            settings,
             input_shape=self._input_shape(),
             n_classes=n_classes,
             seed=self._seed,
-            device=resolve_device(self.device),
-            density=self.density,
-            predictor=self.predictor,
-            feature_map=ModuleFeatures(self.features) if self.features is not None else None,
+            device=resolve_device(begun["device"]),
+            density=begun["density"],
+            predictor=begun["predictor"],
+            feature_map=ModuleFeatures(features) if features is not None else None,
         )
 
+    def _restored_learner(self) -> CNDPM:
+        return self._new_learner(self._learner.settings, self._learner.n_classes)
+
     def _start(self) -> None:
-        """Fixes the seed, once, before the first batch."""
-        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        """Fixes the seed, once, before the first batch; a generator that was given moves on when all is learned."""
+        given = self.random_state
+        random = deepcopy(given) if isinstance(given, np.random.RandomState) else check_random_state(given)
+        self._seed = int(random.randint(_SEEDS))
+
+    def _adopt(self, fresh: Self) -> None:
+        random = self.random_state if isinstance(self.random_state, np.random.RandomState) else None
+        before = None if random is None else random.get_state()
+        try:
+            if random is not None:
+                random.randint(_SEEDS)
+            super()._adopt(fresh)
+        except BaseException:
+            if random is not None and before is not None:
+                random.set_state(before)
+            raise
 
     def _input_shape(self) -> tuple[int, ...]:
         shape = tuple(self.input_shape) if self.input_shape is not None else (self.n_features_in_,)
@@ -296,8 +331,19 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "learner_")
         return self._tensor(self._validate(X, reset=False))
 
-    def _learn(self, x: Tensor, y: Tensor | None) -> None:
-        self.learner_.learn_block(x, y, self.batch_size)
+    def _learn(self, x: Tensor, y: Tensor | None, **attributes: Any) -> None:
+        """Learns the next samples, with the attributes that go with them."""
+        size = self.batch_size
+        n_bytes = x.nbytes + (0 if y is None else y.nbytes)
+        self._apply(
+            Step(lambda learner, between: learner.learn_block(x, y, size, after_batch=between), n_bytes), **attributes
+        )
+
+
+def consolidate(learner: CNDPM) -> None:
+    """Sleeps on what waits in the memory, and makes answers exact until more is learned."""
+    learner.consolidate()
+    learner.finish()
 
 
 def describes_x(estimator: Estimator) -> bool:

@@ -14,7 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.base import Estimator, consolidate, describes_x
+from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.journal import Step
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.mixture import Merge
@@ -55,6 +57,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     _kind = "CNDPMClassifier"
     _target = "classes"
 
+    @changes
     def partial_fit(
         self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor, classes: Sequence[Any] | None = None
     ) -> Self:
@@ -65,17 +68,17 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             y: (n,) labels of any hashable type; new ones are welcome at any time.
             classes: All labels there may ever be; optional, and only on the first call.
         """
-        first = not hasattr(self, "learner_")
-        self._check(anew=first)
-        labels, rows = self._validate_labelled(X, y, reset=first)
-        codec = self._codec_for(classes, first=first)
+        if not hasattr(self, "learner_"):
+            self._adopt(self._fresh(X, y, classes))
+            return self
+        self._check(anew=False)
+        labels, rows = self._validate_labelled(X, y, reset=False)
+        codec = self._codec_for(classes)
         indices = codec.encode(labels, learn=True)
-        if first:
-            self._begin(codec)
-        self._codec = codec
-        self._learn(rows, torch.from_numpy(indices))
+        self._learn(rows, torch.from_numpy(indices), _codec=codec)
         return self
 
+    @changes
     def fit(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
@@ -83,14 +86,12 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
             y: (n,) labels of any hashable type.
         """
-        self._check(anew=True)
-        labels, rows = self._validate_labelled(X, y, reset=True)
-        codec = LabelCodec()
-        indices = codec.encode(labels, learn=True)
-        self._begin(codec)
-        self._learn(rows, torch.from_numpy(indices))
-        return self.consolidate()
+        fresh = self._fresh(X, y, None)
+        consolidate(fresh.learner_)
+        self._adopt(fresh)
+        return self
 
+    @answers
     def predict(self, X: ArrayLike | Tensor, *, exact: bool = False) -> NDArray[Any]:
         """Returns the most probable label of each sample, (n,).
 
@@ -104,6 +105,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
+    @answers
     def predict_proba(self, X: ArrayLike | Tensor, *, exact: bool = False) -> NDArray[np.float64]:
         """Returns probabilities (n, n_classes), columns in the order of `classes_`.
 
@@ -114,6 +116,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         proba: NDArray[np.float64] = np.exp(self.predict_log_proba(X, exact=exact))
         return proba
 
+    @answers
     def predict_log_proba(self, X: ArrayLike | Tensor, *, exact: bool = False) -> NDArray[np.float64]:
         """Returns log-probabilities (n, n_classes), columns as those of :meth:`predict_proba`.
 
@@ -125,6 +128,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         log_proba = self.learner_.predict_log_proba(x, exact=exact).cpu().numpy()
         return log_proba[:, self._codec.order()]
 
+    @changes
     def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on labelled data; see :func:`cndpm.model.merging.prune`.
 
@@ -138,8 +142,13 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         """
         x = self._answering(X)
         check_consistent_length(x, y)
-        return self.learner_.prune(x, torch.from_numpy(self._codec.encode(y, learn=False)), threshold=threshold)
+        indices = torch.from_numpy(self._codec.encode(_labels(y), learn=False))
+        merges: list[Merge] = self._apply(
+            Step(lambda learner, _: learner.prune(x, indices, threshold=threshold), x.nbytes)
+        )
+        return merges
 
+    @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """Draws (X, y) pairs from the mixture, X in the shape of the input.
 
@@ -154,6 +163,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return x.cpu().numpy(), labels.astype(self.classes_.dtype)
 
     @available_if(describes_x)  # type: ignore[untyped-decorator]
+    @answers
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Returns the log density of each sample under the mixture, (n,): low where it is unlike anything learned.
 
@@ -163,6 +173,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return self.learner_.log_prob(x).cpu().numpy()
 
     @property
+    @answers
     def classes_(self) -> NDArray[Any]:
         """The labels met so far, sorted where they can be."""
         check_is_fitted(self, "learner_")
@@ -180,18 +191,23 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         check_consistent_length(rows, y)
         return y, self._tensor(rows)
 
-    def _codec_for(self, classes: Sequence[Any] | None, *, first: bool) -> LabelCodec:
+    def _codec_for(self, classes: Sequence[Any] | None) -> LabelCodec:
         """Returns a copy of the labels known so far, so that new ones are only taken over once all are found good."""
-        if first:
-            return LabelCodec(classes if classes is not None else (), closed=classes is not None)
         if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):
             raise ValueError(f"classes={list(classes)} differs from the first call's: {self._codec.labels}")
         return LabelCodec(self._codec.labels, closed=self._codec.closed)
 
-    def _begin(self, codec: LabelCodec) -> None:
-        self._start()
-        self.learner_ = self._make_learner(n_classes=len(codec) if codec.closed else None)
-        self._codec = codec
+    def _fresh(self, X: Any, y: Any, classes: Sequence[Any] | None) -> Self:
+        """Returns another estimator that has learned these samples and nothing else."""
+        self._check(anew=True)
+        fresh = self._blank()
+        labels, rows = fresh._validate_labelled(X, y, reset=True)
+        fresh._codec = LabelCodec(() if classes is None else classes, closed=classes is not None)
+        indices = torch.from_numpy(fresh._codec.encode(labels, learn=True))
+        fresh._start()
+        fresh._learner = fresh._make_learner(n_classes=len(fresh._codec) if fresh._codec.closed else None)
+        fresh._learner.learn_block(rows, indices, fresh.batch_size)
+        return fresh
 
     def _export(self) -> State:
         labels = [to_plain(label) for label in self._codec.labels]

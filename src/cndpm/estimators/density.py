@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,9 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.base import Estimator
+from cndpm.estimators.base import Estimator, consolidate
+from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.journal import Step
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMDensity"]
@@ -48,6 +50,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
     _kind = "CNDPMDensity"
     _target = "none"
 
+    @changes
     def partial_fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
         """Learns the next samples of the stream.
 
@@ -55,14 +58,14 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
             y: Ignored.
         """
-        first = not hasattr(self, "learner_")
-        self._check(anew=first)
-        x = self._tensor(self._validate(X, reset=first))
-        if first:
-            self._begin()
-        self._learn(x, None)
+        if not hasattr(self, "learner_"):
+            self._adopt(self._fresh(X))
+            return self
+        self._check(anew=False)
+        self._learn(self._tensor(self._validate(X, reset=False)), None)
         return self
 
+    @changes
     def fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
@@ -70,17 +73,18 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
             y: Ignored.
         """
-        self._check(anew=True)
-        x = self._tensor(self._validate(X, reset=True))
-        self._begin()
-        self._learn(x, None)
-        return self.consolidate()
+        fresh = self._fresh(X)
+        consolidate(fresh.learner_)
+        self._adopt(fresh)
+        return self
 
+    @answers
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Returns the log density of each sample, (n,)."""
         x = self._answering(X)
         return self.learner_.log_prob(x).cpu().numpy()
 
+    @answers
     def score(self, X: ArrayLike | Tensor, y: None = None) -> float:
         """Returns the mean log density.
 
@@ -90,10 +94,12 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         """
         return float(self.score_samples(X).mean())
 
+    @answers
     def bits_per_dim(self, X: ArrayLike | Tensor) -> float:
         """Returns the mean negative log density in bits per feature: lower is better."""
         return -self.score(X) / (self.n_features_in_ * math.log(2))
 
+    @answers
     def predict(self, X: ArrayLike | Tensor) -> NDArray[np.int64]:
         """Returns the expert most probably responsible for each sample, (n,)."""
         x = self._answering(X)
@@ -101,6 +107,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
             raise ValueError("there is no expert yet; learn more or call consolidate()")
         return self.learner_.expert_log_proba(x).argmax(dim=1).cpu().numpy()
 
+    @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Draws samples from the mixture.
 
@@ -115,6 +122,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         x, _, experts = self.learner_.sample(n_samples, seed=random_state)
         return x.cpu().numpy(), experts.cpu().numpy()
 
+    @changes
     def prune(self, X: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
 
@@ -125,8 +133,16 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        return self.learner_.prune(self._answering(X), threshold=threshold)
+        x = self._answering(X)
+        merges: list[Merge] = self._apply(Step(lambda learner, _: learner.prune(x, threshold=threshold), x.nbytes))
+        return merges
 
-    def _begin(self) -> None:
-        self._start()
-        self.learner_ = self._make_learner()
+    def _fresh(self, X: Any) -> Self:
+        """Returns another estimator that has learned these samples and nothing else."""
+        self._check(anew=True)
+        fresh = self._blank()
+        x = fresh._tensor(fresh._validate(X, reset=True))
+        fresh._start()
+        fresh._learner = fresh._make_learner()
+        fresh._learner.learn_block(x, None, fresh.batch_size)
+        return fresh

@@ -12,7 +12,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.base import Estimator, consolidate, describes_x
+from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.journal import Step
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMRegressor"]
@@ -47,6 +49,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     _kind = "CNDPMRegressor"
     _target = "values"
 
+    @changes
     def partial_fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
         """Learns the next samples of the stream.
 
@@ -54,14 +57,14 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
             y: Targets, (n,) or (n, n_outputs).
         """
-        first = not hasattr(self, "learner_")
-        self._check(anew=first)
-        x, targets = self._validate_pair(X, y, reset=first)
-        if first:
-            self._begin(targets)
-        self._learn(x, targets)
+        if not hasattr(self, "learner_"):
+            self._adopt(self._fresh(X, y))
+            return self
+        self._check(anew=False)
+        self._learn(*self._validate_pair(X, y, reset=False))
         return self
 
+    @changes
     def fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
@@ -69,12 +72,12 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
             y: Targets, (n,) or (n, n_outputs).
         """
-        self._check(anew=True)
-        x, targets = self._validate_pair(X, y, reset=True)
-        self._begin(targets)
-        self._learn(x, targets)
-        return self.consolidate()
+        fresh = self._fresh(X, y)
+        consolidate(fresh.learner_)
+        self._adopt(fresh)
+        return self
 
+    @answers
     def predict(
         self, X: ArrayLike | Tensor, return_std: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -90,6 +93,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             mean, variance = mean[:, 0], variance[:, 0]
         return (mean, np.sqrt(variance)) if return_std else mean
 
+    @changes
     def prune(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
 
@@ -101,9 +105,14 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
+        check_is_fitted(self, "learner_")
         x, targets = self._validate_pair(X, y, reset=False)
-        return self.learner_.prune(x, targets, threshold=threshold)
+        merges: list[Merge] = self._apply(
+            Step(lambda learner, _: learner.prune(x, targets, threshold=threshold), x.nbytes)
+        )
+        return merges
 
+    @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Draws (X, y) pairs from the mixture.
 
@@ -117,6 +126,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         return x.cpu().numpy(), (y[:, 0] if self._flat_target else y).cpu().numpy()
 
     @available_if(describes_x)  # type: ignore[untyped-decorator]
+    @answers
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Returns the log density of each sample under the mixture, (n,).
 
@@ -134,9 +144,15 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def _flat_target(self) -> bool:
         return self.learner_.settings.n_outputs == 1
 
-    def _begin(self, targets: Tensor) -> None:
-        self._start()
-        self.learner_ = self._make_learner(n_outputs=targets.shape[1])
+    def _fresh(self, X: Any, y: Any) -> Self:
+        """Returns another estimator that has learned these samples and nothing else."""
+        self._check(anew=True)
+        fresh = self._blank()
+        x, targets = fresh._validate_pair(X, y, reset=True)
+        fresh._start()
+        fresh._learner = fresh._make_learner(n_outputs=targets.shape[1])
+        fresh._learner.learn_block(x, targets, fresh.batch_size)
+        return fresh
 
     def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
         if isinstance(y, Tensor):

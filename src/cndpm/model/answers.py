@@ -117,6 +117,29 @@ class Answers:
 
     @torch.no_grad()
     @one_thread()
+    def responsible(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
+        """Returns the log-probability that each expert, or the memory, answers for x, (batch, n_experts + 1).
+
+        Args:
+            batches: Samples that are asked about.
+            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
+
+        Returns:
+            One column for each expert and, last, one for the provisional model of the memory: -inf where it takes no
+            part. All are -inf before anything was learned.
+        """
+        n_experts = len(self._bank.counts)
+
+        def answer(samples: Samples) -> Tensor:
+            log_density, counts, _ = self._components(samples, exact)
+            shares = log_density.new_full((len(samples), n_experts + 1), -torch.inf, dtype=torch.float64)
+            shares[:, : len(counts)] = log_gate(log_density, counts)
+            return shares
+
+        return torch.cat([answer(samples) for samples in batches])
+
+    @torch.no_grad()
+    @one_thread()
     def expert_predictive(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
         """Returns p(y | x, k) of each expert, (batch, n_experts, ...).
 

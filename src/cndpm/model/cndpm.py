@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
@@ -14,6 +16,7 @@ from cndpm.experts.features import FeatureMap
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers
+from cndpm.model.events import EventLog
 from cndpm.model.inputs import admit_targets, admit_x
 from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.merging import log_joint, prune
@@ -47,6 +50,7 @@ class CNDPM(Learner):
         novelty: Decides which samples are new and which experts learn the others.
         memory: New samples, until an expert is made of them.
         founding: Makes experts of memories.
+        events: The log of what happened to the experts.
 
     Example:
         >>> import torch
@@ -96,6 +100,8 @@ class CNDPM(Learner):
         self._n_known_classes = n_classes or 0
         self._waiting: SampleBatch | None = None
         self._is_exact = False
+        self.events = EventLog()
+        self._learned: list[tuple[int, NDArray[np.float64]]] = []
 
     # Learning
 
@@ -114,7 +120,7 @@ class CNDPM(Learner):
     ) -> None:
         whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
         prepared = x.kept if whole else None
-        x, y = self._admit(x.x if isinstance(x, Prepared) else x, y)
+        x, y = self._admit(x, y)
         n_threads = torch.get_num_threads()
         with one_thread():
             batches = prepared or self.bank.open(x, batch_size, start=start)
@@ -122,12 +128,14 @@ class CNDPM(Learner):
             self._meet(y)
             for samples in batches:
                 stop = start + len(samples.x)
+                self.events.n_samples += len(samples.x)
                 self._learn(SampleBatch(samples, None if y is None else y[start:stop]))
                 start = stop
                 if after_batch is not None:
                     torch.set_num_threads(n_threads)  # what is called is not ours
                     after_batch(stop)
                     torch.set_num_threads(1)
+        self._follow()
 
     def _learn(self, batch: SampleBatch | None) -> None:
         """Learns one batch (lines 3 to 20 of Algorithm 1).
@@ -140,6 +148,7 @@ class CNDPM(Learner):
             is_new, responsibilities = self.novelty.route(evidence, batch.y if self._has_labels else None)
             if not is_new.all():
                 self.bank.learn(*batch, responsibilities)
+                self._learned.append((self.events.n_samples, responsibilities.numpy().sum(axis=0)))
                 if (drift := self.bank.margin_drift()) is not None:
                     self.novelty.follow(drift)
             if not is_new.any():
@@ -153,6 +162,12 @@ class CNDPM(Learner):
     def _sleep_if_due(self) -> None:
         while self.memory.is_full or self.bank.train(0) < 1:  # a sleep that was interrupted need not have a full memory
             self.founding.sleep(self.bank, self.memory, self.novelty, self._report)
+            self._follow()
+
+    def _follow(self) -> None:
+        """Reports to the log; batches inside a block need not wait for it."""
+        self.events.follow(self._learned, n_experts=self.n_experts)
+        self._learned.clear()
 
     def settle(self) -> None:
         """Finishes work that was interrupted: a sleep, and samples that had to wait for it."""
@@ -165,6 +180,7 @@ class CNDPM(Learner):
         self.settle()
         if len(self.memory):
             self.founding.consolidate(self.bank, self.memory, self.novelty, self._report)
+            self._follow()
 
     def finish(self) -> None:
         """Makes answers exact from now on, until more is learned."""
@@ -222,6 +238,15 @@ class CNDPM(Learner):
         """
         return self._answers.expert_log_proba(self._asked(x), exact=exact or self._is_exact)
 
+    def responsible_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
+        """Returns the log-probability that each expert or, last, the memory answers for x, (batch, n_experts + 1).
+
+        Args:
+            x: Inputs, (batch, *input_shape), or prepared ones.
+            exact: See :meth:`predict_log_proba`.
+        """
+        return self._answers.responsible(self._asked(x), exact=exact or self._is_exact)
+
     def expert_predict_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
         """Returns log-probabilities of the classes by each expert, (batch, n_experts, n_classes).
 
@@ -278,7 +303,8 @@ class CNDPM(Learner):
             The merges, in the numbering of the experts before pruning.
         """
         batch = self._given(x, y)
-        return prune(self.bank, self.novelty, batch, threshold=threshold, classes=self._has_labels)
+        self._follow()
+        return prune(self.bank, self.novelty, self.events, batch, threshold=threshold, classes=self._has_labels)
 
     # What is kept
 
@@ -312,6 +338,7 @@ class CNDPM(Learner):
 
     def state_dict(self) -> State:
         waiting = self._waiting
+        self._follow()
         return {
             "bank": self.bank.state_dict(),
             "memory": self.memory.state_dict(),
@@ -319,6 +346,7 @@ class CNDPM(Learner):
             "n_known_classes": self._n_known_classes,
             "waiting": None if waiting is None else [waiting.samples.x.clone(), waiting.y],
             "is_exact": self._is_exact,
+            "events": self.events.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -327,15 +355,17 @@ class CNDPM(Learner):
         self.novelty.load_state_dict(state["novelty"])
         self._n_known_classes, self._is_exact = state["n_known_classes"], state["is_exact"]
         self._waiting = None
+        self._learned.clear()
+        self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)
         if state["waiting"] is not None:
             x, y = state["waiting"]
             self._waiting = SampleBatch(Samples(x.to(self.device)), None if y is None else y.cpu())
 
     # Inside
 
-    def _admit(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Checks inputs and targets; the bank checks their domain."""
-        x, settings = admit_x(x, self.input_shape), self.settings
+    def _admit(self, x: Inputs, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Checks inputs, unless they were checked when they were prepared, and targets."""
+        x, settings = x.x if isinstance(x, Prepared) else admit_x(x, self.input_shape), self.settings
         return x, admit_targets(y, len(x), settings.target, settings.n_outputs, self.n_classes)
 
     def _given(self, x: Tensor, y: Tensor | None) -> SampleBatch:

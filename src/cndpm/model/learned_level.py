@@ -391,8 +391,8 @@ def _within_cap(surprises: Floats) -> Floats:
 
 def _moments(values: Floats) -> Floats:
     """Returns number, sum and sum of squares of every row (R, n) without NaN, (R, 3)."""
-    known = np.stack([~np.isnan(values), values, np.square(values)])
-    return np.nansum(known, axis=2).T
+    moments: Floats = np.nansum([~np.isnan(values), values, np.square(values)], axis=2).T
+    return moments
 
 
 def _between(values: Floats, bound: float) -> Floats:

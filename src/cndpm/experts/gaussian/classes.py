@@ -87,7 +87,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         super().__init__(feature_map, seed=seed, device=device)
         self.covariance, self.for_classes, self.shrinkage, self.tail = covariance, for_classes, shrinkage, tail
         self._labels = LabelTable(n_classes or 1)
-        self._provisional: tuple[Samples, object, ProvisionalGaussians] | None = None
+        self._provisional: tuple[Samples, bool, ProvisionalGaussians] | None = None
 
     @property
     def counts(self) -> Tensor:
@@ -153,11 +153,10 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             return torch.from_numpy(self._totals(weights * np.nan_to_num(moved)) / self._totals(weights))
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        scores = self._ready().log_prob(samples, exact=exact)
-        return self._mix_by_expert(scores - self._log_volume + self._log_label_share(scores))
+        return self._of_components_and_experts(samples, exact)[1] - self._log_volume
 
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        return self._label_log_proba(self._ready().log_prob(samples, exact=exact))
+        return self._label_log_proba(*self._of_components_and_experts(samples, exact))
 
     def mixed(self, samples: Samples, *, exact: bool = True) -> tuple[Tensor, Tensor] | None:
         if self._gaussians is None or self._labels.n_experts * self._labels.n_classes <= _FEW_ANSWERS:
@@ -173,14 +172,15 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
 
     def routing_predictive(self, samples: Samples) -> Tensor:
         """Returns :meth:`predictive` with routing's covariance, on the host; free where the evidence is known."""
-        return self._label_log_proba(torch.from_numpy(self._ready().routing_log_prob(samples)[0]))
+        weighted = self._weighted(torch.from_numpy(self._ready().routing_log_prob(samples)[0]))
+        return self._label_log_proba(weighted, self._mix_by_expert(weighted))
 
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
         labels = self._as_labels(samples.x, y)
         if not isinstance(self._gaussians, SharedGaussians):  # no covariance is known yet, or none that is shared
             return kernel_model(self.feature_map, samples.x, labels.to(samples.x.device), self._labels.n_classes)
-        factor, known = self._gaussians.answering(exact=exact), self._provisional
-        if known is None or known[0] is not samples or known[1] is not factor:
+        known = self._provisional
+        if known is None or known[0] is not samples or known[1] is not exact:
             model = ProvisionalGaussians(
                 self._gaussians,
                 samples,
@@ -189,7 +189,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
                 n_classes=self._labels.n_classes,
                 log_volume=self._log_volume,
             )
-            known = self._provisional = (samples, factor, model)
+            known = self._provisional = (samples, exact, model)
         return known[2]
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
@@ -349,18 +349,29 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         table = torch.from_numpy(self._labels.by_expert).to(weighted.device)
         return torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf).logsumexp(dim=-1)
 
-    def _log_label_share(self, scores: Tensor) -> Tensor:
-        """Returns log p(label | expert) of every component, (J,), on the device of the scores."""
+    def _of_components_and_experts(self, samples: Samples, exact: bool) -> tuple[Tensor, Tensor]:
+        """Returns log p(label, x | k) of components, (B, J), and its sums log p(x | k) by expert, (B, K)."""
+
+        def mix(chunk: Samples) -> Tensor:
+            weighted = self._weighted(self._ready().log_prob(chunk, exact=exact))
+            return torch.cat([weighted, self._mix_by_expert(weighted)], dim=1)
+
+        # Counts are another tensor whenever something was learned, so they stand for all that answers depend on.
+        both: Tensor = samples.derive(f"for answers, exact={exact}", self._ready().counts, mix)
+        return both[:, : self._labels.n_components], both[:, self._labels.n_components :]
+
+    def _weighted(self, scores: Tensor) -> Tensor:
+        """Adds log p(label | expert) of every component to log densities, (B, J)."""
         counts = self._component_counts()
         shares = counts / self._totals(counts)[self._labels.owners]
-        return torch.from_numpy(np.log(shares.clip(min=1e-300))).to(scores.device)
+        return scores + torch.from_numpy(np.log(np.maximum(shares, 1e-300))).to(scores.device)
 
-    def _label_log_proba(self, scores: Tensor) -> Tensor:
-        """Returns log p(label | x, k), (B, K, C), of densities (B, J)."""
-        weighted = scores + self._log_label_share(scores)
-        table = torch.from_numpy(self._labels.table).to(scores.device)
-        joint = torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf)
-        return joint.log_softmax(dim=-1).clamp_min(LOG_FLOOR).log_softmax(dim=-1)
+    def _label_log_proba(self, weighted: Tensor, mixed: Tensor) -> Tensor:
+        """Returns log p(label | x, k), (B, K, C), from :meth:`_weighted`, (B, J), and its sums by expert, (B, K)."""
+        owners, labels = (torch.from_numpy(of).to(weighted.device) for of in (self._labels.owners, self._labels.labels))
+        log_proba = weighted.new_full((*mixed.shape, self._labels.n_classes), LOG_FLOOR)
+        log_proba[:, owners, labels] = (weighted - mixed[:, owners]).clamp_min(LOG_FLOOR)
+        return log_proba.log_softmax(dim=-1)
 
 
 def _without_traces(shares: Floats) -> Floats:

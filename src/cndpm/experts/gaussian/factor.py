@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.experts.gaussian.conjugate import log_elliptical
+from cndpm.experts.gaussian.conjugate import Values, log_elliptical
 from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
 from cndpm.state import State
 from cndpm.threads import spread
@@ -161,12 +161,12 @@ class Groups(NamedTuple):
 
     Example:
         >>> from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-        >>> from cndpm.experts.chunks import Samples
         >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
         >>> gaussians = SharedGaussians(torch.zeros(2), lambda samples: samples.x)
         >>> gaussians.add_components(1)
         >>> gaussians.found(x, torch.ones(20, 1, dtype=torch.float64))
-        >>> groups: Groups = gaussians.groups(Samples(x[:2]), torch.eye(2, dtype=torch.float64), exact=True)
+        >>> factor, ones = gaussians.answering(exact=True), torch.ones(2, dtype=torch.float64)
+        >>> groups: Groups = gaussians.groups(x[:2].double(), ones, factor)
         >>> groups.duals.shape
         torch.Size([2, 2])
     """
@@ -197,7 +197,7 @@ class Whitened:
         return Whitened(self.shifted[part], self.rows[part])
 
 
-def prior_strength(sums: Tensor, counts: Tensor, mean: Tensor) -> float:
+def prior_strength(sums: Values, counts: Values, mean: Values) -> float:
     """Estimates kappa0 by moments: 1 / kappa0 is the variance of the whitened means about m0, less estimation error.
 
     The estimate is at most a tenth of a component's samples, so that components of few samples, whose means lie within
@@ -214,7 +214,7 @@ def prior_strength(sums: Tensor, counts: Tensor, mean: Tensor) -> float:
     n = len(counts)
     if n < 2:
         return 1.0
-    spreads = (sums / counts[:, None] - mean).square().mean(dim=1) - 1 / counts
+    spreads = ((sums / counts[:, None] - mean) ** 2).mean(1) - 1 / counts
     spread_of_means = float(spreads.mean()) * n / (n - 1)
     return min(1 / min(max(spread_of_means, 1e-6), 1e6), 0.1 * float(counts.mean()))
 

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.choice import CovarianceChoice
-from cndpm.experts.gaussian.conjugate import Values, log_components, log_elliptical
+from cndpm.experts.gaussian.conjugate import Values, host_values, log_components, log_elliptical
 from cndpm.experts.gaussian.densities import draw, leave_one_out, near_log_prob
 from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, typical_margins
 from cndpm.experts.gaussian.ledger import WINDOW, Ledger, Products
@@ -228,11 +228,10 @@ class SharedGaussians:
         factor = self.answering(exact=exact)
 
         def score(chunk: Samples) -> Tensor:
-            products = self._products(chunk, factor)
-            to_mean, lengths = factor.anchors @ factor.mean, factor.anchors.square().sum(dim=1)
-            kappas = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(to_mean.device) + factor.kappa
-            parts = (products[:, 0], products[:, 1:], to_mean, lengths)
-            return _log_components(factor, parts, kappas)[:, :-1]
+            counts = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(factor.anchors.device)
+            products, anchors, kappas = map(host_values, (self._products(chunk, factor), factor.anchors, counts))
+            parts = (products[:, 0], products[:, 1:], anchors @ anchors[-1], (anchors**2).sum(axis=1))
+            return torch.as_tensor(_log_components(factor, parts, kappas + factor.kappa)[:, :-1])
 
         scores: Tensor = samples.derive("scores", factor, score)
         return scores
@@ -268,19 +267,27 @@ class SharedGaussians:
         """
         return leave_one_out(self.routing(), self._whitened(samples).rows, groups)
 
-    def groups(self, memory: Samples, members: Tensor, *, exact: bool) -> Groups:
-        """Makes components from groups of a memory, without adding them.
+    def sums_of_groups(self, memory: Samples, members: Tensor) -> Tensor:
+        """Returns the sums of the shifted features of groups of a memory, (G, d), float64.
 
         Args:
             memory: (M, ...).
             members: The group of each sample, one-hot, (M, G), float64.
-            exact: Whether the covariance is brought up to date first.
         """
-        factor = self.answering(exact=exact)
-        kappas = members.sum(dim=0) + factor.kappa
+        return members.T @ self.statistics.shift(self._features(memory))
+
+    def groups(self, sums: Tensor, counts: Tensor, factor: Factor) -> Groups:
+        """Makes components from groups of a memory, without adding them.
+
+        Args:
+            sums: Of the groups, (G, d); see :meth:`sums_of_groups`.
+            counts: Samples of the groups, (G,).
+            factor: Their covariance and prior; see :meth:`answering`.
+        """
+        kappas = counts + factor.kappa
         total = max(float(self.statistics.counts.sum()), 1e-9)
         prior = factor.kappa / total * self.statistics.sums.sum(dim=0)  # kappa0 (m0 - origin)
-        means = (members.T @ self.statistics.shift(self._features(memory)) + prior) / kappas[:, None]
+        means = (sums + prior) / kappas[:, None]
         duals = factor.precision_times(means)
         return Groups(factor, duals, (means * duals).sum(dim=1), kappas)
 
@@ -332,7 +339,7 @@ class SharedGaussians:
                 whitened = factor.whiten(self.statistics.shift(part))
                 squares = whitened.square().sum(dim=1, keepdim=True)
                 parts.append(torch.cat([squares, whitened @ factor.anchors.T], dim=1))
-            return torch.cat(parts)
+            return torch.cat(parts) if len(parts) > 1 else parts[0]
 
         products: Tensor = samples.derive("products", factor, multiply)
         return products
