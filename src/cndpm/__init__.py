@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cndpm.estimators import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+    from cndpm.estimators import CNDPMClassifier, CNDPMDensity, CNDPMRegressor, merge
 
 __version__ = "0.1.0"
 
-__all__ = ["CNDPMClassifier", "CNDPMDensity", "CNDPMRegressor", "__version__"]
+__all__ = ["CNDPMClassifier", "CNDPMDensity", "CNDPMRegressor", "__version__", "merge"]
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ through margins, so a variational bound and an exact evidence serve alike.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -27,9 +28,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.experts.bank import Evidence
+from cndpm.experts.bank import Bank, Evidence
 from cndpm.mixture import Routing, margins, route
-from cndpm.mixture.novelty import MIN_RECORD, Floats, levels, novelty_level, window_means
+from cndpm.mixture.novelty import MIN_RECORD, Floats, between, levels, novelty_level, row_moments, window_means
+from cndpm.model.joined_levels import joined_levels, united_levels
 from cndpm.model.novelty import Novelty
 from cndpm.state import State
 
@@ -198,7 +200,7 @@ class MarginRecord:
         elif self._stale:
             rows = np.array(sorted(self._stale))
             self.levels[:, rows] = np.stack(levels(self.values[rows], self.rate))
-            self._moments[rows] = _moments(self._clipped(rows))
+            self._moments[rows] = row_moments(self._clipped(rows))
             self._stale = set()
 
     def clipped_moments(self) -> tuple[int, float, float]:
@@ -214,7 +216,7 @@ class MarginRecord:
     def _clipped(self, rows: NDArray[np.int64]) -> Floats:
         """Returns how far margins of some rows lie below the median, in deviations, clipped, (R, capacity)."""
         _, median, scale = self.levels[:, rows]
-        return _between((median[:, None] - self.values[rows]) / scale[:, None], _CLIP)
+        return between((median[:, None] - self.values[rows]) / scale[:, None], _CLIP)
 
 
 class LearnedLevel(Novelty):
@@ -301,7 +303,7 @@ class LearnedLevel(Novelty):
         expert = known.argmax(axis=1)
         margin = known[np.arange(len(known)), expert] - new
         level, median, scale = self._record.levels[:, expert]
-        surprises = _within_cap((median - margin) / scale)
+        surprises = between(np.nan_to_num((median - margin) / scale, nan=0.0, posinf=np.inf, neginf=-np.inf), _CAP)
         below = margin < level
         if labels is None:
             agrees, majority = self._window_verdicts(surprises)
@@ -323,7 +325,7 @@ class LearnedLevel(Novelty):
 
     def _window_verdicts(self, surprises: Floats) -> tuple[Flags, Flags]:
         """Returns whether windows are surprising as a whole, and whether they are without any one sample's weight."""
-        capped = np.stack([surprises, _between(surprises, _CLIP)], axis=1)
+        capped = np.stack([surprises, between(surprises, _CLIP)], axis=1)
         pooled, plain = window_means(capped, self._history, self.window).T
         joined = np.concatenate([self._history, capped])
         self._history = joined[max(0, len(joined) - self.window + 1) :]
@@ -360,6 +362,21 @@ class LearnedLevel(Novelty):
             )
             self._window_level = min(max(normal, seen), (normal + _CLIP) / 2)
 
+    def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
+        return bank.explained(torch.from_numpy(self._record.levels[0].copy()), sources)
+
+    def extend(self, other: Novelty) -> None:
+        self.load_state_dict(joined_levels(self.state_dict(), other.state_dict()))
+
+    def unite(self, groups: Sequence[Sequence[int]], gains: Tensor) -> None:
+        self.load_state_dict(united_levels(self.state_dict(), groups, gains))
+        self._record.measure()
+        self._measure_windows()
+
+    def relabel(self, mapping: Sequence[int]) -> None:
+        state = self._by_label.state_dict()
+        self._by_label.load_state_dict({str(mapping[int(label)]): latest for label, latest in state.items()})
+
     def state_dict(self) -> State:
         return {
             "record": torch.tensor(self._record.values),
@@ -382,20 +399,3 @@ class LearnedLevel(Novelty):
 def _array(values: Tensor) -> Floats:
     """Returns a copy on the host."""
     return np.array(values.detach().cpu().numpy(), dtype=np.float64)
-
-
-def _within_cap(surprises: Floats) -> Floats:
-    """Returns surprises within the cap; 0 where nothing was recorded."""
-    return _between(np.where(np.isnan(surprises), 0.0, surprises), _CAP)
-
-
-def _moments(values: Floats) -> Floats:
-    """Returns number, sum and sum of squares of every row (R, n) without NaN, (R, 3)."""
-    moments: Floats = np.nansum([~np.isnan(values), values, np.square(values)], axis=2).T
-    return moments
-
-
-def _between(values: Floats, bound: float) -> Floats:
-    """Clips values at a bound on both sides; of few numbers it takes a third of what `clip` does."""
-    clipped: Floats = np.maximum(np.minimum(values, bound), -bound)
-    return clipped

@@ -11,7 +11,8 @@ host, where the mixture decides. A GPU is waited for once in a window of a few b
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from cndpm.experts.gaussian.label_table import LabelTable
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians, kernel_model, sum_by_label
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
+from cndpm.mixture.matching import best_of_sources
 from cndpm.state import State
 
 __all__ = ["GaussianBank"]
@@ -102,6 +104,17 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     def component_labels(self) -> Tensor:
         """The label of each component, (J,), on the host."""
         return torch.from_numpy(self._labels.labels)
+
+    def sums_by_label(self) -> tuple[Tensor, Tensor]:
+        """Returns samples (C,) and sums of features (C, d) by label, whichever expert has learned them; on the host."""
+        gaussians, labels = self._ready(), self.component_labels
+        counts = torch.zeros(self._labels.n_classes, dtype=torch.float64).index_add(0, labels, self.component_counts)
+        features = gaussians.sums_of_features().cpu()
+        return counts, features.new_zeros(len(counts), features.shape[1]).index_add(0, labels, features)
+
+    def scatter(self) -> Tensor:
+        """Returns the scatter of features about the means of their components, (d, d), lower triangle, on the host."""
+        return self._ready().scatter().cpu()
 
     def component_log_prob(self, samples: Samples, *, exact: bool = True) -> Tensor:
         """Returns log densities of the features under every component, (B, J).
@@ -229,7 +242,8 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             self._freeze(samples.x, labels=y)
         rows = self._features(samples)
         if self._gaussians is None:
-            self._gaussians = self._new_gaussians(rows)
+            known = self._template
+            self._gaussians = self._new_gaussians(rows) if known is None else self._restored_gaussians(known)
         self._labels.add_expert()
         all_its = np.zeros((len(samples), self._labels.n_experts))
         all_its[:, -1] = 1
@@ -238,6 +252,50 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     def _merge(self, k: int, into: int) -> None:
         pairs, keep = self._labels.merge_expert(k, into)
         self._ready().merge_components(pairs, keep)
+
+    def _extend(self, other: GaussianBank) -> None:
+        mine, theirs = self._labels, other._labels
+        n_classes = max(mine.n_classes, theirs.n_classes)
+        mine.reserve(n_classes)
+        table = np.pad(theirs.table, ((0, 0), (0, n_classes - theirs.n_classes)), constant_values=-1)
+        table = np.where(table >= 0, table + mine.n_components, -1)
+        gaussians: Any = self._ready()
+        gaussians.extend(other._ready())
+        mine.replace(np.concatenate([mine.table, table]))
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        pairs, keep = self._labels.unite(groups)
+        self._ready().unite_components(pairs, keep)
+
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        """Asks typical samples of every label of an expert, weighted by their number.
+
+        Args:
+            levels: (K,).
+            sources: (K,).
+        """
+        table, counts = self._labels, self._component_counts()
+        shares = counts / np.maximum(self._totals(counts), 1e-300)[table.owners]
+        explained = np.zeros((table.n_experts, table.n_experts))
+        log_labels = math.log(table.n_labels + 1) if self.for_classes else 0.0
+        for label in np.unique(table.labels):
+            components = table.components_of(np.array([label]))
+            components = components[counts[components] >= 1]  # less is a trace of samples that went elsewhere
+            owners = table.owners[components]
+            margins = self._ready().typical_margins(components).cpu().numpy() + log_labels
+            margins = margins + np.log(counts[components])[:, None]
+            takes = best_of_sources(margins, np.array(sources)[owners]) & (margins >= levels.numpy()[owners][:, None])
+            explained[np.ix_(owners, owners)] += takes * shares[components]
+        return torch.from_numpy(explained)
+
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        table = np.full((self._labels.n_experts, max(n_classes, self._labels.n_classes)), -1, dtype=np.int64)
+        table[:, list(mapping)] = self._labels.table[:, : len(mapping)]
+        self._labels.replace(table)
+        self._provisional = None
+        if self._memory is not None:
+            samples, y = self._memory
+            self._memory = (samples, torch.tensor(mapping)[y])
 
     # Inside
 

@@ -16,7 +16,16 @@ from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
 from cndpm.state import State
 from cndpm.threads import spread
 
-__all__ = ["Factor", "Groups", "Whitened", "finite", "maybe_infinite", "prior_strength", "typical_margins"]
+__all__ = [
+    "Factor",
+    "Groups",
+    "Whitened",
+    "finite",
+    "maybe_infinite",
+    "prior_strength",
+    "typical_cross_margins",
+    "typical_margins",
+]
 
 
 _COLUMNS = 2048
@@ -235,6 +244,25 @@ def typical_margins(factor: Factor, counts: Tensor) -> Tensor:
     known = log_elliptical(torch.full_like(apart, d), factor.log_det, d, 1 + 1 / kappas, factor.tail)
     scale = torch.full_like(apart, 1 + 1 / factor.kappa)
     return (known - log_elliptical(d + apart, factor.log_det, d, scale, factor.tail)).cpu()
+
+
+def typical_cross_margins(factor: Factor, counts: Tensor, components: Tensor) -> Tensor:
+    """Returns log p(z | i) - log p(z | new) of a typical sample z of component j, [i, j], (S, S), on the host.
+
+    A typical sample of j lies at squared distance d + r^2 from a mean at distance r of j's.
+
+    Args:
+        factor: Of the covariance, with J components.
+        counts: n_j, (J,).
+        components: The components compared, (S,).
+    """
+    kappas, d = counts.to(factor.anchors.device)[components] + factor.kappa, len(factor.mean)
+    means = (factor.sums[components] + factor.kappa * factor.mean) / kappas[:, None]
+    apart = torch.cdist(means, means, compute_mode="donot_use_mm_for_euclid_dist").square()
+    known = log_elliptical(d + apart, factor.log_det, d, (1 + 1 / kappas)[:, None], factor.tail)
+    from_prior = d + (means - factor.mean).square().sum(dim=1)
+    scale = torch.full_like(from_prior, 1 + 1 / factor.kappa)
+    return (known - log_elliptical(from_prior, factor.log_det, d, scale, factor.tail)).cpu()
 
 
 def finite(tail: float) -> float | None:

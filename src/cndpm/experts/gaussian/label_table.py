@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -117,6 +119,27 @@ class LabelTable:
         table = np.delete(table, k, axis=0)
         keep = np.sort(table[table >= 0])
         renumber = np.full(int(keep.max()) + 2, -1)
+        renumber[keep] = np.arange(len(keep))
+        self.replace(renumber[table])
+        return pairs, keep.tolist()
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> tuple[list[tuple[int, int]], list[int]]:
+        """Makes one expert of every group, in the order of the groups.
+
+        Args:
+            groups: Experts; together all of them.
+
+        Returns:
+            As :meth:`merge_expert`.
+        """
+        table, pairs = np.full((len(groups), self.n_classes), -1, dtype=np.int64), []
+        for row, group in zip(table, groups, strict=True):
+            for k in group:
+                both = (row >= 0) & (self.table[k] >= 0)
+                pairs += list(zip(self.table[k][both].tolist(), row[both].tolist(), strict=True))
+                row[row < 0] = self.table[k][row < 0]
+        keep = np.sort(table[table >= 0])
+        renumber = np.full(self.n_components + 1, -1)
         renumber[keep] = np.arange(len(keep))
         self.replace(renumber[table])
         return pairs, keep.tolist()

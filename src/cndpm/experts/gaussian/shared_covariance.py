@@ -27,7 +27,7 @@ from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.conjugate import Values, host_values, log_components, log_elliptical
 from cndpm.experts.gaussian.densities import draw, leave_one_out, near_log_prob
-from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, typical_margins
+from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, typical_cross_margins, typical_margins
 from cndpm.experts.gaussian.ledger import WINDOW, Ledger, Products
 from cndpm.experts.gaussian.neighbourhood import MeanIndex
 from cndpm.experts.gaussian.prediction import LaggingFactor, factorise
@@ -162,11 +162,56 @@ class SharedGaussians:
         """
         self._settle()
         self._remember_margins()
+        self.statistics.flush()
         self.statistics.merge_components(pairs, keep)
         self._exact = self._lagging = None
         if self._routing is not None and self._before is not None:
             self._before = self._before[keep]
             self._renew()
+
+    def sums_of_features(self) -> Tensor:
+        """Returns the sums of features of every component, (J, d), whatever the origin."""
+        counts = self.counts.to(self.statistics.origin.device)
+        return self.statistics.sums + counts[:, None] * self.statistics.origin
+
+    def scatter(self) -> Tensor:
+        """Returns the scatter about the components' means, (d, d), lower triangle."""
+        return self.statistics.within_scatter().tril()
+
+    def template(self) -> State:
+        """Returns the state of Gaussians with this origin and no component."""
+        return SharedGaussians(self.statistics.origin, self._features).state_dict()
+
+    def extend(self, other: SharedGaussians) -> None:
+        """Appends the components of others; the covariance becomes that of all, with a mean of their shrinkages."""
+        for gaussians in (self, other):
+            gaussians._settle()
+            gaussians._remember_margins()
+        assert self._before is not None
+        assert other._before is not None
+        self._before = torch.cat([self._before, other._before])
+        self.choice.join(other.choice, float(self.counts.sum()), float(other.counts.sum()))
+        self.statistics.extend(other.statistics)
+        self._exact = self._lagging = None
+        self._renew()
+
+    def unite_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
+        """Does what :meth:`merge_components` does, then chooses shrinkages anew by the statistics alone.
+
+        Rows that wait to enter the covariance judge it, and go on waiting.
+
+        Args:
+            pairs: (i, j) for every component i to be added to component j.
+            keep: The components to keep, in their new order.
+        """
+        self._settle()
+        self._remember_margins()
+        if self._before is not None:
+            self._before = self._before[keep]
+        self.statistics.merge_components(pairs, keep)
+        self.choice.judge_anew(self.statistics)
+        self._exact = self._lagging = None
+        self._renew()
 
     def margin_drift(self) -> Tensor | None:
         """Returns how far :func:`.factor.typical_margins` have moved since the last call, (J,), on the host.
@@ -175,6 +220,15 @@ class SharedGaussians:
         """
         before, self._before = self._before, None
         return None if before is None else typical_margins(self.routing(), self.counts) - before
+
+    def typical_margins(self, components: NDArray[np.int64]) -> Tensor:
+        """Returns log p(z | i) - log p(z | new) of a typical sample z of component j, [i, j], (S, S).
+
+        Args:
+            components: The components compared, (S,).
+        """
+        factor = self.routing()
+        return typical_cross_margins(factor, self.counts, torch.from_numpy(components).to(factor.anchors.device))
 
     def routing(self) -> Factor:
         """Returns the factor that routing uses; made on first use."""

@@ -202,13 +202,37 @@ class SharedStatistics:
             pairs: (i, j) for every component i to be added to component j.
             keep: The components to keep, in their new order.
         """
-        self.flush()
         self.settle()
+        place = torch.full((self.n_components,), -1, dtype=torch.int64)
+        place[keep] = torch.arange(len(keep))
         for source, target in pairs:
             self.counts[target] += self.counts[source]
             self._sums[target] += self._sums[source]
+            place[source] = place[target]
+        self._pending_owners = [place[owners] for owners in self._pending_owners]
         self.counts, self._sums = self.counts[keep], self._sums[keep]
         self.changes = np.zeros(len(keep), dtype=np.int64)
+
+    def extend(self, other: SharedStatistics) -> None:
+        """Appends the components of other statistics, brought to the same origin."""
+        self.settle()
+        n, by = self.n_components, other.origin.to(self.origin.device) - self.origin
+        sums = other.sums.to(self.origin.device)
+        rows, weights, owners = other.pending()
+        moved = rows.to(self.origin.device) + by
+        waiting = (weights.to(self.origin.device)[:, None] * rows.to(self.origin.device)).sum(dim=0)
+        # Without the waiting rows: sum w (z + b)(z + b)' = sum w z z' + s b' + b s' + n b b'.
+        total, count = sums.sum(dim=0) - waiting, float(other.counts.sum() - weights.sum())
+        self._second_moment += other._second_moment.to(self.origin.device)
+        self._second_moment += torch.outer(total, by) + torch.outer(by, total) + count * torch.outer(by, by)
+        self.counts = torch.cat([self.counts, other.counts])
+        self._sums = torch.cat([self._sums, sums + other.counts.to(sums.device)[:, None] * by])
+        self.changes = np.zeros(len(self.counts), dtype=np.int64)
+        if len(rows):
+            self._pending.append(moved)
+            self._pending_weights.append(weights)
+            self._pending_owners.append(owners + n)
+            self.n_pending += len(rows)
 
     def _here(self, values: Tensor) -> Tensor:
         """Copies a few numbers from the host to the device of the sums; the host does not wait."""
