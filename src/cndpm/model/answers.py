@@ -52,10 +52,12 @@ class Answers:
         """
 
         def answer(samples: Samples) -> Tensor:
-            log_density, counts, predictive = self._components(samples, exact)
+            log_density, counts, predictive = self._components(samples, exact, together=True)
             if not len(counts):
                 shape = (len(samples), n_classes)
                 return torch.full(shape, -math.log(n_classes), dtype=torch.float64, device=self._device)
+            if len(counts) == 1 < len(self._bank.counts):  # the experts answered together, and nothing waits
+                return predictive().squeeze(1)
             return mix_log_proba(log_gate(log_density, counts), predictive())
 
         return torch.cat([answer(samples) for samples in batches])
@@ -165,13 +167,27 @@ class Answers:
         targets = [y for _, y in draws if y is not None]
         return torch.cat([x for x, _ in draws]), torch.cat(targets) if targets else None, chosen
 
-    def _components(self, samples: Samples, exact: bool) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
-        """Returns log densities (B, n), counts (n,), and a function of predictives, the provisional model included."""
+    def _components(
+        self, samples: Samples, exact: bool, *, together: bool = False
+    ) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
+        """Returns log densities (B, n), counts (n,), and a function of predictives, the provisional model included.
+
+        Where experts are many, and `together` says that they may, they answer as one.
+        """
         counts = self._bank.counts.to(self._device)
         n_experts = len(counts)
-        log_density = self._bank.log_density(samples, exact=exact) if n_experts else counts.new_zeros(len(samples), 0)
+        mixed = self._bank.mixed(samples, exact=exact) if n_experts and together else None
+        if mixed is not None:
+            counts, log_density = counts.sum().unsqueeze(0), mixed[0].unsqueeze(1)
+        else:
+            none = counts.new_zeros(len(samples), 0)
+            log_density = self._bank.log_density(samples, exact=exact) if n_experts else none
+
+        def of_experts() -> Tensor:
+            return self._bank.predictive(samples, exact=exact) if mixed is None else mixed[1].unsqueeze(1)
+
         if not (self._anytime and len(self._memory)):
-            return log_density, counts, lambda: self._bank.predictive(samples, exact=exact)
+            return log_density, counts, of_experts
         provisional = self._bank.provisional(*self._memory.batch(), exact=exact)
         log_density = torch.cat([log_density, provisional.log_density(samples).unsqueeze(1)], dim=1)
         counts = torch.cat([counts, counts.new_tensor([len(self._memory)])])
@@ -180,6 +196,6 @@ class Answers:
             of_memory = provisional.predictive(samples).unsqueeze(1)
             if not n_experts:
                 return of_memory
-            return torch.cat([self._bank.predictive(samples, exact=exact), of_memory], dim=1)
+            return torch.cat([of_experts(), of_memory], dim=1)
 
         return log_density, counts, predictive

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
@@ -80,6 +81,7 @@ class CNDPM(Learner):
         n_exemplars: int = 0,
     ) -> None:
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
+        self._parts: dict[str, Any] = {"density": density, "predictor": predictor, "feature_map": feature_map}
         self.bank = settings.experts.build(
             target=settings.target,
             n_outputs=settings.n_outputs,
@@ -87,9 +89,7 @@ class CNDPM(Learner):
             n_classes=n_classes,
             seed=seed,
             device=self.device,
-            density=density,
-            predictor=predictor,
-            feature_map=feature_map,
+            **self._parts,
         )
         self.memory = ShortTermMemory(settings.memory_size, self.device)
         self._has_labels = settings.target == "classes"
@@ -129,7 +129,8 @@ class CNDPM(Learner):
         with one_thread():
             batches = prepared or self.bank.open(x, batch_size, start=start)
             self.settle()
-            self._meet(y)
+            if y is not None and self._has_labels:
+                self.meet(int(y.max()) + 1)
             for samples in batches:
                 stop = start + len(samples.x)
                 self.events.n_samples += len(samples.x)
@@ -314,6 +315,25 @@ class CNDPM(Learner):
         batch, has_labels = self._given(x, y), self._has_labels
         return prune(self.bank, self.novelty, self.events, batch, threshold=threshold, classes=has_labels)
 
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        """Gives class c the index mapping[c].
+
+        Args:
+            mapping: New indices of the classes known, all different.
+            n_classes: Number of classes from now on.
+        """
+        self.settle()
+        self.bank.relabel(mapping, n_classes)
+        self.novelty.relabel(mapping)
+        self.memory.relabel(mapping)
+        self._n_known_classes = n_classes
+
+    def blank(self) -> CNDPM:
+        """Returns a learner with the same settings and parts that has learned nothing."""
+        parts: dict[str, Any] = {**self._parts, "feature_map": deepcopy(self._parts["feature_map"])}
+        facts: dict[str, Any] = {"n_classes": self.n_classes, "seed": self.seed, "device": self.device}
+        return CNDPM(self.settings, input_shape=self.input_shape, **facts, **parts)
+
     # What is kept
 
     def footprint(self) -> Footprint:
@@ -394,13 +414,16 @@ class CNDPM(Learner):
             return batches
         return self.bank.open(admit_x(x, self.input_shape))
 
-    def _meet(self, y: Tensor | None) -> None:
-        """Makes room for classes that were not met before."""
-        if y is not None and self._has_labels:
-            n_classes = int(y.max()) + 1
-            if n_classes > self._n_known_classes:
-                self._n_known_classes = n_classes
-                self.bank.admit(n_classes)
+    @property
+    def n_known_classes(self) -> int:
+        """Number of classes met so far, or known up front."""
+        return self._n_known_classes
+
+    def meet(self, n_classes: int) -> None:
+        """Makes room for class indices below `n_classes`."""
+        if n_classes > self._n_known_classes:
+            self._n_known_classes = n_classes
+            self.bank.admit(n_classes)
 
     def _report(self, fraction: float) -> None:
         if self.on_progress is not None:
