@@ -4,6 +4,7 @@ from cndpm.experts.features.feature_map import FeatureMap, NotInvertibleError
 from cndpm.experts.features.module import ModuleFeatures
 from cndpm.experts.features.patches import PatchFeatures
 from cndpm.experts.features.principal import PrincipalFeatures
+from cndpm.experts.features.steps import StepFeatures
 from cndpm.experts.features.vectors import FourierFeatures, IdentityFeatures
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "NotInvertibleError",
     "PatchFeatures",
     "PrincipalFeatures",
+    "StepFeatures",
 ]
