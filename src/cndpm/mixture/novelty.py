@@ -125,17 +125,6 @@ def _window_starts(n: int, b: int, window: int) -> tuple[NDArray[np.int64], int]
     return (np.arange(n - b, n) - width // 2).clip(first, n - width), width
 
 
-def between(values: Floats, bound: float) -> Floats:
-    """Clips values at a bound on both sides; of few numbers it takes a third of what `clip` does.
-
-    Args:
-        values: Of any shape.
-        bound: Positive.
-    """
-    clipped: Floats = np.maximum(np.minimum(values, bound), -bound)
-    return clipped
-
-
 def row_moments(values: Floats) -> Floats:
     """Returns number, sum and sum of squares of every row (R, n) without NaN, (R, 3)."""
     moments: Floats = np.nansum([~np.isnan(values), values, np.square(values)], axis=2).T
