@@ -21,7 +21,6 @@ __all__ = [
     "MIN_RECORD",
     "Floats",
     "accepts_expert",
-    "between",
     "levels",
     "margins",
     "novelty_level",
