@@ -11,6 +11,7 @@ import typer
 from cndpm.cli import options
 from cndpm.cli.bench import add_bench_command
 from cndpm.cli.data import data_app
+from cndpm.cli.merging import add_merge_command
 from cndpm.cli.reports import add_report_commands, leave_report
 
 __all__ = ["app"]
@@ -222,3 +223,4 @@ def reproduce(
 
 add_report_commands(app)
 add_bench_command(app)
+add_merge_command(app)

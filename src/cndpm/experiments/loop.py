@@ -30,6 +30,7 @@ from cndpm.experiments.metrics import foundings, learned_tasks, mean
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.portrait_file import save_portrait
 from cndpm.experiments.recorder import Recorder
+from cndpm.experiments.restoring import check_progress, restore_learner
 from cndpm.experiments.schedule import RunSchedule, run_length, window_size
 from cndpm.experiments.summary import summarise_prequential, summarise_run
 from cndpm.experiments.teaching import teach
@@ -255,7 +256,8 @@ class _Run:
             self.record.append("start", 0, **describe_stream(self.stream, self.schedule.n_batches))
             self.save()
         else:
-            self.learner.load_state_dict(checkpoint["learner"])
+            check_progress(checkpoint, self.record.folder)
+            restore_learner(self.learner, checkpoint["learner"], self.record.folder)
             self.step, self.finished = checkpoint["step"], checkpoint["finished"]
             self.has_grown()  # what the checkpoint holds has been logged
             if self.meter is not None:

@@ -191,7 +191,7 @@ def _write(folder: Path, summary: dict[str, Any]) -> None:
     lines = [f"# {summary['title']}", "", _markdown(header), _markdown(["---"] * len(header)), *map(_markdown, rows)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "summary.json", summary)
+        write_json(folder / "summary.json", summary, sealed=False)
         (folder / "table.md").write_text("\n".join(lines) + "\n")
     except OSError as error:
         raise RecordError(f"cannot write the results to {folder}: {error.strerror}") from error

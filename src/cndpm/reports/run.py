@@ -150,6 +150,15 @@ class Run:
         except RecordError:
             return None
 
+    @property
+    def portrait_problem(self) -> str | None:
+        """Why the portrait cannot be read; None where it can, or where there is none."""
+        try:
+            load_portrait(self.record.folder)
+        except RecordError as error:
+            return str(error)
+        return None
+
     # Figures
 
     def plot_accuracy(self, ax: Axes | None = None) -> Axes:
