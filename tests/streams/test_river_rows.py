@@ -1,10 +1,10 @@
 """Rows from river: as river's own iterators give them, in numbers."""
 
 import numpy as np
-from river import datasets
 from river.datasets import synth
 
 from cndpm.streams.river_rows import approval, image_segments, mixed, phishing, sine_in_turn, water_flow
+from river import datasets
 
 
 def test_generated_rows_are_those_of_rivers_generators_in_turn():
