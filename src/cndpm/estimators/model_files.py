@@ -135,7 +135,7 @@ def _imports(state: State) -> list[str]:
         for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
             look(inner)
 
-    look([state["settings"], state["params"]])
+    look([state["settings"], state["params"].get("settings")])
     return found
 
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from cndpm.errors import DamageWarning
-from cndpm.experiments.log_file import LogFile, digest_of
+from cndpm.experiments.log_file import LogFile, digest_of, salt_of
 from cndpm.experiments.portrait_file import PORTRAIT
 from cndpm.experiments.record import (
     CHECKPOINT,
@@ -84,7 +84,7 @@ class Recorder:
                 head = {"schema": SCHEMA_VERSION, "config": config, "environment": environment}
                 write_json(self.folder / CONFIG, head)
             with self._reporting("write"):
-                self._log = LogFile(self.folder / LOG)
+                self._log = LogFile(self.folder / LOG, salt_of(read_head(self.folder)[0]["config"]))
         except BaseException:
             self._lock.release()
             raise
