@@ -122,4 +122,4 @@ def test_the_terminal_shows_markup_as_text():
 def test_cells_that_a_spreadsheet_would_carry_out_are_quoted(name):
     table = replace(TABLE, rows=tuple(replace(row, label=name, column=name) for row in TABLE.rows))
     for row in csv.DictReader(io.StringIO(to_csv(table), newline="")):
-        assert (row["learner"], row["scenario"]) == (f"'{name}", f"'{name}")
+        assert (row["learner"], row["scenario"]) == (f"'{name.strip()}",) * 2
