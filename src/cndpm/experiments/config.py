@@ -20,7 +20,8 @@ from cndpm.experiments.overrides import parse_overrides, validate_changed
 from cndpm.experiments.presets import preset_settings
 from cndpm.experiments.schedule import ENDLESS
 from cndpm.learner import Learner, LearnerSettings
-from cndpm.streams import Scenario, Stream, load_scenario
+from cndpm.names import UnknownNameError
+from cndpm.streams import Scenario, ScenarioFileError, Stream, load_scenario
 from cndpm.validation import ConfigError, describe_errors, validate
 
 __all__ = ["SECTIONS", "RunConfig", "RunSettings", "completed", "configure"]
@@ -45,7 +46,7 @@ class RunSettings(BaseModel):
         60.0
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     evaluations: int = Field(default=10, ge=0)
     evaluation_samples: int | None = Field(default=None, ge=1)
@@ -183,5 +184,9 @@ def _resolve_scenario(name: str, options: Mapping[str, Any], overrides: dict[str
         recipe = load_scenario(name, **{key: value for key, value in chosen.items() if value is not None})
     except ValidationError as error:
         raise ConfigError(describe_errors(error, "scenario")) from None
+    except (ConfigError, UnknownNameError, ScenarioFileError):
+        raise
+    except ValueError as error:
+        raise ConfigError(f"scenario: {error}") from None
     fields = {key: value for key, value in overrides.items() if key not in _SCENARIO_OPTIONS}
     return validate(Scenario, LearnerSettings.merge(recipe.model_dump(), fields), "scenario") if fields else recipe

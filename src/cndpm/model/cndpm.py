@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
@@ -22,6 +20,7 @@ from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
 from cndpm.model.merging import log_joint, prune
 from cndpm.model.portrait import draw_portrait
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
+from cndpm.model.watch import Watch
 from cndpm.state import State, StateError, expect, flag, whole
 from cndpm.threads import one_thread
 
@@ -44,6 +43,7 @@ class CNDPM(Learner):
         density: A density class of one's own in place of the VAE.
         predictor: A predictor class of one's own in place of the classifier or regressor.
         feature_map: A feature map of one's own for Gaussian experts, e.g. ``ModuleFeatures(backbone)``.
+        n_exemplars: Rows kept to say how new others are; 0 for none, and no `watch`.
 
     Attributes:
         bank: The experts.
@@ -51,6 +51,7 @@ class CNDPM(Learner):
         memory: New samples, until an expert is made of them.
         founding: Makes experts of memories.
         events: The log of what happened to the experts.
+        watch: Says how new a row is; None where no rows are kept for it.
 
     Example:
         >>> import torch
@@ -76,6 +77,7 @@ class CNDPM(Learner):
         density: CustomDensity | None = None,
         predictor: CustomPredictor | None = None,
         feature_map: FeatureMap | None = None,
+        n_exemplars: int = 0,
     ) -> None:
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
         self.bank = settings.experts.build(
@@ -97,11 +99,13 @@ class CNDPM(Learner):
         self.experts = self
         self.task_listener = self.novelty.listener
         self._answers = Answers(self.bank, self.memory, anytime=settings.anytime, device=self.device)
-        self._n_known_classes = n_classes or 0
         self._waiting: SampleBatch | None = None
-        self._is_exact = False
+        self._n_known_classes, self._is_exact = n_classes or 0, False
+        self.watch = None
+        if n_exemplars:
+            self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
         self.events = EventLog()
-        self._learned: list[tuple[int, NDArray[np.float64]]] = []
+        self._learned: list[tuple[int, Any]] = []
 
     # Learning
 
@@ -129,6 +133,8 @@ class CNDPM(Learner):
             for samples in batches:
                 stop = start + len(samples.x)
                 self.events.n_samples += len(samples.x)
+                if self.watch is not None:
+                    self.watch.see(x[start:stop])
                 self._learn(SampleBatch(samples, None if y is None else y[start:stop]))
                 start = stop
                 if after_batch is not None:
@@ -185,6 +191,8 @@ class CNDPM(Learner):
     def finish(self) -> None:
         """Makes answers exact from now on, until more is learned."""
         self._is_exact = True
+        if self.watch is not None:
+            self.watch.settle()
 
     # Answers
 
@@ -302,16 +310,16 @@ class CNDPM(Learner):
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        batch = self._given(x, y)
         self._follow()
-        return prune(self.bank, self.novelty, self.events, batch, threshold=threshold, classes=self._has_labels)
+        batch, has_labels = self._given(x, y), self._has_labels
+        return prune(self.bank, self.novelty, self.events, batch, threshold=threshold, classes=has_labels)
 
     # What is kept
 
     def footprint(self) -> Footprint:
         kept = self.bank.footprint()
-        n_samples, n_bytes = kept.memory_samples + len(self.memory), kept.memory_bytes + self.memory.n_bytes
-        return replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
+        n_bytes = kept.memory_bytes + self.memory.n_bytes
+        return replace(kept, memory_samples=kept.memory_samples + len(self.memory), memory_bytes=n_bytes)
 
     def describe(self) -> dict[str, Any]:
         """Returns ``expert_counts``, samples by expert, and ``memory_classes``, samples in the memory by class."""
@@ -337,16 +345,16 @@ class CNDPM(Learner):
         )
 
     def state_dict(self) -> State:
-        waiting = self._waiting
         self._follow()
         return {
             "bank": self.bank.state_dict(),
             "memory": self.memory.state_dict(),
             "novelty": self.novelty.state_dict(),
             "n_known_classes": self._n_known_classes,
-            "waiting": None if waiting is None else [waiting.samples.x.clone(), waiting.y],
+            "waiting": None if self._waiting is None else [self._waiting.samples.x.clone(), self._waiting.y],
             "is_exact": self._is_exact,
             "events": self.events.state_dict(),
+            "watch": None if self.watch is None else self.watch.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -361,9 +369,10 @@ class CNDPM(Learner):
         if self.novelty.n_judged not in (None, self.n_experts):
             raise StateError(f"novelty is of {self.novelty.n_judged} experts; there are {self.n_experts}")
         self._n_known_classes, self._is_exact = state["n_known_classes"], state["is_exact"]
-        self._waiting = None
-        self._learned.clear()
+        self._waiting, self._learned = None, []
         self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)
+        if self.watch is not None:
+            self.watch.load_state_dict(state.get("watch"))
         if state["waiting"] is not None:
             x, y = state["waiting"]
             self._waiting = SampleBatch(Samples(x.to(self.device)), None if y is None else y.cpu())

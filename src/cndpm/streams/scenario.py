@@ -31,7 +31,8 @@ Label = Annotated[int, Field(ge=0)]
 
 
 class _Recipe(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A name in a file may look like a number.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, coerce_numbers_to_str=True)
 
 
 class Subset(_Recipe):

@@ -10,7 +10,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
@@ -23,6 +25,20 @@ from cndpm.validation import ConfigError, validate
 __all__ = ["ScenarioFileError", "load_scenario", "scenario_names"]
 
 _SUFFIXES = {".toml", ".yaml", ".yml"}
+_MAX_BYTES = 1 << 20
+_MAX_MESSAGE = 300  # characters of what a parser says
+
+
+class _Options(BaseModel):
+    """Checks the options of :func:`load_scenario`."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    epochs: Annotated[float, Field(gt=0)] | None = None
+    repeats: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    fraction: float | None = None
+    batch_size: int | None = None
+    class_order: tuple[int, ...] | None = None
 
 
 class ScenarioFileError(CNDPMError, ValueError):
@@ -58,6 +74,9 @@ def load_scenario(
         >>> load_scenario("split-cifar10", epochs=10).stages[0].epochs
         10.0
     """
+    options = {"epochs": epochs, "repeats": repeats, "class_order": class_order}
+    options |= {"fraction": fraction, "batch_size": batch_size}
+    validate(_Options, {name: value for name, value in options.items() if value is not None}, "scenario")
     is_file = Path(source).suffix.lower() in _SUFFIXES
     prefixes, scenario = ((), _read_file(Path(source))) if is_file else _find_preset(str(source))
     if class_order is not None:
@@ -66,8 +85,7 @@ def load_scenario(
         scenario = set_epochs(scenario, epochs)
     if repeats is not None:
         scenario = repeat(scenario, repeats)
-    options = {"fraction": fraction, "batch_size": batch_size}
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: options[name] for name in ("fraction", "batch_size") if options[name] is not None}
     scenario = Scenario.model_validate({**scenario.model_dump(), **given})
     for prefix in reversed(prefixes):
         scenario = _vary(scenario, prefix)
@@ -112,12 +130,17 @@ def _read_file(path: Path) -> Scenario:
 
 def _parse(path: Path) -> Any:
     try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ScenarioFileError(f"{path} is larger than {_MAX_BYTES} bytes, which no scenario is")
         text = path.read_text(encoding="utf-8")
         return tomllib.loads(text) if path.suffix.lower() == ".toml" else _load_yaml(text)
     except FileNotFoundError:
         raise ScenarioFileError(f"there is no scenario file at {path}") from None
-    except ValueError as error:  # of TOML, YAML or the encoding
-        raise ScenarioFileError(f"{path} is not readable: {error}") from error
+    except RecursionError:
+        raise ScenarioFileError(f"{path} is not readable: it is nested too deeply") from None
+    except (OSError, ValueError) as error:  # of the disk, of TOML, YAML or the encoding
+        said = " ".join(str(error).split())
+        raise ScenarioFileError(f"{path} is not readable: {said[:_MAX_MESSAGE]}") from error
 
 
 def _load_yaml(text: str) -> Any:
@@ -146,7 +169,7 @@ def _read_stage(stage: Any, path: Path) -> Any:
 
 
 def _is_pair(subset: Any) -> bool:
-    return isinstance(subset, list) and len(subset) == 2 and isinstance(subset[0], str)
+    return isinstance(subset, list) and len(subset) == 2 and isinstance(subset[0], str | int)
 
 
 def _is_merged(subset: Any) -> bool:

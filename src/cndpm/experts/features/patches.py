@@ -172,7 +172,7 @@ def _fit_filters(x: Tensor, size: int, n_patches: int, generator: torch.Generato
     textured = variance >= 0.1 * variance.mean()
     normalised = (centred / (variance + CONTRAST_FLOOR).sqrt()[:, None])[textured]
     mean = normalised.mean(dim=0)
-    eigenvalues, vectors = torch.linalg.eigh(torch.cov(normalised.T, correction=0))
+    eigenvalues, vectors = torch.linalg.eigh(torch.cov(normalised.T, correction=0).reshape(len(mean), -1))
     whitening = (vectors / (eigenvalues.clamp_min(0) + _WHITENING_FLOOR).sqrt()) @ vectors.T
     chosen = torch.randperm(len(normalised), generator=generator)[:n_patches]
     chosen = chosen.repeat(-(-n_patches // len(chosen)))[:n_patches].to(x.device)

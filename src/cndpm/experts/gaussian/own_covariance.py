@@ -228,7 +228,7 @@ class OwnGaussians:
     def _student_t(self, model: NormalInverseWishart) -> tuple[Tensor, Tensor, Tensor]:
         degrees, location, scale = model.predictive()
         # One by one: in a batch a matrix's place decides its alignment, and with it the last bits of its factor.
-        return degrees, location + self._origin, torch.stack([torch.linalg.cholesky(matrix) for matrix in scale])
+        return degrees, location + self._origin, torch.stack([_cholesky(matrix) for matrix in scale])
 
     def state_dict(self) -> State:
         """Returns prior and sums."""
@@ -248,6 +248,23 @@ class OwnGaussians:
         self._origin, self.prior = state["origin"], NormalInverseWishart(**state["prior"])
         self.counts, self._sums, self._second_moments = state["counts"], state["sums"], state["second_moments"]
         self._factors = None
+
+
+def _cholesky(matrix: Tensor) -> Tensor:
+    """Returns the factor of a scale matrix (d, d), whose diagonal is raised where rounding left it indefinite.
+
+    So it may be when one value was many orders of magnitude larger than all others.
+    """
+    factor: Tensor
+    factor, info = torch.linalg.cholesky_ex(matrix)
+    raised = 1e-12
+    while int(info) and raised < 1e3:
+        diagonal = matrix.diagonal().clamp_min(1e-12 * float(matrix.diagonal().max()))
+        factor, info = torch.linalg.cholesky_ex(matrix - torch.diag(matrix.diagonal() - (1 + raised) * diagonal))
+        raised *= 10
+    if int(info):
+        factor = torch.linalg.cholesky(matrix)  # says what is wrong
+    return factor
 
 
 def _with_prior(posterior: NormalInverseWishart, prior: NormalInverseWishart) -> NormalInverseWishart:
