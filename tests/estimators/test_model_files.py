@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
-from cndpm.estimators.older_files import DEFAULTS_THEN
+from cndpm.estimators.older_files import DEFAULTS_THEN, PARAMETERS_SINCE
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import StateError, read_state, save_state
 from cndpm.state.container import container_pieces, read_container
@@ -61,6 +61,15 @@ def test_the_defaults_of_format_1_are_those_of_then():
         settings = CNDPMSettings.model_validate(CNDPMSettings.merge({}, {**DEFAULTS_THEN, **given}))
         now = settings.model_dump(mode="json")
         assert differing(then, now) == [], "a default has changed: add its value of then to DEFAULTS_THEN"
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_parameter_is_in_files_of_format_1_or_has_a_value_of_then(name):
+    kind = KINDS[name][0]
+    held = read_state(FIXTURES / "59592b5" / f"{name}.cndpm", kind=kind.__name__).state["params"]
+    missing = set(kind._get_param_names()) - held.keys() - {"density", "predictor", "features"}
+    assert missing <= PARAMETERS_SINCE.keys(), "a parameter has come since: add the value that does what was done then"
+    assert kind.load(FIXTURES / "59592b5" / f"{name}.cndpm").n_exemplars == 0
 
 
 def differing(then, now):
