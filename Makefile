@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow mutants torture lint format bench clean
+.PHONY: setup demo test test-slow mutants torture audit lint format bench clean
 
 setup: .venv/.installed
 
@@ -34,6 +34,10 @@ torture: setup  ## Damaged files, kills, lost power, hostile calls and configura
 	$(BIN)/python -m torture.threads --n 100000 --seed 0
 	$(BIN)/python -m torture.overrides --n 20000 --seed 0
 
+audit: setup  ## Known vulnerabilities of the pinned packages; needs the network.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/python -m pip_audit --requirement requirements.lock --require-hashes --no-deps --disable-pip
+
 lint: setup  ## Style, types and the direction of imports.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -49,6 +53,7 @@ bench: setup  ## Ratios measured in one run; CNDPM_DATA=... names the datasets o
 	$(BIN)/python -m benchmarks.streams
 	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.reports
+	$(BIN)/python -m benchmarks.saving
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from cndpm.experiments import RecordError
-from cndpm.experiments.log_file import LogFile, salt_of
-from cndpm.experiments.record import read_head
+from cndpm.reports import html
+from cndpm.reports.content import run_figures
 from cndpm.reports.watching import make_server
 
 
@@ -98,12 +98,18 @@ def test_more_clients_than_allowed_are_told_to_come_back_and_the_others_are_serv
         assert get(server, "/")[0] == 200
 
 
-def test_a_record_that_cannot_be_drawn_does_not_take_the_page_down(copied):
-    folder = copied / "cndpm" / "seed-0"
-    log = LogFile(folder / "log.jsonl", salt_of(read_head(folder)[0]["config"]))
-    log.append("evaluation", 3, {"task_accuracy": "none", "accuracy": [], "stage_end": True})
-    log.close()
-    with serving(copied) as server:
+def test_a_record_that_cannot_be_drawn_does_not_take_the_page_down(records, monkeypatch):
+    folder = records / "cndpm" / "seed-0"
+
+    def draw(run):
+        if run.record.folder == folder:
+            raise IndexError("an expert that is not there")
+        return run_figures(run)
+
+    monkeypatch.setattr(html, "run_figures", draw)
+    with serving(records) as server:
         values = json.loads(get(server, "/data.json")[1])
     assert len(values["runs"]) == 3
-    assert "cannot be shown" in next(one["reason"] for one in values["problems"] if one["folder"] == str(folder))
+    assert values["problems"] == [
+        {"folder": str(folder), "reason": "the record cannot be shown: IndexError: an expert that is not there"}
+    ]
