@@ -19,9 +19,9 @@ def quick(monkeypatch):
 
 
 def test_a_run_goes_on_to_the_same_bits_after_a_loss_of_power_anywhere(tmp_path):
-    n_points, n_states, bad = attack_run(tmp_path, seed=0, every=31)
+    n_points, n_states, bad = attack_run(tmp_path, seed=0, every=61)
     assert bad == []
-    assert n_points > 10 and n_states > 15
+    assert n_points > 5 and n_states > 10
 
 
 def test_a_model_is_saved_whole_or_not_at_all_wherever_the_power_is_lost(tmp_path):
@@ -43,7 +43,7 @@ def test_a_sync_that_is_forgotten_would_be_noticed(tmp_path, monkeypatch):
     def recording():
         nonlocal original
         with disk.recording() as original:
-            monkeypatch.setattr(storage, "os", Careless())
+            storage.os = Careless()  # the recorder puts it back
             yield original
 
     original = None
@@ -52,6 +52,6 @@ def test_a_sync_that_is_forgotten_would_be_noticed(tmp_path, monkeypatch):
 
 
 def test_runs_that_are_killed_go_on_to_the_same_bits(tmp_path):
-    n_kills, n_runs, bad = kill(tmp_path, n=8, seed=0)
-    assert (n_kills, bad) == (8, [])
+    n_kills, n_runs, bad = kill(tmp_path, n=5, seed=0)
+    assert (n_kills, bad) == (5, [])
     assert n_runs > 0

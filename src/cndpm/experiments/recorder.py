@@ -222,6 +222,9 @@ class Recorder:
         """Compares a checkpoint with the run and with the log; those of format 1 say nothing of either."""
         if file.format == 1:
             return
+        told = {"config": dict, "log_bytes": int, "log_sha256": str}
+        if not all(isinstance(file.settings.get(name), kind) for name, kind in told.items()):
+            raise StateError(f"{path} does not say of which run it is")
         if differing := differing_keys(file.settings["config"], self.config):
             raise StateError(f"{path} is of another run; it differs in {', '.join(differing)}")
         n_bytes = file.settings["log_bytes"]
