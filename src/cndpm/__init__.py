@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 from cndpm.version import __version__
 
 if TYPE_CHECKING:
-    from cndpm.estimators import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+    from cndpm.estimators import CNDPMClassifier, CNDPMDensity, CNDPMRegressor, merge
 
-__all__ = ["CNDPMClassifier", "CNDPMDensity", "CNDPMRegressor", "__version__"]
+__all__ = ["CNDPMClassifier", "CNDPMDensity", "CNDPMRegressor", "__version__", "merge"]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
@@ -39,6 +39,7 @@ from cndpm.estimators.steps import consolidate, learning
 from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
+from cndpm.model.joining import with_same_representation
 from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.model.watch import Watch
 from cndpm.names import UnknownNameError
@@ -213,6 +214,17 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
             return shown
         memory = (len(self.learner_.memory), self.learner_.memory.capacity)
         return shown + mixture_html(type(self).__name__, self.counts_.tolist(), memory=memory)
+
+    def with_same_representation(self) -> Self:
+        """Returns a model that has learned nothing but represents samples as this one does, for :func:`cndpm.merge`.
+
+        What the first memory fixes, such as fitted features, is taken over, and so are labels met so far.
+        """
+        check_is_fitted(self, "learner_")
+        learner = with_same_representation(self.learner_)
+        blank: Self = clone(self)
+        blank._import({**self._exported(), "learner": learner.state_dict()})
+        return blank
 
     # Saving
 

@@ -3,7 +3,8 @@
 A record is a folder:
 
     config.json        the resolved configuration, seed, versions, commit; written once, before anything is learned
-    log.jsonl          one line per event, only ever appended to: "start", "progress", "evaluation", "resume"
+    log.jsonl          one line per event, only ever appended to: "start", "progress", "evaluation",
+                       "window", "resume"
     checkpoint.cndpm   the learner after some batch (after the last one, once the run is complete); replaced whole
     checkpoint.previous.cndpm    the checkpoint before that, in case the last one is damaged
     portrait.npz       of a mixture: samples drawn from it and the experts' similarity, at the end of the run
@@ -93,7 +94,7 @@ class Record:
 
         Args:
             name: Of the value.
-            event: "evaluation" or "progress".
+            event: "evaluation", "progress" or "window".
         """
         return [row.get(name) for row in self.rows if row["event"] == event]
 

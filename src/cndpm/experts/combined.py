@@ -155,6 +155,19 @@ class CombinedBank(CompositeBank):
             self.recent.merge(k, into)
         self._evidence = torch.cat([self._evidence[:k], self._evidence[k + 1 :]])
 
+    def representation(self) -> State:
+        return {**super().representation(), "jitter": None if self.jitter is None else self.jitter.state_dict()}
+
+    def adopt(self, representation: State) -> None:
+        super().adopt(representation)
+        if self.jitter is not None and representation["jitter"] is not None:
+            self.jitter.load_state_dict(representation["jitter"])
+
+    def _extend_own(self, other: CombinedBank) -> None:
+        self._evidence = torch.cat([self._evidence, other._evidence])
+        if self.recent is not None and other.recent is not None:
+            self.recent.extend(other.recent, n_experts=len(self._evidence))
+
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         return self.gaussians.sample(k, n, generator)
 

@@ -80,6 +80,16 @@ class EventLog:
         self.events.append(Event(self.n_samples, "merged", expert, into))
         self._forget(expert)
 
+    def extend(self, other: EventLog) -> None:
+        """Appends the experts of another log, as if they had been founded now; its samples count as learned."""
+        self.n_samples += other.n_samples
+        self.follow([], n_experts=len(self._share) + len(other._share))
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        """Reports that every group of experts is one from now on; each is ascending, and together they are all."""
+        for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
+            self.merge(k, into)
+
     def drop(self, expert: int) -> None:
         """Reports that an expert went, and with it what it had learned."""
         self.events.append(Event(self.n_samples, "dropped", expert))

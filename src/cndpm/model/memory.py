@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -140,6 +142,29 @@ class ShortTermMemory:
         self.add(kept)
         return others
 
+    def extend(self, other: SampleBatch) -> None:
+        """Stores samples whether there is room or not, until the next sleep.
+
+        Where both hold some, all are sorted, so that it does not matter which came first.
+        """
+        if self.size:
+            mine = self.batch()
+            x = torch.cat([mine.samples.x, other.samples.x.to(self._device)])
+            y = None if mine.y is None or other.y is None else torch.cat([mine.y, other.y])
+            rows = x.flatten(1).cpu().double()
+            keys = rows if y is None else torch.cat([y.reshape(len(x), -1).double(), rows], dim=1)
+            order = torch.from_numpy(np.lexsort(keys.T.flip(0).numpy()))
+            other = SampleBatch(Samples(x[order.to(x.device)]), None if y is None else y[order])
+        capacity, self.capacity = self.capacity, len(other.samples)
+        self.clear()
+        self.add(other)
+        self.capacity = capacity
+
+    def relabel(self, mapping: Sequence[int]) -> None:
+        """Gives class c the index mapping[c]."""
+        if self._y is not None:
+            self._y, self._batch = torch.tensor(mapping)[self._y], None
+
     def clear(self) -> None:
         """Forgets everything."""
         self._parts, self._y, self.size, self._batch = [], None, 0, None
@@ -156,7 +181,7 @@ class ShortTermMemory:
         self.clear()
         if state["x"] is not None:
             y = None if state["y"] is None else state["y"].cpu()
-            self.add(SampleBatch(Samples(state["x"].to(self._device)), y))
+            self.extend(SampleBatch(Samples(state["x"].to(self._device)), y))
 
     def _append(self, x: Tensor) -> None:
         """Fills the last part, then makes new ones."""

@@ -11,6 +11,7 @@ from typing import Any
 from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy, sample_grid
+from cndpm.reports.answers_ahead import prequential_chart
 from cndpm.reports.collection import Collection, Problem, collect
 from cndpm.reports.composition import composition_chart
 from cndpm.reports.curves import growth_chart, metric_chart, task_chart
@@ -99,6 +100,7 @@ def gather(
     for comparison in compare(collection.runs):
         groups = comparison.groups
         charts = [
+            prequential_chart(groups),
             metric_chart(groups),
             growth_chart(groups, "n_experts"),
             growth_chart(groups, "n_parameters"),

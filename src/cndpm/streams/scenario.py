@@ -205,6 +205,16 @@ class Scenario(_Recipe):
     iid: bool = False
     endless: bool = False
 
+    @property
+    def target(self) -> Literal["classes", "none"]:
+        """Whether learners receive classes, or nothing beside x."""
+        return "classes" if self.labelled else "none"
+
+    @property
+    def has_tests(self) -> bool:
+        """True: every task has its test set."""
+        return True
+
     def build(
         self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu"
     ) -> ScenarioStream:

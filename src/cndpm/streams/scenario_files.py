@@ -18,6 +18,7 @@ from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError
 from cndpm.streams.builtin import PRESETS
+from cndpm.streams.drift import DRIFTS, DriftScenario, drift_scenario
 from cndpm.streams.scenario import Scenario, Transform
 from cndpm.streams.variations import VARIATIONS, reorder_classes, repeat, set_epochs
 from cndpm.validation import ConfigError, validate
@@ -46,9 +47,9 @@ class ScenarioFileError(CNDPMError, ValueError):
 
 
 def scenario_names(*, variations: bool = False) -> tuple[str, ...]:
-    """Returns the presets and their iid versions; with `variations`, every prefix of every preset."""
+    """Returns the presets, their iid versions, and streams of rows; with `variations`, every prefix of every preset."""
     prefixes = tuple(VARIATIONS) if variations else ("iid",)
-    return (*PRESETS, *(f"{prefix}-{name}" for prefix in prefixes for name in PRESETS))
+    return (*PRESETS, *(f"{prefix}-{name}" for prefix in prefixes for name in PRESETS), *DRIFTS)
 
 
 def load_scenario(
@@ -59,7 +60,7 @@ def load_scenario(
     fraction: float | None = None,
     batch_size: int | None = None,
     class_order: Sequence[int] | None = None,
-) -> Scenario:
+) -> Scenario | DriftScenario:
     """Finds a scenario and applies options to it; a prefix of its name varies what the options made.
 
     Args:
@@ -77,6 +78,8 @@ def load_scenario(
     options = {"epochs": epochs, "repeats": repeats, "class_order": class_order}
     options |= {"fraction": fraction, "batch_size": batch_size}
     validate(_Options, {name: value for name, value in options.items() if value is not None}, "scenario")
+    if source in DRIFTS:
+        return _rows_in_order(str(source), epochs, repeats, fraction, class_order, batch_size=batch_size)
     is_file = Path(source).suffix.lower() in _SUFFIXES
     prefixes, scenario = ((), _read_file(Path(source))) if is_file else _find_preset(str(source))
     if class_order is not None:
@@ -90,6 +93,16 @@ def load_scenario(
     for prefix in reversed(prefixes):
         scenario = _vary(scenario, prefix)
     return scenario
+
+
+def _rows_in_order(name: str, *unfit: object, batch_size: int | None) -> DriftScenario:
+    """Returns a stream of rows; refuses options that would draw, drop or repeat some of them."""
+    if any(option is not None for option in unfit):
+        raise ConfigError(
+            f"{name} is a stream of rows in a fixed order; epochs, repeats, fraction and class_order are for scenarios "
+            "of datasets. Leave them out; batch_size may be set, and max_batches ends the run early."
+        )
+    return drift_scenario(name) if batch_size is None else drift_scenario(name, batch_size)
 
 
 def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:

@@ -77,6 +77,7 @@ class ScenarioStream(Stream):
         self._sample_starts = np.concatenate([[0], np.cumsum(self._sizes)])
         per_stage = [-(-length // scenario.batch_size) for length in self.stage_samples]
         self.stage_starts = tuple(np.cumsum([0, *per_stage[:-1]]).tolist())
+        self.changes = tuple(np.cumsum(self.stage_samples[:-1]).tolist())
         self.n_batches = None if scenario.endless else len(self._sizes)
         self._task_subsets = _group_by_task(scenario)
         self.stage_tasks = _tasks_of_stages(scenario, list(self._task_subsets))

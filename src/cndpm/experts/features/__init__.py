@@ -5,6 +5,7 @@ from cndpm.experts.features.function import FunctionFeatures
 from cndpm.experts.features.module import ModuleFeatures
 from cndpm.experts.features.patches import PatchFeatures
 from cndpm.experts.features.principal import PrincipalFeatures
+from cndpm.experts.features.steps import StepFeatures
 from cndpm.experts.features.vectors import FourierFeatures, IdentityFeatures
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "NotInvertibleError",
     "PatchFeatures",
     "PrincipalFeatures",
+    "StepFeatures",
 ]

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.gaussian.conjugate import Values, log_elliptical
@@ -14,7 +16,16 @@ from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
 from cndpm.state import State, expect, maybe, number, tensor
 from cndpm.threads import spread
 
-__all__ = ["Factor", "Groups", "Whitened", "finite", "maybe_infinite", "prior_strength", "typical_margins"]
+__all__ = [
+    "Factor",
+    "Groups",
+    "Whitened",
+    "finite",
+    "maybe_infinite",
+    "prior_strength",
+    "typical_cross_margins",
+    "typical_margins",
+]
 
 _MOST = 1e15
 """No number of a factor is larger, unless a file was made up."""
@@ -131,6 +142,26 @@ class Factor:
             shrinkage=state["shrinkage"],
         )
 
+    def some_anchors(self, components: NDArray[np.int64] | None) -> Tensor:
+        """Returns the anchors of some components (S,), or of all, and the two last ones, (S + 2, d)."""
+        if components is None:
+            return self.anchors
+        n = len(self.anchors)
+        return self.anchors[torch.from_numpy(np.append(components, [n - 2, n - 1])).to(self.anchors.device)]
+
+    def add(self, weights: Tensor, whitened: Tensor, components: NDArray[np.int64] | None) -> None:
+        """Moves the anchors of components that learn rows.
+
+        Args:
+            weights: (B, J), or (B, S) for some of the components.
+            whitened: L^-1 z of the rows, (B, d).
+            components: The components that the weights are for, (S,); None for all.
+        """
+        if components is None:
+            self.sums.addmm_(weights.T, whitened)
+        else:
+            self.anchors.index_add_(0, torch.from_numpy(components).to(self.anchors.device), weights.T @ whitened)
+
     def add_components(self, n: int) -> None:
         """Appends n empty components."""
         self.anchors = torch.cat([self.sums, self.anchors.new_zeros(n, self.anchors.shape[1]), self.anchors[-2:]])
@@ -221,6 +252,25 @@ def typical_margins(factor: Factor, counts: Tensor) -> Tensor:
     known = log_elliptical(torch.full_like(apart, d), factor.log_det, d, 1 + 1 / kappas, factor.tail)
     scale = torch.full_like(apart, 1 + 1 / factor.kappa)
     return (known - log_elliptical(d + apart, factor.log_det, d, scale, factor.tail)).cpu()
+
+
+def typical_cross_margins(factor: Factor, counts: Tensor, components: Tensor) -> Tensor:
+    """Returns log p(z | i) - log p(z | new) of a typical sample z of component j, [i, j], (S, S), on the host.
+
+    A typical sample of j lies at squared distance d + r^2 from a mean at distance r of j's.
+
+    Args:
+        factor: Of the covariance, with J components.
+        counts: n_j, (J,).
+        components: The components compared, (S,).
+    """
+    kappas, d = counts.to(factor.anchors.device)[components] + factor.kappa, len(factor.mean)
+    means = (factor.sums[components] + factor.kappa * factor.mean) / kappas[:, None]
+    apart = torch.cdist(means, means, compute_mode="donot_use_mm_for_euclid_dist").square()
+    known = log_elliptical(d + apart, factor.log_det, d, (1 + 1 / kappas)[:, None], factor.tail)
+    from_prior = d + (means - factor.mean).square().sum(dim=1)
+    scale = torch.full_like(from_prior, 1 + 1 / factor.kappa)
+    return (known - log_elliptical(from_prior, factor.log_det, d, scale, factor.tail)).cpu()
 
 
 def finite(tail: float) -> float | None:

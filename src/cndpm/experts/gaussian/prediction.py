@@ -153,12 +153,12 @@ class LaggingFactor:
         changes, sums = statistics.changes, statistics.sums
         is_new = len(changes) != len(self._changes) or len(changes) <= _GROUP
         whitened = torch.empty_like(sums) if is_new else self._sums.clone()  # a factor that was given out keeps its own
-        for first in range(0, len(changes), _GROUP):
+        moved = np.arange(len(changes)) if is_new else np.flatnonzero(changes != self._changes)
+        for first in sorted(set((moved // _GROUP * _GROUP).tolist())):
             group = slice(first, first + _GROUP)
-            if is_new or not np.array_equal(changes[group], self._changes[group]):
-                rows = sums[group].to(self._cholesky.dtype)
-                with spread(rows.numel() * rows.shape[1]):
-                    whitened[group] = torch.linalg.solve_triangular(self._cholesky, rows.T, upper=False).T
+            rows = sums[group].to(self._cholesky.dtype)
+            with spread(rows.numel() * rows.shape[1]):
+                whitened[group] = torch.linalg.solve_triangular(self._cholesky, rows.T, upper=False).T
         self._sums, self._changes = whitened, changes
 
 

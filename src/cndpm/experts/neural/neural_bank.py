@@ -276,15 +276,11 @@ class NeuralBank(Bank):
         return {}
 
     def state_dict(self) -> State:
-        scalings = None if self._scalings is None else [s and s.state_dict() for s in self._scalings]
         return {
-            "seed": self._seed,
-            "n_classes": self._n_classes,
+            **self.representation(),
             "born": self._born,
             "counts": self._counts.clone(),
-            "scalings": scalings,
             "generator": self._generator.get_state(),
-            "placeholder": self._placeholder.state_dict(),
             "columns": [{"retired": seat.retired, "expert": seat.expert.state_dict()} for seat in self._seats],
             "nursery": self._nursery and self._nursery.state_dict(),
         }
@@ -311,6 +307,28 @@ class NeuralBank(Bank):
             self._nursery = self._enrol(expert, saved["x"].to(self._device), y)
             self._nursery.load_progress(saved)
         restore_generator(self._generator, state["generator"])
+
+    def representation(self) -> State:
+        scalings = None if self._scalings is None else [s and s.state_dict() for s in self._scalings]
+        placeholder = self._placeholder.state_dict()
+        return {"seed": self._seed, "n_classes": self._n_classes, "scalings": scalings, "placeholder": placeholder}
+
+    def adopt(self, representation: State) -> None:
+        self.load_state_dict({**self.state_dict(), **representation})
+
+    def extend(self, other: Bank) -> None:
+        if not isinstance(other, NeuralBank) or (self._sharing and len(other.counts) and len(self.counts)):
+            raise ValueError(
+                "networks with lateral connections look at all that came before them, so those of two models cannot be "
+                "put side by side; learn with sharing=False to merge later"
+            )
+        self.admit(other._n_classes)
+        other.admit(self._n_classes)
+        for expert in other.experts:
+            self._seats.append(Seat(self._restored_expert(expert.state_dict(), retired=False), retired=False))
+        self._counts = torch.cat([self._counts, other.counts])
+        self._born += other._born
+        self._line_up()
 
     # Inside
 
