@@ -215,6 +215,7 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         memory = (len(self.learner_.memory), self.learner_.memory.capacity)
         return shown + mixture_html(type(self).__name__, self.counts_.tolist(), memory=memory)
 
+    @answers
     def with_same_representation(self) -> Self:
         """Returns a model that has learned nothing but represents samples as this one does, for :func:`cndpm.merge`.
 

@@ -181,6 +181,9 @@ class FourierFeatures(FeatureMap):
 
     def load_state_dict(self, state: State) -> None:
         self._standardised.load_state_dict(state["standardised"])
-        form, n_inputs = (torch.float32, torch.float64), self._standardised.n_features
-        expect(state, {"weight": tensor("d", "waves", dtype=form), "phase": tensor("waves", dtype=form)}, d=n_inputs)
+        if self._standardised.fitted:
+            form, n_inputs = (torch.float32, torch.float64), self._standardised.n_features
+            expect(
+                state, {"weight": tensor("d", "waves", dtype=form), "phase": tensor("waves", dtype=form)}, d=n_inputs
+            )
         self._weight, self._phase = state["weight"].clone(), state["phase"].clone()
