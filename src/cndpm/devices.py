@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from cndpm.validation import ConfigError
 
-__all__ = ["resolve_device"]
+__all__ = ["resolve_device", "total_memory"]
 
 
 def resolve_device(name: object) -> str:
@@ -33,3 +35,18 @@ def resolve_device(name: object) -> str:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"device {name!r} was asked for, but torch sees no GPU here; use 'auto' or 'cpu'")
     return str(name)
+
+
+def total_memory(device: torch.device) -> float:
+    """Returns the bytes of memory that a device has; inf where the system does not tell.
+
+    Example:
+        >>> total_memory(torch.device("cpu")) > 2**20
+        True
+    """
+    if device.type == "cuda":
+        return float(torch.cuda.get_device_properties(device).total_memory)
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
