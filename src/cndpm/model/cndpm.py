@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor
 
+from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers, When
 from cndpm.model.events import EventLog
+from cndpm.model.founding import Report
 from cndpm.model.inputs import admit_targets, admit_x
+from cndpm.model.limit import ExpertLimit
 from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
 from cndpm.model.merging import log_joint, prune
+from cndpm.model.novelty import Novelty
 from cndpm.model.portrait import draw_portrait
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.model.settings.facts import Facts
@@ -52,6 +55,8 @@ class CNDPM(Learner):
         novelty: Decides which samples are new and which experts learn the others.
         memory: New samples, until an expert is made of them.
         founding: Makes experts of memories.
+        limit: Keeps their number within bounds.
+        parts: The density, predictor and feature map of one's own that it was made with.
         events: The log of what happened to the experts.
         watch: Says how new a row is; None where no rows are kept for it.
 
@@ -82,7 +87,7 @@ class CNDPM(Learner):
         n_exemplars: int = 0,
     ) -> None:
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
-        self._parts: dict[str, Any] = {"density": density, "predictor": predictor, "feature_map": feature_map}
+        self.parts: dict[str, Any] = {"density": density, "predictor": predictor, "feature_map": feature_map}
         self.bank = settings.experts.build(
             target=settings.target,
             n_outputs=settings.n_outputs,
@@ -90,7 +95,7 @@ class CNDPM(Learner):
             n_classes=n_classes,
             seed=seed,
             device=self.device,
-            **self._parts,
+            **self.parts,
         )
         facts = Facts(settings.target, settings.n_outputs, self.input_shape, n_classes, seed, self.device)
         self.present = settings.representations.build(facts, is_plain=settings.is_plain and feature_map is None)
@@ -99,6 +104,7 @@ class CNDPM(Learner):
         self.novelty, self.founding = settings.novelty.build(
             has_labels=self._has_labels, at_end_of_task=self.consolidate
         )
+        self.limit = ExpertLimit(settings.most_experts, settings.at_limit, self.device)
         self.experts = self
         self.task_listener = self.novelty.listener
         self._answers = Answers(self.bank, self.memory, self.present, anytime=settings.anytime, device=self.device)
@@ -176,8 +182,14 @@ class CNDPM(Learner):
 
     def _sleep_if_due(self) -> None:
         while self.memory.is_full or self.bank.train(0) < 1:  # a sleep that was interrupted need not have a full memory
-            self.founding.sleep(self.bank, self.memory, self.novelty, self._report)
+            self._found(self.founding.sleep)
+
+    def _found(self, sleep: Callable[[Bank, ShortTermMemory, Novelty, Report], None]) -> None:
+        """Makes an expert of the memory, within the limit."""
+        if self.limit.before(self.bank, self.memory, self.novelty):
+            sleep(self.bank, self.memory, self.novelty, self._report)
             self._follow()
+            self.limit.after(self.bank, self.novelty, self.events)
 
     def _follow(self) -> None:
         """Reports to the log; batches inside a block need not wait for it."""
@@ -194,8 +206,7 @@ class CNDPM(Learner):
         """Sleeps now on the samples in the memory, whether it is full or not; it is empty afterwards."""
         self.settle()
         if len(self.memory):
-            self.founding.consolidate(self.bank, self.memory, self.novelty, self._report)
-            self._follow()
+            self._found(self.founding.consolidate)
 
     def finish(self) -> None:
         """Makes answers exact from now on, until more is learned."""
@@ -328,25 +339,6 @@ class CNDPM(Learner):
         self._follow()
         batch, has_labels = self._given(x, y), self._has_labels
         return prune(self.bank, self.novelty, self.events, batch, threshold=threshold, classes=has_labels)
-
-    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
-        """Gives class c the index mapping[c].
-
-        Args:
-            mapping: New indices of the classes known, all different.
-            n_classes: Number of classes from now on.
-        """
-        self.settle()
-        self.bank.relabel(mapping, n_classes)
-        self.novelty.relabel(mapping)
-        self.memory.relabel(mapping)
-        self._n_known_classes = n_classes
-
-    def blank(self) -> CNDPM:
-        """Returns a learner with the same settings and parts that has learned nothing."""
-        parts: dict[str, Any] = {**self._parts, "feature_map": deepcopy(self._parts["feature_map"])}
-        facts: dict[str, Any] = {"n_classes": self.n_classes, "seed": self.seed, "device": self.device}
-        return CNDPM(self.settings, input_shape=self.input_shape, **facts, **parts)
 
     # What is kept
 

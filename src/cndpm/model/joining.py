@@ -11,6 +11,7 @@ Networks are not sums: those of all learners are put side by side, for `prune` t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -20,7 +21,29 @@ from cndpm.mixture.matching import same_concepts
 from cndpm.model.cndpm import CNDPM
 from cndpm.threads import one_thread
 
-__all__ = ["merge", "with_same_representation"]
+__all__ = ["blank", "merge", "relabel", "with_same_representation"]
+
+
+def blank(learner: CNDPM) -> CNDPM:
+    """Returns a learner with the same settings and parts that has learned nothing."""
+    parts: dict[str, Any] = {**learner.parts, "feature_map": deepcopy(learner.parts["feature_map"])}
+    facts: dict[str, Any] = {"n_classes": learner.n_classes, "seed": learner.seed, "device": learner.device}
+    return CNDPM(learner.settings, input_shape=learner.input_shape, **facts, **parts)
+
+
+def relabel(learner: CNDPM, mapping: Sequence[int], n_classes: int) -> None:
+    """Gives class c the index mapping[c].
+
+    Args:
+        learner: Is changed.
+        mapping: New indices of the classes known, all different.
+        n_classes: Number of classes from now on.
+    """
+    learner.settle()
+    learner.bank.relabel(mapping, n_classes)
+    learner.novelty.relabel(mapping)
+    learner.memory.relabel(mapping)
+    learner.meet(n_classes)
 
 
 def with_same_representation(learner: CNDPM) -> CNDPM:
@@ -44,9 +67,9 @@ def with_same_representation(learner: CNDPM) -> CNDPM:
         raise ValueError(
             "this model has no expert yet, so its representation is not fixed; learn more, or call consolidate()"
         )
-    blank = learner.blank()
-    blank.bank.adopt(learner.bank.representation())
-    return blank
+    new = blank(learner)
+    new.bank.adopt(learner.bank.representation())
+    return new
 
 
 @one_thread()
@@ -88,7 +111,7 @@ def _checked(learners: Sequence[CNDPM]) -> list[CNDPM]:
     for learner in learners:
         if learner.settings != first.settings or learner.input_shape != first.input_shape:
             raise ValueError("models that are merged must have the same settings and the same shape of samples")
-        copy = learner.blank()
+        copy = blank(learner)
         copy.load_state_dict(learner.state_dict())
         copy.settle()
         copies.append(copy)
