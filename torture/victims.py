@@ -61,9 +61,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "density": lambda: CNDPMDensity(memory_size=20, random_state=0),
 }
 
-_KINDS = ("model", "sealed model")
+_KINDS = ("model",) * 6 + ("sealed model",) * 2  # what is refused at once can be tried more often
 VICTIMS = (
-    *(Victim(f"{name}, {kind}", kind, name) for name in MODELS for kind in _KINDS),
+    *(Victim(f"{name}, {kind}", kind, name) for kind in _KINDS for name in MODELS),
     Victim("sealed checkpoint", "sealed checkpoint", "interrupted"),
     *(Victim(f"{kind} run, {file}", kind, file) for kind, files in _RECORDS.items() for file in files),
 )
