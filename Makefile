@@ -23,8 +23,12 @@ test-slow: setup  ## What needs minutes or the published datasets (CNDPM_DATA=..
 mutants: setup  ## Changes of meaning, one at a time, that some test should notice; JOBS=1 tries one after the other.
 	$(BIN)/python -m mutants --jobs $(or $(JOBS),2)
 
-torture: setup  ## A hundred thousand damaged files; ends with 1 if one of them does harm.
+torture: setup  ## Damaged files, hostile calls, interrupts, threads, hostile configurations; ends with 1 if one does harm.
 	$(BIN)/python -m torture.readers --n 100000 --seed 0
+	$(BIN)/python -m torture.calls --n 100000 --seed 0
+	$(BIN)/python -m torture.interrupts --n 1700 --seed 0
+	$(BIN)/python -m torture.threads --n 100000 --seed 0
+	$(BIN)/python -m torture.overrides --n 20000 --seed 0
 
 lint: setup  ## Style, types and the direction of imports.
 	$(BIN)/ruff check .

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from cndpm.version import __version__
+
 if TYPE_CHECKING:
     from cndpm.estimators import CNDPMClassifier, CNDPMDensity, CNDPMRegressor, merge
-
-__version__ = "0.1.0"
 
 __all__ = ["CNDPMClassifier", "CNDPMDensity", "CNDPMRegressor", "__version__", "merge"]
 

@@ -68,6 +68,7 @@ def run(
     epochs: options.Epochs = None,
     repeats: options.Repeats = None,
     fraction: options.Fraction = None,
+    prequential: options.Prequential = False,
     set_: options.Set = None,
     device: options.Device = "auto",
     data_dir: options.DataDir = None,
@@ -98,6 +99,7 @@ def run(
         epochs=epochs,
         repeats=repeats,
         fraction=fraction,
+        prequential=prequential,
     )
     name = f"{config.scenario.name}-{learner}"
     folder = out or (latest_folder(config, name) if resume else None) or claim_folder(name)
@@ -127,6 +129,7 @@ def compare(
     epochs: options.Epochs = None,
     repeats: options.Repeats = None,
     fraction: options.Fraction = None,
+    prequential: options.Prequential = False,
     set_: options.Set = None,
     device: options.Device = "auto",
     data_dir: options.DataDir = None,
@@ -162,6 +165,7 @@ def compare(
         epochs=epochs,
         repeats=repeats,
         fraction=fraction,
+        prequential=prequential,
     )
     title = f"{comparison['scenario']}: records in {comparison['folder']}"
     show_results(comparison["learners"], title, comparison, as_json=json)

@@ -22,7 +22,7 @@ from cndpm.experts.neural.neural_bank import NeuralBank
 from cndpm.experts.neural.recent import RecentSamples
 from cndpm.learner import Footprint
 from cndpm.mixture.pooling import add_evidence, exponent_grid, mean_exponents, pool_log_proba, score_exponents
-from cndpm.state import State
+from cndpm.state import State, expect, tensor
 
 __all__ = ["CombinedBank"]
 
@@ -198,6 +198,7 @@ class CombinedBank(CompositeBank):
             self.recent.load_state_dict(state["recent"])
         if self.jitter is not None:
             self.jitter.load_state_dict(state["jitter"])
+        expect(state, {"evidence": tensor(len(self.networks.counts), *self._evidence.shape[1:])})
         self._evidence = state["evidence"].to("cpu", copy=True)
         self._generator.set_state(state["generator"].cpu())
 

@@ -21,7 +21,6 @@ __all__ = [
     "MIN_RECORD",
     "Floats",
     "accepts_expert",
-    "between",
     "levels",
     "margins",
     "novelty_level",
@@ -123,17 +122,6 @@ def _window_starts(n: int, b: int, window: int) -> tuple[NDArray[np.int64], int]
     width = min(window, n)
     first = n - b if b >= width else n - width
     return (np.arange(n - b, n) - width // 2).clip(first, n - width), width
-
-
-def between(values: Floats, bound: float) -> Floats:
-    """Clips values at a bound on both sides; of few numbers it takes a third of what `clip` does.
-
-    Args:
-        values: Of any shape.
-        bound: Positive.
-    """
-    clipped: Floats = np.maximum(np.minimum(values, bound), -bound)
-    return clipped
 
 
 def row_moments(values: Floats) -> Floats:

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
-from cndpm.mixture import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
+from cndpm.mixture import (
+    log_gate,
+    log_mixture_density,
+    mix_gaussians,
+    mix_log_proba,
+    present_log_proba,
+    present_moments,
+)
+from cndpm.model.context import Present
 from cndpm.model.memory import ShortTermMemory
 from cndpm.threads import one_thread
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "When"]
+
+When: TypeAlias = Literal["now", "any"]
+"""Whether an answer is for now, or as if any time of the stream were equally likely."""
 
 
 class Answers:
@@ -23,6 +35,7 @@ class Answers:
     Args:
         bank: The experts.
         memory: Samples that wait to become one.
+        present: Answers for now, where there is one.
         anytime: Whether the memory takes part.
         device: Where answers arrive.
 
@@ -32,51 +45,73 @@ class Answers:
         >>> from cndpm.model.settings import CNDPMSettings
         >>> learner = CNDPM(CNDPMSettings(memory_size=50), input_shape=(4,))
         >>> learner.learn(torch.randn(60, 4), torch.arange(60) % 2)
-        >>> answers = Answers(learner.bank, learner.memory, anytime=True, device=learner.device)
+        >>> answers = Answers(learner.bank, learner.memory, None, anytime=True, device=learner.device)
         >>> answers.predict_log_proba(learner.bank.open(torch.randn(3, 4)), 2, exact=True).shape
         torch.Size([3, 2])
     """
 
-    def __init__(self, bank: Bank, memory: ShortTermMemory, *, anytime: bool, device: torch.device) -> None:
+    def __init__(
+        self, bank: Bank, memory: ShortTermMemory, present: Present | None, *, anytime: bool, device: torch.device
+    ) -> None:
         self._bank, self._memory, self._anytime, self._device = bank, memory, anytime, device
+        self._present = present
 
     @torch.no_grad()
     @one_thread()
-    def predict_log_proba(self, batches: Iterable[Samples], n_classes: int, *, exact: bool) -> Tensor:
+    def predict_log_proba(
+        self, batches: Iterable[Samples], n_classes: int, *, exact: bool, when: When = "now"
+    ) -> Tensor:
         """Returns log-probabilities of the classes, (batch, n_classes).
 
         Args:
             batches: Samples that are asked about.
             n_classes: Number of classes known; equally probable before anything was learned.
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
+            when: Whether the present answers, where there is one.
         """
+        present = self._asked_present(when)
 
         def answer(samples: Samples) -> Tensor:
-            log_density, counts, predictive = self._components(samples, exact, together=True)
+            mixed = self._bank.mixed(samples, exact=exact) if self._n_experts else None
+            log_density, counts, predictive = self._components(samples, exact, mixed)
             if not len(counts):
                 shape = (len(samples), n_classes)
                 return torch.full(shape, -math.log(n_classes), dtype=torch.float64, device=self._device)
-            if len(counts) == 1 < len(self._bank.counts):  # the experts answered together, and nothing waits
-                return predictive().squeeze(1)
-            return mix_log_proba(log_gate(log_density, counts), predictive())
+            if mixed is not None and len(counts) == 1:  # the experts answered together, and nothing waits
+                return mixed[1]
+            gate, experts = log_gate(log_density, counts), predictive()
+            # Who answers together does not tell which of them is current.
+            now = None if present is None or mixed is not None else present.answer(samples)
+            if present is None or now is None:
+                return mix_log_proba(gate, experts)
+            current, recent = present.current(self._n_experts, len(counts)), present.recent_labels(n_classes)
+            now = torch.nn.functional.pad(now, (0, n_classes - now.shape[1]), value=-torch.inf)
+            return present_log_proba(gate, experts, *(part.to(gate) for part in (now, current, recent)))
 
         return torch.cat([answer(samples) for samples in batches])
 
     @torch.no_grad()
     @one_thread()
-    def predict_moments(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
+    def predict_moments(self, batches: Iterable[Samples], *, exact: bool, when: When = "now") -> Tensor:
         """Returns mean and variance of every target, (batch, 2, n_outputs).
 
         Args:
             batches: Samples that are asked about.
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
+            when: Whether the present answers, where there is one.
         """
+        present = self._asked_present(when)
 
         def answer(samples: Samples) -> Tensor:
             log_density, counts, predictive = self._components(samples, exact)
             if not len(counts):
                 raise ValueError("nothing has been learned yet, so no value can be predicted; learn a batch first")
-            return mix_gaussians(log_gate(log_density, counts), predictive())
+            gate, experts = log_gate(log_density, counts), predictive()
+            now = None if present is None else present.answer(samples)
+            if present is None or now is None:
+                return mix_gaussians(gate, experts)
+            current = present.current(self._n_experts, len(counts))
+            return present_moments(gate, experts, now.to(gate), current.to(gate))
 
         return torch.cat([answer(samples) for samples in batches])
 
@@ -167,16 +202,24 @@ class Answers:
         targets = [y for _, y in draws if y is not None]
         return torch.cat([x for x, _ in draws]), torch.cat(targets) if targets else None, chosen
 
+    @property
+    def _n_experts(self) -> int:
+        return len(self._bank.counts)
+
+    def _asked_present(self, when: When) -> Present | None:
+        if when not in ("now", "any"):
+            raise ValueError(f"when is 'now' or 'any'; got {when!r}")
+        return self._present if when == "now" else None
+
     def _components(
-        self, samples: Samples, exact: bool, *, together: bool = False
+        self, samples: Samples, exact: bool, mixed: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
         """Returns log densities (B, n), counts (n,), and a function of predictives, the provisional model included.
 
-        Where experts are many, and `together` says that they may, they answer as one.
+        Experts that have answered together, `mixed`, count as one.
         """
         counts = self._bank.counts.to(self._device)
         n_experts = len(counts)
-        mixed = self._bank.mixed(samples, exact=exact) if n_experts and together else None
         if mixed is not None:
             counts, log_density = counts.sum().unsqueeze(0), mixed[0].unsqueeze(1)
         else:

@@ -30,10 +30,10 @@ from torch import Tensor
 
 from cndpm.experts.bank import Bank, Evidence
 from cndpm.mixture import Routing, margins, route
-from cndpm.mixture.novelty import MIN_RECORD, Floats, between, levels, novelty_level, row_moments, window_means
+from cndpm.mixture.novelty import MIN_RECORD, Floats, levels, novelty_level, row_moments, window_means
 from cndpm.model.joined_levels import joined_levels, united_levels
 from cndpm.model.novelty import Novelty
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, tensor, whole
 
 __all__ = ["LabelWindows", "LearnedLevel", "MarginRecord"]
 
@@ -111,6 +111,11 @@ class LabelWindows:
 
     def load_state_dict(self, state: State) -> None:
         """Restores it to the bit."""
+        for label in state:
+            if not (label.isascii() and label.isdecimal()):
+                raise StateError(f"labels are numbered from 0; got {label[:20]!r}")
+            if not expect(state, {label: tensor("latest")})["latest"]:
+                raise StateError(f"label {label} has no samples, and is noted")
         self._latest = {int(label): _array(latest) for label, latest in state.items()}
 
 
@@ -216,7 +221,7 @@ class MarginRecord:
     def _clipped(self, rows: NDArray[np.int64]) -> Floats:
         """Returns how far margins of some rows lie below the median, in deviations, clipped, (R, capacity)."""
         _, median, scale = self.levels[:, rows]
-        return between((median[:, None] - self.values[rows]) / scale[:, None], _CLIP)
+        return _between((median[:, None] - self.values[rows]) / scale[:, None], _CLIP)
 
 
 class LearnedLevel(Novelty):
@@ -303,7 +308,7 @@ class LearnedLevel(Novelty):
         expert = known.argmax(axis=1)
         margin = known[np.arange(len(known)), expert] - new
         level, median, scale = self._record.levels[:, expert]
-        surprises = between(np.nan_to_num((median - margin) / scale, nan=0.0, posinf=np.inf, neginf=-np.inf), _CAP)
+        surprises = _between(np.nan_to_num((median - margin) / scale, nan=0.0, posinf=np.inf, neginf=-np.inf), _CAP)
         below = margin < level
         if labels is None:
             agrees, majority = self._window_verdicts(surprises)
@@ -325,7 +330,7 @@ class LearnedLevel(Novelty):
 
     def _window_verdicts(self, surprises: Floats) -> tuple[Flags, Flags]:
         """Returns whether windows are surprising as a whole, and whether they are without any one sample's weight."""
-        capped = np.stack([surprises, between(surprises, _CLIP)], axis=1)
+        capped = np.stack([surprises, _between(surprises, _CLIP)], axis=1)
         pooled, plain = window_means(capped, self._history, self.window).T
         joined = np.concatenate([self._history, capped])
         self._history = joined[max(0, len(joined) - self.window + 1) :]
@@ -362,6 +367,10 @@ class LearnedLevel(Novelty):
             )
             self._window_level = min(max(normal, seen), (normal + _CLIP) / 2)
 
+    @property
+    def n_judged(self) -> int:
+        return len(self._record)
+
     def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
         return bank.explained(torch.from_numpy(self._record.levels[0].copy()), sources)
 
@@ -389,11 +398,26 @@ class LearnedLevel(Novelty):
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above to the bit."""
+        """Restores the above to the bit. Rows of the record end in NaN, and levels of short ones are infinite."""
+        forms = {
+            "record": tensor("experts", "margins", finite=False),  # more than the capacity where models were merged
+            "history": tensor("samples", 2),
+            "windows": tensor("windows"),
+            "levels": tensor(3, "experts", finite=False),
+            "window_level": tensor(finite=False),
+            "n_unmeasured": whole(),
+        }
+        expect(state, forms)
         self._record.replace(_array(state["record"]), _array(state["levels"]), state["n_unmeasured"])
         self._history, self._windows = _array(state["history"]), _array(state["windows"])
         self._by_label.load_state_dict(state["by_label"])
         self._window_level = float(state["window_level"])
+
+
+def _between(values: Floats, bound: float) -> Floats:
+    """Clips values at a bound on both sides; of few numbers it takes a third of what `clip` does."""
+    clipped: Floats = np.maximum(np.minimum(values, bound), -bound)
+    return clipped
 
 
 def _array(values: Tensor) -> Floats:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, integers, nothing, tensor
 
-__all__ = ["SampleBatch", "ShortTermMemory"]
+__all__ = ["SampleBatch", "ShortTermMemory", "check_kept"]
 
 _PART = 16
 """Samples kept together. What was computed of a full part stays, so that a memory that grows is not computed anew; and
@@ -40,6 +40,35 @@ class SampleBatch(NamedTuple):
         """Returns some of the rows, by mask or index on the host, as samples of their own."""
         x = self.samples.x
         return SampleBatch(Samples(x[rows.to(x.device)]), None if self.y is None else self.y[rows])
+
+
+def check_kept(
+    state: State, input_shape: tuple[int, ...], facts: tuple[str, int, int], capacity: int | None = None
+) -> None:
+    """Checks samples and targets of a state.
+
+    Args:
+        state: ``x`` and ``y``, None where there are none.
+        input_shape: Shape of one sample.
+        facts: What targets are ("classes", "values" or "none"), values of one, and classes that are known.
+        capacity: The most samples; None for any number.
+
+    Raises:
+        StateError: They are something else.
+    """
+    target, n_outputs, n_classes = facts
+    forms = {
+        "classes": integers("n", low=0, below=max(1, n_classes)),
+        "values": tensor("n", n_outputs, dtype=torch.float32),
+        "none": nothing(),
+    }
+    if state["x"] is None:
+        expect(state, {"y": nothing()})
+        return
+    x = tensor("n", *input_shape, dtype=torch.float32)
+    n = expect(state, {"x": x, "y": forms[target]})["n"]
+    if capacity is not None and n > capacity:
+        raise StateError(f"at most {capacity} samples were expected in the memory; got {n}")
 
 
 class ShortTermMemory:

@@ -14,7 +14,7 @@ from torch import Tensor
 from cndpm.experts.bank import Bank, Evidence
 from cndpm.learner import TaskListener
 from cndpm.mixture import Routing, is_new, log_responsibilities, route
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, whole
 
 __all__ = ["FixedLevel", "Novelty", "TaskLabels"]
 
@@ -62,6 +62,11 @@ class Novelty(ABC):
     @abstractmethod
     def remove_expert(self, k: int) -> None:
         """Forgets expert k."""
+
+    @property
+    def n_judged(self) -> int | None:
+        """Experts that it keeps something about; None where it keeps nothing by expert."""
+        return None
 
     @abstractmethod
     def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
@@ -215,5 +220,12 @@ class TaskLabels(Novelty):
     def state_dict(self) -> State:
         return {"task": self._task, "tasks": list(self._tasks)}
 
+    @property
+    def n_judged(self) -> int:
+        return len(self._tasks)
+
     def load_state_dict(self, state: State) -> None:
+        expect(state, {"task": whole(-1)})
+        if not all(type(task) is int for task in state["tasks"]):
+            raise StateError(f"'tasks' must be numbers; got {str(state['tasks'])[:80]}")
         self._task, self._tasks = state["task"], list(state["tasks"])

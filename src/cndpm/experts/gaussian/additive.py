@@ -16,7 +16,7 @@ from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.gaussian.transfer import to_device
 from cndpm.learner import Footprint
-from cndpm.state import State
+from cndpm.state import State, expect, tensor
 
 __all__ = ["AdditiveBank"]
 
@@ -149,6 +149,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         }
 
     def load_state_dict(self, state: State) -> None:
+        expect(state, {"generator": tensor("bytes", dtype=torch.uint8)})
         state = to_device(state, self.device)
         self.feature_map.load_state_dict(state["feature_map"])
         self._frozen = object()

@@ -28,7 +28,7 @@ from cndpm.experts.gaussian.shrinkage import (
     shrunk_covariance,
 )
 from cndpm.experts.gaussian.statistics import SharedStatistics
-from cndpm.state import State
+from cndpm.state import State, expect, flag, maybe, number
 
 __all__ = ["CovarianceChoice", "accuracy_of"]
 
@@ -156,6 +156,9 @@ class CovarianceChoice:
 
     def load_state_dict(self, state: State) -> None:
         """Restores them."""
+        share, positive = number(0, 1), number(0)
+        forms = {"density": share, "accuracy": share, "for_classes": flag(), "tail": maybe(positive)}
+        expect(state, forms | {"density_judged_at": positive, "accuracy_judged_at": positive})
         self.density, self.accuracy, self.for_classes = state["density"], state["accuracy"], state["for_classes"]
         self.tail = maybe_infinite(state["tail"])
         self._density_judged_at, self._accuracy_judged_at = state["density_judged_at"], state["accuracy_judged_at"]

@@ -28,10 +28,11 @@ from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians, kernel_model, sum_by_label
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.mixture.matching import best_of_sources
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, integers
 
 __all__ = ["GaussianBank"]
 
+_MOST_LABELS = 1 << 40
 _LOG_UNSEEN_LABEL = -1e6
 """log p(y | x, k) of a label that expert k has never seen, as routing sees it: the evidence for a new expert in
 labelled streams, below any difference of two densities."""
@@ -227,12 +228,19 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return {"labels": torch.from_numpy(self._labels.table.copy())}
 
     def _load_own_state(self, state: State) -> None:
-        self._labels.replace(state["labels"].cpu().numpy().copy())
+        expect(state, {"labels": integers("experts", "classes", low=-1, below=_MOST_LABELS)})
+        table = state["labels"].cpu().numpy().copy()
+        if sorted(table[table >= 0].tolist()) != list(range(int((table >= 0).sum()))):
+            raise StateError("'labels' must number the components from 0, each once")
+        self._labels.replace(table)
         self._provisional = None
 
     def _restored_gaussians(self, state: State) -> SharedGaussians | OwnGaussians:
         gaussians = self._new_gaussians(torch.zeros(1, self.feature_map.n_features, device=self.device))
         gaussians.load_state_dict(state)
+        if len(gaussians.counts) != self._labels.n_components:
+            n = len(gaussians.counts)
+            raise StateError(f"there are {n} components, and labels of {self._labels.n_components}")
         return gaussians
 
     def _taken(self, x: Tensor, y: Tensor | None) -> Tensor:

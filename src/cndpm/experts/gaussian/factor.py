@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cndpm.experts.gaussian.conjugate import Values, log_elliptical
 from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
-from cndpm.state import State
+from cndpm.state import State, expect, maybe, number, tensor
 from cndpm.threads import spread
 
 __all__ = [
@@ -26,6 +26,9 @@ __all__ = [
     "typical_cross_margins",
     "typical_margins",
 ]
+
+_MOST = 1e15
+"""No number of a factor is larger, unless a file was made up."""
 
 
 _COLUMNS = 2048
@@ -123,6 +126,11 @@ class Factor:
     @classmethod
     def from_state(cls, state: State) -> Factor:
         """Returns the factor of :meth:`state_dict`, to the bit."""
+        positive = number(0, _MOST)
+        forms = {"log_det": number(-_MOST, _MOST), "kappa": positive, "count": positive, "degrees": positive}
+        forms |= {"shrinkage": number(0, 1), "tail": maybe(positive), "anchors": tensor("anchors", "d")}
+        d = expect(state, forms)["d"]
+        expect(state, {"cholesky": tensor(d * (d + 1) // 2, dtype=(torch.float32, torch.float64))})
         return cls(
             cholesky=unpack_triangle(state["cholesky"], state["anchors"].shape[1]),
             log_det=state["log_det"],

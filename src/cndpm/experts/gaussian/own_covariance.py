@@ -20,7 +20,7 @@ from cndpm.experts.gaussian.conjugate import (
     normal_inverse_wishart_from_sums,
 )
 from cndpm.experts.gaussian.transfer import normal_draws, to_device
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, tensor
 
 __all__ = ["OwnGaussians"]
 
@@ -338,7 +338,7 @@ class OwnGaussians:
     def _student_t(self, model: NormalInverseWishart) -> tuple[Tensor, Tensor, Tensor]:
         degrees, location, scale = model.predictive()
         # One by one: in a batch a matrix's place decides its alignment, and with it the last bits of its factor.
-        return degrees, location + self._origin, torch.stack([torch.linalg.cholesky(matrix) for matrix in scale])
+        return degrees, location + self._origin, torch.stack([_cholesky(matrix) for matrix in scale])
 
     def state_dict(self) -> State:
         """Returns prior and sums."""
@@ -348,10 +348,33 @@ class OwnGaussians:
 
     def load_state_dict(self, state: State) -> None:
         """Restores prior and sums to the bit, on the components' device."""
+        sums = {"counts": tensor("j"), "sums": tensor("j", "d"), "second_moments": tensor("j", "d", "d")}
+        sizes = expect(state, {"origin": tensor("d"), **sums}, d=self._origin.shape[-1])
+        prior = {"mean": tensor("d"), "kappa": tensor(), "nu": tensor(), "psi": tensor("d", "d")}
+        expect(state["prior"], prior, **sizes)
+        if not ((state["counts"] >= 0).all() and state["prior"]["kappa"] > 0 and state["prior"]["nu"] > 0):
+            raise StateError("counts, 'kappa' and 'nu' must be positive")
         state = to_device(state, self._origin.device)
         self._origin, self.prior = state["origin"], NormalInverseWishart(**state["prior"])
         self.counts, self._sums, self._second_moments = state["counts"], state["sums"], state["second_moments"]
         self._factors = None
+
+
+def _cholesky(matrix: Tensor) -> Tensor:
+    """Returns the factor of a scale matrix (d, d), whose diagonal is raised where rounding left it indefinite.
+
+    So it may be when one value was many orders of magnitude larger than all others.
+    """
+    factor: Tensor
+    factor, info = torch.linalg.cholesky_ex(matrix)
+    raised = 1e-12
+    while int(info) and raised < 1e3:
+        diagonal = matrix.diagonal().clamp_min(1e-12 * float(matrix.diagonal().max()))
+        factor, info = torch.linalg.cholesky_ex(matrix - torch.diag(matrix.diagonal() - (1 + raised) * diagonal))
+        raised *= 10
+    if int(info):
+        factor = torch.linalg.cholesky(matrix)  # says what is wrong
+    return factor
 
 
 def _with_prior(posterior: NormalInverseWishart, prior: NormalInverseWishart) -> NormalInverseWishart:

@@ -32,7 +32,7 @@ from cndpm.experts.gaussian.ledger import WINDOW, Ledger, Products
 from cndpm.experts.gaussian.neighbourhood import MeanIndex
 from cndpm.experts.gaussian.prediction import LaggingFactor, factorise
 from cndpm.experts.gaussian.statistics import SharedStatistics
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, maybe, tensor, whole
 from cndpm.threads import spread
 
 __all__ = ["SharedGaussians"]
@@ -492,7 +492,17 @@ class SharedGaussians:
 
     def load_state_dict(self, state: State) -> None:
         """Restores the state to the bit."""
-        self.statistics = SharedStatistics.from_state(state["statistics"])
+        statistics = SharedStatistics.from_state(state["statistics"])
+        sizes = {"j": statistics.n_components, "d": statistics.n_features, "anchors": statistics.n_components + 2}
+        if sizes["d"] != self.statistics.n_features:
+            raise StateError(f"experts of {self.statistics.n_features} features were expected; got {sizes['d']}")
+        if state["routing"] is not None:
+            expect(state["routing"], {"anchors": tensor("anchors", "d")}, **sizes)
+        if state["ledger"] is not None:
+            forms = {"first": whole(), "squares": tensor("rows"), "weights": tensor("rows", "anchors")}
+            expect(state["ledger"], forms | {"sums": tensor("j", "d"), "anchors": tensor("anchors", "d")}, **sizes)
+        expect(state, {"before": maybe(tensor("k", finite=False))})
+        self.statistics = statistics
         self.choice.load_state_dict(state["choice"])
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._before = None if state["before"] is None else state["before"].cpu().clone()

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.state import State
+from cndpm.state import State, expect, integers, tensor
 from cndpm.threads import spread
 
 __all__ = ["SharedStatistics", "pack_symmetric", "unpack_symmetric", "unpack_triangle"]
@@ -252,6 +252,11 @@ class SharedStatistics:
     @classmethod
     def from_state(cls, state: State) -> SharedStatistics:
         """Returns statistics with the sums of :meth:`state_dict`, to the bit."""
+        n = expect(state, {"origin": tensor("d"), "counts": tensor("components"), "sums": tensor("components", "d")})
+        expect(state, {"second_moment": tensor(n["d"] * (n["d"] + 1) // 2)})
+        owners = integers("rows", low=0, below=max(1, n["components"]))
+        rows = {"rows": tensor("rows", n["d"]), "weights": tensor("rows"), "owners": owners}
+        expect(state["pending"], rows)
         statistics = cls(state["origin"])
         statistics.counts, statistics._sums = state["counts"].cpu().clone(), state["sums"].clone()
         statistics.changes = np.zeros(len(statistics.counts), dtype=np.int64)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, whole
 
 __all__ = ["RecentSamples"]
 
@@ -123,7 +123,10 @@ class RecentSamples:
 
     def load_state_dict(self, state: State) -> None:
         """Restores them."""
+        expect(state, {"next": whole(0, self.capacity)})
         x, y, responsibilities = state["rows"]
+        if not len(x) == len(y) == len(responsibilities) <= self.capacity:
+            raise StateError(f"at most {self.capacity} samples were expected; got {len(x)}, {len(y)} labels")
         self._x, self._y, self._responsibilities = (
             part.new_zeros(self.capacity, *part.shape[1:], device=device)
             for part, device in ((x, self._device), (y, "cpu"), (responsibilities, "cpu"))
