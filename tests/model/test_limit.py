@@ -57,7 +57,7 @@ def test_without_a_number_the_limit_comes_before_the_memory_runs_out(monkeypatch
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         free = learned()
-    n_bytes = 24 * free.footprint().n_numbers_kept  # of all its experts, of which there is room for fewer
+    n_bytes = 24 * free.bank.footprint().n_numbers_kept  # of all its experts, of which there is room for fewer
     monkeypatch.setattr(limit, "total_memory", lambda device: 2 * n_bytes)
     with pytest.warns(UserWarning, match="limit on experts"):
         assert learned().n_experts < free.n_experts

@@ -72,14 +72,16 @@ class Answers:
         present = self._asked_present(when)
 
         def answer(samples: Samples) -> Tensor:
-            log_density, counts, predictive = self._components(samples, exact, together=present is None)
+            mixed = self._bank.mixed(samples, exact=exact) if self._n_experts else None
+            log_density, counts, predictive = self._components(samples, exact, mixed)
             if not len(counts):
                 shape = (len(samples), n_classes)
                 return torch.full(shape, -math.log(n_classes), dtype=torch.float64, device=self._device)
-            if len(counts) == 1 < self._n_experts:  # the experts answered together, and nothing waits
-                return predictive().squeeze(1)
+            if mixed is not None and len(counts) == 1:  # the experts answered together, and nothing waits
+                return mixed[1]
             gate, experts = log_gate(log_density, counts), predictive()
-            now = None if present is None else present.answer(samples)
+            # Who answers together does not tell which of them is current.
+            now = None if present is None or mixed is not None else present.answer(samples)
             if present is None or now is None:
                 return mix_log_proba(gate, experts)
             current, recent = present.current(self._n_experts, len(counts)), present.recent_labels(n_classes)
@@ -210,15 +212,14 @@ class Answers:
         return self._present if when == "now" else None
 
     def _components(
-        self, samples: Samples, exact: bool, *, together: bool = False
+        self, samples: Samples, exact: bool, mixed: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
         """Returns log densities (B, n), counts (n,), and a function of predictives, the provisional model included.
 
-        Where experts are many, and `together` says that they may, they answer as one.
+        Experts that have answered together, `mixed`, count as one.
         """
         counts = self._bank.counts.to(self._device)
         n_experts = len(counts)
-        mixed = self._bank.mixed(samples, exact=exact) if n_experts and together else None
         if mixed is not None:
             counts, log_density = counts.sum().unsqueeze(0), mixed[0].unsqueeze(1)
         else:

@@ -110,7 +110,7 @@ class CNDPM(Learner):
         self._answers = Answers(self.bank, self.memory, self.present, anytime=settings.anytime, device=self.device)
         self._waiting: SampleBatch | None = None
         self._n_known_classes, self._is_exact = n_classes or 0, False
-        self.watch = None
+        self.watch, self.n_exemplars = None, n_exemplars
         if n_exemplars:
             self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
         self.events = EventLog()
@@ -395,7 +395,7 @@ class CNDPM(Learner):
     def load_state_dict(self, state: State) -> None:
         expect(state, {"n_known_classes": whole(self.n_classes or 0, 1 << 31), "is_exact": flag()})
         facts = (self.settings.target, self.settings.n_outputs, state["n_known_classes"])
-        check_kept(state["memory"], self.input_shape, facts, self.memory.capacity)
+        check_kept(state["memory"], self.input_shape, facts)  # those of merged models may exceed the capacity
         if state["waiting"] is not None:
             check_kept(dict(zip("xy", state["waiting"], strict=True)), self.input_shape, facts)
         self.bank.load_state_dict(state["bank"])

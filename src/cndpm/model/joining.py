@@ -5,6 +5,9 @@ Experts that stand for the same concept become one (:mod:`cndpm.mixture.matching
 when more is learned; levels of novelty are measured on the records of all. In which order learners are merged, all at
 once or some first, makes no difference beyond rounding, but for the numbering of the experts.
 
+What is true now (:mod:`cndpm.model.context`) begins anew, and rows kept to say how new others are (`watch`) stay the
+first learner's.
+
 Networks are not sums: those of all learners are put side by side, for `prune` to find the ones that are redundant.
 """
 
@@ -28,6 +31,7 @@ def blank(learner: CNDPM) -> CNDPM:
     """Returns a learner with the same settings and parts that has learned nothing."""
     parts: dict[str, Any] = {**learner.parts, "feature_map": deepcopy(learner.parts["feature_map"])}
     facts: dict[str, Any] = {"n_classes": learner.n_classes, "seed": learner.seed, "device": learner.device}
+    facts["n_exemplars"] = learner.n_exemplars
     return CNDPM(learner.settings, input_shape=learner.input_shape, **facts, **parts)
 
 
@@ -44,6 +48,8 @@ def relabel(learner: CNDPM, mapping: Sequence[int], n_classes: int) -> None:
     learner.novelty.relabel(mapping)
     learner.memory.relabel(mapping)
     learner.meet(n_classes)
+    if list(mapping) != list(range(len(mapping))):
+        _begin_the_present(learner)
 
 
 def with_same_representation(learner: CNDPM) -> CNDPM:
@@ -98,6 +104,8 @@ def merge(learners: Sequence[CNDPM]) -> CNDPM:
     for number, other in enumerate(others, start=1):
         sources += [number] * other.n_experts
         _extend(merged, other)
+    if len(learners) > 1:
+        _begin_the_present(merged)
     if len(set(sources)) > 1:
         _unite(merged, same_concepts(merged.novelty.explained(merged.bank, sources), sources))
     return merged
@@ -133,6 +141,14 @@ def _is_same(a: Any, b: Any) -> bool:
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_is_same, a, b))
     return bool(a == b)
+
+
+def _begin_the_present(learner: CNDPM) -> None:
+    """Forgets what is true now: streams that were learned side by side have no common present."""
+    if learner.present is not None:
+        fresh = blank(learner).present
+        assert fresh is not None
+        learner.present.load_state_dict(fresh.state_dict())
 
 
 def _extend(merged: CNDPM, other: CNDPM) -> None:
