@@ -15,6 +15,7 @@ from cndpm.experts.features import FeatureMap
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers, When
+from cndpm.model.door import Door
 from cndpm.model.events import EventLog
 from cndpm.model.founding import Report
 from cndpm.model.inputs import admit_targets, admit_x
@@ -100,6 +101,7 @@ class CNDPM(Learner):
         facts = Facts(settings.target, settings.n_outputs, self.input_shape, n_classes, seed, self.device)
         self.present = settings.representations.build(facts, is_plain=settings.is_plain and feature_map is None)
         self.memory = ShortTermMemory(settings.memory_size, self.device)
+        self.door = Door() if len(self.input_shape) == 1 else None
         self._has_labels = settings.target == "classes"
         self.novelty, self.founding = settings.novelty.build(
             has_labels=self._has_labels, at_end_of_task=self.consolidate
@@ -136,6 +138,8 @@ class CNDPM(Learner):
         x, y = self._admit(x, y)
         n_threads = torch.get_num_threads()
         with one_thread():
+            if self.door is not None:
+                x = self.door.look(x)
             batches = prepared or self.bank.open(x, batch_size, start=start)
             self.settle()
             if y is not None and self._has_labels:
@@ -143,14 +147,13 @@ class CNDPM(Learner):
             for samples in batches:
                 stop = start + len(samples.x)
                 self.events.n_samples += len(samples.x)
-                if self.watch is not None:
-                    self.watch.see(x[start:stop])
-                batch = SampleBatch(samples, None if y is None else y[start:stop])
-                if self.present is not None and batch.y is not None:
-                    self.present.learn(samples, batch.y)
-                self._learn(batch)
+                came = SampleBatch(samples, None if y is None else y[start:stop])
+                batch = self.door.admit(came) if self.door is not None and self.door.is_watching else came
+                if self.watch is not None and batch is not None:
+                    self.watch.see(batch.samples.x)
                 if self.present is not None:
-                    self.present.watch(self.bank)
+                    self._learn_present(batch)
+                self._learn(batch)
                 start = stop
                 if after_batch is not None:
                     torch.set_num_threads(n_threads)  # what is called is not ours
@@ -179,6 +182,13 @@ class CNDPM(Learner):
             self._waiting = batch = self.memory.add(batch.rows(is_new))
             self._sleep_if_due()
         self._waiting = None
+
+    def _learn_present(self, batch: SampleBatch | None) -> None:
+        """Has the present weigh what is answered for a batch, and learn it, before the experts do."""
+        if self.present is not None and batch is not None and batch.y is not None:
+            self.present.watch(self.bank)
+            ever = self._answers.ever(batch, max(1, self._n_known_classes)) if self.present.n_rules else torch.zeros(0)
+            self.present.learn(batch.samples, batch.y, ever)
 
     def _sleep_if_due(self) -> None:
         while self.memory.is_full or self.bank.train(0) < 1:  # a sleep that was interrupted need not have a full memory
@@ -345,22 +355,23 @@ class CNDPM(Learner):
     def footprint(self) -> Footprint:
         kept = self.bank.footprint()
         n_samples, n_bytes = kept.memory_samples + len(self.memory), kept.memory_bytes + self.memory.n_bytes
-        if self.present is None:
-            return replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
-        rows = self.present.rows
-        return replace(
-            kept,
-            n_numbers_kept=kept.n_numbers_kept + self.present.n_numbers_kept,
-            memory_samples=n_samples + len(rows),
-            memory_bytes=n_bytes + rows.n_bytes,
-        )
+        kept = replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
+        return kept if self.present is None else self.present.added_to(kept)
 
     def describe(self) -> dict[str, Any]:
-        """Returns ``expert_counts``, samples by expert, and ``memory_classes``, samples in the memory by class."""
+        """Returns ``expert_counts``, samples by expert, ``memory_classes``, samples in the memory by class, and more.
+
+        ``n_rules`` where rules are kept beside the experts, ``n_set_aside`` where wild rows were not let in.
+        """
         y = self.memory.batch().y if len(self.memory) else None
         classes = None if y is None or y.is_floating_point() else torch.bincount(y).tolist()
         counts = [round(n, 2) for n in self.counts.tolist()]
-        return {"expert_counts": counts, "memory_classes": classes, **self.bank.describe()}
+        shown: dict[str, Any] = {"expert_counts": counts, "memory_classes": classes, **self.bank.describe()}
+        if self.present is not None:
+            shown["n_rules"] = self.present.n_rules
+        if self.door is not None and self.door.n_set_aside:
+            shown["n_set_aside"] = self.door.n_set_aside
+        return shown
 
     @torch.no_grad()
     def portray(self, x: Tensor, y: Tensor | None, *, seed: int) -> Portrait | None:
@@ -385,6 +396,7 @@ class CNDPM(Learner):
             "memory": self.memory.state_dict(),
             "novelty": self.novelty.state_dict(),
             "present": None if self.present is None else self.present.state_dict(),
+            "door": None if self.door is None else self.door.state_dict(),
             "n_known_classes": self._n_known_classes,
             "waiting": None if self._waiting is None else [self._waiting.samples.x.clone(), self._waiting.y],
             "is_exact": self._is_exact,
@@ -405,6 +417,8 @@ class CNDPM(Learner):
             raise StateError(f"novelty is of {self.novelty.n_judged} experts; there are {self.n_experts}")
         if self.present is not None:
             self.present.load_state_dict(state["present"])
+        if self.door is not None:
+            self.door.load_state_dict(state["door"])
         self._n_known_classes, self._is_exact = state["n_known_classes"], state["is_exact"]
         self._waiting, self._learned = None, []
         self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)
