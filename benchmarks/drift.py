@@ -2,7 +2,9 @@
 
     python -m benchmarks.drift                                        # all of it, about twenty minutes on one core
     python -m benchmarks.drift --streams drift-flip,drift-sine --models cndpm,ARF --seeds 0
-    python -m benchmarks.drift --peers peers.json                     # takes peers' results from there, adds new ones
+    python -m benchmarks.drift --peers docs/results/records/drift-peers.json      # takes river's results from there
+
+A file of `--peers` gives results of river's models that were made with the same versions, and is given the others.
 
 Every model answers a sample before it learns it: ours in batches of ten, river's row by row, with no setting per
 stream. The rows are those of seed 0 throughout; seeds are the models'. Seconds are those spent answering and learning.

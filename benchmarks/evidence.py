@@ -191,8 +191,10 @@ def _classified(value: float | None, seed: int, model: Any = None) -> float:
 
 
 def _classified_as_the_paper(value: float | None, seed: int) -> float:
-    few = {"memory_size": 100, "density_sleep_steps": 300, "predictor_sleep_steps": 300, "hidden": 32}
-    return _classified(value, seed, CNDPMClassifier.paper(log_alpha=-100.0, random_state=seed, **few))
+    few = {"density_sleep_steps": 300, "predictor_sleep_steps": 300, "hidden": 32, "likelihood": "gaussian"}
+    rates = {"density_lr": 1e-3, "predictor_lr": 1e-3}
+    model = CNDPMClassifier.paper(log_alpha=-1000.0, memory_size=100, settings=few | rates, random_state=seed)
+    return _classified(value, seed, model)
 
 
 def _regressed(value: float | None, seed: int) -> float:

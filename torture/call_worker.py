@@ -36,7 +36,10 @@ _KINDS: tuple[tuple[type, dict[str, Any]], ...] = (
 
 _N_FEATURES = 4
 _METHODS = ("partial_fit",) * 8 + ("fit",) * 3 + ("construct", "prune", "set_params") * 2 + ("consolidate",)
-_ASKED = ("predict", "predict_proba", "predict_log_proba", "score_samples", "score", "sample", "bits_per_dim", "save")
+_ASKED = (
+    *("predict", "predict_proba", "predict_log_proba", "score_samples", "score", "sample", "bits_per_dim", "save"),
+    *("novelty", "explain", "decision_function"),
+)
 _OWN = (ValueError, TypeError)
 
 

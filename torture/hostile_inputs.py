@@ -244,6 +244,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
         {"novelty": {"kind": "fixed", "log_alpha": 1}}, {"shrinkage": -1}, {"shrinkage": float("nan")}, {"window": 0},
         {"novelty_rate": 2}, {"features": "fourier", "n_fourier": 0}, {"anytime": "perhaps"}, {"experts": {}}, {"": {}},
     ),
+    "n_exemplars": (0, 1, 5, -1, "a", None, 2.5, True, 10**30, np.int64(3)),
     "device": ("cpu", "auto", "gpu", "cuda:99", None, 3, "", "meta"),
     "random_state": (None, 0, -1, 2**32, 2**70, "a", 1.5, np.random.RandomState(0), np.random.default_rng(0), object()),
 }  # fmt: skip

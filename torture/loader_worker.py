@@ -144,6 +144,7 @@ def main(seed: int, first: int, end: int, root: Path, what: str) -> None:
     be_quick()
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", DamageWarning)
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module="numpy|cndpm")
     shutil.rmtree(root / "loaders", ignore_errors=True)
     (root / "loaders").mkdir()
     prepare(root / "loaders")

@@ -11,6 +11,8 @@ What is loaded lies in a process of its own. The table counts as that of `tortur
 - refused: an error of the package names the file, or the report does while the rest is shown;
 - equal: a run came to the same end, by an undamaged copy where need be.
 
+numpy's warnings of values that overflow or are not numbers do not count: they were made up.
+
 Ends with 1 if there was any death, foreign exception, unnamed error or silent change.
 """
 

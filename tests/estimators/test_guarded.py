@@ -32,7 +32,8 @@ def fitted(estimator, n=100, **parameters):
 
 
 UNGUARDED = {
-    "get_metadata_routing", "get_params", "learner_", "load", "n_features_in_", "paper", "save", "score", "set_params",
+    "fit_predict", "get_metadata_routing", "get_params", "learner_", "load", "n_features_in_", "paper", "save", "score",
+    "set_params",
 }  # fmt: skip
 """They change no model and do not ask one, are made of methods that are guarded, or guard themselves."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cndpm.devices import resolve_device
-from cndpm.estimators.older_files import migrated
+from cndpm.estimators.older_files import PARAMETERS_SINCE, migrated
 from cndpm.estimators.serial import from_plain
 from cndpm.model.settings import CNDPMSettings
 from cndpm.names import is_object_name
@@ -74,7 +74,8 @@ def load_model(
             raise StateError(
                 f"names code to import: {', '.join(named[:3])}. If you trust it, load it with imports=True"
             )
-        return {**state, "package": file.package}, _on_this_machine(from_plain(state["params"]))
+        since = {name: value for name, value in PARAMETERS_SINCE.items() if name in parameters}
+        return {**state, "package": file.package}, _on_this_machine(since | from_plain(state["params"]))
     except Exception as error:
         raise StateError(refusal(path, kind, file.package, error)) from error
 
@@ -135,7 +136,7 @@ def _imports(state: State) -> list[str]:
         for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
             look(inner)
 
-    look([state["settings"], state["params"]])
+    look([state["settings"], state["params"].get("settings")])
     return found
 
 

@@ -8,10 +8,14 @@ from cndpm.estimators.parameters import validated_settings
 from cndpm.estimators.serial import from_plain
 from cndpm.state import State, StateError
 
-__all__ = ["DEFAULTS_THEN", "migrated"]
+__all__ = ["DEFAULTS_THEN", "PARAMETERS_SINCE", "migrated"]
 
 DEFAULTS_THEN: dict[str, Any] = {}
 """Settings whose defaults have changed since format 1, with the values of then; a test compares all defaults."""
+
+
+PARAMETERS_SINCE: dict[str, Any] = {"n_exemplars": 0, "false_alarm_rate": 0.05}
+"""Parameters that files of earlier versions do not hold, with the values that do what was done then."""
 
 
 def migrated(state: State, *, target: str) -> State:

@@ -4,7 +4,8 @@
 
 A run that resumes repeats the batches after its checkpoint; its "resume" event says how long the log was then, and what
 lies between is dropped on reading: lines that a crash cut off among them. Any other line that does not fit its
-checksum, or that is missing, is a problem, which readers are told of.
+checksum, or that is missing, is a problem, which readers are told of. Checksums begin with one of the configuration, so
+that lines of another run do not fit.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from cndpm.storage import Appended
 
-__all__ = ["Log", "LogFile", "Row", "digest_of", "read_log"]
+__all__ = ["Log", "LogFile", "Row", "digest_of", "read_log", "salt_of"]
 
 Row = dict[str, Any]
 _SEAL = ', "crc": "'
@@ -47,6 +48,7 @@ class LogFile:
 
     Args:
         path: The file. A line that a crash cut off is ended first, so that the next one stands alone.
+        salt: What checksums begin with; see :func:`salt_of`.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -59,7 +61,8 @@ class LogFile:
         [{'event': 'progress', 'step': 3, 'n_experts': 1}]
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, salt: int = 0) -> None:
+        self._salt = salt
         self._file = Appended(path)
         content = path.read_bytes()
         self._n_lines, self._digest = content.count(b"\n"), hashlib.sha256(content)
@@ -87,7 +90,7 @@ class LogFile:
         head = {"event": event, "step": step}
         row = head | values | head
         text = json.dumps({**row, "line": self._n_lines})
-        self._write(f'{text[:-1]}{_SEAL}{zlib.crc32(text.encode()):08x}"}}\n'.encode())
+        self._write(f'{text[:-1]}{_SEAL}{zlib.crc32(text.encode(), self._salt):08x}"}}\n'.encode())
         return row
 
     def sync(self) -> None:
@@ -115,17 +118,23 @@ def digest_of(path: Path, n_bytes: int) -> str | None:
     return hashlib.sha256(content).hexdigest() if len(content) == n_bytes else None
 
 
-def read_log(path: Path, *, sealed: bool) -> Log:
+def salt_of(config: Row) -> int:
+    """Returns the number that the checksums of a run's log begin with."""
+    return zlib.crc32(json.dumps(config, sort_keys=True).encode())
+
+
+def read_log(path: Path, *, sealed: bool, salt: int = 0) -> Log:
     """Reads a log, also while it is written to.
 
     Args:
         path: The file; no events where there is none.
         sealed: Whether every line must have a number and a checksum. Earlier versions wrote none; of their logs a line
             that cannot be read was cut off, and is skipped.
+        salt: As the log was written with.
     """
     if not path.is_file():
         return Log([])
-    reading = _Reading(sealed)
+    reading = _Reading(sealed, salt)
     lines = path.read_bytes().split(b"\n")
     for line in lines[:-1]:
         reading.take(line)
@@ -137,8 +146,8 @@ def read_log(path: Path, *, sealed: bool) -> Log:
 class _Reading:
     """Keeps the events and problems of a log up to some line."""
 
-    def __init__(self, sealed: bool) -> None:
-        self.sealed = sealed
+    def __init__(self, sealed: bool, salt: int) -> None:
+        self.sealed, self._salt = sealed, salt
         self.rows: dict[tuple[str, int], tuple[int, Row]] = {}
         self.problems: list[tuple[int, str]] = []
         self._offset = self._n_lines = self._n_lost = 0
@@ -147,7 +156,7 @@ class _Reading:
         """Reads one line; one that is open, the last, may still be being written."""
         offset, number = self._offset, self._n_lines
         self._offset, self._n_lines = offset + len(line) + 1, number + 1
-        row, told = _parse(line)
+        row, told = _parse(line, self._salt)
         if row is None or (self.sealed and told is None):
             if self.sealed and not is_open:
                 self.problems.append((offset, f"line {number + 1} is damaged"))
@@ -175,7 +184,7 @@ class _Reading:
         self.rows = kept
 
 
-def _parse(line: bytes) -> tuple[Row | None, int | None]:
+def _parse(line: bytes, salt: int) -> tuple[Row | None, int | None]:
     """Returns the event in a line, None for one that cannot be, and its number where its checksum fits."""
     try:
         text = line.decode()
@@ -188,5 +197,5 @@ def _parse(line: bytes) -> tuple[Row | None, int | None]:
     if seal is None:
         return row, None
     body = text[:-_N_SEAL] + "}"
-    fits = text[-_N_SEAL:] == f'{_SEAL}{seal}"}}' and seal == f"{zlib.crc32(body.encode()):08x}"
+    fits = text[-_N_SEAL:] == f'{_SEAL}{seal}"}}' and seal == f"{zlib.crc32(body.encode(), salt):08x}"
     return (row, number) if fits and type(number) is int else (None, None)

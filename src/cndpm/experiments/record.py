@@ -24,7 +24,7 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 
 from cndpm.experiments.config import completed
-from cndpm.experiments.log_file import Log, Row, read_log
+from cndpm.experiments.log_file import Log, Row, read_log, salt_of
 from cndpm.experiments.sealed_json import RecordError, read_json, write_json
 
 __all__ = [
@@ -114,7 +114,7 @@ def read_record(folder: str | Path) -> Record:
     running = _is_locked(folder / LOCK)
     summary, problems = read_summary(folder, head)
     status: Status = "complete" if summary is not None else "running" if running else "interrupted"
-    log = _log(folder, schema)
+    log = _log(folder, head)
     problems += [f"{folder / LOG}: {problem}" for problem in log.problems]
     rows = [row for row in log.rows if row["event"] != END]
     if schema == SCHEMA_VERSION and summary is not None and (not log.rows or log.rows[-1]["event"] != END):
@@ -179,11 +179,11 @@ def find_records(folder: str | Path) -> list[Path]:
 
 def read_rows(folder: Path) -> Log:
     """Reads the events of the log in a record, with what is damaged in it."""
-    return _log(folder, read_head(folder)[1])
+    return _log(folder, read_head(folder)[0])
 
 
-def _log(folder: Path, schema: int) -> Log:
-    return read_log(folder / LOG, sealed=schema == SCHEMA_VERSION)
+def _log(folder: Path, head: dict[str, Any]) -> Log:
+    return read_log(folder / LOG, sealed=head["schema"] == SCHEMA_VERSION, salt=salt_of(head["config"]))
 
 
 def _is_locked(path: Path) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from cndpm.errors import DamageWarning
-from cndpm.experiments.log_file import LogFile, digest_of
+from cndpm.experiments.log_file import LogFile, digest_of, salt_of
 from cndpm.experiments.portrait_file import PORTRAIT
 from cndpm.experiments.record import (
     CHECKPOINT,
@@ -84,7 +84,7 @@ class Recorder:
                 head = {"schema": SCHEMA_VERSION, "config": config, "environment": environment}
                 write_json(self.folder / CONFIG, head)
             with self._reporting("write"):
-                self._log = LogFile(self.folder / LOG)
+                self._log = LogFile(self.folder / LOG, salt_of(read_head(self.folder)[0]["config"]))
         except BaseException:
             self._lock.release()
             raise
@@ -222,6 +222,9 @@ class Recorder:
         """Compares a checkpoint with the run and with the log; those of format 1 say nothing of either."""
         if file.format == 1:
             return
+        told = {"config": dict, "log_bytes": int, "log_sha256": str}
+        if not all(isinstance(file.settings.get(name), kind) for name, kind in told.items()):
+            raise StateError(f"{path} does not say of which run it is")
         if differing := differing_keys(file.settings["config"], self.config):
             raise StateError(f"{path} is of another run; it differs in {', '.join(differing)}")
         n_bytes = file.settings["log_bytes"]

@@ -71,7 +71,6 @@ def to_latex(table: Table) -> str:
 
 
 _FORMULAS = tuple("=+-@")
-_CONTROLS = tuple("\t\r\n")
 
 TEXT_FORMATS: Mapping[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
 """The functions that write a table as text, by the ending of the file."""
@@ -108,7 +107,8 @@ def _code(text: str) -> str:
 
 def _as_text(text: str) -> str:
     """Returns a cell that spreadsheets show: one that begins like a formula would be carried out, and gets a quote."""
-    return f"'{text}" if text.lstrip()[:1] in _FORMULAS or text[:1] in _CONTROLS else text
+    text = _one_line(text)
+    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def _escape_latex(text: str) -> str:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.state import State
+from cndpm.state import State, expect, integers, tensor, whole
 
 __all__ = ["Exemplars"]
 
@@ -107,6 +107,9 @@ class Exemplars:
 
     def load_state_dict(self, state: State) -> None:
         """Restores them to the bit."""
+        d, row = self.rows.shape[1], torch.float32
+        forms = {"rows": tensor("kept", d, dtype=row), "numbers": integers("kept", low=0), "n_seen": whole()}
+        expect(state, {**forms, "coming": tensor("coming", d, dtype=row)})
         self.rows, self._numbers = state["rows"].cpu().numpy().copy(), state["numbers"].cpu().numpy().copy()
         coming = state["coming"].clone()
         self._coming, self._n_coming = ([coming] if len(coming) else []), len(coming)

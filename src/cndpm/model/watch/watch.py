@@ -21,7 +21,7 @@ from cndpm.experts.bank import Bank
 from cndpm.model.watch.exemplars import Exemplars
 from cndpm.model.watch.familiarity import Familiarity
 from cndpm.model.watch.row_kernels import RowKernels, resolution
-from cndpm.state import State
+from cndpm.state import State, expect, tensor
 from cndpm.threads import one_thread
 
 __all__ = ["Watch"]
@@ -186,6 +186,10 @@ class Watch:
             return
         self._exemplars.load_state_dict(state["exemplars"])
         experts = state["of_experts"]
+        if experts is not None:
+            known, spread = experts
+            forms = {"known": tensor(len(self._exemplars.rows), finite=False), "spread": tensor(1, finite=False)}
+            expect({"known": known, "spread": spread}, forms)
         self._of_experts = None if experts is None else _OfExperts(*(part.cpu().numpy().copy() for part in experts))
         self._fitted = None
 
