@@ -2,7 +2,7 @@
 
     python -m benchmarks.live                     # rows; images too where CNDPM_DATA names a folder with MNIST
 
-Every line is a ratio measured in one run, the two sides taking turns.
+Every line is a ratio measured in one run, the two sides taking turns; the median of several turns where they are short.
 """
 
 from __future__ import annotations
@@ -60,22 +60,26 @@ def live(x: torch.Tensor, y: torch.Tensor, *, predicting: bool, exact: bool = Fa
     return time.perf_counter() - started, 100 * right / len(x)
 
 
-def predict_then_learn(name: str, x: torch.Tensor, y: torch.Tensor) -> None:
+def predict_then_learn(name: str, x: torch.Tensor, y: torch.Tensor, n_turns: int) -> None:
     """Prints what predicting before every batch costs, and what answers between renewals lose."""
-    alone, (both, lagging) = live(x, y, predicting=False)[0], live(x, y, predicting=True)
+    live(x[:500], y[:500], predicting=True)
+    turns = [(live(x, y, predicting=False)[0], *live(x, y, predicting=True)) for _ in range(n_turns)]
+    alone, both, lagging = np.median(turns, axis=0)
     print(f"{name}: predict, then learn / learn only: {both / alone:.2f} ({both:.1f} s / {alone:.1f} s)")
     if x[0].numel() < 100:
         exact = live(x, y, predicting=True, exact=True)
         print(f"{name}: prequential accuracy {lagging:.2f} %, with exact answers {exact[1]:.2f} % in {exact[0]:.1f} s")
 
 
-def estimator_cost(name: str, x: torch.Tensor, y: torch.Tensor) -> None:
+def estimator_cost(name: str, x: torch.Tensor, y: torch.Tensor, n_turns: int) -> None:
     """Prints what the estimator costs over the learner on a tensor, in one block each."""
-    shape = tuple(x.shape[1:])
-    learner = CNDPM(CNDPMSettings(), input_shape=shape)
-    model = CNDPMClassifier(input_shape=shape if len(shape) > 1 else None, random_state=0)
-    plain = seconds(lambda: learner.learn_block(x, y, _BATCH))
-    face = seconds(lambda: model.partial_fit(x.numpy(), y.numpy()))
+    shape, turns = tuple(x.shape[1:]), []
+    for _ in range(n_turns + 1):
+        learner = CNDPM(CNDPMSettings(), input_shape=shape)
+        model = CNDPMClassifier(input_shape=shape if len(shape) > 1 else None, random_state=0)
+        plain = seconds(lambda: learner.learn_block(x, y, _BATCH))  # noqa: B023
+        turns.append((plain, seconds(lambda: model.partial_fit(x.numpy(), y.numpy()))))  # noqa: B023
+    plain, face = np.median(turns[1:], axis=0)  # the first turn warms up
     print(f"{name}: partial_fit / learn_block: {face / plain:.2f} ({face:.2f} s / {plain:.2f} s)")
 
 
@@ -128,10 +132,10 @@ def digits_live() -> float:
 
 
 if __name__ == "__main__":
-    predict_then_learn("6,000 rows of 30 features", *rows(6000, 30))
-    estimator_cost("2,000 rows of 30 features", *rows(2000, 30))
+    predict_then_learn("6,000 rows of 30 features", *rows(6000, 30), n_turns=5)
+    estimator_cost("2,000 rows of 30 features", *rows(2000, 30), n_turns=5)
     features_computed()
     if os.environ.get("CNDPM_DATA"):
-        estimator_cost("1,000 images of MNIST", *images(1000))
-        predict_then_learn("3,000 images of MNIST", *images(3000))
+        estimator_cost("1,000 images of MNIST", *images(1000), n_turns=3)
+        predict_then_learn("3,000 images of MNIST", *images(3000), n_turns=1)
     busy_cores()

@@ -30,9 +30,12 @@ class _Allowance(threading.local):
     """Threads that torch had been told to use when this thread entered :func:`one_thread`; None outside."""
 
     n_threads: int | None = None
+    is_new = True
 
 
 _allowance = _Allowance()
+_inside: dict[int, int] = {}
+"""By thread: how many threads torch had been told to use when it entered :func:`one_thread`."""
 
 
 @contextmanager
@@ -44,14 +47,32 @@ def one_thread() -> Iterator[None]:
         ...     torch.get_num_threads()
         1
     """
-    allowed, n_threads = _allowance.n_threads, torch.get_num_threads()
-    _allowance.n_threads = allowed or n_threads
-    torch.set_num_threads(1)
-    try:
+    allowed, n_threads = _allowance.n_threads, _n_threads()
+    try:  # from before the first change on: an exception may arrive anywhere
+        if allowed is None:
+            _inside[threading.get_ident()] = n_threads
+        _allowance.n_threads = allowed or n_threads
+        torch.set_num_threads(1)
         yield
     finally:
         torch.set_num_threads(n_threads)
         _allowance.n_threads = allowed
+        if allowed is None:
+            _inside.pop(threading.get_ident(), None)
+
+
+def _n_threads() -> int:
+    """Returns how many threads torch uses in this thread.
+
+    A thread that is new to torch begins with the number that was set last, in whichever thread: while another one is
+    inside :func:`one_thread` that is one. It is told what the other one had been told.
+    """
+    n_threads = torch.get_num_threads()
+    if _allowance.is_new:
+        _allowance.is_new = False
+        if n_threads == 1:
+            n_threads = max(list(_inside.values()), default=1)
+    return n_threads
 
 
 @contextmanager

@@ -14,9 +14,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
+from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.explanation import Explanation
+from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.label_codec import LabelCodec
+from cndpm.estimators.rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
 from cndpm.model.answers import When
 from cndpm.state import State
@@ -27,7 +32,7 @@ __all__ = ["CNDPMClassifier"]
 class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """Classifier for streams whose distribution changes, without being told when.
 
-    Experts are made as the data needs them, classes are discovered as they arrive (labels of any hashable type), and
+    Experts are made as the data needs them, classes are discovered as they arrive (numbers, strings or tuples), and
     nothing learned before is overwritten.
 
     Args:
@@ -37,8 +42,10 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         input_shape: Shape of one sample where it is not a row, e.g. ``(1, 28, 28)``; X may come flat or in shape.
         density: A density class of one's own, for neural experts.
         predictor: A predictor class of one's own, for neural experts.
-        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
+        features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
+            network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -56,6 +63,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     _kind = "CNDPMClassifier"
     _target = "classes"
 
+    @changes
     def partial_fit(
         self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor, classes: Sequence[Any] | None = None
     ) -> Self:
@@ -63,35 +71,33 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
         Args:
             X: (n, n_features), or (n, *input_shape).
-            y: (n,) labels of any hashable type; new ones are welcome at any time.
+            y: (n,) labels: numbers, strings, booleans, None or tuples of these; new ones are welcome at any time.
             classes: All labels there may ever be; optional, and only on the first call.
         """
-        first = not hasattr(self, "learner_")
-        self._check(anew=first)
-        labels, rows = self._validate_labelled(X, y, reset=first)
-        codec = self._codec_for(classes, first=first)
+        if not hasattr(self, "learner_"):
+            self._adopt(self._fresh(X, y, classes))
+            return self
+        self._check(anew=False)
+        labels, rows = self._validate_labelled(X, y, reset=False)
+        codec = self._codec_for(classes)
         indices = codec.encode(labels, learn=True)
-        if first:
-            self._begin(codec)
-        self._codec = codec
-        self._learn(rows, torch.from_numpy(indices))
+        self._learn(rows, torch.from_numpy(indices), _codec=codec)
         return self
 
+    @changes
     def fit(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
         Args:
             X: (n, n_features), or (n, *input_shape).
-            y: (n,) labels of any hashable type.
+            y: (n,) labels, as for :meth:`partial_fit`.
         """
-        self._check(anew=True)
-        labels, rows = self._validate_labelled(X, y, reset=True)
-        codec = LabelCodec()
-        indices = codec.encode(labels, learn=True)
-        self._begin(codec)
-        self._learn(rows, torch.from_numpy(indices))
-        return self.consolidate()
+        fresh = self._fresh(X, y, None)
+        consolidate(fresh.learner_)
+        self._adopt(fresh)
+        return self
 
+    @answers
     def predict(self, X: ArrayLike | Tensor, *, exact: bool = False, when: When = "now") -> NDArray[Any]:
         """Returns the most probable label of each sample, (n,).
 
@@ -107,6 +113,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
+    @answers
     def predict_proba(self, X: ArrayLike | Tensor, *, exact: bool = False, when: When = "now") -> NDArray[np.float64]:
         """Returns probabilities (n, n_classes), columns in the order of `classes_`.
 
@@ -118,6 +125,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         proba: NDArray[np.float64] = np.exp(self.predict_log_proba(X, exact=exact, when=when))
         return proba
 
+    @answers
     def predict_log_proba(
         self, X: ArrayLike | Tensor, *, exact: bool = False, when: When = "now"
     ) -> NDArray[np.float64]:
@@ -132,6 +140,20 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         log_proba = self.learner_.predict_log_proba(x, exact=exact, when=when).cpu().numpy()
         return log_proba[:, self._codec.order()]
 
+    @answers
+    def explain(self, X: ArrayLike | Tensor) -> Explanation:
+        """Returns which expert answered for each row, the label and its probability, and how new the row is.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        x = self._answering(X)
+        log_proba = self.learner_.predict_log_proba(x).cpu().numpy()[:, self._codec.order()]
+        best = log_proba.argmax(axis=1)
+        proba = np.exp(log_proba[np.arange(len(best)), best])
+        return Explanation(**self._responsible(x), prediction=self.classes_[best], proba=proba)
+
+    @changes
     def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on labelled data; see :func:`cndpm.model.merging.prune`.
 
@@ -144,9 +166,13 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             The merges, in the numbering of the experts before pruning.
         """
         x = self._answering(X)
-        check_consistent_length(x, y)
-        return self.learner_.prune(x, torch.from_numpy(self._codec.encode(y, learn=False)), threshold=threshold)
+        labels = _labels(y)
+        check_consistent_length(x, labels)
+        indices = torch.from_numpy(self._codec.encode(labels, learn=False))
+        merges: list[Merge] = self._apply(pruning(x, indices, threshold))
+        return merges
 
+    @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """Draws (X, y) pairs from the mixture, X in the shape of the input.
 
@@ -155,12 +181,13 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             random_state: Determines the draws; the model is not changed.
         """
         check_is_fitted(self, "learner_")
-        x, y, _ = self.learner_.sample(n_samples, seed=random_state)
+        x, y, _ = draw(self.learner_, n_samples, random_state)
         assert y is not None
         labels = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
         return x.cpu().numpy(), labels.astype(self.classes_.dtype)
 
     @available_if(describes_x)  # type: ignore[untyped-decorator]
+    @answers
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Returns the log density of each sample under the mixture, (n,): low where it is unlike anything learned.
 
@@ -170,6 +197,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return self.learner_.log_prob(x).cpu().numpy()
 
     @property
+    @answers
     def classes_(self) -> NDArray[Any]:
         """The labels met so far, sorted where they can be."""
         check_is_fitted(self, "learner_")
@@ -183,22 +211,28 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         rows = self._validate(X, reset=reset)
-        y = _labels(y)
-        check_consistent_length(rows, y)
-        return y, self._tensor(rows)
+        labels = _labels(y)
+        if len(rows) != len(labels):
+            check_consistent_length(rows, labels)
+        return labels, self._tensor(rows)
 
-    def _codec_for(self, classes: Sequence[Any] | None, *, first: bool) -> LabelCodec:
+    def _codec_for(self, classes: Sequence[Any] | None) -> LabelCodec:
         """Returns a copy of the labels known so far, so that new ones are only taken over once all are found good."""
-        if first:
-            return LabelCodec(classes if classes is not None else (), closed=classes is not None)
         if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):
             raise ValueError(f"classes={list(classes)} differs from the first call's: {self._codec.labels}")
         return LabelCodec(self._codec.labels, closed=self._codec.closed)
 
-    def _begin(self, codec: LabelCodec) -> None:
-        self._start()
-        self.learner_ = self._make_learner(n_classes=len(codec) if codec.closed else None)
-        self._codec = codec
+    def _fresh(self, X: Any, y: Any, classes: Sequence[Any] | None) -> Self:
+        """Returns another estimator that has learned these samples and nothing else."""
+        self._check(anew=True)
+        fresh = self._blank()
+        labels, rows = fresh._validate_labelled(X, y, reset=True)
+        fresh._codec = LabelCodec(() if classes is None else classes, closed=classes is not None)
+        indices = torch.from_numpy(fresh._codec.encode(labels, learn=True))
+        fresh._start()
+        fresh._learner = fresh._make_learner(n_classes=len(fresh._codec) if fresh._codec.closed else None)
+        fresh._learner.learn_block(rows, indices, fresh.batch_size)
+        return fresh
 
     def _export(self) -> State:
         labels = [to_plain(label) for label in self._codec.labels]
@@ -211,11 +245,13 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
 def _labels(y: Any) -> Any:
     """Returns one hashable label a sample; arrays are checked as scikit-learn does, other sequences are not."""
-    if isinstance(y, Tensor):
-        y = y.detach().cpu().numpy()
+    if plain_labels(y) is not None:
+        return y
+    y = as_array(y, "y")
     if isinstance(y, list | tuple):
         return list(y)
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
+    with readable("y"):
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
     return y

@@ -12,7 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from cndpm.estimators.arrays import admit_magnitude, as_array
 from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.explanation import Explanation
+from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.rows import plain_rows
+from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
 from cndpm.model.answers import When
 
@@ -31,8 +36,10 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         input_shape: Shape of one sample where it is not a row; X may come flat or in shape.
         density: A density class of one's own, for neural experts.
         predictor: A predictor class of one's own, for neural experts.
-        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
+        features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
+            network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -48,6 +55,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     _kind = "CNDPMRegressor"
     _target = "values"
 
+    @changes
     def partial_fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
         """Learns the next samples of the stream.
 
@@ -55,14 +63,14 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
             y: Targets, (n,) or (n, n_outputs).
         """
-        first = not hasattr(self, "learner_")
-        self._check(anew=first)
-        x, targets = self._validate_pair(X, y, reset=first)
-        if first:
-            self._begin(targets)
-        self._learn(x, targets)
+        if not hasattr(self, "learner_"):
+            self._adopt(self._fresh(X, y))
+            return self
+        self._check(anew=False)
+        self._learn(*self._validate_pair(X, y, reset=False))
         return self
 
+    @changes
     def fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
@@ -70,12 +78,12 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
             y: Targets, (n,) or (n, n_outputs).
         """
-        self._check(anew=True)
-        x, targets = self._validate_pair(X, y, reset=True)
-        self._begin(targets)
-        self._learn(x, targets)
-        return self.consolidate()
+        fresh = self._fresh(X, y)
+        consolidate(fresh.learner_)
+        self._adopt(fresh)
+        return self
 
+    @answers
     def predict(
         self, X: ArrayLike | Tensor, return_std: bool = False, *, when: When = "now"
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -93,6 +101,17 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             mean, variance = mean[:, 0], variance[:, 0]
         return (mean, np.sqrt(variance)) if return_std else mean
 
+    @answers
+    def explain(self, X: ArrayLike | Tensor) -> Explanation:
+        """Returns which expert answered for each row, the mean and deviation of the target, and how new the row is.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        mean, std = self.predict(X, return_std=True)
+        return Explanation(**self._responsible(self._answering(X)), prediction=mean, std=std)
+
+    @changes
     def prune(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
 
@@ -104,9 +123,12 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
+        check_is_fitted(self, "learner_")
         x, targets = self._validate_pair(X, y, reset=False)
-        return self.learner_.prune(x, targets, threshold=threshold)
+        merges: list[Merge] = self._apply(pruning(x, targets, threshold))
+        return merges
 
+    @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Draws (X, y) pairs from the mixture.
 
@@ -115,11 +137,12 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             random_state: Determines the draws; the model is not changed.
         """
         check_is_fitted(self, "learner_")
-        x, y, _ = self.learner_.sample(n_samples, seed=random_state)
+        x, y, _ = draw(self.learner_, n_samples, random_state)
         assert y is not None
         return x.cpu().numpy(), (y[:, 0] if self._flat_target else y).cpu().numpy()
 
     @available_if(describes_x)  # type: ignore[untyped-decorator]
+    @answers
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Returns the log density of each sample under the mixture, (n,).
 
@@ -137,13 +160,28 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def _flat_target(self) -> bool:
         return self.learner_.settings.n_outputs == 1
 
-    def _begin(self, targets: Tensor) -> None:
-        self._start()
-        self.learner_ = self._make_learner(n_outputs=targets.shape[1])
+    def _fresh(self, X: Any, y: Any) -> Self:
+        """Returns another estimator that has learned these samples and nothing else."""
+        self._check(anew=True)
+        fresh = self._blank()
+        x, targets = fresh._validate_pair(X, y, reset=True)
+        fresh._start()
+        fresh._learner = fresh._make_learner(n_outputs=targets.shape[1])
+        fresh._learner.learn_block(x, targets, fresh.batch_size)
+        return fresh
 
     def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
-        if isinstance(y, Tensor):
-            y = y.detach().cpu().numpy()
-        rows, y = self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
+        y = as_array(y, "y")
+        plain = None if reset else self._plain_pair(X, y)
+        rows, y = plain or self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
+        admit_magnitude(rows, "X")
+        admit_magnitude(y, "y")
         targets = torch.tensor(y, dtype=torch.float32)
         return self._tensor(rows), targets.reshape(len(targets), -1)
+
+    def _plain_pair(self, X: Any, y: Any) -> tuple[NDArray[np.float32], NDArray[Any]] | None:
+        """Returns X and y where both are plain arrays of finite numbers; None where they need another look."""
+        if hasattr(self, "feature_names_in_") or type(y) is not np.ndarray or y.dtype.kind not in "fiu" or y.ndim > 2:
+            return None
+        rows = plain_rows(X, self.n_features_in_)
+        return None if rows is None or y.shape[:1] != (len(rows),) or not np.isfinite(y).all() else (rows, y)

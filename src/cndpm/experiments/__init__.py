@@ -5,6 +5,7 @@ from cndpm.experiments import configure, read_record, run, run_config
 run_config(configure("split-digits", learner="reservoir"), "runs/mine")
 read_record("runs/mine").column("accuracy")
 run(my_learner, my_stream, "runs/own")
+prequential(my_model, my_stream).run().summary()
 """
 
 from cndpm.extras import require_extra
@@ -14,6 +15,7 @@ require_extra("filelock", "rich", purpose="cndpm.experiments")
 from cndpm.experiments.config import RunConfig, RunSettings, configure
 from cndpm.experiments.loop import run, run_config
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
+from cndpm.experiments.prequential_evaluation import Prequential, prequential
 from cndpm.experiments.record import Record, RecordError, find_records, read_record
 from cndpm.experiments.sweep import claim_folder, compare_learners, latest_folder, run_seeds
 from cndpm.experiments.terminal import Bars, TerminalMonitor
@@ -25,6 +27,7 @@ __all__ = [
     "ConfigError",
     "Monitor",
     "Monitors",
+    "Prequential",
     "Record",
     "RecordError",
     "RunConfig",
@@ -37,6 +40,7 @@ __all__ = [
     "configure",
     "find_records",
     "latest_folder",
+    "prequential",
     "read_record",
     "run",
     "run_config",

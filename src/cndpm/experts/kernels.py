@@ -41,13 +41,13 @@ class KernelModel:
 
     def log_density(self, samples: Samples) -> Tensor:
         """Returns log p(x), (batch,)."""
-        return torch.logsumexp(self._kernel(samples.x, self._x), dim=1) - math.log(len(self._x))
+        return torch.logsumexp(self._log_kernel(samples), dim=1) - math.log(len(self._x))
 
     def predictive(self, samples: Samples) -> Tensor:
         """Returns class log-probabilities (batch, n_classes), or mean and variance (batch, 2, n_outputs)."""
         if self._y is None:
             raise ValueError("the memory holds no targets to predict")
-        weight = torch.softmax(self._kernel(samples.x, self._x), dim=1)
+        weight = torch.softmax(self._log_kernel(samples), dim=1)
         if self._y.is_floating_point():
             mean = weight @ self._y
             spread = weight @ self._y.square() - mean.square()
@@ -55,3 +55,8 @@ class KernelModel:
         one_hot = torch.nn.functional.one_hot(self._y, self._n_classes).to(weight.dtype)
         smoothed = weight @ one_hot + 1e-6
         return torch.log(smoothed / smoothed.sum(dim=1, keepdim=True))
+
+    def _log_kernel(self, samples: Samples) -> Tensor:
+        """Returns log κ of samples and centres, (batch, M), computed once for both answers."""
+        log_kernel: Tensor = samples.derive("kernel", self, lambda chunk: self._kernel(chunk.x, self._x))
+        return log_kernel

@@ -72,10 +72,12 @@ class Answers:
         present = self._asked_present(when, for_classes=True)
 
         def answer(samples: Samples) -> Tensor:
-            log_density, counts, predictive = self._components(samples, exact)
+            log_density, counts, predictive = self._components(samples, exact, together=present is None)
             if not len(counts):
                 shape = (len(samples), n_classes)
                 return torch.full(shape, -math.log(n_classes), dtype=torch.float64, device=self._device)
+            if len(counts) == 1 < self._n_experts:  # the experts answered together, and nothing waits
+                return predictive().squeeze(1)
             gate, experts = log_gate(log_density, counts), predictive()
             ever = mix_log_proba(gate, experts)
             now = None if present is None else present.answer(samples, ever)
@@ -162,6 +164,29 @@ class Answers:
 
     @torch.no_grad()
     @one_thread()
+    def responsible(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
+        """Returns the log-probability that each expert, or the memory, answers for x, (batch, n_experts + 1).
+
+        Args:
+            batches: Samples that are asked about.
+            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
+
+        Returns:
+            One column for each expert and, last, one for the provisional model of the memory: -inf where it takes no
+            part. All are -inf before anything was learned.
+        """
+        n_experts = len(self._bank.counts)
+
+        def answer(samples: Samples) -> Tensor:
+            log_density, counts, _ = self._components(samples, exact)
+            shares = log_density.new_full((len(samples), n_experts + 1), -torch.inf, dtype=torch.float64)
+            shares[:, : len(counts)] = log_gate(log_density, counts)
+            return shares
+
+        return torch.cat([answer(samples) for samples in batches])
+
+    @torch.no_grad()
+    @one_thread()
     def expert_predictive(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
         """Returns p(y | x, k) of each expert, (batch, n_experts, ...).
 
@@ -199,13 +224,27 @@ class Answers:
         present = self._present if when == "now" else None
         return present if present is not None and present.for_classes == for_classes else None
 
-    def _components(self, samples: Samples, exact: bool) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
-        """Returns log densities (B, n), counts (n,), and a function of predictives, the provisional model included."""
+    def _components(
+        self, samples: Samples, exact: bool, *, together: bool = False
+    ) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
+        """Returns log densities (B, n), counts (n,), and a function of predictives, the provisional model included.
+
+        Where experts are many, and `together` says that they may, they answer as one.
+        """
         counts = self._bank.counts.to(self._device)
         n_experts = len(counts)
-        log_density = self._bank.log_density(samples, exact=exact) if n_experts else counts.new_zeros(len(samples), 0)
+        mixed = self._bank.mixed(samples, exact=exact) if n_experts and together else None
+        if mixed is not None:
+            counts, log_density = counts.sum().unsqueeze(0), mixed[0].unsqueeze(1)
+        else:
+            none = counts.new_zeros(len(samples), 0)
+            log_density = self._bank.log_density(samples, exact=exact) if n_experts else none
+
+        def of_experts() -> Tensor:
+            return self._bank.predictive(samples, exact=exact) if mixed is None else mixed[1].unsqueeze(1)
+
         if not (self._anytime and len(self._memory)):
-            return log_density, counts, lambda: self._bank.predictive(samples, exact=exact)
+            return log_density, counts, of_experts
         provisional = self._bank.provisional(*self._memory.batch(), exact=exact)
         log_density = torch.cat([log_density, provisional.log_density(samples).unsqueeze(1)], dim=1)
         counts = torch.cat([counts, counts.new_tensor([len(self._memory)])])
@@ -214,6 +253,6 @@ class Answers:
             of_memory = provisional.predictive(samples).unsqueeze(1)
             if not n_experts:
                 return of_memory
-            return torch.cat([self._bank.predictive(samples, exact=exact), of_memory], dim=1)
+            return torch.cat([of_experts(), of_memory], dim=1)
 
         return log_density, counts, predictive

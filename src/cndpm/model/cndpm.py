@@ -9,19 +9,25 @@ from typing import Any, ClassVar, final
 import torch
 from torch import Tensor
 
+from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers, When
 from cndpm.model.door import Door
+from cndpm.model.events import EventLog
+from cndpm.model.founding import Report
 from cndpm.model.inputs import admit_targets, admit_x
-from cndpm.model.memory import SampleBatch, ShortTermMemory
+from cndpm.model.limit import ExpertLimit
+from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
 from cndpm.model.merging import log_joint, prune
+from cndpm.model.novelty import Novelty
 from cndpm.model.portrait import draw_portrait
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.model.settings.facts import Facts
-from cndpm.state import State
+from cndpm.model.watch import Watch
+from cndpm.state import State, StateError, expect, flag, whole
 from cndpm.threads import one_thread
 
 __all__ = ["CNDPM"]
@@ -43,12 +49,17 @@ class CNDPM(Learner):
         density: A density class of one's own in place of the VAE.
         predictor: A predictor class of one's own in place of the classifier or regressor.
         feature_map: A feature map of one's own for Gaussian experts, e.g. ``ModuleFeatures(backbone)``.
+        n_exemplars: Rows kept to say how new others are; 0 for none, and no `watch`.
 
     Attributes:
         bank: The experts.
         novelty: Decides which samples are new and which experts learn the others.
         memory: New samples, until an expert is made of them.
         founding: Makes experts of memories.
+        limit: Keeps their number within bounds.
+        parts: The density, predictor and feature map of one's own that it was made with.
+        events: The log of what happened to the experts.
+        watch: Says how new a row is; None where no rows are kept for it.
 
     Example:
         >>> import torch
@@ -74,8 +85,10 @@ class CNDPM(Learner):
         density: CustomDensity | None = None,
         predictor: CustomPredictor | None = None,
         feature_map: FeatureMap | None = None,
+        n_exemplars: int = 0,
     ) -> None:
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
+        self.parts: dict[str, Any] = {"density": density, "predictor": predictor, "feature_map": feature_map}
         self.bank = settings.experts.build(
             target=settings.target,
             n_outputs=settings.n_outputs,
@@ -83,9 +96,7 @@ class CNDPM(Learner):
             n_classes=n_classes,
             seed=seed,
             device=self.device,
-            density=density,
-            predictor=predictor,
-            feature_map=feature_map,
+            **self.parts,
         )
         facts = Facts(settings.target, settings.n_outputs, self.input_shape, n_classes, seed, self.device)
         self.present = settings.representations.build(facts, is_plain=settings.is_plain and feature_map is None)
@@ -95,12 +106,17 @@ class CNDPM(Learner):
         self.novelty, self.founding = settings.novelty.build(
             has_labels=self._has_labels, at_end_of_task=self.consolidate
         )
+        self.limit = ExpertLimit(settings.most_experts, settings.at_limit, self.device)
         self.experts = self
         self.task_listener = self.novelty.listener
         self._answers = Answers(self.bank, self.memory, self.present, anytime=settings.anytime, device=self.device)
-        self._n_known_classes = n_classes or 0
         self._waiting: SampleBatch | None = None
-        self._is_exact = False
+        self._n_known_classes, self._is_exact = n_classes or 0, False
+        self.watch = None
+        if n_exemplars:
+            self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
+        self.events = EventLog()
+        self._learned: list[tuple[int, Any]] = []
 
     # Learning
 
@@ -119,16 +135,20 @@ class CNDPM(Learner):
     ) -> None:
         whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
         prepared = x.kept if whole else None
-        x, y = self._admit(x.x if isinstance(x, Prepared) else x, y)
+        x, y = self._admit(x, y)
         n_threads = torch.get_num_threads()
         with one_thread():
             if self.door is not None:
                 x = self.door.look(x)
             batches = prepared or self.bank.open(x, batch_size, start=start)
             self.settle()
-            self._meet(y)
+            if y is not None and self._has_labels:
+                self.meet(int(y.max()) + 1)
             for samples in batches:
                 stop = start + len(samples.x)
+                self.events.n_samples += len(samples.x)
+                if self.watch is not None:
+                    self.watch.see(x[start:stop])
                 came = SampleBatch(samples, None if y is None else y[start:stop])
                 batch = self.door.admit(came) if self.door is not None and self.door.is_watching else came
                 if self.present is not None:
@@ -139,6 +159,7 @@ class CNDPM(Learner):
                     torch.set_num_threads(n_threads)  # what is called is not ours
                     after_batch(stop)
                     torch.set_num_threads(1)
+        self._follow()
 
     def _learn(self, batch: SampleBatch | None) -> None:
         """Learns one batch (lines 3 to 20 of Algorithm 1).
@@ -151,6 +172,7 @@ class CNDPM(Learner):
             is_new, responsibilities = self.novelty.route(evidence, batch.y if self._has_labels else None)
             if not is_new.all():
                 self.bank.learn(*batch, responsibilities)
+                self._learned.append((self.events.n_samples, responsibilities.numpy().sum(axis=0)))
                 if (drift := self.bank.margin_drift()) is not None:
                     self.novelty.follow(drift)
             if not is_new.any():
@@ -170,7 +192,19 @@ class CNDPM(Learner):
 
     def _sleep_if_due(self) -> None:
         while self.memory.is_full or self.bank.train(0) < 1:  # a sleep that was interrupted need not have a full memory
-            self.founding.sleep(self.bank, self.memory, self.novelty, self._report)
+            self._found(self.founding.sleep)
+
+    def _found(self, sleep: Callable[[Bank, ShortTermMemory, Novelty, Report], None]) -> None:
+        """Makes an expert of the memory, within the limit."""
+        if self.limit.before(self.bank, self.memory, self.novelty):
+            sleep(self.bank, self.memory, self.novelty, self._report)
+            self._follow()
+            self.limit.after(self.bank, self.novelty, self.events)
+
+    def _follow(self) -> None:
+        """Reports to the log; batches inside a block need not wait for it."""
+        self.events.follow(self._learned, n_experts=self.n_experts)
+        self._learned.clear()
 
     def settle(self) -> None:
         """Finishes work that was interrupted: a sleep, and samples that had to wait for it."""
@@ -182,11 +216,13 @@ class CNDPM(Learner):
         """Sleeps now on the samples in the memory, whether it is full or not; it is empty afterwards."""
         self.settle()
         if len(self.memory):
-            self.founding.consolidate(self.bank, self.memory, self.novelty, self._report)
+            self._found(self.founding.consolidate)
 
     def finish(self) -> None:
         """Makes answers exact from now on, until more is learned."""
         self._is_exact = True
+        if self.watch is not None:
+            self.watch.settle()
 
     # Answers
 
@@ -246,6 +282,15 @@ class CNDPM(Learner):
         """
         return self._answers.expert_log_proba(self._asked(x), exact=exact or self._is_exact)
 
+    def responsible_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
+        """Returns the log-probability that each expert or, last, the memory answers for x, (batch, n_experts + 1).
+
+        Args:
+            x: Inputs, (batch, *input_shape), or prepared ones.
+            exact: See :meth:`predict_log_proba`.
+        """
+        return self._answers.responsible(self._asked(x), exact=exact or self._is_exact)
+
     def expert_predict_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
         """Returns log-probabilities of the classes by each expert, (batch, n_experts, n_classes).
 
@@ -301,8 +346,9 @@ class CNDPM(Learner):
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        batch = self._given(x, y)
-        return prune(self.bank, self.novelty, batch, threshold=threshold, classes=self._has_labels)
+        self._follow()
+        batch, has_labels = self._given(x, y), self._has_labels
+        return prune(self.bank, self.novelty, self.events, batch, threshold=threshold, classes=has_labels)
 
     # What is kept
 
@@ -344,7 +390,7 @@ class CNDPM(Learner):
         )
 
     def state_dict(self) -> State:
-        waiting = self._waiting
+        self._follow()
         return {
             "bank": self.bank.state_dict(),
             "memory": self.memory.state_dict(),
@@ -352,29 +398,41 @@ class CNDPM(Learner):
             "present": None if self.present is None else self.present.state_dict(),
             "door": None if self.door is None else self.door.state_dict(),
             "n_known_classes": self._n_known_classes,
-            "waiting": None if waiting is None else [waiting.samples.x.clone(), waiting.y],
+            "waiting": None if self._waiting is None else [self._waiting.samples.x.clone(), self._waiting.y],
             "is_exact": self._is_exact,
+            "events": self.events.state_dict(),
+            "watch": None if self.watch is None else self.watch.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
+        expect(state, {"n_known_classes": whole(self.n_classes or 0, 1 << 31), "is_exact": flag()})
+        facts = (self.settings.target, self.settings.n_outputs, state["n_known_classes"])
+        check_kept(state["memory"], self.input_shape, facts, self.memory.capacity)
+        if state["waiting"] is not None:
+            check_kept(dict(zip("xy", state["waiting"], strict=True)), self.input_shape, facts)
         self.bank.load_state_dict(state["bank"])
         self.memory.load_state_dict(state["memory"])
         self.novelty.load_state_dict(state["novelty"])
+        if self.novelty.n_judged not in (None, self.n_experts):
+            raise StateError(f"novelty is of {self.novelty.n_judged} experts; there are {self.n_experts}")
         if self.present is not None:
             self.present.load_state_dict(state["present"])
         if self.door is not None:
             self.door.load_state_dict(state["door"])
         self._n_known_classes, self._is_exact = state["n_known_classes"], state["is_exact"]
-        self._waiting = None
+        self._waiting, self._learned = None, []
+        self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)
+        if self.watch is not None:
+            self.watch.load_state_dict(state.get("watch"))
         if state["waiting"] is not None:
             x, y = state["waiting"]
             self._waiting = SampleBatch(Samples(x.to(self.device)), None if y is None else y.cpu())
 
     # Inside
 
-    def _admit(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Checks inputs and targets; the bank checks their domain."""
-        x, settings = admit_x(x, self.input_shape), self.settings
+    def _admit(self, x: Inputs, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Checks inputs, unless they were checked when they were prepared, and targets."""
+        x, settings = x.x if isinstance(x, Prepared) else admit_x(x, self.input_shape), self.settings
         return x, admit_targets(y, len(x), settings.target, settings.n_outputs, self.n_classes)
 
     def _given(self, x: Tensor, y: Tensor | None) -> SampleBatch:
@@ -387,13 +445,16 @@ class CNDPM(Learner):
             return batches
         return self.bank.open(admit_x(x, self.input_shape))
 
-    def _meet(self, y: Tensor | None) -> None:
-        """Makes room for classes that were not met before."""
-        if y is not None and self._has_labels:
-            n_classes = int(y.max()) + 1
-            if n_classes > self._n_known_classes:
-                self._n_known_classes = n_classes
-                self.bank.admit(n_classes)
+    @property
+    def n_known_classes(self) -> int:
+        """Number of classes met so far, or known up front."""
+        return self._n_known_classes
+
+    def meet(self, n_classes: int) -> None:
+        """Makes room for class indices below `n_classes`."""
+        if n_classes > self._n_known_classes:
+            self._n_known_classes = n_classes
+            self.bank.admit(n_classes)
 
     def _report(self, fraction: float) -> None:
         if self.on_progress is not None:

@@ -8,6 +8,7 @@ from torch import Tensor
 from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
 from cndpm.mixture import Merge, log_gate, mix_log_proba, plan_merges, route, similarity
+from cndpm.model.events import EventLog
 from cndpm.model.memory import SampleBatch
 from cndpm.model.novelty import Novelty
 
@@ -35,7 +36,9 @@ def log_joint(bank: Bank, batch: SampleBatch) -> Tensor:
     return torch.cat(parts)
 
 
-def prune(bank: Bank, novelty: Novelty, batch: SampleBatch, *, threshold: float, classes: bool) -> list[Merge]:
+def prune(
+    bank: Bank, novelty: Novelty, events: EventLog, batch: SampleBatch, *, threshold: float, classes: bool
+) -> list[Merge]:
     """Removes experts that are redundant on given data.
 
     Sums are merged exactly. A network that is removed takes with it what the others have never seen, so those that
@@ -45,6 +48,7 @@ def prune(bank: Bank, novelty: Novelty, batch: SampleBatch, *, threshold: float,
     Args:
         bank: The experts.
         novelty: Forgets those that go.
+        events: Is told of them.
         batch: The data.
         threshold: Pairs of experts that are less similar are left alone.
         classes: Whether targets are class labels.
@@ -52,12 +56,15 @@ def prune(bank: Bank, novelty: Novelty, batch: SampleBatch, *, threshold: float,
     Returns:
         The merges, in the numbering of the experts before pruning.
     """
+    if len(bank.counts) < 2:
+        return []
     merges = plan_merges(similarity(log_joint(bank, batch)), bank.counts, threshold)
     numbering = list(range(len(bank.counts)))
     for removed, into in merges:
-        position = numbering.index(removed)
-        bank.remove(position, into=numbering.index(into))
+        position, target = numbering.index(removed), numbering.index(into)
+        bank.remove(position, into=target)
         novelty.remove_expert(position)
+        events.merge(position, target)
         numbering.remove(removed)
     if merges and not bank.is_additive:
         _learn_again(bank, batch, classes=classes)

@@ -31,7 +31,8 @@ Label = Annotated[int, Field(ge=0)]
 
 
 class _Recipe(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A name in a file may look like a number.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, coerce_numbers_to_str=True)
 
 
 class Subset(_Recipe):
@@ -203,6 +204,16 @@ class Scenario(_Recipe):
     blur: Blur | None = None
     iid: bool = False
     endless: bool = False
+
+    @property
+    def target(self) -> Literal["classes", "none"]:
+        """Whether learners receive classes, or nothing beside x."""
+        return "classes" if self.labelled else "none"
+
+    @property
+    def has_tests(self) -> bool:
+        """True: every task has its test set."""
+        return True
 
     def build(
         self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu"

@@ -155,8 +155,8 @@ def test_routing_by_inner_products_is_the_density_of_every_component(tail):
 def test_a_group_of_a_memory_is_as_dense_as_a_component_made_of_it():
     gaussians, z, _ = fitted(shrinkage=0.1, tail=math.inf)
     memory, members = z[:30] + 5, torch.nn.functional.one_hot(torch.arange(30) % 2).double()
-    groups = gaussians.groups(Samples(memory), members, exact=True)
     factor = gaussians.answering(exact=True)
+    groups = gaussians.groups(gaussians.sums_of_groups(Samples(memory), members), members.sum(dim=0), factor)
     covariance = factor.cholesky @ factor.cholesky.T
     prior_mean = gaussians.statistics.origin + factor.cholesky @ factor.mean
     for g in range(2):

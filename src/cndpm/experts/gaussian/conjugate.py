@@ -23,6 +23,7 @@ from torch import Tensor
 __all__ = [
     "NormalInverseWishart",
     "Values",
+    "host_values",
     "log_components",
     "log_elliptical",
     "log_student_t",
@@ -32,6 +33,16 @@ __all__ = [
 
 Values = TypeVar("Values", Tensor, NDArray[np.float64])
 """Tensors, or arrays: a batch is so small that on the host starting a tensor's operation costs more than doing it."""
+
+
+def host_values(tensor: Tensor) -> Any:
+    """Returns a tensor of the host as an array that shares its numbers; one of another device as it is.
+
+    Example:
+        >>> host_values(torch.zeros(2))
+        array([0., 0.], dtype=float32)
+    """
+    return tensor.numpy() if tensor.device.type == "cpu" else tensor
 
 
 def log_elliptical(squared_distance: Values, log_det: float, n_dims: int, scale: Values, tail: float) -> Values:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cndpm.experts.gaussian.conjugate import host_values
 from cndpm.experts.gaussian.discrimination import expected_distance
 from cndpm.experts.gaussian.factor import Factor, prior_strength
 from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
@@ -23,6 +24,12 @@ from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.threads import spread
 
 __all__ = ["LaggingFactor", "anchored", "factorise", "log_determinant", "widen"]
+
+_ROUNDING = 1e-9
+"""Of the distance d that is expected: what a scatter of nothing but rounding may come to."""
+
+_STRIP = 64
+"""Rows of a product of triangles that are computed together."""
 
 _GROUP = 8
 """Components whitened together; a group is whitened anew when one of them has changed."""
@@ -39,7 +46,8 @@ def widen(cholesky: Tensor, *, degrees: float, shrinkage: float, floor: float) -
     """
     if shrinkage < 1:
         distance = expected_distance(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
-        cholesky *= math.sqrt(distance / len(cholesky))
+        if distance > _ROUNDING * len(cholesky):  # else nothing varies within components, and the width is not known
+            cholesky *= math.sqrt(distance / len(cholesky))
     return cholesky
 
 
@@ -57,14 +65,11 @@ def anchored(cholesky: Tensor, sums: Tensor, statistics: SharedStatistics, **fac
         statistics: Of the components.
         **facts: The remaining fields of the factor; `kappa`, the most pseudo-samples that its prior may count as.
     """
-    mean = sums.sum(dim=0) / max(float(statistics.counts.sum()), 1e-9)
-    kappa = min(prior_strength(sums, statistics.counts.to(sums.device), mean), facts.pop("kappa"))
-    return Factor(
-        cholesky=cholesky,
-        anchors=torch.cat([sums, torch.zeros_like(mean)[None], mean[None]]),
-        kappa=kappa,
-        **facts,
-    )
+    anchors = torch.nn.functional.pad(sums, (0, 0, 0, 2))
+    values, counts = host_values(anchors), host_values(statistics.counts.to(sums.device))
+    values[-1] = values[:-2].sum(axis=0) / max(float(counts.sum()), 1e-9)
+    kappa = min(prior_strength(values[:-2], counts, values[-1]), facts.pop("kappa"))
+    return Factor(cholesky=cholesky, anchors=anchors, kappa=kappa, **facts)
 
 
 def factorise(statistics: SharedStatistics, *, shrinkage: float, tail: float, for_classes: bool) -> Factor:
@@ -82,8 +87,10 @@ def factorise(statistics: SharedStatistics, *, shrinkage: float, tail: float, fo
     with spread(statistics.n_features**3):
         scatter, degrees = statistics.within_scatter(), statistics.degrees_of_freedom
         floor = shrinkage * mean_variance(scatter, degrees)
-        cholesky = torch.linalg.cholesky(shrunk_covariance(scatter, degrees, shrinkage))
+        cholesky, info = torch.linalg.cholesky_ex(shrunk_covariance(scatter, degrees, shrinkage))
         del scatter
+        if int(info) and shrinkage < 1:  # less shrinkage than rounding bears
+            return factorise(statistics, shrinkage=min(1.0, 10 * shrinkage), tail=tail, for_classes=for_classes)
         if for_classes:
             cholesky = widen(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
         sums = torch.linalg.solve_triangular(cholesky, statistics.sums.T, upper=False).T
@@ -134,7 +141,8 @@ class LaggingFactor:
 
     def factor(self, statistics: SharedStatistics) -> Factor:
         """Returns the factor with the means that the statistics have now; the same object while they do not change."""
-        if self._current is None or not np.array_equal(statistics.changes, self._changes):
+        changes = statistics.changes  # replaced, never written to
+        if self._current is None or (changes is not self._changes and not np.array_equal(changes, self._changes)):
             self._follow(statistics)
             kappa = 1.0 if self._for_classes else math.inf
             self._current = anchored(self._cholesky, self._sums, statistics, kappa=kappa, **self._facts)
@@ -143,16 +151,24 @@ class LaggingFactor:
     def _follow(self, statistics: SharedStatistics) -> None:
         """Whitens the sums anew, group by group, where one of a group has changed."""
         changes, sums = statistics.changes, statistics.sums
-        is_new = len(changes) != len(self._changes)
+        is_new = len(changes) != len(self._changes) or len(changes) <= _GROUP
         whitened = torch.empty_like(sums) if is_new else self._sums.clone()  # a factor that was given out keeps its own
-        for first in range(0, len(changes), _GROUP):
+        moved = np.arange(len(changes)) if is_new else np.flatnonzero(changes != self._changes)
+        for first in sorted(set((moved // _GROUP * _GROUP).tolist())):
             group = slice(first, first + _GROUP)
-            if is_new or not np.array_equal(changes[group], self._changes[group]):
-                rows = sums[group].to(self._cholesky.dtype)
-                with spread(rows.numel() * rows.shape[1]):
-                    solved: Tensor = torch.linalg.solve_triangular(self._cholesky, rows.T, upper=False)
-                whitened[group] = solved.T.double()
-        self._sums, self._changes = whitened, changes.copy()
+            rows = sums[group].to(self._cholesky.dtype)
+            with spread(rows.numel() * rows.shape[1]):
+                whitened[group] = torch.linalg.solve_triangular(self._cholesky, rows.T, upper=False).T
+        self._sums, self._changes = whitened, changes
+
+
+def _lower_square(lower: Tensor) -> Tensor:
+    """Returns the lower triangle of L L', (d, d), strip by strip: a third of the multiplications of the whole."""
+    square = torch.zeros_like(lower)
+    for start in range(0, len(lower), _STRIP):
+        stop = min(start + _STRIP, len(lower))
+        torch.mm(lower[start:stop, :stop], lower[:stop, :stop].mT, out=square[start:stop, :stop])
+    return square
 
 
 def _reshrunk(routing: Factor, shrinkage: float, *, for_classes: bool) -> Tensor:
@@ -160,7 +176,7 @@ def _reshrunk(routing: Factor, shrinkage: float, *, for_classes: bool) -> Tensor
     lower = routing.cholesky.double()
     if routing.shrinkage >= 1:  # nothing of the data's covariance is left in it: routing's own serves
         return lower
-    covariance = lower @ lower.mT
+    covariance = _lower_square(lower)
     variance = float(covariance.diagonal().mean())  # shrinkage keeps the mean variance
     share = (1 - shrinkage) / (1 - routing.shrinkage)
     covariance.mul_(share).diagonal().add_((shrinkage - share * routing.shrinkage) * variance)

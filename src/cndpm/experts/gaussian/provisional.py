@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
+from cndpm.experts.gaussian.factor import Groups
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
 
-__all__ = ["LOG_FLOOR", "ProvisionalGaussians", "kernel_model"]
+__all__ = ["LOG_FLOOR", "ProvisionalGaussians", "kernel_model", "sum_by_label"]
+
+_FEW = 64
+"""Components up to which each looks for others of its label; beyond, they are added up in a table of all labels."""
 
 LOG_FLOOR = -50.0
 """The least log-probability of a label."""
 
 
 class ProvisionalGaussians:
-    """One Gaussian per label of the memory, with the experts' covariance and prior.
+    """One Gaussian per label of the memory, with the experts' covariance and prior as they are when it is asked.
 
     Args:
         gaussians: The experts' components; they are not changed.
@@ -44,11 +47,14 @@ class ProvisionalGaussians:
     def __init__(
         self, gaussians: SharedGaussians, memory: Samples, y: Tensor, *, exact: bool, n_classes: int, log_volume: float
     ) -> None:
-        self._gaussians, self._n_classes, self._log_volume = gaussians, n_classes, log_volume
-        self._labels, groups = (part.to(memory.x.device) for part in torch.unique(y, return_inverse=True))
-        members = functional.one_hot(groups, len(self._labels)).double()
-        self._groups = gaussians.groups(memory, members, exact=exact)
-        self._log_share = (members.sum(dim=0) / len(memory)).log()
+        self._gaussians, self._exact, self._n_classes, self._log_volume = gaussians, exact, n_classes, log_volume
+        labels = torch.unique(y)
+        members = (y[:, None] == labels).double()
+        self._labels = labels.to(memory.x.device)
+        self._counts = members.sum(dim=0).to(memory.x.device)
+        self._sums = gaussians.sums_of_groups(memory, members.to(memory.x.device))
+        self._log_share = (self._counts / len(memory)).log()
+        self._groups: Groups | None = None
 
     def log_density(self, samples: Samples) -> Tensor:
         """Returns log p(x), (B,)."""
@@ -62,10 +68,29 @@ class ProvisionalGaussians:
 
     def _weighted(self, samples: Samples) -> Tensor:
         """Returns log p(label) p(x | label), (B, number of labels)."""
+        factor, groups = self._gaussians.answering(exact=self._exact), self._groups
+        if groups is None or groups.factor is not factor:
+            groups = self._groups = self._gaussians.groups(self._sums, self._counts, factor)
         weighted: Tensor = samples.derive(
-            "of memory", self, lambda chunk: self._gaussians.log_prob_of_groups(chunk, self._groups) + self._log_share
+            "of memory", groups, lambda chunk: self._gaussians.log_prob_of_groups(chunk, groups) + self._log_share
         )
         return weighted
+
+
+def sum_by_label(log_proba: Tensor, labels: Tensor, n_classes: int) -> Tensor:
+    """Adds up the probabilities of components that bear the same label, (B, C); labels of none have the least one.
+
+    Args:
+        log_proba: Log-probabilities of components, (B, S).
+        labels: Their labels, (B, S).
+        n_classes: C.
+    """
+    shape = (len(log_proba), n_classes)
+    if labels.shape[1] > _FEW:
+        return log_proba.new_zeros(shape).scatter_add_(1, labels, log_proba.exp()).log().clamp_min(LOG_FLOOR)
+    alike = labels[:, :, None] == labels[:, None]
+    of_labels = torch.where(alike, log_proba[:, None], -torch.inf).logsumexp(dim=2).clamp_min(LOG_FLOOR)
+    return log_proba.new_full(shape, LOG_FLOOR).scatter_(1, labels, of_labels)
 
 
 def kernel_model(feature_map: FeatureMap, x: Tensor, y: Tensor | None, n_classes: int) -> KernelModel:

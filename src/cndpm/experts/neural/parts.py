@@ -260,5 +260,6 @@ def nearest_neighbour_variance(centres: Tensor) -> Tensor:
     if len(centres) < 2:
         return torch.ones((), device=centres.device)
     flat = centres.flatten(1)
-    distance = torch.cdist(flat, flat).fill_diagonal_(torch.inf)
-    return (distance.min(dim=1).values.square().mean() / flat.shape[1]).clamp_min(1e-3)
+    squares = flat.square().sum(dim=1)
+    distance = torch.addmm(squares[:, None] + squares, flat, flat.T, alpha=-2).fill_diagonal_(torch.inf)
+    return (distance.amin(dim=1).clamp_min(0).mean() / flat.shape[1]).clamp_min(1e-3)

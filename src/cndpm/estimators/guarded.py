@@ -1,0 +1,291 @@
+"""Calls of an estimator that happen whole or not at all, one after the other.
+
+:func:`changes` and :func:`answers` mark the methods of an estimator. What is promised, to the bit:
+
+- a call that changes the model and raises, whatever it raises and wherever that came from, leaves the model as it was
+  before the call; or, if everything was done when the exception came, as it is after it, which the exception tells;
+- a call that answers sees the model between two batches, whatever other threads do to it; calls that change it wait for
+  each other. Within one thread an answer in the middle of a batch (of `on_progress`, of a signal handler) is refused.
+
+`fit` learns in a fresh estimator, whose attributes are taken over in one step. What changes a learner in place is a
+:class:`~cndpm.estimators.journal.Step`, of which a :class:`~cndpm.estimators.journal.Journal` takes note.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from torch.linalg import LinAlgError  # type: ignore[attr-defined]
+
+from cndpm.errors import CNDPMError
+from cndpm.estimators.journal import Journal, Step
+from cndpm.estimators.turns import Turn, Turns
+from cndpm.model.cndpm import CNDPM
+
+__all__ = ["Guarded", "NumericalError", "answers", "changes", "persistent"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+G = TypeVar("G", bound="Guarded")
+
+_TRANSIENT = ("_answering_turns", "_changing_turns", "_journal", "_is_stale")
+"""Attributes that are no part of what is copied or written."""
+
+_REFUSALS = (ValueError, TypeError, AttributeError)
+"""Exceptions that come before anything was computed; others may leave half-made caches behind."""
+
+
+class NumericalError(CNDPMError, ValueError):
+    """Samples cannot be learned, or answered about, in the precision of the machine; the model is as it was before."""
+
+
+class Guarded:
+    """Holds a learner such that every change of it can be undone; abstract.
+
+    Attributes:
+        learner_: The learner. What is done to it directly is not guarded.
+
+    Example:
+        >>> from cndpm import CNDPMDensity
+        >>> isinstance(CNDPMDensity(), Guarded)
+        True
+    """
+
+    _learner: CNDPM
+    _is_stale: bool = False
+
+    @property
+    def learner_(self) -> CNDPM:
+        """The learner, whole; AttributeError before anything was learned."""
+        if "_learner" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} has no learner_ before fit or partial_fit")
+        if self._is_broken and not self._answering_turns.is_mine:
+            _between_batches(self, lambda: None)
+        return self._learner
+
+    def _restored_learner(self) -> CNDPM:
+        """Makes a learner with the settings of the present one, which has learned nothing."""
+        raise NotImplementedError
+
+    # Changes
+
+    def _apply(self, step: Step, **attributes: Any) -> Any:
+        """Changes the learner in place; returns what the step does.
+
+        Args:
+            step: Changes the learner. Threads that wait for an answer have it between two of its batches.
+            attributes: Values that attributes of the estimator take with the first batch.
+        """
+        journal = _between_batches(self, self._current_journal)
+
+        def run(turn: Turn) -> Any:
+            def between(_: int) -> None:
+                journal.is_whole = True
+                turn.step_aside()
+                journal.is_whole = False
+
+            began = time.perf_counter()
+            journal.begin(step, dict(vars(self)))
+            vars(self).update(attributes)
+            result = step.run(self._learner, between)
+            journal.commit(self._learner, time.perf_counter() - began)
+            if journal.is_heavy:
+                with suppress(MemoryError, RuntimeError):  # the samples are then kept a little longer
+                    vars(self)["_journal"] = Journal(self._learner, journal.n_done)
+            return result
+
+        return self._answering_turns.run(run)
+
+    def _current_journal(self) -> Journal:
+        """Returns the journal; a new one where there is none yet or the old one has become long."""
+        journal = self._journal
+        if journal is None or journal.is_due(self._learner):
+            journal = vars(self)["_journal"] = Journal(self._learner, journal.n_done if journal else 0)
+        return journal
+
+    def _blank(self) -> Self:
+        """Returns an estimator with the same parameters that has learned nothing."""
+        blank = object.__new__(type(self))
+        vars(blank).update(_without(vars(self), *_TRANSIENT, *self._learned))
+        return blank
+
+    @property
+    def _learned(self) -> frozenset[str]:
+        """Names of the attributes that learning has made; of a model that was loaded, all but the parameters."""
+        names: frozenset[str] | None = vars(self).get("_learned_names")
+        if names is None and "_learner" in vars(self):
+            names = frozenset(vars(self)) - {*self._get_param_names(), *_TRANSIENT}  # type: ignore[attr-defined]
+        return names or frozenset()
+
+    def _adopt(self, fresh: Self) -> None:
+        """Takes over everything that another estimator, made by :meth:`_blank`, has learned, in one step."""
+
+        def adopt(_: Turn) -> None:
+            kept = _without(vars(self), "_journal", "_is_stale", *self._learned)
+            learned = _without(vars(fresh), *kept, *_TRANSIENT)
+            names, n_adopted = frozenset({*learned, "_learned_names"}), vars(self).get("_n_adopted", 0) + 1
+            self.__dict__ = {**kept, **learned, "_learned_names": names, "_n_adopted": n_adopted}
+
+        self._answering_turns.run(adopt)
+
+    # Repair
+
+    @property
+    def _journal(self) -> Journal | None:
+        journal: Journal | None = vars(self).get("_journal")
+        return journal
+
+    @property
+    def _is_broken(self) -> bool:
+        return self._journal is not None and not self._journal.is_whole
+
+    def _undo(self) -> None:
+        """Undoes a step that was broken off, if there is one; by a thread that has the turn."""
+        journal = self._journal
+        if journal is None or (journal.is_whole and not journal.is_pending):
+            return
+        before = journal.before if journal.is_pending and journal.before is not None else vars(self)
+        learner = self._restored_learner()
+        journal.restore(learner)
+        learner.on_progress = self._learner.on_progress
+        names = (*_TRANSIENT, *self._get_param_names())  # type: ignore[attr-defined]
+        now = {name: vars(self)[name] for name in names if name in vars(self)}
+        self.__dict__ = {**before, **now, "_learner": learner, "_journal": journal.without_pending()}
+
+    def _refresh(self) -> None:
+        """Makes the learner anew of its state, without what answers had computed; by a thread that has the turn."""
+        self._is_stale = True  # first of all, should one more exception arrive
+        learner = self._restored_learner()
+        learner.load_state_dict(self._learner.state_dict())
+        learner.on_progress = self._learner.on_progress
+        vars(self).update(_learner=learner, _is_stale=False)
+
+    @property
+    def _n_changes(self) -> tuple[int, int]:
+        """Tells whether a call has changed the model."""
+        return vars(self).get("_n_adopted", 0), self._journal.n_done if self._journal else 0
+
+    @property
+    def _answering_turns(self) -> Turns:
+        return _turns(self, "_answering_turns")
+
+    @property
+    def _changing_turns(self) -> Turns:
+        return _turns(self, "_changing_turns")
+
+
+def changes(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P], R]:
+    """Marks a method that changes the model: all or nothing, and one at a time."""
+    name = method.__name__
+
+    @wraps(method)
+    def whole(self: G, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        turns, _ = self._changing_turns, self._answering_turns  # both are there before anything can go wrong
+        if turns.is_mine:
+            raise RuntimeError(f"{name} was called by the thread that is just changing this model")
+        is_done = False
+
+        def call(_: Turn) -> R:
+            nonlocal is_done
+            n_changes = self._n_changes
+            try:
+                _between_batches(self, self._undo)
+                result = method(self, *args, **kwargs)
+                is_done = True
+                return result
+            except BaseException as error:
+                _undo_and_tell(self, error, name, n_changes)
+                raise
+
+        try:
+            return turns.run(call)
+        except BaseException as error:
+            _tell(error, name, is_done=is_done)
+            raise
+
+    whole.is_guarded = True  # type: ignore[attr-defined]
+    return whole
+
+
+def answers(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P], R]:
+    """Marks a method that asks the model: it sees the model between two batches."""
+
+    @wraps(method)
+    def whole(self: G, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return _between_batches(self, lambda: method(self, *args, **kwargs))
+        except LinAlgError as error:
+            raise _numerical(method.__name__, error) from error
+
+    whole.is_guarded = True  # type: ignore[attr-defined]
+    return whole
+
+
+def _between_batches(estimator: Guarded, function: Callable[[], R]) -> R:
+    """Returns what a function returns that reads the model, which is put right first if a change was broken off."""
+    if estimator._answering_turns.is_mine:
+        if estimator._is_broken:
+            raise RuntimeError("this model was asked by the thread that is just teaching it, in the middle of a batch")
+        return function()
+
+    def call(_: Turn) -> R:
+        if estimator._is_broken:
+            estimator._undo()
+        if estimator._is_stale:
+            estimator._refresh()
+        try:
+            return function()
+        except _REFUSALS:
+            raise
+        except BaseException:
+            if "_learner" in vars(estimator):
+                estimator._refresh()
+            raise
+
+    return estimator._answering_turns.run(call)
+
+
+def _undo_and_tell(estimator: Guarded, error: BaseException, name: str, n_changes: tuple[int, int]) -> None:
+    """Undoes what is not done, and has the exception say which it was."""
+    journal = estimator._journal
+    if journal is not None and journal.is_pending:
+        journal.is_whole = False  # first of all, should one more exception arrive
+        _between_batches(estimator, estimator._undo)
+    if isinstance(error, LinAlgError):
+        raise _numerical(name, error) from error
+    _tell(error, name, is_done=estimator._n_changes != n_changes)
+
+
+def _tell(error: BaseException, name: str, *, is_done: bool) -> None:
+    """Has an exception say whether the call was done; a refusal needs no words."""
+    if any(note.startswith(f"{name} ") for note in getattr(error, "__notes__", ())):
+        return
+    if is_done:
+        error.add_note(f"{name} was done when this arrived: the model has learned everything that it was given.")
+    elif not isinstance(error, _REFUSALS):
+        error.add_note(f"{name} has changed nothing: the model is as it was before the call.")
+
+
+def _numerical(name: str, error: Exception) -> NumericalError:
+    return NumericalError(
+        f"{name} met numbers that cannot be computed with ({error}). The model is as it was before. Bring the features "
+        "to similar scales, for instance with sklearn.preprocessing.StandardScaler, or leave out extreme values."
+    )
+
+
+def persistent(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Returns the attributes that are copied and written: no locks, no journal."""
+    return _without(attributes, *_TRANSIENT)
+
+
+def _turns(estimator: Guarded, name: str) -> Turns:
+    turns: Turns = vars(estimator).get(name) or vars(estimator).setdefault(name, Turns())
+    return turns
+
+
+def _without(attributes: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if name not in names}

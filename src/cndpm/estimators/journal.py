@@ -1,0 +1,157 @@
+"""Lets a change of a learner be undone without copying the learner before every change.
+
+A learner that is taken from its state goes on to the same bits as one that was never saved. So the journal holds a
+state, now and then, and the steps since; a learner in which a step was broken off is made anew of the state and of the
+steps that were done. The state is taken when the steps since the last one took forty times as long as taking it, so
+both the cost of a journal and the time that undoing takes are bounded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cndpm.model.cndpm import CNDPM
+from cndpm.state import State
+
+__all__ = ["Between", "Journal", "Step"]
+
+_RATIO = 40.0
+"""Seconds of steps for each second of taking a state."""
+
+_MOST_BYTES = 1 << 26
+"""Bytes of samples that steps may hold, together, when a call ends."""
+
+Between = Callable[[int], None]
+"""Called between two batches with the number of samples learned so far."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change of a learner that can be done again.
+
+    Attributes:
+        run: Does it; calls its second argument between batches.
+        n_bytes: Bytes of the samples that `run` holds.
+
+    Example:
+        >>> Step(lambda learner, between: learner.consolidate()).n_bytes
+        0
+    """
+
+    run: Callable[[CNDPM, Between | None], Any]
+    n_bytes: int = 0
+
+
+class Journal:
+    """Holds a learner's state at some time and the steps since.
+
+    Args:
+        learner: As it is now.
+        n_before: Steps that were done before.
+
+    Attributes:
+        is_whole: False while a batch is being learned, and if it was broken off.
+        before: Attributes of the estimator before the step that is under way.
+
+    Example:
+        >>> from cndpm.model.settings import CNDPMSettings
+        >>> learner = CNDPM(CNDPMSettings(memory_size=5), input_shape=(2,))
+        >>> journal, rows = Journal(learner), torch.zeros(3, 2)
+        >>> journal.begin(Step(lambda learner, between: learner.learn(rows, torch.tensor([0, 1, 1]))), {})
+        >>> other = CNDPM(CNDPMSettings(memory_size=5), input_shape=(2,))
+        >>> journal.restore(other)  # the step was never done
+        >>> len(other.memory)
+        0
+    """
+
+    def __init__(self, learner: CNDPM, n_before: int = 0) -> None:
+        began = time.perf_counter()
+        self._state: State = learner.state_dict()
+        self._cost = time.perf_counter() - began
+        self._seconds, self._n_bytes, self._n_before = 0.0, 0, n_before
+        self._log: list[Step] = []
+        self._n_done = 0
+        self.is_whole = True
+        self.before: dict[str, Any] | None = None
+        self._mark = _mark(learner)
+
+    @property
+    def n_done(self) -> int:
+        """Steps done in all, those before the journal's state included."""
+        return self._n_before + self._n_done
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a step was begun that is not done."""
+        return len(self._log) > self._n_done
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether steps hold more samples than should be kept."""
+        return self._n_bytes > _MOST_BYTES
+
+    def is_due(self, learner: CNDPM) -> bool:
+        """Returns whether a new journal should take the place of this one before the next step.
+
+        So it should when doing the steps again would take long, and when the learner was changed by other means.
+        """
+        n_experts, counts, n_waiting = self._mark
+        changed = (learner.n_experts, len(learner.memory)) != (n_experts, n_waiting)
+        return self._seconds > _RATIO * self._cost or changed or not torch.equal(learner.counts, counts)
+
+    def begin(self, step: Step, before: dict[str, Any]) -> None:
+        """Takes note of a step that is about to be done.
+
+        Args:
+            step: The step.
+            before: Attributes of the estimator, to be restored if the step is broken off.
+        """
+        self.before = before
+        self._log.append(step)
+        self.is_whole = False
+
+    def commit(self, learner: CNDPM, seconds: float) -> None:
+        """Takes note that the step is done.
+
+        Args:
+            learner: The learner after the step.
+            seconds: The time that it took.
+        """
+        mark = _mark(learner)
+        self._n_done = len(self._log)  # from here on the step counts as done, whatever arrives next
+        self.is_whole, self.before, self._mark = True, None, mark
+        self._seconds += seconds
+        self._n_bytes += self._log[-1].n_bytes
+
+    def restore(self, learner: CNDPM) -> None:
+        """Brings a learner that was just made to where the last step that is done has left the other one."""
+        learner.load_state_dict(_copied(self._state))
+        for step in self._log[: self._n_done]:
+            step.run(learner, None)
+
+    def without_pending(self) -> Journal:
+        """Returns a journal in which the step that was broken off was never begun."""
+        journal = copy(self)
+        journal._log, journal.is_whole, journal.before = self._log[: self._n_done], True, None
+        return journal
+
+
+def _copied(state: Any) -> Any:
+    """Copies a tree with its tensors: a learner may go on with those that it is given."""
+    if isinstance(state, Tensor):
+        return state.clone()
+    if isinstance(state, dict):
+        return {key: _copied(value) for key, value in state.items()}
+    return [_copied(value) for value in state] if isinstance(state, list) else state
+
+
+def _mark(learner: CNDPM) -> tuple[int, Tensor, int]:
+    """Returns a few numbers of which learning changes at least one."""
+    return learner.n_experts, learner.counts.clone(), len(learner.memory)

@@ -1,0 +1,158 @@
+"""The log of a mixture: which experts were founded, returned, were merged or dropped, and at which sample.
+
+Parts that change the experts report to one :class:`EventLog`, which is part of the learner's state. That an expert
+*returned* follows from the responsibilities: others had learned nearly everything for a while, and it learns most of
+what comes now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cndpm.state import State, StateError, expect, number, whole
+
+__all__ = ["Event", "EventLog"]
+
+Kind = Literal["founded", "returned", "merged", "dropped"]
+
+_MEMORY = 20
+"""Samples over which the share of an expert is averaged."""
+
+_AWAY = 200
+"""Samples during which an expert has learned next to nothing before it can return."""
+
+_PRESENT, _ABSENT = 0.5, 0.05
+"""The share above which an expert is there, and the one below which it is not."""
+
+
+class Event(NamedTuple):
+    """Something that happened to an expert.
+
+    Attributes:
+        sample: Number of samples that had been learned by then, the batch in which it happened included.
+        kind: "founded", "returned", "merged" or "dropped".
+        expert: Its number at that moment. Experts behind one that is merged or dropped move up by one afterwards.
+        into: The expert that it was merged into, numbered as before the merge; None for other kinds.
+
+    Example:
+        >>> Event(500, "founded", 0)
+        Event(sample=500, kind='founded', expert=0, into=None)
+    """
+
+    sample: int
+    kind: Kind
+    expert: int
+    into: int | None = None
+
+
+class EventLog:
+    """Keeps events in the order in which they happened.
+
+    Attributes:
+        n_samples: Samples learned so far; the learner counts them.
+        events: All events.
+
+    Example:
+        >>> log = EventLog()
+        >>> log.n_samples = 500
+        >>> log.follow([], n_experts=1)
+        >>> log.events
+        [Event(sample=500, kind='founded', expert=0, into=None)]
+    """
+
+    def __init__(self) -> None:
+        self.n_samples = 0
+        self.events: list[Event] = []
+        self._share = np.zeros(0)
+        self._absent = np.zeros(0, dtype=np.int64)
+
+    def merge(self, expert: int, into: int) -> None:
+        """Reports that an expert was merged into another.
+
+        Args:
+            expert: The one that went.
+            into: The one that stays; both numbered as before.
+        """
+        self.events.append(Event(self.n_samples, "merged", expert, into))
+        self._forget(expert)
+
+    def extend(self, other: EventLog) -> None:
+        """Appends the experts of another log, as if they had been founded now; its samples count as learned."""
+        self.n_samples += other.n_samples
+        self.follow([], n_experts=len(self._share) + len(other._share))
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        """Reports that every group of experts is one from now on; each is ascending, and together they are all."""
+        for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
+            self.merge(k, into)
+
+    def drop(self, expert: int) -> None:
+        """Reports that an expert went, and with it what it had learned."""
+        self.events.append(Event(self.n_samples, "dropped", expert))
+        self._forget(expert)
+
+    def follow(self, learned: Sequence[tuple[int, NDArray[np.float64]]], *, n_experts: int) -> None:
+        """Looks for experts that returned, and for new ones.
+
+        Args:
+            learned: For batches that known experts learned since the last call, one after another: the number of
+                samples by the end of the batch, and the samples that each expert learned of it, (n_experts,).
+            n_experts: Number of experts by now; those beyond the ones known so far have just been founded.
+        """
+        for sample, amounts in learned:
+            self._follow(sample, amounts[: len(self._share)])
+        for expert in range(len(self._share), n_experts):
+            self.events.append(Event(self.n_samples, "founded", expert))
+            self._share, self._absent = np.append(self._share, 1.0), np.append(self._absent, 0)
+
+    def _follow(self, sample: int, amounts: NDArray[np.float64]) -> None:
+        n = float(amounts.sum())
+        kept = (1 - 1 / _MEMORY) ** n
+        self._share = kept * self._share + (1 - kept) * amounts / max(n, 1e-9)
+        here = self._share >= _PRESENT
+        for k in np.nonzero(here & (self._absent >= _AWAY))[0].tolist():
+            self.events.append(Event(sample, "returned", k))
+        # Samples since the expert was last there; none are counted before its share has fallen away.
+        is_away = (self._share < _ABSENT) | (self._absent > 0)
+        self._absent = np.where(here | ~is_away, 0, self._absent + round(n))
+
+    def _forget(self, expert: int) -> None:
+        self._share, self._absent = np.delete(self._share, expert), np.delete(self._absent, expert)
+
+    def state_dict(self) -> State:
+        """Returns everything, as plain values."""
+        return {
+            "n_samples": self.n_samples,
+            "events": [list(event) for event in self.events],
+            "share": self._share.tolist(),
+            "absent": self._absent.tolist(),
+        }
+
+    def load_state_dict(self, state: State | None, *, n_experts: int) -> None:
+        """Restores it to the bit.
+
+        Args:
+            state: A result of :meth:`state_dict`; None, as earlier versions kept none, begins an empty log.
+            n_experts: Number of experts by then.
+        """
+        state = state or {"n_samples": 0, "events": [], "share": [1.0] * n_experts, "absent": [0] * n_experts}
+        expect(state, {"n_samples": whole()})
+        shares = {"share": number(0), "absent": whole()}
+        if not all(isinstance(state[name], list) and len(state[name]) == n_experts for name in shares):
+            raise StateError(f"'share' and 'absent' must be lists of {n_experts} numbers, one for each expert")
+        for name, form in shares.items():
+            for value in state[name]:
+                expect({name: value}, {name: form})
+        self.n_samples = state["n_samples"]
+        self.events = [_event(values) for values in state["events"]]
+        self._share = np.array(state["share"], dtype=np.float64)
+        self._absent = np.array(state["absent"], dtype=np.int64)
+
+
+def _event(values: Sequence[Any]) -> Event:
+    sample, kind, expert, into = values
+    return Event(int(sample), cast(Kind, kind), int(expert), None if into is None else int(into))

@@ -1,0 +1,101 @@
+"""The log of a mixture: what is reported, when, and that it is part of the state."""
+
+import numpy as np
+import torch
+
+from cndpm.model.cndpm import CNDPM
+from cndpm.model.events import Event, EventLog
+from cndpm.model.settings import CNDPMSettings
+
+
+def blobs(*centres, n=100, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.cat([torch.randn(n, 3, generator=generator) + centre for centre in centres])
+
+
+def learner_on(x, *, target="none", batch_size=10, **settings):
+    learner = CNDPM(CNDPMSettings(memory_size=50, target=target, **settings), input_shape=(3,))
+    learner.learn_block(x, None, batch_size)
+    return learner
+
+
+def kinds(learner):
+    return [(event.kind, event.expert) for event in learner.events.events]
+
+
+def test_a_founding_is_logged_with_the_number_of_samples_learned_by_then():
+    learner = learner_on(blobs(0, 30))
+    assert learner.n_experts == 2
+    first, second = learner.events.events
+    assert first == Event(50, "founded", 0)
+    assert second.kind == "founded" and second.expert == 1 and 150 <= second.sample <= 160
+
+
+def test_an_expert_that_nothing_reached_for_a_while_returns():
+    learner = learner_on(blobs(0, 30, n=400))
+    assert kinds(learner) == [("founded", 0), ("founded", 1)]
+    learner.learn_block(blobs(0, n=100, seed=1), None, 10)
+    assert kinds(learner)[2:] == [("returned", 0)]
+    assert 800 < learner.events.events[2].sample <= 840
+
+
+def test_experts_that_take_turns_do_not_return():
+    x = blobs(0, 30, n=300)
+    learner = learner_on(torch.cat([x, x[torch.randperm(600, generator=torch.Generator().manual_seed(2))]]))
+    assert [kind for kind, _ in kinds(learner)].count("returned") <= 1  # the first, at the end of the second's stage
+
+
+def test_merges_are_logged_in_the_numbering_of_their_moment():
+    log = EventLog()
+    log.follow([], n_experts=3)
+    log.merge(0, 2)
+    log.drop(1)
+    assert log.events[3:] == [Event(0, "merged", 0, 2), Event(0, "dropped", 1)]
+    assert len(log.state_dict()["share"]) == 1
+
+
+def test_pruning_reports_every_merge():
+    learner = learner_on(blobs(0, 0.1, n=200), log_alpha=1e4)
+    n_experts, n_events = learner.n_experts, len(learner.events.events)
+    merges = learner.prune(blobs(0), threshold=-1.0)
+    assert merges and learner.n_experts == n_experts - len(merges)
+    merged = learner.events.events[n_events:]
+    assert [event.kind for event in merged] == ["merged"] * len(merges)
+    assert all(event.sample == 400 for event in merged)
+
+
+def test_the_log_does_not_depend_on_how_a_stream_is_cut():
+    x = torch.cat([blobs(0, 30, n=300), blobs(0, n=100, seed=1)])
+    whole, cut = learner_on(x), learner_on(x[:310])
+    for start in range(310, len(x), 10):
+        cut.learn_block(x[start : start + 10], None, 10)
+    assert whole.events.events == cut.events.events
+
+
+def test_a_learner_that_was_loaded_goes_on_with_its_log():
+    x = torch.cat([blobs(0, 30, n=300), blobs(0, n=100, seed=1)])
+    whole, half = learner_on(x), learner_on(x[:500])
+    loaded = CNDPM(half.settings, input_shape=(3,))
+    loaded.load_state_dict(half.state_dict())
+    loaded.learn_block(x[500:], None, 10)
+    assert loaded.events.events == whole.events.events
+    assert loaded.events.state_dict() == whole.events.state_dict()
+
+
+def test_a_state_without_a_log_begins_one():
+    learner = learner_on(blobs(0, 30, n=300))
+    state = {name: value for name, value in learner.state_dict().items() if name != "events"}
+    loaded = CNDPM(learner.settings, input_shape=(3,))
+    loaded.load_state_dict(state)
+    assert loaded.events.events == []
+    loaded.learn_block(blobs(60), None, 10)
+    assert [event.expert for event in loaded.events.events] == [2]
+
+
+def test_shares_follow_the_samples_whatever_the_batch():
+    one, many = EventLog(), EventLog()
+    for log in (one, many):
+        log.follow([], n_experts=2)
+    one.follow([(20, np.array([20.0, 0.0]))], n_experts=2)
+    many.follow([(n, np.array([1.0, 0.0])) for n in range(1, 21)], n_experts=2)
+    np.testing.assert_allclose(one.state_dict()["share"], many.state_dict()["share"])
