@@ -18,6 +18,7 @@ from pathlib import Path
 
 __all__ = [
     "DamagedFileError",
+    "MixedSizesError",
     "RefusedPickleError",
     "check_memory",
     "memory_limit",
@@ -47,6 +48,10 @@ class DamagedFileError(ValueError):
         ...         print("own.npz" in str(error))
         True
     """
+
+
+class MixedSizesError(DamagedFileError):
+    """Reports a folder of images that differ in size where none was named to resize them to."""
 
 
 class RefusedPickleError(ValueError):

@@ -364,6 +364,16 @@ def _flat(X: Any, input_shape: tuple[int, ...] | None) -> Any:
     """Turns tensors into arrays and images into rows; tables (pandas) stay as they are, for their column names."""
     if isinstance(X, Tensor):
         X = X.detach().cpu().numpy()
-    if input_shape is not None and isinstance(X, np.ndarray) and X.shape[1:] == tuple(input_shape):
+    if isinstance(X, np.ndarray) and X.ndim > 2:
+        if input_shape is None or X.shape[1:] != tuple(input_shape):
+            raise ValueError(_unshaped(X.shape, input_shape))
         return X.reshape(len(X), -1)
     return X
+
+
+def _unshaped(shape: tuple[int, ...], input_shape: tuple[int, ...] | None) -> str:
+    """Words the error of samples that come in a shape that was not announced."""
+    return (
+        f"X has shape {shape}: expected rows (n, n_features){'' if input_shape is None else f' or (n, *{input_shape})'}"
+        f"; input_shape is {input_shape}. Set input_shape={shape[1:]} for such samples, or flatten them to rows."
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -66,8 +66,9 @@ class Recorder:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(self.folder / LOCK)
             self._acquire()
+        self._is_new = not (self.folder / CONFIG).exists()
         try:
-            if (self.folder / CONFIG).exists():
+            if not self._is_new:
                 self._check_same_run(config, resume=resume)
                 self._clear_leftovers()
             else:
@@ -123,6 +124,17 @@ class Recorder:
     def conclude(self, summary: dict[str, Any]) -> None:
         """Writes the results; the run is complete."""
         write_json(self.folder / SUMMARY, summary)
+
+    def discard(self) -> None:
+        """Removes a record that this recorder began, and its folder where nothing else is in it; older ones stay."""
+        self.close()
+        if not self._is_new:
+            return
+        for name in (CONFIG, LOG, CHECKPOINT, LOCK):
+            (self.folder / name).unlink(missing_ok=True)
+        self._clear_leftovers()
+        with suppress(OSError):  # somebody keeps something else there
+            self.folder.rmdir()
 
     def close(self) -> None:
         """Releases the folder."""

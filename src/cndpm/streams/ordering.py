@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 __all__ = ["Rows", "batch_sizes", "blur", "draw_stage"]
 
 Rows = NDArray[np.int64]
+"""Indices into a pool of samples, (n,)."""
 
 
 def draw_stage(

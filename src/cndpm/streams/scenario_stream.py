@@ -34,7 +34,7 @@ _CHUNK_BATCHES = 32  # of large samples too, up to four times the bytes: what le
 
 
 class ScenarioStream(Stream):
-    """Batches as a scenario prescribes; see :meth:`Scenario.build`.
+    """Batches as a scenario prescribes; see :meth:`~cndpm.streams.scenario.Scenario.build`.
 
     An endless scenario begins anew after its last stage: a *round* is one passage through all stages.
 
