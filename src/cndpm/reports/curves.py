@@ -14,7 +14,11 @@ from cndpm.reports.run import Run
 __all__ = ["METRIC_LABELS", "X_LABEL", "growth_chart", "mean_curve", "metric_chart", "task_chart"]
 
 X_LABEL = "batches learned"
+"""The label of every axis that runs along the stream."""
+
 METRIC_LABELS = {"accuracy": "accuracy on all tasks (%)", "bits_per_dim": "bits per dimension (less is better)"}
+"""The labels of measures, by their names in records."""
+
 _GROWTH = {
     "n_experts": ("Experts over the stream", "number of experts"),
     "n_parameters": ("Parameters over the stream", "trained parameters"),

@@ -19,6 +19,8 @@ from cndpm.reports.html import page_values, render_page
 __all__ = ["REFRESH_SECONDS", "make_server"]
 
 REFRESH_SECONDS = 2.0
+"""Seconds between two looks of the page at the records."""
+
 _HOST = "127.0.0.1"
 
 
