@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from cndpm.estimators import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 
 __version__ = "0.1.0"
+"""The version of the package; the one place where it is written."""
 
 __all__ = ["CNDPMClassifier", "CNDPMDensity", "CNDPMRegressor", "__version__"]
 

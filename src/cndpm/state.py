@@ -23,6 +23,8 @@ State = dict[str, Any]
 """A tree of dictionaries (string keys) and lists; leaves are tensors or JSON values."""
 
 FORMAT_VERSION = 1
+"""The version of the form of files; others are refused by name."""
+
 _HEADER = "cndpm"
 _TENSOR = "$tensor"
 

@@ -19,6 +19,7 @@ from cndpm.learner import Portrait
 __all__ = ["PORTRAIT", "Portrait", "load_portrait", "save_portrait"]
 
 PORTRAIT = "portrait.npz"
+"""The file of a record that holds the portrait of a mixture."""
 
 
 def save_portrait(folder: Path, portrait: Portrait) -> None:

@@ -43,7 +43,10 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
+"""The version of the form of records."""
+
 CONFIG, LOG, CHECKPOINT, SUMMARY, LOCK = "config.json", "log.jsonl", "checkpoint.cndpm", "summary.json", "lock"
+"""The names of a record's files."""
 
 Row = dict[str, Any]
 Status = Literal["complete", "running", "interrupted"]

@@ -10,6 +10,7 @@ from torch import Tensor
 __all__ = ["Target", "admit_targets", "admit_x"]
 
 Target = Literal["classes", "values", "none"]
+"""Kinds of y: class indices, real values, or none."""
 
 
 def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
