@@ -4,7 +4,7 @@ BIN := .venv/bin
 # torch comes in many builds of gigabytes; `make dist` tries the one that is pinned. PINS= tries what the bounds say.
 PINS ?= --pin $(shell grep '^torch==' constraints.txt)
 
-.PHONY: setup demo test test-slow docs docs-check dist mutants torture lint format bench clean
+.PHONY: setup demo test test-slow docs docs-check dist mutants torture audit lint format bench clean
 
 setup: .venv/.installed
 
@@ -41,8 +41,20 @@ dist: setup  ## Wheel and sdist in dist/, each tried in an empty environment.
 mutants: setup  ## Changes of meaning, one at a time, that some test should notice; JOBS=1 tries one after the other.
 	$(BIN)/python -m mutants --jobs $(or $(JOBS),2)
 
-torture: setup  ## A hundred thousand damaged files; ends with 1 if one of them does harm.
+torture: setup  ## Damaged files, kills, lost power, hostile calls and configurations, interrupts, threads; fails if one does harm.
 	$(BIN)/python -m torture.readers --n 100000 --seed 0
+	$(BIN)/python -m torture.loaders --n 100000 --seed 0
+	$(BIN)/python -m torture.loaders --n 10000 --seed 0 --what flips
+	$(BIN)/python -m torture.kills --n 1000 --seed 0
+	$(BIN)/python -m torture.crash_points --seed 0
+	$(BIN)/python -m torture.calls --n 100000 --seed 0
+	$(BIN)/python -m torture.interrupts --n 1700 --seed 0
+	$(BIN)/python -m torture.threads --n 100000 --seed 0
+	$(BIN)/python -m torture.overrides --n 20000 --seed 0
+
+audit: setup  ## Known vulnerabilities of the pinned packages; needs the network.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/python -m pip_audit --requirement requirements.lock --require-hashes --no-deps --disable-pip
 
 lint: setup  ## Style, types and the direction of imports.
 	$(BIN)/ruff check .
@@ -59,6 +71,7 @@ bench: setup  ## Ratios measured in one run; CNDPM_DATA=... names the datasets o
 	$(BIN)/python -m benchmarks.streams
 	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.reports
+	$(BIN)/python -m benchmarks.saving
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

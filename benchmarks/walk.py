@@ -2,7 +2,8 @@
 
     python -m benchmarks.walk
 
-A batch of ten rows that an expert knows is learned by the shipped default, in the middle of a block; every call of a
+A batch of ten rows that an expert knows is learned by the mixture (the shipped default without the models of the
+present that stand beside it for rows), in the middle of a block; every call of a
 function of the package is counted by the interpreter's profiler. A room is a folder of the package.
 """
 
@@ -71,7 +72,7 @@ def known_batch(learn: Callable[[CNDPM, torch.Tensor, torch.Tensor], Walk]) -> W
     generator = torch.Generator().manual_seed(0)
     y = torch.arange(2000) % 2
     x = torch.randn(2000, 30, generator=generator) + 3 * y[:, None]
-    learner = CNDPM(CNDPMSettings(), input_shape=(30,))
+    learner = CNDPM(CNDPMSettings(representations="one"), input_shape=(30,))
     learner.learn_block(x[:1500], y[:1500], 10)
     return learn(learner, x[1500:], y[1500:])
 

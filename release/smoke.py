@@ -47,7 +47,7 @@ def check_cli() -> None:
     """Runs a scenario from the shell and looks at what it leaves."""
     shell = Path(sys.executable).with_name("cndpm.exe" if sys.platform == "win32" else "cndpm")
     for arguments in (["--version"], ["list"]):
-        subprocess.run([shell, *arguments], check=True, capture_output=True)
+        subprocess.run([shell, *arguments], check=True)
     options = ["--fraction", "0.3", "--set", "learner.n_patches=8", "--set", "learner.memory_size=60", "--quiet"]
     done = subprocess.run(
         [shell, "run", "split-digits", *options, "--json"], check=True, capture_output=True, text=True

@@ -20,3 +20,8 @@ def test_a_gpu_that_is_not_there_is_refused_with_the_remedy(monkeypatch):
 def test_a_name_that_is_no_device_is_refused():
     with pytest.raises(ConfigError, match="got 'gpu'"):
         resolve_device("gpu")
+
+
+def test_a_device_without_numbers_is_refused():
+    with pytest.raises(ConfigError, match="'meta' holds no numbers"):
+        resolve_device("meta")

@@ -47,3 +47,9 @@ def test_an_object_of_another_kind_is_refused(module, name, kind):
 
 def test_an_object_of_the_kind_asked_for_is_returned(module):
     assert issubclass(load_object("mine:Outer", dict), dict)
+
+
+def test_a_very_long_name_is_neither_repeated_nor_compared():
+    error = UnknownNameError("scenario", "a" * 100_000, [f"name{i}" for i in range(100)])
+    assert len(str(error)) < 500
+    assert str(error).endswith("name29, and 70 more.")

@@ -75,3 +75,18 @@ def test_an_error_in_a_part_is_raised(n_threads):
 
     with pytest.raises(ValueError, match="no such part"):
         map_in_threads(work, torch.zeros(4), part_size=1, n_multiplications=LARGE)
+
+
+def test_a_thread_that_begins_while_another_is_inside_may_use_as_many_threads(n_threads):
+    seen = []
+
+    def begin():
+        with one_thread():
+            seen.append(allowed_threads())
+        seen.append(torch.get_num_threads())
+
+    with one_thread():
+        thread = threading.Thread(target=begin)
+        thread.start()
+        thread.join()
+    assert seen == [n_threads, n_threads]

@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from cndpm.names import UnknownNameError
-from cndpm.validation import ConfigError, describe_errors, validate
+from cndpm.validation import ConfigError, describe_errors, shown, validate
 
 
 class Inner(BaseModel):
@@ -50,3 +50,34 @@ def test_without_a_section_fields_stand_alone():
     with pytest.raises(ValidationError) as caught:
         Outer(name=5)
     assert describe_errors(caught.value).startswith("name: ")
+
+
+class Item(BaseModel):
+    size: int
+
+
+class Items(BaseModel):
+    items: tuple[Item, ...] = Field(min_length=1)
+
+
+def test_what_follows_from_a_wrong_item_is_not_told():
+    with pytest.raises(ConfigError, match=r"^list.items.0.size: Input should be a valid integer.*; got 'a'$"):
+        validate(Items, {"items": [{"size": "a"}]}, "list")
+    with pytest.raises(ConfigError, match=r"at least 1 item"):
+        validate(Items, {"items": []}, "list")
+
+
+def test_of_many_problems_the_first_three_are_told():
+    with pytest.raises(ConfigError) as refused:
+        validate(Items, {"items": [{"size": "a"}] * 9}, "list")
+    assert str(refused.value).count("list.items") == 3
+    assert str(refused.value).endswith("; and 6 more")
+
+
+def test_a_value_is_shown_in_one_line_of_bounded_length():
+    nested = []
+    for _ in range(50):
+        nested = [nested, nested]
+    values = (nested, "a\n" * 9999, 10**4000, 10**9000, {i: i for i in range(999)})
+    assert all(len(shown(value)) < 210 for value in values)
+    assert "\n" not in shown("a\nb")

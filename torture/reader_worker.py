@@ -22,7 +22,7 @@ from cndpm.datasets.dataset import Dataset
 from torture.formats import Format, formats, write_files
 from torture.mutations import mutate
 
-__all__ = ["damage", "read_one"]
+__all__ = ["damage", "limit_memory", "read_one"]
 
 _MEMORY = 2 << 30  # bytes above what is in use at the start
 _OWN = (DamagedFileError, MissingDataError, RefusedPickleError)
@@ -89,7 +89,8 @@ def _digest(dataset: Dataset) -> str:
     return digest.hexdigest()
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
+    """Lets this process have no more memory than a file of the attack may need."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + _MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -100,7 +101,7 @@ def main(seed: int, first: int, end: int, root: Path) -> None:
     """Carries out the attempts from `first` to `end`, with files below `root`."""
     faulthandler.enable()
     warnings.simplefilter("error")
-    _limit_memory()
+    limit_memory()
     for chosen in formats():
         write_files(chosen.files, root / chosen.name)
     for number in range(first, end):

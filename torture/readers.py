@@ -28,18 +28,20 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-__all__ = ["Tally", "attack", "main"]
+__all__ = ["IN_MEMORY", "Tally", "attack", "attack_in_turns", "main", "start_worker", "table"]
+
+Start = Callable[[int, int, int, str], "subprocess.Popen[bytes]"]
 
 BAD = ("deaths", "foreign", "unnamed", "silent")
 OUTCOMES = (*BAD, "changed", "equal", "refused")
 _PATIENCE = 60.0  # seconds without an answer
 _MOST_DEATHS = 100  # after which there is nothing more to learn
-_IN_MEMORY = Path("/dev/shm")  # files that are written and read a hundred thousand times need no disk
+IN_MEMORY = Path("/dev/shm")  # files that are written and read a hundred thousand times need no disk
 _ROOT = Path(__file__).parents[1]
 
 
@@ -72,7 +74,7 @@ class Tally:
 
 
 def attack(seed: int, n: int) -> Tally:
-    """Makes `n` attempts; the formats take turns.
+    """Makes `n` attempts on the readers; the formats take turns.
 
     Args:
         seed: Attempts are functions of the seed and their number.
@@ -80,26 +82,48 @@ def attack(seed: int, n: int) -> Tally:
     """
     from torture.formats import formats
 
+    return attack_in_turns([each.name for each in formats()], seed, n, _start)
+
+
+def attack_in_turns(names: Sequence[str], seed: int, n: int, start: Start) -> Tally:
+    """Makes `n` attempts in processes that may die.
+
+    Args:
+        names: What is attacked, in turns.
+        seed: Attempts are functions of the seed and their number.
+        n: Number of attempts.
+        start: Starts a process that makes those from one number to another, with files in a folder.
+    """
     tally, number = Tally(), 0
-    with TemporaryDirectory(dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None) as folder:
+    with TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
         while number < n and tally.total("deaths") < _MOST_DEATHS:
-            with _start(seed, number, n, folder) as worker:
+            with start(seed, number, n, folder) as worker:
                 for line in _lines(worker):
                     _, outcome, seconds, detail = line.split("\t", 3)
-                    tally.add(formats()[number % len(formats())].name, number, outcome, float(seconds), detail)
+                    tally.add(names[number % len(names)], number, outcome, float(seconds), detail)
                     number += 1
             if number < n:
                 detail = f"the process ended with {worker.returncode}"
-                tally.add(formats()[number % len(formats())].name, number, "deaths", 0.0, detail)
+                tally.add(names[number % len(names)], number, "deaths", 0.0, detail)
                 number += 1
     return tally
 
 
 def _start(seed: int, first: int, end: int, folder: str) -> subprocess.Popen[bytes]:
+    return start_worker("torture.reader_worker", seed, first, end, folder)
+
+
+def start_worker(module: str, *arguments: object) -> subprocess.Popen[bytes]:
+    """Starts a process that is expected to die.
+
+    Args:
+        module: Is run.
+        *arguments: On its command line.
+    """
     paths = os.pathsep.join((str(_ROOT / "src"), str(_ROOT)))
     # Freed memory is overwritten, so that its use shows; one thread, so that the machine stays usable.
     environment = os.environ | {"PYTHONPATH": paths, "MALLOC_PERTURB_": "165", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "torture.reader_worker", str(seed), str(first), str(end), folder]
+    command = [sys.executable, "-m", module, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
 
 

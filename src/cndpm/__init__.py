@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from cndpm.version import __version__
+
 if TYPE_CHECKING:
-    from cndpm.estimators import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+    from cndpm.estimators import CNDPMClassifier, CNDPMDensity, CNDPMRegressor, merge
 
-__version__ = "0.1.0"
-"""The version of the package; the one place where it is written."""
-
-__all__ = ["CNDPMClassifier", "CNDPMDensity", "CNDPMRegressor", "__version__"]
+__all__ = ["CNDPMClassifier", "CNDPMDensity", "CNDPMRegressor", "__version__", "merge"]
 
 
 def __getattr__(name: str) -> Any:

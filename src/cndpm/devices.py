@@ -1,12 +1,15 @@
-"""Resolves the name of a device, as given on a command line or to an estimator."""
+"""Resolves the names of devices, and takes random states from one device to another."""
 
 from __future__ import annotations
 
+import hashlib
+
 import torch
+from torch import Tensor
 
 from cndpm.validation import ConfigError
 
-__all__ = ["resolve_device"]
+__all__ = ["resolve_device", "restore_generator"]
 
 
 def resolve_device(name: object) -> str:
@@ -30,6 +33,34 @@ def resolve_device(name: object) -> str:
         raise ConfigError(
             f"device must be 'auto' or a torch device such as 'cpu', 'cuda' or 'cuda:0'; got {name!r}"
         ) from None
+    if device.type == "meta":
+        raise ConfigError("device 'meta' holds no numbers, so nothing can be learned there; use 'auto' or 'cpu'")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"device {name!r} was asked for, but torch sees no GPU here; use 'auto' or 'cpu'")
     return str(name)
+
+
+def restore_generator(generator: torch.Generator, state: Tensor) -> None:
+    """Restores the state of a source of random numbers.
+
+    On the device where the state is from it goes on to the same bits. Another device has other sources: there it begins
+    anew from a seed that follows from the state.
+
+    Args:
+        generator: Is restored.
+        state: Of a generator on any device, bytes (n,).
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(3)
+        >>> state = generator.get_state()
+        >>> before = torch.rand(2, generator=generator)
+        >>> restore_generator(generator, state)
+        >>> torch.equal(torch.rand(2, generator=generator), before)
+        True
+    """
+    state = state.cpu()
+    if len(state) == len(generator.get_state()):
+        generator.set_state(state)
+    else:
+        digest = hashlib.sha256(bytes(state.tolist())).digest()
+        generator.manual_seed(int.from_bytes(digest[:7], "little"))

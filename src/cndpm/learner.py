@@ -311,6 +311,18 @@ class Learner(ABC):
     def predict_log_proba(self, x: Inputs) -> Tensor:
         """Returns log-probabilities of the classes, (batch, n_classes). Has no effect on the learner."""
 
+    def predict_moments(self, x: Inputs) -> Tensor:
+        """Returns mean and variance of every target, (batch, 2, n_outputs), for learners of real values. No effect."""
+        raise NotImplementedError(f"{type(self).__name__} predicts classes, not values")
+
+    def predict_ever(self, x: Inputs) -> Tensor:
+        """Returns log-probabilities as if any time of the stream were equally likely, (batch, n_classes).
+
+        A test over all classes ever seen asks so. The same as :meth:`predict_log_proba` for learners that do not tell
+        now from ever.
+        """
+        return self.predict_log_proba(x)
+
     def log_prob(self, x: Inputs) -> Tensor:
         """Returns the log density of x, (batch,), for learners that model it. Has no effect on the learner."""
         raise NotImplementedError(f"{type(self).__name__} models no density of x")

@@ -7,10 +7,19 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
+from cndpm.errors import CNDPMError
+
 __all__ = ["ObjectNameError", "UnknownNameError", "is_object_name", "load_object", "nearest_names", "object_name"]
 
 
-class UnknownNameError(ValueError):
+_MOST = 30
+"""Names that a message lists."""
+
+_MAX_LENGTH = 80
+"""Characters of a name that a message repeats; no longer one resembles anything."""
+
+
+class UnknownNameError(CNDPMError, ValueError):
     """A dataset, scenario or field was asked for by a name that does not exist; the message suggests those that do.
 
     Args:
@@ -26,13 +35,14 @@ class UnknownNameError(ValueError):
     def __init__(self, kind: str, name: str, names: Iterable[str]) -> None:
         known = tuple(names)
         near = nearest_names(name, known)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
-        super().__init__(f"there is no {kind} {name!r}. {hint}")
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {_listed(known)}."
+        received = repr(name) if len(name) <= _MAX_LENGTH else f"{name[:_MAX_LENGTH]!r} (and so on)"
+        super().__init__(f"there is no {kind} {received}. {hint}")
         self.name = name
         self.suggestions = near
 
 
-class ObjectNameError(ValueError):
+class ObjectNameError(CNDPMError, ValueError):
     """A name ``package.module:Class`` leads to nothing that can be used; the message says why and what to do."""
 
 
@@ -48,6 +58,8 @@ def nearest_names(name: str, names: Iterable[str], *, n: int = 3) -> tuple[str, 
         >>> nearest_names("split-mnits", ["split-mnist", "split-cifar10", "digits"])[0]
         'split-mnist'
     """
+    if len(name) > _MAX_LENGTH:
+        return ()
     return tuple(get_close_matches(name.lower(), list(names), n=n, cutoff=0.6))
 
 
@@ -94,6 +106,11 @@ def object_name(found: type) -> str:
         'collections:OrderedDict'
     """
     return f"{found.__module__}:{found.__qualname__}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = [f"and {len(names) - _MOST} more"] if len(names) > _MOST else []
+    return ", ".join([*names[:_MOST], *more])
 
 
 def _import(module: str, name: str) -> Any:

@@ -234,11 +234,11 @@ def test_the_density_finds_clusters_and_rates_strangers_low():
         for _ in range(20):
             model.partial_fit(rng.normal(size=(10, 2)) + centre)
     assert model.n_experts_ == 3
-    clusters = [model.predict(rng.normal(size=(50, 2)) + centre) for centre in centres]
+    clusters = [model.explain(rng.normal(size=(50, 2)) + centre).expert for centre in centres]
     assert [np.bincount(c).argmax() for c in clusters] == [0, 1, 2]
     assert model.score(rng.normal(size=(50, 2))) > model.score(rng.normal(size=(50, 2)) + 20) + 5
     X, experts = model.sample(300)
-    assert (model.predict(X) == experts).mean() > 0.95
+    assert (model.explain(X).expert == experts).mean() > 0.95
     exact = np.log(1 / 3) - np.log(2 * np.pi) - 1
     assert model.score(rng.normal(size=(2000, 2))) == pytest.approx(exact, abs=0.1)
     assert model.bits_per_dim(X) == pytest.approx(-model.score(X) / (2 * np.log(2)))

@@ -23,7 +23,7 @@ def test_every_promised_name_has_a_learner_with_one_line_and_documented_settings
 
 
 def test_only_the_task_based_comparison_is_told_of_tasks():
-    settings = {name: preset_settings("default", name, "split-digits", labelled=True) for name in LEARNERS}
+    settings = {name: preset_settings("default", name, "split-digits") for name in LEARNERS}
     made = {
         name: cls(cls.Settings.model_validate(settings[name]), input_shape=(1, 8, 8), n_classes=10)
         for name, cls in LEARNERS.items()

@@ -73,3 +73,25 @@ def test_any_text_is_either_an_override_or_refused_with_a_reason(text):
         assert str(error)
     else:
         assert len(parsed["learner"]) == 1
+
+
+HOSTILE = {
+    "deep": (["learner.x=" + "[" * 9999], "nested a few levels deep at most"),
+    "long": (["learner.=" + "1" * 9999], "reads SECTION.FIELD=VALUE"),
+    "both": (
+        ["learner.experts=[1]", "learner.experts.kind=a"],
+        "is a part of a field that another override has set to",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_overrides_get_one_short_line(case):
+    texts, message = HOSTILE[case]
+    with pytest.raises(ConfigError, match=message) as refused:
+        parse_overrides(texts, ["learner"])
+    assert len(str(refused.value)) < 300
+
+
+def test_a_number_of_thousands_of_digits_is_text():
+    assert parse_value("1" * 5000) == "1" * 5000

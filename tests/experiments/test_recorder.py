@@ -6,12 +6,21 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from cndpm.experiments.record import LOG, RecordError, read_record
+from cndpm.errors import DamageWarning
+from cndpm.experiments.record import CHECKPOINT, LOG, PREVIOUS, RecordError, read_record
 from cndpm.experiments.recorder import Recorder, differing_keys
+from cndpm.state import load_state
 
 resource = pytest.importorskip("resource")
 
 CONFIG = {"seed": 0, "learner": "x", "settings": {"a": 1, "b": 2}}
+
+
+def flip(path):
+    """Flips one bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
 
 
 def open_recorder(folder, config=CONFIG, **options):
@@ -153,3 +162,80 @@ def test_differing_keys_are_dotted_names():
     a = {"x": 1, "y": {"z": 2, "w": [1]}, "only": None}
     assert differing_keys(a, json.loads(json.dumps(a))) == []
     assert differing_keys(a, {"x": 2, "y": {"z": 2, "w": [2]}}) == ["x", "y.w"]
+
+
+def test_where_the_last_checkpoint_is_damaged_the_one_before_is_used_and_said_so(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        for step in (1, 2):
+            recorder.append("progress", step)
+            recorder.save_checkpoint({"step": step})
+    flip(tmp_path / CHECKPOINT)
+    with open_recorder(tmp_path, resume=True) as recorder:
+        with pytest.warns(DamageWarning, match=r"checkpoint\.cndpm is damaged"):
+            assert recorder.load_checkpoint() == {"step": 1}
+        recorder.append("resume", 1)
+        assert [row["step"] for row in recorder.progress] == [1]
+        recorder.save_checkpoint({"step": 3})
+    assert load_state(tmp_path / PREVIOUS, kind="checkpoint") == {"step": 1}
+
+
+def test_without_a_good_checkpoint_resuming_is_refused_with_every_reason(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        for step in (1, 2):
+            recorder.save_checkpoint({"step": step})
+    for name in (CHECKPOINT, PREVIOUS):
+        flip(tmp_path / name)
+    every = r"checkpoint\.cndpm .*checkpoint\.previous\.cndpm "
+    with open_recorder(tmp_path, resume=True) as recorder, pytest.raises(RecordError, match=every):
+        recorder.load_checkpoint()
+
+
+def test_a_checkpoint_is_not_used_beside_a_log_that_did_not_lead_to_it(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        recorder.append("progress", 1, value=4.5)
+        recorder.save_checkpoint({"step": 1})
+    log = tmp_path / LOG
+    log.write_bytes(log.read_bytes().replace(b"4.5", b"9.5"))
+    with open_recorder(tmp_path, resume=True) as recorder, pytest.raises(RecordError, match=r"log\.jsonl is damaged"):
+        recorder.load_checkpoint()
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    for name, config in (("a", CONFIG), ("b", {**CONFIG, "seed": 1})):
+        with open_recorder(tmp_path / name, config) as recorder:
+            recorder.save_checkpoint({"step": 1})
+    (tmp_path / "a" / CHECKPOINT).write_bytes((tmp_path / "b" / CHECKPOINT).read_bytes())
+    with open_recorder(tmp_path / "a", resume=True) as recorder, pytest.raises(RecordError, match="differs in seed"):
+        recorder.load_checkpoint()
+
+
+def test_a_checkpoint_without_a_configuration_is_not_overwritten(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        recorder.save_checkpoint({"step": 1})
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(RecordError, match="holds the checkpoint of a run"):
+        open_recorder(tmp_path)
+    with open_recorder(tmp_path, resume=True) as recorder:
+        assert recorder.load_checkpoint() == {"step": 1}
+
+
+def test_a_damaged_summary_counts_as_none_and_is_named(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        recorder.conclude({"accuracy": 1.0})
+    summary = tmp_path / "summary.json"
+    summary.write_text(summary.read_text().replace("1.0", "2.0"))
+    record = read_record(tmp_path)
+    assert (record.status, record.summary) == ("interrupted", None)
+    assert "summary.json is damaged" in record.problems[0]
+    with open_recorder(tmp_path, resume=True) as recorder:
+        assert recorder.summary is None
+
+
+def test_the_log_of_a_complete_run_must_have_its_end(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        recorder.append("progress", 1)
+        recorder.conclude({"accuracy": 1.0})
+    assert read_record(tmp_path).problems == ()
+    log = tmp_path / LOG
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
+    assert read_record(tmp_path).problems == (f"{log} is damaged: its end is missing",)

@@ -161,7 +161,7 @@ def numbers(state):
 
 def test_numbers_kept_are_those_of_the_state_but_for_what_only_resuming_needs():
     x, y = two_classes(700)
-    learner = make((4,), memory_size=50)
+    learner = make((4,), memory_size=50, representations="one")
     learner.learn_block(x, y, 10)
     state = learner.state_dict()
     gaussians = state["bank"]["gaussians"]

@@ -84,7 +84,9 @@ STREAMS: dict[str, Callable[[], Stream]] = {
 
 def make(stream: Stream, **changes: Any) -> tuple[CNDPM, GaussianOracle]:
     """Both, with covariances in double precision."""
-    settings = CNDPMSettings(**{"memory_size": 40, "n_fourier": 16, "n_patches": 2, **changes})
+    settings = CNDPMSettings(
+        **{"memory_size": 40, "n_fourier": 16, "n_patches": 2, "representations": "one", **changes}
+    )
     shape = tuple(stream[0].shape[1:])
     return CNDPM(settings, input_shape=shape, seed=3), GaussianOracle(settings, input_shape=shape, seed=3)
 

@@ -1,6 +1,5 @@
-import json
-
 from cndpm.reports.collection import collect
+from resealed import rewrite
 
 
 def reasons(folder):
@@ -20,7 +19,7 @@ def test_every_record_below_a_folder_is_found_once(records):
 
 def test_a_record_of_another_version_is_named_and_the_rest_is_read(copied):
     path = copied / "cndpm" / "seed-0" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 99}))
+    rewrite(path, lambda head: head | {"schema": 99})
     assert "schema 99" in reasons(copied)["seed-0"]
     assert len(collect([copied]).runs) == 3
 
@@ -33,9 +32,7 @@ def test_a_cut_off_configuration_is_damaged(copied):
 
 def test_a_configuration_that_lacks_a_part_is_damaged(copied):
     path = copied / "cndpm" / "seed-1" / "config.json"
-    head = json.loads(path.read_text())
-    del head["config"]["scenario"]
-    path.write_text(json.dumps(head))
+    rewrite(path, lambda head: head | {"config": {k: v for k, v in head["config"].items() if k != "scenario"}})
     assert "damaged" in reasons(copied)["seed-1"]
 
 

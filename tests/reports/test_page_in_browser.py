@@ -6,6 +6,7 @@ import re
 import pytest
 
 from cndpm.reports import write_report
+from resealed import replace_text
 
 USER = """
 <script>
@@ -89,7 +90,7 @@ def test_the_page_is_dark_where_the_reader_wants_it(records, visit):
 def test_a_run_called_script_does_not_run(copied, visit):
     path = copied / "finetune" / "seed-0" / "config.json"
     name = "<img src=x onerror=document.title=1><script>document.title=2</script>"
-    path.write_text(path.read_text().replace("split-digits", name))
+    replace_text(path, "split-digits", name)
     seen, console = visit(copied)
     assert console == [] and seen["errors"] == []
     assert any(name in run["title"] for run in seen["runs"])

@@ -6,11 +6,13 @@ import time
 import pytest
 
 from cndpm.experiments import ConfigError, RecordError
+from cndpm.experiments.sealed_json import read_json, write_json
 from cndpm.paper.experiment import Experiment
 from cndpm.reports import write_report
 from cndpm.reports.content import gather
 from cndpm.reports.html import encode, page_values, render_page
 from cndpm.reports.report import file_name
+from resealed import replace_text
 
 
 def data_of(page):
@@ -67,7 +69,9 @@ def test_a_damaged_record_is_on_the_page_and_does_not_stop_the_rest(copied):
     (copied / "cndpm" / "seed-0" / "config.json").write_text("{")
     (copied / "cndpm" / "seed-1" / "portrait.npz").write_bytes(b"cut")
     values = data_of(render_page(gather([copied])))
-    assert [problem["folder"] for problem in values["problems"]] == [str(copied / "cndpm" / "seed-0")]
+    folders = [str(copied / "cndpm" / name) for name in ("seed-0", "seed-1")]
+    assert [problem["folder"] for problem in values["problems"]] == folders
+    assert "portrait.npz is damaged" in values["problems"][1]["reason"]
     assert len(values["runs"]) == 3
 
 
@@ -84,7 +88,7 @@ def test_a_run_without_any_evaluation_is_shown_as_interrupted(copied):
 def test_a_run_called_script_is_text(copied):
     path = copied / "finetune" / "seed-0" / "config.json"
     name = "</script><script>alert('x')</script><!--"
-    path.write_text(path.read_text().replace("split-digits", name.replace("'", "\\u0027")))
+    replace_text(path, "split-digits", name)
     page = render_page(gather([copied]))
     assert page.count("<script>") == 1 and page.count("</script>") == 2
     assert any(name in run["title"] for run in data_of(page)["runs"])
@@ -142,9 +146,9 @@ def test_a_hundred_runs_take_less_than_twenty_seconds_and_five_megabytes(records
         source = records / ("cndpm" if i % 10 < 7 else "finetune") / "seed-0"
         folder = tmp_path / "runs" / f"group-{i % 10}" / f"seed-{i // 10}"
         shutil.copytree(source, folder, ignore=shutil.ignore_patterns("checkpoint*"))
-        head = json.loads((folder / "config.json").read_text())
+        head = read_json(folder / "config.json")[0]
         head["config"] |= {"seed": i // 10, "preset": f"preset {i % 10}"}
-        (folder / "config.json").write_text(json.dumps(head))
+        write_json(folder / "config.json", head)
     start = time.process_time()  # of one core, whatever else the machine does
     report = write_report([tmp_path / "runs"], tmp_path / "out", formats=["html", "md", "csv", "tex", "png", "pdf"])
     assert time.process_time() - start < 20

@@ -116,3 +116,10 @@ def test_csv_holds_unrounded_numbers_under_names_that_survive():
 
 def test_the_terminal_shows_markup_as_text():
     assert "[bold]x[/bold]" in render_terminal(replace(TABLE, title="[bold]x[/bold]"))
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "=HYPERLINK(1)"])
+def test_cells_that_a_spreadsheet_would_carry_out_are_quoted(name):
+    table = replace(TABLE, rows=tuple(replace(row, label=name, column=name) for row in TABLE.rows))
+    for row in csv.DictReader(io.StringIO(to_csv(table), newline="")):
+        assert (row["learner"], row["scenario"]) == (f"'{name.strip()}",) * 2

@@ -1,12 +1,15 @@
 import http.client
 import json
 import shutil
+import socket
 import threading
 from contextlib import contextmanager
 
 import pytest
 
 from cndpm.experiments import RecordError
+from cndpm.reports import html
+from cndpm.reports.content import run_figures
 from cndpm.reports.watching import make_server
 
 
@@ -70,3 +73,43 @@ def test_a_missing_folder_and_a_taken_port_are_reported(records, tmp_path):
         make_server([tmp_path / "absent"])
     with serving(records) as server, pytest.raises(RecordError, match="--port"):
         make_server([records], port=server.server_port)
+
+
+def ask(server, n_bytes=None):
+    """Opens a connection and sends a request, or only its first bytes."""
+    connection = socket.create_connection(("127.0.0.1", server.server_port), timeout=30)
+    request = f"GET /data.json HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode()
+    connection.sendall(request if n_bytes is None else request[:n_bytes])
+    return connection
+
+
+def test_a_client_that_is_slow_is_sent_away(tmp_path):
+    with serving(tmp_path, client_seconds=0.2) as server, ask(server, n_bytes=5) as slow:
+        assert slow.recv(100) == b""
+        assert get(server, "/")[0] == 200
+
+
+def test_more_clients_than_allowed_are_told_to_come_back_and_the_others_are_served(tmp_path):
+    with serving(tmp_path, n_connections=2) as server:
+        with ask(server, n_bytes=5), ask(server, n_bytes=5), ask(server) as third:
+            assert third.recv(100).startswith(b"HTTP/1.0 503")
+        while get(server, "/")[0] == 503:  # until the server has seen that the others are gone
+            pass
+        assert get(server, "/")[0] == 200
+
+
+def test_a_record_that_cannot_be_drawn_does_not_take_the_page_down(records, monkeypatch):
+    folder = records / "cndpm" / "seed-0"
+
+    def draw(run):
+        if run.record.folder == folder:
+            raise IndexError("an expert that is not there")
+        return run_figures(run)
+
+    monkeypatch.setattr(html, "run_figures", draw)
+    with serving(records) as server:
+        values = json.loads(get(server, "/data.json")[1])
+    assert len(values["runs"]) == 3
+    assert values["problems"] == [
+        {"folder": str(folder), "reason": "the record cannot be shown: IndexError: an expert that is not there"}
+    ]

@@ -5,6 +5,7 @@ import pytest
 
 from cndpm.names import UnknownNameError
 from cndpm.streams import ScenarioFileError, load_scenario
+from cndpm.validation import ConfigError
 
 TOML = """
 summary = "two pairs"
@@ -125,3 +126,52 @@ def test_an_unknown_scenario_suggests_the_nearest(name, nearest):
     with pytest.raises(UnknownNameError) as raised:
         load_scenario(name)
     assert nearest in raised.value.suggestions
+
+
+NOT_READABLE = {
+    "a.toml": ("a = " + "[" * 5000, "nested too deeply"),
+    "a.yaml": ("[" * 5000, "nested too deeply"),
+    "b.yaml": ("a: [\n  b\nc: d", "is not readable: while parsing"),
+    "b.toml": ("x" * (1 << 21), "larger than 1048576 bytes"),
+    "c.toml": ("a = " + "9" * 5000, "is not readable"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_READABLE)
+def test_a_hostile_file_is_refused_in_one_line(tmp_path: Path, name):
+    text, message = NOT_READABLE[name]
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ScenarioFileError, match=message) as refused:
+        load_scenario(tmp_path / name)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 500
+
+
+def test_a_folder_with_the_name_of_a_file_is_refused(tmp_path: Path):
+    (tmp_path / "a.toml").mkdir()
+    with pytest.raises(ScenarioFileError, match=r"not readable: .*directory"):
+        load_scenario(tmp_path / "a.toml")
+
+
+def test_a_number_is_taken_where_a_name_is_wanted(tmp_path: Path):
+    (tmp_path / "a.toml").write_text('name = 2024\n[[stages]]\nepochs = 1\nsubsets = [{dataset = "digits", task = 7}]')
+    scenario = load_scenario(tmp_path / "a.toml")
+    assert (scenario.name, scenario.stages[0].subsets[0].task) == ("2024", "7")
+
+
+def test_wrong_items_are_told_without_what_follows_from_them():
+    with pytest.raises(ConfigError) as refused:
+        load_scenario("split-digits", fraction=2, batch_size="many")
+    assert str(refused.value) == (
+        "scenario.batch_size: Input should be a valid integer, unable to parse string as an integer; got 'many'"
+    )
+    with pytest.raises(
+        ConfigError, match=r"^scenario.repeats: Input should be less than or equal to 10000; got 1000000000$"
+    ):
+        load_scenario("split-digits", repeats=10**9)
+
+
+@pytest.mark.parametrize("epochs", [1e9, 1e300])
+def test_a_scenario_that_could_not_finish_is_refused_before_it_is_planned(epochs):
+    with pytest.raises(ConfigError, match="samples, whose order is drawn before it begins; at most 100,000,000"):
+        load_scenario("split-digits", epochs=epochs).build()

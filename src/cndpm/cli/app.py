@@ -11,6 +11,7 @@ import typer
 from cndpm.cli import options
 from cndpm.cli.bench import add_bench_command
 from cndpm.cli.data import data_app
+from cndpm.cli.merging import add_merge_command
 from cndpm.cli.reports import add_report_commands, leave_report
 
 __all__ = ["app"]
@@ -67,6 +68,7 @@ def run(
     epochs: options.Epochs = None,
     repeats: options.Repeats = None,
     fraction: options.Fraction = None,
+    prequential: options.Prequential = False,
     set_: options.Set = None,
     device: options.Device = "auto",
     data_dir: options.DataDir = None,
@@ -97,6 +99,7 @@ def run(
         epochs=epochs,
         repeats=repeats,
         fraction=fraction,
+        prequential=prequential,
     )
     name = f"{config.scenario.name}-{learner}"
     folder = out or (latest_folder(config, name) if resume else None) or claim_folder(name)
@@ -126,6 +129,7 @@ def compare(
     epochs: options.Epochs = None,
     repeats: options.Repeats = None,
     fraction: options.Fraction = None,
+    prequential: options.Prequential = False,
     set_: options.Set = None,
     device: options.Device = "auto",
     data_dir: options.DataDir = None,
@@ -161,6 +165,7 @@ def compare(
         epochs=epochs,
         repeats=repeats,
         fraction=fraction,
+        prequential=prequential,
     )
     title = f"{comparison['scenario']}: records in {comparison['folder']}"
     show_results(comparison["learners"], title, comparison, as_json=json)
@@ -218,3 +223,4 @@ def reproduce(
 
 add_report_commands(app)
 add_bench_command(app)
+add_merge_command(app)

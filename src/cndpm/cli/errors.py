@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from cndpm.datasets import DamagedFileError, FetchError, MissingDataError, RefusedPickleError
-from cndpm.experiments.record import RecordError
-from cndpm.experiments.workers import LostWorkerError, RunsFailedError
+from cndpm.errors import CNDPMError
+from cndpm.experiments.workers import RunsFailedError
 from cndpm.names import ObjectNameError, UnknownNameError
-from cndpm.state import StateError
 from cndpm.streams import ScenarioFileError
 from cndpm.validation import ConfigError
 
 __all__ = ["exit_code"]
 
 _MISUSED = (ConfigError, ObjectNameError, UnknownNameError, ScenarioFileError)
-_FAILED = (
-    RecordError,
-    StateError,
-    MissingDataError,
-    DamagedFileError,
-    RefusedPickleError,
-    FetchError,
-    LostWorkerError,
-)
 
 
 def exit_code(error: Exception) -> int | None:
     """Returns 2 for a mistake in the command, 1 for an expected failure, None for a bug."""
     if isinstance(error, RunsFailedError):
         return None if any(exit_code(one) is None for one in error.failures.values()) else 1
-    return 2 if isinstance(error, _MISUSED) else 1 if isinstance(error, _FAILED) else None
+    return 2 if isinstance(error, _MISUSED) else 1 if isinstance(error, CNDPMError) else None

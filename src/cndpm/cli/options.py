@@ -15,6 +15,7 @@ __all__ = [
     "Json",
     "Learner",
     "Learners",
+    "Prequential",
     "Preset",
     "Quiet",
     "Repeats",
@@ -39,7 +40,7 @@ Epochs = Annotated[
     float | None, typer.Option(metavar="E", help="Epochs of every stage.", show_default="the scenario's")
 ]
 Repeats = Annotated[int | None, typer.Option(metavar="R", min=1, help="Repeat the scenario R times.", show_default="1")]
-Fraction = Annotated[float | None, typer.Option(metavar="F", help="Share of training data to use.", show_default="1.0")]
+Fraction = Annotated[float | None, typer.Option(metavar="F", help="Share of training data.", show_default="1.0")]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="S.F=V", help="Set field F of section S (learner, scenario, run) to V; repeatable."),
@@ -52,4 +53,5 @@ DataDir = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the same run where it stopped.")]
 TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of output.")]
+Prequential = Annotated[bool, typer.Option("--prequential", help="Answer each batch before learning it.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

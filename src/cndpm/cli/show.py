@@ -20,6 +20,9 @@ __all__ = ["Watch", "show", "show_reproduction", "show_results", "table"]
 _COLUMNS = {
     "accuracy": "accuracy %",
     "bits_per_dim": "bits/dim",
+    "prequential_accuracy": "prequential %",
+    "prequential_error": "mean abs. error",
+    "prequential_bits_per_dim": "prequential bits/dim",
     "n_experts": "experts",
     "n_parameters": "parameters",
     "n_numbers_kept": "numbers kept",
@@ -80,14 +83,14 @@ def show_results(
         content: The object for programs.
         as_json: Whether to print it.
     """
-    keys = [key for key in _COLUMNS if any(result[key] is not None for result in results)]
+    keys = [key for key in _COLUMNS if any(result.get(key) is not None for result in results)]
     header = ["learner", "preset", "seeds", *(_COLUMNS[key] for key in keys)]
     rows = [
         [
             result["learner"],
             result["preset"],
             str(len(result["runs"])),
-            *(format_value(key, result[key], result["standard_error"][key]) for key in keys),
+            *(format_value(key, result.get(key), result["standard_error"].get(key)) for key in keys),
         ]
         for result in results
     ]

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from cndpm.datasets.catalogue import Download, Entry, catalogue_entry
 from cndpm.datasets.files import DamagedFileError, RefusedPickleError
 from cndpm.datasets.loading import MissingDataError, read_entry, resolve_data_dir
+from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 
 with suppress(ModuleNotFoundError):  # an extra brings it, which `fetch_entry` names
@@ -34,7 +35,7 @@ _SLOWEST = 2048  # bytes a second, on average, below which a mirror is given up
 _PIECE = 1 << 16
 
 
-class FetchError(RuntimeError):
+class FetchError(CNDPMError, RuntimeError):
     """Reports a file that no mirror served; the message names each mirror and what went wrong.
 
     Example:

@@ -16,6 +16,8 @@ from functools import cache
 from io import BufferedIOBase
 from pathlib import Path
 
+from cndpm.errors import CNDPMError
+
 __all__ = [
     "DamagedFileError",
     "MixedSizesError",
@@ -32,7 +34,7 @@ _UNKNOWN_MEMORY = 8 << 30  # assumed where the system does not tell
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
-class DamagedFileError(ValueError):
+class DamagedFileError(CNDPMError, ValueError):
     """Reports a dataset's file that does not hold what its format promises.
 
     The message names the file, what was found, what is allowed and what to do.
@@ -54,7 +56,7 @@ class MixedSizesError(DamagedFileError):
     """Reports a folder of images that differ in size where none was named to resize them to."""
 
 
-class RefusedPickleError(ValueError):
+class RefusedPickleError(CNDPMError, ValueError):
     """Reports a pickle that asks for more than arrays and plain containers, or that is damaged.
 
     Example:

@@ -22,6 +22,7 @@ from cndpm.datasets.files import DamagedFileError, RefusedPickleError
 from cndpm.datasets.idx import read_idx_pair, read_transposed_idx_pair
 from cndpm.datasets.own import load_digits, load_own, own_path
 from cndpm.datasets.svhn import read_svhn
+from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 
 __all__ = ["MissingDataError", "dataset_names", "load_dataset", "read_entry", "resolve_data_dir"]
@@ -38,7 +39,7 @@ _READERS: dict[Format, Callable[[Sequence[Path]], Arrays]] = {
 }
 
 
-class MissingDataError(FileNotFoundError):
+class MissingDataError(CNDPMError, FileNotFoundError):
     """Reports a dataset that is not on disk: what is missing, where it was looked for and how to get it.
 
     Example:

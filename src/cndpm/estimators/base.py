@@ -6,6 +6,7 @@ Calls are whole or have no effect, and may come from many threads: see :mod:`cnd
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -13,32 +14,45 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
+from cndpm.estimators.arrays import admit_magnitude, readable
 from cndpm.estimators.guarded import Guarded, answers, changes, persistent
 from cndpm.estimators.journal import Step
+from cndpm.estimators.model_files import load_model, refusal, resolved_settings, save_model
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
-from cndpm.estimators.parameters import check_parameters, validated_settings
-from cndpm.estimators.serial import from_plain, to_plain
-from cndpm.experts.features import ModuleFeatures
+from cndpm.estimators.parameters import (
+    check_always,
+    check_parameters,
+    check_unchanged,
+    is_unchanged,
+    validated_settings,
+)
+from cndpm.estimators.rows import flat_rows, plain_rows
+from cndpm.estimators.serial import to_plain
+from cndpm.estimators.steps import consolidate, learning
+from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
+from cndpm.model.events import Event
+from cndpm.model.joining import with_same_representation
 from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPredictor
+from cndpm.model.watch import Watch
 from cndpm.names import UnknownNameError
-from cndpm.state import State, StateError, load_state, save_state
+from cndpm.state import State, StateError, check_same_form
 
-__all__ = ["Estimator", "consolidate", "describes_x"]
+__all__ = ["Estimator", "describes_x"]
 
 _CODE = ("density", "predictor", "features")
 """Parameters that may hold the user's own classes and modules."""
 
 _SEEDS = np.iinfo(np.int32).max
 
-_ALWAYS = ("batch_size",)
+_ALWAYS = ("batch_size", "false_alarm_rate")
 """Parameters that may change while a model learns; they count from the next call on."""
 
 
@@ -52,8 +66,10 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         input_shape: Shape of one sample where it is not a row, e.g. ``(1, 28, 28)``; X may come flat or in shape.
         density: A density class of one's own, for neural experts.
         predictor: A predictor class of one's own, for neural experts.
-        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
+        features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
+            network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -79,8 +95,9 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         input_shape: tuple[int, ...] | None = None,
         density: CustomDensity | None = None,
         predictor: CustomPredictor | None = None,
-        features: nn.Module | None = None,
+        features: nn.Module | Callable[[Any], Any] | None = None,
         settings: dict[str, Any] | None = None,
+        n_exemplars: int = 1000,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -92,6 +109,7 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         self.predictor = predictor
         self.features = features
         self.settings = settings
+        self.n_exemplars = n_exemplars
         self.device = device
         self.random_state = random_state
 
@@ -112,6 +130,27 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         """Samples that each expert has learned, (n_experts,)."""
         check_is_fitted(self, "learner_")
         return self.learner_.counts.cpu().numpy()
+
+    @property
+    @answers
+    def events_(self) -> list[Event]:
+        """The events of the experts in order: founded, returned, merged, dropped, with the sample's number."""
+        check_is_fitted(self, "learner_")
+        return list(self.learner_.events.events)
+
+    @answers
+    def novelty(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """Returns how new each row is, (n,).
+
+        It is the negative log of the share of known rows that look at least as strange: 0 for the most ordinary, above
+        log 20 = 3.0 for one known row in twenty, above log 100 = 4.6 for one in a hundred, whatever the data and at any
+        time. Known rows are `n_exemplars` of those learned: half of them the latest, half chosen at random.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        x = self._answering(X)
+        return self._watch().novelty(x)
 
     @changes
     def consolidate(self) -> Self:
@@ -176,6 +215,18 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         memory = (len(self.learner_.memory), self.learner_.memory.capacity)
         return shown + mixture_html(type(self).__name__, self.counts_.tolist(), memory=memory)
 
+    @answers
+    def with_same_representation(self) -> Self:
+        """Returns a model that has learned nothing but represents samples as this one does, for :func:`cndpm.merge`.
+
+        What the first memory fixes, such as fitted features, is taken over, and so are labels met so far.
+        """
+        check_is_fitted(self, "learner_")
+        learner = with_same_representation(self.learner_)
+        blank: Self = clone(self)
+        blank._import({**self._exported(), "learner": learner.state_dict()})
+        return blank
+
     # Saving
 
     def save(self, path: str | Path) -> None:
@@ -190,17 +241,30 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
                     f"{name}={getattr(self, name)!r} is code, which the file does not hold; pickle the model, or save "
                     "learner_.state_dict() with cndpm.state.save_state"
                 )
-        save_state(path, self._exported(), kind=self._kind)
+        save_model(path, self._exported(), kind=self._kind)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Reads what :meth:`save` wrote."""
-        state = load_state(path, kind=cls._kind)
+    def load(cls, path: str | Path, *, imports: bool = False) -> Self:
+        """Reads what :meth:`save` wrote; a model that learned on a GPU is read onto the CPU where there is none.
+
+        Args:
+            path: The file. Reading it runs no code of it.
+            imports: Whether settings in the file may name classes to import (``package.module:Class``), which is to run
+                code that is installed here.
+
+        Raises:
+            StateError: The file is damaged, of another kind, or of a version that this one cannot read.
+        """
+        names = frozenset(cls._get_param_names()) - set(_CODE)
+        state, params = load_model(path, kind=cls._kind, target=cls._target, parameters=names, imports=imports)
         try:
-            estimator = cls(**from_plain(state["params"]))
+            estimator = cls(**params)
+            estimator._check(anew=True)
             estimator._import(state)
-        except (KeyError, TypeError, RuntimeError) as error:
-            raise StateError(f"{path} does not hold a complete {cls._kind}: {error}") from error
+            check_same_form(state["learner"], estimator.learner_.state_dict())
+            estimator._rehearse()
+        except Exception as error:
+            raise StateError(refusal(path, cls._kind, state["package"], error)) from error
         return estimator
 
     @answers
@@ -228,6 +292,7 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         return {
             "params": to_plain(params),
+            "settings": self.learner_.settings.model_dump(mode="json"),
             "seed": self._seed,
             "n_outputs": self.learner_.settings.n_outputs,
             "n_classes": self.learner_.n_classes,
@@ -241,41 +306,45 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = state["n_features_in"]
         if state["feature_names_in"] is not None:
             self.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
-        learner = self._make_learner(n_classes=state["n_classes"], n_outputs=state["n_outputs"])
+        learner = self._make_learner(n_classes=state["n_classes"], settings=resolved_settings(state["settings"]))
         learner.load_state_dict(state["learner"])
         self._learner = learner
 
     # Inside
 
+    def _rehearse(self) -> None:
+        """Answers once, for a sample of zeros: parts of a file that do not fit each other show here."""
+        if self.learner_.n_experts and self.density is None and self.predictor is None:
+            x = torch.zeros(1, *self._input_shape())
+            answers = {"classes": "predict_log_proba", "values": "predict_moments", "none": "expert_log_proba"}
+            if getattr(self.learner_, answers[self._target])(x).isnan().any():
+                raise StateError("its answers are not numbers")
+
     def _check(self, *, anew: bool) -> None:
-        """Checks all parameters, before anything changes."""
+        """Checks all parameters, before anything changes; those that learning began with have been checked then."""
+        if not anew and is_unchanged(self._begun_with, vars(self)):
+            check_always(self.batch_size, getattr(self, "false_alarm_rate", 0.5))
+            return
         check_parameters(self.get_params(deep=False))
         check_random_state(self.random_state)
         self._settings()
         if not anew:
-            self._check_unchanged()
-
-    def _check_unchanged(self) -> None:
-        for name, then in self._begun_with.items():
-            now = getattr(self, name)
-            if now is not then and now != then:
-                raise ValueError(
-                    f"{name} cannot change once learning has begun; it was {then!r} and is {now!r} now. Set it back, "
-                    "call fit to forget everything, or take a fresh model: sklearn.base.clone(model)."
-                )
+            check_unchanged(self._begun_with, vars(self))
 
     def _settings(self, n_outputs: int = 1) -> CNDPMSettings:
         facts = {"target": self._target} | ({"n_outputs": n_outputs} if self._target == "values" else {})
         return validated_settings(self.settings, facts, memory_size=self.memory_size, log_alpha=self.log_alpha)
 
-    def _make_learner(self, *, n_classes: int | None = None, n_outputs: int = 1) -> CNDPM:
+    def _make_learner(
+        self, *, n_classes: int | None = None, n_outputs: int = 1, settings: CNDPMSettings | None = None
+    ) -> CNDPM:
         params = self.get_params(deep=False)
         self._begun_with = {
             name: deepcopy(value) if name == "settings" else value
             for name, value in params.items()
             if name not in _ALWAYS
         }
-        return self._new_learner(self._settings(n_outputs), n_classes)
+        return self._new_learner(settings or self._settings(n_outputs), n_classes)
 
     def _new_learner(self, settings: CNDPMSettings, n_classes: int | None) -> CNDPM:
         begun, features = self._begun_with, self._begun_with["features"]
@@ -287,7 +356,8 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
             device=resolve_device(begun["device"]),
             density=begun["density"],
             predictor=begun["predictor"],
-            feature_map=ModuleFeatures(features) if features is not None else None,
+            feature_map=_feature_map(features),
+            n_exemplars=begun["n_exemplars"],
         )
 
     def _restored_learner(self) -> CNDPM:
@@ -321,7 +391,14 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
 
     def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
         """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
-        return validate_data(self, X=_flat(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
+        checked = None
+        if not (reset or checks or hasattr(self, "feature_names_in_")):
+            checked = plain_rows(X, self.n_features_in_)
+        if checked is None:
+            with readable("X"):
+                checked = validate_data(self, X=flat_rows(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
+        admit_magnitude(checked[0] if isinstance(checked, tuple) else checked, "X")
+        return checked
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
         # A copy in memory of torch, which is aligned: numpy's is so by luck, and bits must not depend on that.
@@ -331,19 +408,21 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "learner_")
         return self._tensor(self._validate(X, reset=False))
 
+    def _watch(self) -> Watch:
+        if self.learner_.watch is None:
+            raise ValueError("n_exemplars=0 keeps no rows that others could be compared with; take 1000, the default")
+        return self.learner_.watch
+
+    def _responsible(self, x: Tensor) -> dict[str, Any]:
+        """Returns the expert most probably responsible for each row, its probability, and how new the row is."""
+        shares, expert = self.learner_.responsible_log_proba(x).max(dim=1)
+        expert[(expert == self.n_experts_) | shares.isinf()] = -1
+        novelty = np.full(len(x), np.nan) if self.learner_.watch is None else self.learner_.watch.novelty(x)
+        return {"expert": expert.cpu().numpy(), "expert_proba": shares.exp().cpu().numpy(), "novelty": novelty}
+
     def _learn(self, x: Tensor, y: Tensor | None, **attributes: Any) -> None:
         """Learns the next samples, with the attributes that go with them."""
-        size = self.batch_size
-        n_bytes = x.nbytes + (0 if y is None else y.nbytes)
-        self._apply(
-            Step(lambda learner, between: learner.learn_block(x, y, size, after_batch=between), n_bytes), **attributes
-        )
-
-
-def consolidate(learner: CNDPM) -> None:
-    """Sleeps on what waits in the memory, and makes answers exact until more is learned."""
-    learner.consolidate()
-    learner.finish()
+        self._apply(learning(x, y, self.batch_size), **attributes)
 
 
 def describes_x(estimator: Estimator) -> bool:
@@ -360,20 +439,7 @@ def describes_x(estimator: Estimator) -> bool:
     return True
 
 
-def _flat(X: Any, input_shape: tuple[int, ...] | None) -> Any:
-    """Turns tensors into arrays and images into rows; tables (pandas) stay as they are, for their column names."""
-    if isinstance(X, Tensor):
-        X = X.detach().cpu().numpy()
-    if isinstance(X, np.ndarray) and X.ndim > 2:
-        if input_shape is None or X.shape[1:] != tuple(input_shape):
-            raise ValueError(_unshaped(X.shape, input_shape))
-        return X.reshape(len(X), -1)
-    return X
-
-
-def _unshaped(shape: tuple[int, ...], input_shape: tuple[int, ...] | None) -> str:
-    """Words the error of samples that come in a shape that was not announced."""
-    return (
-        f"X has shape {shape}: expected rows (n, n_features){'' if input_shape is None else f' or (n, *{input_shape})'}"
-        f"; input_shape is {input_shape}. Set input_shape={shape[1:]} for such samples, or flatten them to rows."
-    )
+def _feature_map(features: nn.Module | Callable[[Any], Any] | None) -> FeatureMap | None:
+    if features is None:
+        return None
+    return ModuleFeatures(features) if isinstance(features, nn.Module) else FunctionFeatures(features)

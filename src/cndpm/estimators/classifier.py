@@ -14,11 +14,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from cndpm.estimators.base import Estimator, consolidate, describes_x
+from cndpm.estimators.arrays import as_array, readable
+from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step
 from cndpm.estimators.label_codec import LabelCodec
+from cndpm.estimators.rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
 from cndpm.state import State
 
@@ -28,7 +31,7 @@ __all__ = ["CNDPMClassifier"]
 class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """Classifier for streams whose distribution changes, without being told when.
 
-    Experts are made as the data needs them, classes are discovered as they arrive (labels of any hashable type), and
+    Experts are made as the data needs them, classes are discovered as they arrive (numbers, strings or tuples), and
     nothing learned before is overwritten.
 
     Args:
@@ -38,8 +41,10 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         input_shape: Shape of one sample where it is not a row, e.g. ``(1, 28, 28)``; X may come flat or in shape.
         density: A density class of one's own, for neural experts.
         predictor: A predictor class of one's own, for neural experts.
-        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
+        features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
+            network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -65,7 +70,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
         Args:
             X: (n, n_features), or (n, *input_shape).
-            y: (n,) labels of any hashable type; new ones are welcome at any time.
+            y: (n,) labels: numbers, strings, booleans, None or tuples of these; new ones are welcome at any time.
             classes: All labels there may ever be; optional, and only on the first call.
         """
         if not hasattr(self, "learner_"):
@@ -84,7 +89,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
         Args:
             X: (n, n_features), or (n, *input_shape).
-            y: (n,) labels of any hashable type.
+            y: (n,) labels, as for :meth:`partial_fit`.
         """
         fresh = self._fresh(X, y, None)
         consolidate(fresh.learner_)
@@ -128,6 +133,19 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         log_proba = self.learner_.predict_log_proba(x, exact=exact).cpu().numpy()
         return log_proba[:, self._codec.order()]
 
+    @answers
+    def explain(self, X: ArrayLike | Tensor) -> Explanation:
+        """Returns which expert answered for each row, the label and its probability, and how new the row is.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        x = self._answering(X)
+        log_proba = self.learner_.predict_log_proba(x).cpu().numpy()[:, self._codec.order()]
+        best = log_proba.argmax(axis=1)
+        proba = np.exp(log_proba[np.arange(len(best)), best])
+        return Explanation(**self._responsible(x), prediction=self.classes_[best], proba=proba)
+
     @changes
     def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on labelled data; see :func:`cndpm.model.merging.prune`.
@@ -141,11 +159,10 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             The merges, in the numbering of the experts before pruning.
         """
         x = self._answering(X)
-        check_consistent_length(x, y)
-        indices = torch.from_numpy(self._codec.encode(_labels(y), learn=False))
-        merges: list[Merge] = self._apply(
-            Step(lambda learner, _: learner.prune(x, indices, threshold=threshold), x.nbytes)
-        )
+        labels = _labels(y)
+        check_consistent_length(x, labels)
+        indices = torch.from_numpy(self._codec.encode(labels, learn=False))
+        merges: list[Merge] = self._apply(pruning(x, indices, threshold))
         return merges
 
     @answers
@@ -157,7 +174,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             random_state: Determines the draws; the model is not changed.
         """
         check_is_fitted(self, "learner_")
-        x, y, _ = self.learner_.sample(n_samples, seed=random_state)
+        x, y, _ = draw(self.learner_, n_samples, random_state)
         assert y is not None
         labels = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
         return x.cpu().numpy(), labels.astype(self.classes_.dtype)
@@ -187,9 +204,10 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         rows = self._validate(X, reset=reset)
-        y = _labels(y)
-        check_consistent_length(rows, y)
-        return y, self._tensor(rows)
+        labels = _labels(y)
+        if len(rows) != len(labels):
+            check_consistent_length(rows, labels)
+        return labels, self._tensor(rows)
 
     def _codec_for(self, classes: Sequence[Any] | None) -> LabelCodec:
         """Returns a copy of the labels known so far, so that new ones are only taken over once all are found good."""
@@ -220,11 +238,13 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
 def _labels(y: Any) -> Any:
     """Returns one hashable label a sample; arrays are checked as scikit-learn does, other sequences are not."""
-    if isinstance(y, Tensor):
-        y = y.detach().cpu().numpy()
+    if plain_labels(y) is not None:
+        return y
+    y = as_array(y, "y")
     if isinstance(y, list | tuple):
         return list(y)
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
+    with readable("y"):
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
     return y

@@ -1,37 +1,46 @@
-"""`CNDPMDensity`: the mixture as a scikit-learn density estimator, for unlabelled streams."""
+"""`CNDPMDensity`: the mixture as a scikit-learn density estimator and outlier detector, for unlabelled streams."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
+from sklearn.base import DensityMixin, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
-from cndpm.estimators.base import Estimator, consolidate
+from cndpm.estimators.base import Estimator
+from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step
+from cndpm.estimators.parameters import check_rate
+from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
+from cndpm.model.settings import CustomDensity, CustomPredictor
 
 __all__ = ["CNDPMDensity"]
 
 
-class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
-    """Estimates the density of an unlabelled stream whose distribution changes.
+class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
+    """Estimates the density of an unlabelled stream whose distribution changes, and tells which rows are unlike it.
 
-    Its experts are clusters, found on the way.
+    Its experts are clusters, found on the way. Rows are kept as examples of what is known: a kernel around each gives
+    the density where known rows are likelier so than under the experts, and what they look like to the model sets the
+    level below which a row is an outlier, at the rate of false alarms that is asked for.
 
     Args:
+        false_alarm_rate: The share of known rows that `predict` may call outliers; it may change at any time.
         memory_size: Samples gathered before a new expert is made of them.
         log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
         batch_size: How many samples `fit` and `partial_fit` learn at once.
         input_shape: Shape of one sample where it is not a row; X may come flat or in shape.
         density: A density class of one's own, for neural experts.
-        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
+        predictor: Ignored: there is no target.
+        features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
+            network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -40,8 +49,10 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         >>> rng = np.random.default_rng(0)
         >>> X = np.concatenate([rng.normal(0, 1, (100, 2)), rng.normal(20, 1, (100, 2))])
         >>> model = CNDPMDensity(memory_size=50, random_state=0).fit(X)
-        >>> model.n_experts_, model.predict(X[[0, -1]]).tolist()
+        >>> model.n_experts_, model.explain(X[[0, -1]]).expert.tolist()
         (2, [0, 1])
+        >>> model.predict([[0.0, 0.0], [10.0, 10.0]]).tolist()
+        [1, -1]
         >>> near, far = model.score_samples([[0.0, 0.0], [10.0, 10.0]])
         >>> bool(near > far)
         True
@@ -49,6 +60,37 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
 
     _kind = "CNDPMDensity"
     _target = "none"
+
+    def __init__(
+        self,
+        *,
+        false_alarm_rate: float = 0.05,
+        memory_size: int = 500,
+        log_alpha: float | Literal["auto"] = "auto",
+        batch_size: int = 10,
+        input_shape: tuple[int, ...] | None = None,
+        density: CustomDensity | None = None,
+        predictor: CustomPredictor | None = None,
+        features: nn.Module | None = None,
+        settings: dict[str, Any] | None = None,
+        n_exemplars: int = 1000,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            memory_size=memory_size,
+            log_alpha=log_alpha,
+            batch_size=batch_size,
+            input_shape=input_shape,
+            density=density,
+            predictor=predictor,
+            features=features,
+            settings=settings,
+            n_exemplars=n_exemplars,
+            device=device,
+            random_state=random_state,
+        )
+        self.false_alarm_rate = false_alarm_rate
 
     @changes
     def partial_fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
@@ -80,8 +122,13 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
 
     @answers
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """Returns the log density of each sample, (n,)."""
-        x = self._answering(X)
+        """Returns the log density of each sample, (n,).
+
+        Of the experts and of kernels around the kept rows, that one is asked under which known rows are likelier.
+        """
+        x, watch = self._answering(X), self.learner_.watch
+        if watch is not None and watch.has_kernels and self.learner_.describes_x:
+            return watch.log_density(x)
         return self.learner_.log_prob(x).cpu().numpy()
 
     @answers
@@ -99,13 +146,47 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         """Returns the mean negative log density in bits per feature: lower is better."""
         return -self.score(X) / (self.n_features_in_ * math.log(2))
 
+    @property
+    @answers
+    def offset_(self) -> float:
+        """The log density below which a row is an outlier: -inf until a few rows are known."""
+        check_is_fitted(self, "learner_")
+        check_rate(self.false_alarm_rate)
+        return self._watch().level(self.false_alarm_rate)
+
+    @answers
+    def decision_function(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """Returns how far the log density of each row lies above `offset_`, (n,): negative for outliers.
+
+        Where experts have no density of x itself, as those of images by default, it is that of kernels alone.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        x = self._answering(X)
+        is_density = self.learner_.describes_x or not self._watch().is_ready
+        scores = self.score_samples(X) if is_density else self._watch().log_density(x)
+        decision: NDArray[np.float64] = scores - self.offset_
+        return decision
+
     @answers
     def predict(self, X: ArrayLike | Tensor) -> NDArray[np.int64]:
-        """Returns the expert most probably responsible for each sample, (n,)."""
-        x = self._answering(X)
-        if self.n_experts_ == 0:
-            raise ValueError("there is no expert yet; learn more or call consolidate()")
-        return self.learner_.expert_log_proba(x).argmax(dim=1).cpu().numpy()
+        """Returns 1 for rows like those that are known and -1 for outliers, (n,).
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    @answers
+    def explain(self, X: ArrayLike | Tensor) -> Explanation:
+        """Returns which expert is responsible for each row, how probable and how new the row is.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        log_density = self.score_samples(X) if self.learner_.describes_x else None
+        return Explanation(**self._responsible(self._answering(X)), prediction=self.predict(X), log_density=log_density)
 
     @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -119,7 +200,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
             Samples (n_samples, *input_shape), and the index of the expert of each, (n_samples,).
         """
         check_is_fitted(self, "learner_")
-        x, _, experts = self.learner_.sample(n_samples, seed=random_state)
+        x, _, experts = draw(self.learner_, n_samples, random_state)
         return x.cpu().numpy(), experts.cpu().numpy()
 
     @changes
@@ -133,8 +214,7 @@ class CNDPMDensity(DensityMixin, Estimator):  # type: ignore[misc]
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        x = self._answering(X)
-        merges: list[Merge] = self._apply(Step(lambda learner, _: learner.prune(x, threshold=threshold), x.nbytes))
+        merges: list[Merge] = self._apply(pruning(self._answering(X), None, threshold))
         return merges
 
     def _fresh(self, X: Any) -> Self:

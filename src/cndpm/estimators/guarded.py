@@ -21,6 +21,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
+from cndpm.errors import CNDPMError
 from cndpm.estimators.journal import Journal, Step
 from cndpm.estimators.turns import Turn, Turns
 from cndpm.model.cndpm import CNDPM
@@ -38,7 +39,7 @@ _REFUSALS = (ValueError, TypeError, AttributeError)
 """Exceptions that come before anything was computed; others may leave half-made caches behind."""
 
 
-class NumericalError(ValueError):
+class NumericalError(CNDPMError, ValueError):
     """Samples cannot be learned, or answered about, in the precision of the machine; the model is as it was before."""
 
 
@@ -109,14 +110,22 @@ class Guarded:
     def _blank(self) -> Self:
         """Returns an estimator with the same parameters that has learned nothing."""
         blank = object.__new__(type(self))
-        vars(blank).update(_without(vars(self), *_TRANSIENT, *vars(self).get("_learned_names", ())))
+        vars(blank).update(_without(vars(self), *_TRANSIENT, *self._learned))
         return blank
+
+    @property
+    def _learned(self) -> frozenset[str]:
+        """Names of the attributes that learning has made; of a model that was loaded, all but the parameters."""
+        names: frozenset[str] | None = vars(self).get("_learned_names")
+        if names is None and "_learner" in vars(self):
+            names = frozenset(vars(self)) - {*self._get_param_names(), *_TRANSIENT}  # type: ignore[attr-defined]
+        return names or frozenset()
 
     def _adopt(self, fresh: Self) -> None:
         """Takes over everything that another estimator, made by :meth:`_blank`, has learned, in one step."""
 
         def adopt(_: Turn) -> None:
-            kept = _without(vars(self), "_journal", "_is_stale", *vars(self).get("_learned_names", ()))
+            kept = _without(vars(self), "_journal", "_is_stale", *self._learned)
             learned = _without(vars(fresh), *kept, *_TRANSIENT)
             names, n_adopted = frozenset({*learned, "_learned_names"}), vars(self).get("_n_adopted", 0) + 1
             self.__dict__ = {**kept, **learned, "_learned_names": names, "_n_adopted": n_adopted}

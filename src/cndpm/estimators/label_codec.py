@@ -1,7 +1,9 @@
-"""Class labels of any hashable type, discovered as they arrive, against the indices that learners use."""
+"""Class labels that a file can hold, discovered as they arrive, against the indices that learners use."""
 
 from __future__ import annotations
 
+import math
+import reprlib
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -9,6 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["LabelCodec"]
+
+_MAX_DEPTH = 32
+"""Tuples inside tuples; deeper ones would exhaust the stack of whatever walks through them."""
+
+_MAX_BITS = 1024
+"""Of a whole number: Python refuses to write down those of many thousands of digits."""
 
 
 class LabelCodec:
@@ -50,6 +58,10 @@ class LabelCodec:
             self._add(label)
         return np.array([self._index[value] for value in values], dtype=np.int64)
 
+    def find(self, label: Any) -> int | None:
+        """Returns the index of a label that was met before, None for others."""
+        return self._index.get(_plain(label))
+
     def order(self) -> NDArray[np.int64]:
         """Returns the indices in sorted order of their labels; in order of arrival where labels cannot be compared."""
         try:
@@ -61,7 +73,10 @@ class LabelCodec:
         """Returns the labels in the order of :meth:`order`, as an array of the narrowest type that holds them."""
         ordered = [self.labels[i] for i in self.order()]
         if len({type(label) for label in ordered}) == 1 and isinstance(ordered[0], str | int | float | bool):
-            return np.array(ordered)
+            narrow = np.array(ordered)
+            # numpy rounds large whole numbers and drops zeros that end a string
+            if narrow.tolist() == ordered and type(narrow.tolist()[0]) is type(ordered[0]):
+                return narrow
         array = np.empty(len(ordered), dtype=object)
         array[:] = ordered
         return array
@@ -73,13 +88,47 @@ class LabelCodec:
 
 
 def _plain(label: Any) -> Any:
-    """Returns a label as a plain Python value; numpy scalars would not compare or save alike."""
+    """Returns a label as a plain Python value, which a file holds and gives back as it was.
+
+    Nothing is asked of values of other types, not even whether they can be hashed.
+    """
     if isinstance(label, np.generic):
         label = label.item()
-    try:
-        hash(label)
-    except TypeError:
-        raise TypeError(f"labels must be hashable; got a {type(label).__name__}: {label!r}") from None
-    if isinstance(label, float) and not np.isfinite(label):
-        raise ValueError(f"labels must not be NaN or infinite; got {label!r}")
-    return label
+    pieces = [(label, 0)]
+    while pieces:
+        piece, depth = pieces.pop()
+        if isinstance(piece, tuple) and depth < _MAX_DEPTH:
+            pieces += [(inner, depth + 1) for inner in piece]
+        else:
+            _check(piece, label)
+    return label if isinstance(label, tuple) else _exact(label)
+
+
+def _check(piece: Any, label: Any) -> None:
+    """Refuses what cannot be a label or a part of one."""
+    if isinstance(piece, list | dict | set | bytearray | np.ndarray):
+        raise TypeError(f"labels must be hashable; got a {type(piece).__name__}{_shown(label)}")
+    if isinstance(piece, tuple) or not (piece is None or isinstance(piece, bool | int | float | str)):
+        raise TypeError(
+            f"labels are numbers, strings, booleans, None, or tuples of these, which a saved model can hold; got a "
+            f"{type(piece).__name__}{_shown(label)}. Use its name or number instead."
+        )
+    if isinstance(piece, float) and not math.isfinite(piece):
+        raise ValueError(f"labels must not be NaN or infinite; got {piece!r}")
+    if isinstance(piece, int) and piece.bit_length() > _MAX_BITS:
+        raise ValueError(f"whole numbers that are labels have at most {_MAX_BITS} bits; got {piece.bit_length()} bits")
+
+
+def _exact(label: Any) -> Any:
+    """Returns numbers and strings of derived types, such as members of an IntEnum, as what they are equal to."""
+    if label is None or type(label) in (bool, int, float, str):
+        return label
+    if isinstance(label, str):
+        return str.__str__(label)
+    return int(label) if isinstance(label, int) else float(label)
+
+
+def _shown(label: Any) -> str:
+    """Shows a label in a message, unless it is so deep that showing it could not end well."""
+    is_plain = isinstance(label, list | dict | set | bytes | frozenset) and not isinstance(label, tuple)
+    return f": {reprlib.repr(label)}" if is_plain else ""

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
-from torch import nn
 
 from cndpm.devices import resolve_device
 from cndpm.model.settings import CNDPMSettings
+from cndpm.validation import describe_errors
 
-__all__ = ["check_parameters", "plain_values", "validated_settings"]
+__all__ = [
+    "check_always",
+    "check_parameters",
+    "check_rate",
+    "check_unchanged",
+    "is_unchanged",
+    "plain_values",
+    "validated_settings",
+]
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
@@ -23,18 +31,76 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         ValueError: A value is not allowed.
         TypeError: A value is of another type than allowed.
     """
-    _check_count("batch_size", parameters["batch_size"])
+    check_always(parameters["batch_size"], parameters.get("false_alarm_rate", 0.5))
+    _check_count("n_exemplars", parameters["n_exemplars"], least=0)
     _check_shape(parameters["input_shape"])
     for name in ("density", "predictor"):
         if not (parameters[name] is None or callable(parameters[name])):
             raise TypeError(f"{name} must be a class that makes one, or None; got {parameters[name]!r}")
     features = parameters["features"]
-    if not (features is None or isinstance(features, nn.Module)):
+    if not (features is None or (callable(features) and not isinstance(features, type))):
         raise TypeError(
-            f"features must be a torch module, or None; got {features!r}. Names such as 'fourier' go into "
-            "settings={'features': ...}."
+            f"features must be a torch module, a function of arrays, or None; got {features!r}. Names such as "
+            "'fourier' or 'backbone' go into settings={'features': ...}."
         )
     resolve_device(parameters["device"])
+
+
+def check_always(batch_size: Any, rate: Any) -> None:
+    """Checks the parameters that may change while a model learns.
+
+    Args:
+        batch_size: Samples that are learned at once.
+        rate: Of false alarms; see :func:`check_rate`.
+
+    Raises:
+        ValueError: A value is not allowed.
+        TypeError: A value is of another type than allowed.
+    """
+    _check_count("batch_size", batch_size)
+    check_rate(rate)
+
+
+def is_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Returns whether parameters are the very ones that learning began with; settings must be equal.
+
+    Args:
+        begun: Parameters that cannot change once learning has begun, as they were then.
+        now: Parameters as they are.
+    """
+    same = all(now[name] is then for name, then in begun.items() if name != "settings")
+    return same and now["settings"] == begun["settings"]
+
+
+def check_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Checks that parameters are those that learning began with.
+
+    Args:
+        begun: Parameters that cannot change once learning has begun, as they were then.
+        now: Parameters as they are.
+
+    Raises:
+        ValueError: One of them has changed.
+    """
+    for name, then in begun.items():
+        if now[name] is not then and now[name] != then:
+            raise ValueError(
+                f"{name} cannot change once learning has begun; it was {then!r} and is {now[name]!r} now. Set it back, "
+                "call fit to forget everything, or take a fresh model: sklearn.base.clone(model)."
+            )
+
+
+def check_rate(rate: Any) -> None:
+    """Checks a rate of false alarms.
+
+    Raises:
+        ValueError: It is not between 0 and 1.
+        TypeError: It is no number.
+    """
+    if isinstance(rate, bool) or not isinstance(rate, Real):
+        raise TypeError(f"false_alarm_rate must be a number; got {rate!r}")
+    if not 0 < float(rate) < 1:
+        raise ValueError(f"false_alarm_rate is a share of known rows between 0 and 1; got {rate}. Take 0.05, say.")
 
 
 def validated_settings(settings: Any, facts: Mapping[str, Any], **parameters: Any) -> CNDPMSettings:
@@ -58,7 +124,7 @@ def validated_settings(settings: Any, facts: Mapping[str, Any], **parameters: An
     try:
         return CNDPMSettings.model_validate(CNDPMSettings.merge({**facts, **plain_values(parameters)}, given))
     except ValidationError as error:
-        raise ValueError("invalid parameters: " + "; ".join(_lines(error))) from None
+        raise ValueError("invalid parameters: " + describe_errors(error)) from None
 
 
 def plain_values(value: Any) -> Any:
@@ -70,20 +136,11 @@ def plain_values(value: Any) -> Any:
     return value
 
 
-def _lines(error: ValidationError) -> list[str]:
-    lines = []
-    for problem in error.errors():
-        received = "" if problem["type"] == "value_error" else f"; got {problem['input']!r}"
-        path = ".".join(str(part) for part in problem["loc"])
-        lines.append(f"{path}{': ' if path else ''}{problem['msg'].removeprefix('Value error, ')}{received}")
-    return lines
-
-
-def _check_count(name: str, value: Any) -> None:
+def _check_count(name: str, value: Any, *, least: int = 1) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number; got {value!r}")
-    if int(value) < 1:
-        raise ValueError(f"{name} must be at least 1; got {value}")
+    if int(value) < least:
+        raise ValueError(f"{name} must be at least {least}; got {value}")
 
 
 def _check_shape(shape: Any) -> None:

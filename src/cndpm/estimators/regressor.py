@@ -12,9 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.base import Estimator, consolidate, describes_x
+from cndpm.estimators.arrays import admit_magnitude, as_array
+from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step
+from cndpm.estimators.rows import plain_rows
+from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
 
 __all__ = ["CNDPMRegressor"]
@@ -32,8 +35,10 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         input_shape: Shape of one sample where it is not a row; X may come flat or in shape.
         density: A density class of one's own, for neural experts.
         predictor: A predictor class of one's own, for neural experts.
-        features: A torch module, e.g. a pretrained backbone, on whose outputs Gaussian experts work.
+        features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
+            network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
+        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -93,6 +98,16 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             mean, variance = mean[:, 0], variance[:, 0]
         return (mean, np.sqrt(variance)) if return_std else mean
 
+    @answers
+    def explain(self, X: ArrayLike | Tensor) -> Explanation:
+        """Returns which expert answered for each row, the mean and deviation of the target, and how new the row is.
+
+        Args:
+            X: (n, n_features), or (n, *input_shape).
+        """
+        mean, std = self.predict(X, return_std=True)
+        return Explanation(**self._responsible(self._answering(X)), prediction=mean, std=std)
+
     @changes
     def prune(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
         """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
@@ -107,9 +122,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "learner_")
         x, targets = self._validate_pair(X, y, reset=False)
-        merges: list[Merge] = self._apply(
-            Step(lambda learner, _: learner.prune(x, targets, threshold=threshold), x.nbytes)
-        )
+        merges: list[Merge] = self._apply(pruning(x, targets, threshold))
         return merges
 
     @answers
@@ -121,7 +134,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             random_state: Determines the draws; the model is not changed.
         """
         check_is_fitted(self, "learner_")
-        x, y, _ = self.learner_.sample(n_samples, seed=random_state)
+        x, y, _ = draw(self.learner_, n_samples, random_state)
         assert y is not None
         return x.cpu().numpy(), (y[:, 0] if self._flat_target else y).cpu().numpy()
 
@@ -155,8 +168,17 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         return fresh
 
     def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
-        if isinstance(y, Tensor):
-            y = y.detach().cpu().numpy()
-        rows, y = self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
+        y = as_array(y, "y")
+        plain = None if reset else self._plain_pair(X, y)
+        rows, y = plain or self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
+        admit_magnitude(rows, "X")
+        admit_magnitude(y, "y")
         targets = torch.tensor(y, dtype=torch.float32)
         return self._tensor(rows), targets.reshape(len(targets), -1)
+
+    def _plain_pair(self, X: Any, y: Any) -> tuple[NDArray[np.float32], NDArray[Any]] | None:
+        """Returns X and y where both are plain arrays of finite numbers; None where they need another look."""
+        if hasattr(self, "feature_names_in_") or type(y) is not np.ndarray or y.dtype.kind not in "fiu" or y.ndim > 2:
+            return None
+        rows = plain_rows(X, self.n_features_in_)
+        return None if rows is None or y.shape[:1] != (len(rows),) or not np.isfinite(y).all() else (rows, y)

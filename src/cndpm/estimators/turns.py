@@ -37,9 +37,17 @@ class Turns:
     def _clear(self) -> None:
         self.process = os.getpid()
         self.holder: int | None = None
+        # Appending to it, removing from it and looking at its end are single steps, so it needs no lock of its own,
+        # which an exception could leave behind.
         self.line: deque[Turn] = deque()
-        # Reentrant, as a signal handler may use the model while this thread holds it.
-        self.mutex = threading.RLock()
+
+    @property
+    def first(self) -> Turn | None:
+        """The turn that is taken, or is about to be; None where nobody waits."""
+        try:
+            return self.line[0]
+        except IndexError:
+            return None
 
     @property
     def is_mine(self) -> bool:
@@ -52,13 +60,13 @@ class Turns:
             self._clear()
         turn = Turn(self)
         try:
-            turn.wait()
-            return function(turn)
-        finally:
             try:
-                turn.leave()
+                turn.wait()
+                return function(turn)
             finally:
-                turn.leave()  # again, should an exception have arrived while leaving
+                turn.leave()
+        finally:
+            turn.leave()  # again, should an exception have arrived while leaving
 
 
 class Turn:
@@ -81,25 +89,25 @@ class Turn:
 
     def wait(self) -> None:
         """Returns when this thread has the turn."""
-        turns = self._turns
-        with turns.mutex:
-            turns.line.append(self)
-            is_first = turns.line[0] is self
-        if not is_first:
+        turns, line = self._turns, self._turns.line
+        line.append(self)
+        while line[0] is not self:
             self._called.acquire()
         turns.holder = threading.get_ident()
 
     def leave(self) -> None:
         """Gives the turn, or the place in the line, to the next one; may be repeated."""
         turns = self._turns
-        with turns.mutex:
-            if turns.line and turns.line[0] is self:
-                turns.holder = None
-            if self in turns.line:
-                turns.line.remove(self)
-            # Also when nothing was removed: an exception may have arrived between removing and calling.
-            if turns.line and turns.line[0]._called.locked():
-                turns.line[0]._called.release()
+        if turns.first is self:
+            turns.holder = None
+        if self in turns.line:
+            turns.line.remove(self)
+        # Also when nothing was removed: an exception may have arrived between removing and calling.
+        if (first := turns.first) is not None:
+            try:  # noqa: SIM105 - `suppress` is Python code, in which one more exception may arrive
+                first._called.release()
+            except RuntimeError:
+                pass  # has been called already
 
     def step_aside(self) -> None:
         """Lets all who wait by now have their turn first."""

@@ -2,11 +2,12 @@
 
 The same from Python as on the command line, and any learner on any stream:
 
-    from cndpm.experiments import configure, read_record, run, run_config
+    from cndpm.experiments import configure, prequential, read_record, run, run_config
 
     run_config(configure("split-digits", learner="reservoir"), "runs/mine")
     read_record("runs/mine").column("accuracy")
     run(my_learner, my_stream, "runs/own")
+    prequential(my_model, my_stream).run().summary()
 """
 
 from cndpm.extras import require_extra
@@ -16,6 +17,7 @@ require_extra("filelock", "rich", purpose="cndpm.experiments")
 from cndpm.experiments.config import RunConfig, RunSettings, configure
 from cndpm.experiments.loop import run, run_config
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
+from cndpm.experiments.prequential_evaluation import Prequential, prequential
 from cndpm.experiments.record import Record, RecordError, find_records, read_record
 from cndpm.experiments.sweep import claim_folder, compare_learners, latest_folder, run_seeds
 from cndpm.experiments.terminal import Bars, TerminalMonitor
@@ -27,6 +29,7 @@ __all__ = [
     "ConfigError",
     "Monitor",
     "Monitors",
+    "Prequential",
     "Record",
     "RecordError",
     "RunConfig",
@@ -39,6 +42,7 @@ __all__ = [
     "configure",
     "find_records",
     "latest_folder",
+    "prequential",
     "read_record",
     "run",
     "run_config",

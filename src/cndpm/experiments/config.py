@@ -20,7 +20,8 @@ from cndpm.experiments.overrides import parse_overrides, validate_changed
 from cndpm.experiments.presets import preset_settings
 from cndpm.experiments.schedule import ENDLESS
 from cndpm.learner import Learner, LearnerSettings
-from cndpm.streams import Scenario, Stream, load_scenario
+from cndpm.names import UnknownNameError
+from cndpm.streams import DriftScenario, Scenario, ScenarioFileError, Stream, load_scenario
 from cndpm.validation import ConfigError, describe_errors, validate
 
 __all__ = ["SECTIONS", "RunConfig", "RunSettings", "completed", "configure"]
@@ -32,7 +33,7 @@ _SCENARIO_OPTIONS = ("epochs", "repeats", "fraction", "batch_size", "class_order
 
 
 class RunSettings(BaseModel):
-    """Settings of how a run is watched and kept; none of them changes what is learned.
+    """Settings of how a run is watched and kept; none of them changes what is learned, beyond rounding.
 
     Attributes:
         evaluations: Evaluations spread evenly over the stream, beside one at the end of every stage.
@@ -41,13 +42,16 @@ class RunSettings(BaseModel):
         log_points: Lines of progress (experts, parameters, memory, time) spread evenly over the stream.
         checkpoint_seconds: A checkpoint at least this often, between batches, beside one when all is learned.
         max_batches: Ends the stream early; streams without a known end need it.
+        prequential: Every batch is answered before it is learned, and the answers are scored. It is then learned by
+            itself instead of in a block, which rounds otherwise.
+        prequential_window: Samples of a window of these scores; None: 100, or more where that makes over 200 windows.
 
     Example:
         >>> RunSettings(evaluations=3).checkpoint_seconds
         60.0
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     evaluations: int = Field(default=10, ge=0)
     evaluation_samples: int | None = Field(default=None, ge=1)
@@ -55,6 +59,8 @@ class RunSettings(BaseModel):
     log_points: int = Field(default=100, ge=1)
     checkpoint_seconds: float = Field(default=60.0, ge=0)
     max_batches: int | None = Field(default=None, ge=1)
+    prequential: bool = False
+    prequential_window: int | None = Field(default=None, ge=1)
 
 
 class RunConfig(BaseModel):
@@ -80,7 +86,7 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    scenario: Scenario
+    scenario: Scenario | DriftScenario
     learner: str
     preset: str
     settings: SerializeAsAny[LearnerSettings]
@@ -121,7 +127,8 @@ def completed(values: Mapping[str, Any]) -> dict[str, Any]:
         values: The configuration in a record.
     """
     made = dict(values)
-    models: dict[str, type[BaseModel]] = {"scenario": Scenario, "run": RunSettings}
+    recipe = DriftScenario if "rows" in (values.get("scenario") or {}) else Scenario
+    models: dict[str, type[BaseModel]] = {"scenario": recipe, "run": RunSettings}
     if values.get("learner") in LEARNERS:
         models["settings"] = LEARNERS[values["learner"]].Settings
     for section, model in models.items():
@@ -138,6 +145,7 @@ def configure(
     seed: int = 0,
     device: str = "auto",
     overrides: Iterable[str] = (),
+    prequential: bool = False,
     **options: Any,
 ) -> RunConfig:
     """Resolves names, presets and overrides into one configuration.
@@ -149,6 +157,8 @@ def configure(
         seed: Determines the stream and the learner.
         device: "auto" is the GPU if there is one.
         overrides: ``SECTION.FIELD=VALUE``, applied last.
+        prequential: Whether every batch is answered before it is learned, as it is anyway where a scenario has no test
+            sets; the override ``run.prequential=false`` prevents that.
         **options: Of the scenario: epochs, repeats, fraction, batch_size, class_order; None leaves its own value.
 
     Raises:
@@ -164,10 +174,11 @@ def configure(
     sections = parse_overrides(overrides, SECTIONS)
     recipe = _resolve_scenario(scenario, options, sections["scenario"])
     cls = learner_class(learner)
-    run = validate(RunSettings, sections["run"], "run")
+    ahead = {"prequential": prequential or not recipe.has_tests}
+    run = validate(RunSettings, ahead | sections["run"], "run")
     if recipe.endless and run.max_batches is None:
         raise ConfigError(ENDLESS)
-    preset_values = preset_settings(preset, learner, recipe.name, labelled=recipe.labelled)
+    preset_values = preset_settings(preset, learner, recipe.name, target=recipe.target)
     return RunConfig(
         scenario=recipe,
         learner=learner,
@@ -179,11 +190,15 @@ def configure(
     )
 
 
-def _resolve_scenario(name: str, options: Mapping[str, Any], overrides: dict[str, Any]) -> Scenario:
+def _resolve_scenario(name: str, options: Mapping[str, Any], overrides: dict[str, Any]) -> Scenario | DriftScenario:
     chosen = {**options, **{key: value for key, value in overrides.items() if key in _SCENARIO_OPTIONS}}
     try:
         recipe = load_scenario(name, **{key: value for key, value in chosen.items() if value is not None})
     except ValidationError as error:
         raise ConfigError(describe_errors(error, "scenario")) from None
+    except (ConfigError, UnknownNameError, ScenarioFileError):
+        raise
+    except ValueError as error:
+        raise ConfigError(f"scenario: {error}") from None
     fields = {key: value for key, value in overrides.items() if key not in _SCENARIO_OPTIONS}
-    return validate(Scenario, LearnerSettings.merge(recipe.model_dump(), fields), "scenario") if fields else recipe
+    return validate(type(recipe), LearnerSettings.merge(recipe.model_dump(), fields), "scenario") if fields else recipe

@@ -62,6 +62,7 @@ def describe_stream(stream: Stream, n_batches: int) -> dict[str, Any]:
     return {
         "n_batches": n_batches,
         "stage_starts": list(stream.stage_starts),
+        "changes": list(stream.changes),
         "stage_tasks": [list(tasks) for tasks in stream.stage_tasks],
         "task_names": [task.name for task in stream.tasks],
         "input_shape": list(stream.input_shape),

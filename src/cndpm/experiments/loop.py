@@ -19,19 +19,22 @@ from typing import Any
 
 import torch
 
+from cndpm.experiments.asking import ask, expert_gate
 from cndpm.experiments.clock import Clock
 from cndpm.experiments.config import RunConfig, RunSettings
 from cndpm.experiments.description import describe_run, describe_stream
 from cndpm.experiments.environment import describe_environment
 from cndpm.experiments.evaluation import TestSet, dissect, evaluate
+from cndpm.experiments.meter import Meter, Window
 from cndpm.experiments.metrics import foundings, learned_tasks, mean
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.portrait_file import save_portrait
 from cndpm.experiments.recorder import Recorder
-from cndpm.experiments.schedule import RunSchedule, run_length
-from cndpm.experiments.summary import summarise_run
+from cndpm.experiments.restoring import check_progress, restore_learner
+from cndpm.experiments.schedule import RunSchedule, run_length, window_size
+from cndpm.experiments.summary import summarise_prequential, summarise_run
 from cndpm.experiments.teaching import teach
-from cndpm.learner import Learner
+from cndpm.learner import Inputs, Learner, Prepared
 from cndpm.streams import Stream
 
 __all__ = ["run", "run_config"]
@@ -176,11 +179,18 @@ class _Run:
             evaluations=settings.evaluations,
             log_points=settings.log_points,
         )
+        self.meter = self.make_meter() if settings.prequential else None
         self.step = 0
         self.n_experts = 0
         self.finished = False
         self.clock = Clock(torch.device(learner.device))
         self.saved_at = time.monotonic()
+
+    def make_meter(self) -> Meter:
+        """Returns a meter for answers that are given before learning."""
+        n_samples = self.schedule.n_batches * self.config["scenario"].get("batch_size", 10)
+        window = self.settings.prequential_window or window_size(n_samples)
+        return Meter(self.stream.target, window=window, changes=self.stream.changes)
 
     def complete(self) -> dict[str, Any]:
         """Runs from wherever the record stands to the end."""
@@ -188,6 +198,8 @@ class _Run:
             self.restore()
         if not self.finished:
             self.learn()
+            if self.meter is not None:
+                self.log_window(self.meter.close(), self.step)
             self.learner.finish()
             self.finished = True
             with self.clock.pause():
@@ -205,11 +217,22 @@ class _Run:
         if self.step == self.schedule.n_batches:
             return
         try:
-            teach(self.learner, self.stream, self.step, self.after_batch)
+            before_batch = None if self.meter is None else self.before_batch
+            teach(self.learner, self.stream, self.step, self.after_batch, before_batch=before_batch)
         except _EndOfRun:
             return
         if self.step < self.schedule.n_batches:  # the stream was shorter than it might have been
             self.log_progress()
+
+    def before_batch(self, x: Inputs, y: torch.Tensor | None) -> None:
+        """Answers a batch that is to be learned next, and scores the answers."""
+        assert self.meter is not None
+        answers = ask(self.learner, x, y, self.meter.target)
+        with self.clock.pause():
+            if answers is None:
+                self.log_window(self.meter.skip(len(x.x if isinstance(x, Prepared) else x)), self.step + 1)
+            else:
+                self.log_window(self.meter.add(answers, expert_gate(self.learner, x)), self.step + 1)
 
     def after_batch(self, step: int) -> None:
         """Logs, evaluates and saves where it is time to."""
@@ -240,9 +263,12 @@ class _Run:
             self.record.append("start", 0, **describe_stream(self.stream, self.schedule.n_batches))
             self.save()
         else:
-            self.learner.load_state_dict(checkpoint["learner"])
+            check_progress(checkpoint, self.record.folder)
+            restore_learner(self.learner, checkpoint["learner"], self.record.folder)
             self.step, self.finished = checkpoint["step"], checkpoint["finished"]
             self.has_grown()  # what the checkpoint holds has been logged
+            if self.meter is not None:
+                self.meter.load_state_dict(checkpoint["meter"])
             self.clock.seconds, self.clock.paused_seconds = checkpoint["seconds"], checkpoint["paused_seconds"]
             self.record.append("resume", self.step, environment=self.record.environment)
         title = f"{self.config['scenario']['name']} · {self.config['learner']} · seed {self.seed}"
@@ -255,11 +281,19 @@ class _Run:
                 "learner": self.learner.state_dict(),
                 "step": self.step,
                 "finished": self.finished,
+                "meter": None if self.meter is None else self.meter.state_dict(),
                 "seconds": self.clock.seconds,
                 "paused_seconds": self.clock.paused_seconds,
             }
         )
         self.saved_at = time.monotonic()
+
+    def log_window(self, window: Window | None, step: int) -> None:
+        """Writes one line: how samples were answered before they were learned, up to the last of batch `step`."""
+        if window is not None:
+            values = {"first": window.first, "n_samples": window.n_samples, **window.scores, "experts": window.experts}
+            row = self.record.append("window", step, **values, **self.seconds)
+            self.monitor.windowed(row)
 
     def log_progress(self) -> None:
         """Writes one line: how far, and what the learner keeps."""
@@ -305,6 +339,8 @@ class _Run:
     def summarise(self) -> dict[str, Any]:
         """Returns the results; for mixtures that log what their experts learned, also when these were founded."""
         summary = summarise_run(self.record.evaluations, self.stream.stage_tasks, self.seconds)
+        if self.meter is not None:
+            summary |= summarise_prequential(self.meter.results())
         progress = self.record.progress
         if progress and all("expert_counts" in row for row in progress):
             summary["foundings"] = foundings(progress, self.stream.stage_starts)

@@ -50,6 +50,9 @@ class Monitor:
     def evaluated(self, row: Row) -> None:
         """Called when an evaluation was logged."""
 
+    def windowed(self, row: Row) -> None:
+        """Called when the scores of a window of answers given before learning were logged."""
+
     def finished(self, summary: Row) -> None:
         """Called when the run is complete."""
 
@@ -105,6 +108,11 @@ class Monitors(Monitor):
         """Passes on."""
         for monitor in self.monitors:
             monitor.evaluated(row)
+
+    def windowed(self, row: Row) -> None:
+        """Passes on."""
+        for monitor in self.monitors:
+            monitor.windowed(row)
 
     def finished(self, summary: Row) -> None:
         """Passes on."""
@@ -163,6 +171,10 @@ class TensorBoardMonitor(Monitor):
     def evaluated(self, row: Row) -> None:
         """Adds the row's numbers, those of single tasks included."""
         self._add("evaluation", row)
+
+    def windowed(self, row: Row) -> None:
+        """Adds the row's numbers."""
+        self._add("window", row)
 
     def close(self) -> None:
         """Sees everything to the disk."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from cndpm.learner import LearnerSettings
 from cndpm.names import UnknownNameError
-from cndpm.validation import ConfigError, validate
+from cndpm.validation import ConfigError, shown, validate
 
 __all__ = ["parse_overrides", "parse_value", "validate_changed"]
 
@@ -35,14 +35,19 @@ def parse_overrides(texts: Iterable[str], sections: Iterable[str]) -> dict[str, 
         names = [name.strip() for name in path.split(".")]
         if not equals or len(names) < 2 or not all(names):
             raise ConfigError(
-                f"an override reads SECTION.FIELD=VALUE, for example learner.memory_size=1000; got {text!r}. "
+                f"an override reads SECTION.FIELD=VALUE, for example learner.memory_size=1000; got {shown(text)}. "
                 f"Sections: {', '.join(overrides)}."
             )
         if names[0] not in overrides:
             raise UnknownNameError("section of the configuration called", names[0], overrides)
-        target = overrides[names[0]]
+        target: Any = overrides[names[0]]
         for name in names[1:-1]:
             target = target.setdefault(name, {})
+            if not isinstance(target, dict):
+                raise ConfigError(
+                    f"{shown('.'.join(names))} is a part of a field that another override has set to {shown(target)}; "
+                    "give one of the two"
+                )
         target[names[-1]] = parse_value(value.strip())
     return overrides
 
@@ -56,7 +61,9 @@ def parse_value(text: str) -> Any:
     """
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except RecursionError:
+        raise ConfigError(f"values are nested a few levels deep at most; got {shown(text)}") from None
+    except ValueError:  # no JSON, or a number of thousands of digits
         return {"true": True, "false": False}.get(text.lower(), text)
 
 

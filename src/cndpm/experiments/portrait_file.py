@@ -6,15 +6,16 @@ similarity, so that the mixture can be looked at later without data or learner.
 
 from __future__ import annotations
 
-import os
-import tempfile
+import io
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
-from cndpm.experiments.record import RecordError
+from cndpm.datasets import DamagedFileError
+from cndpm.datasets.npz import read_npz
+from cndpm.experiments.sealed_json import RecordError
 from cndpm.learner import Portrait
+from cndpm.storage import replace_file
 
 __all__ = ["PORTRAIT", "Portrait", "load_portrait", "save_portrait"]
 
@@ -29,14 +30,11 @@ def save_portrait(folder: Path, portrait: Portrait) -> None:
         folder: Of the record.
         portrait: Is written.
     """
-    handle, temporary = tempfile.mkstemp(prefix=f".{PORTRAIT}.", dir=folder)
+    content = io.BytesIO()
+    np.savez_compressed(content, **vars(portrait))
     try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **vars(portrait))
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(folder / PORTRAIT)
+        replace_file(folder / PORTRAIT, [content.getvalue()])
     except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
         raise RecordError(f"cannot write {folder / PORTRAIT}: {error.strerror or error}") from error
 
 
@@ -50,7 +48,12 @@ def load_portrait(folder: str | Path) -> Portrait | None:
     if not path.is_file():
         return None
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return Portrait(**{name: arrays[name] for name in Portrait.__dataclass_fields__})
-    except (BadZipFile, EOFError, KeyError, OSError, ValueError) as error:
+        arrays = read_npz(path, [tuple(Portrait.__dataclass_fields__)])
+    except DamagedFileError as error:
         raise RecordError(f"{path} is damaged: {error}") from error
+    shapes = {name: array.shape for name, array in arrays.items()}
+    n, k = shapes["x"][:1], shapes["counts"]
+    per_sample = all(shapes[name] == n for name in ("y", "expert", "from_mixture"))
+    if not (n and per_sample and len(k) == 1 and shapes["similarity"] == k * 2):
+        raise RecordError(f"{path} is damaged: its arrays do not belong together, they have the shapes {shapes}")
+    return Portrait(**arrays)  # type: ignore[arg-type]

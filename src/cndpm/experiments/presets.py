@@ -8,8 +8,9 @@ gives the published numbers. The difference is noted beside the value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
+from cndpm.experiments.learners import LEARNERS
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError
 
@@ -238,26 +239,32 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Settings]]] = {
 }
 """Preset, learner, scenario to settings. A learner that a preset does not list is used with its own defaults."""
 
-_UNLABELLED: Mapping[str, Settings] = {"cndpm": {"target": "none"}, "cndpm-tasks": {"target": "none"}}
-"""Settings that a learner needs where a stream has no labels, in every preset."""
+Target = Literal["classes", "values", "none"]
+
+_MIXTURES = ("cndpm", "cndpm-tasks")
+"""Learners that take targets of every kind."""
 
 
-def preset_settings(preset: str, learner: str, scenario: str, *, labelled: bool = True) -> Settings:
+def preset_settings(preset: str, learner: str, scenario: str, *, target: Target = "classes") -> Settings:
     """Returns the overrides of a preset for a learner on a scenario.
 
     Args:
         preset: Name of the preset.
         learner: Name of the learner.
         scenario: Name of the scenario.
-        labelled: Whether the scenario's stream has labels.
+        target: What comes with x in the scenario's stream: classes, real values or nothing.
 
     Raises:
         UnknownNameError: There is no such preset.
-        ConfigError: The preset lists this learner, but not for this scenario.
+        ConfigError: The preset lists this learner, but not for this scenario; or the learner knows classes only.
     """
     if preset not in PRESETS:
         raise UnknownNameError("preset", preset, PRESETS)
-    always = {} if labelled else _UNLABELLED.get(learner, {})
+    if target == "values" and learner in LEARNERS and learner not in _MIXTURES:
+        raise ConfigError(
+            f"{learner} predicts classes, and {scenario} has real-valued targets. Use {' or '.join(_MIXTURES)}."
+        )
+    always: Settings = {"target": target} if learner in _MIXTURES and target != "classes" else {}
     by_scenario = PRESETS[preset].get(learner)
     if by_scenario is None:
         return always

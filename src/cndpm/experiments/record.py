@@ -3,22 +3,20 @@
 A record is a folder:
 
     config.json        the resolved configuration, seed, versions, commit; written once, before anything is learned
-    log.jsonl          one line per event, only ever appended to: "start", "progress", "evaluation", "resume"
+    log.jsonl          one line per event, only ever appended to: "start", "progress", "evaluation",
+                       "window", "resume"
     checkpoint.cndpm   the learner after some batch (after the last one, once the run is complete); replaced whole
+    checkpoint.previous.cndpm    the checkpoint before that, in case the last one is damaged
     portrait.npz       of a mixture: samples drawn from it and the experts' similarity, at the end of the run
     summary.json       the results; its presence says that the run is complete
     lock               held by the process that writes, and released by the system however that process ends
 
-A line that was cut off by a crash is skipped. A run that resumes repeats the batches after its last checkpoint; its
-"resume" line says from where, and what the log held beyond that point is dropped on reading. Of two evaluations at the
-same step the later one counts.
+Every file, and every line of the log, carries a checksum. What is damaged is named in `Record.problems`, and the rest
+is read. Records of schema 1, without checksums, are read as far as they go.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -26,34 +24,42 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 
 from cndpm.experiments.config import completed
+from cndpm.experiments.log_file import Log, Row, read_log, salt_of
+from cndpm.experiments.sealed_json import RecordError, read_json, write_json
 
 __all__ = [
     "CHECKPOINT",
     "CONFIG",
+    "END",
     "LOCK",
     "LOG",
+    "PREVIOUS",
     "SCHEMA_VERSION",
     "SUMMARY",
     "Record",
     "RecordError",
     "find_records",
+    "read_head",
     "read_record",
     "read_rows",
+    "read_summary",
     "write_json",
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """The version of the form of records."""
 
 CONFIG, LOG, CHECKPOINT, SUMMARY, LOCK = "config.json", "log.jsonl", "checkpoint.cndpm", "summary.json", "lock"
 """The names of a record's files."""
 
-Row = dict[str, Any]
+PREVIOUS = "checkpoint.previous.cndpm"
+"""The checkpoint before the last one."""
+
+END = "end"
+"""The last event of a complete run: a log that lacks it has lost something."""
+
+_HEAD = {"schema", "config", "environment"}
 Status = Literal["complete", "running", "interrupted"]
-
-
-class RecordError(RuntimeError):
-    """A record cannot be read or written; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,7 @@ class Record:
         rows: Every event of the log, in order, without what a resumption repeated.
         summary: The results; None until the run is complete.
         status: "complete"; "running" while a process writes to it; otherwise "interrupted".
+        problems: What is damaged and could not be read, by file.
 
     Example:
         >>> rows = [{"event": "evaluation", "step": 10, "accuracy": 50.0}, {"event": "progress", "step": 12}]
@@ -81,6 +88,7 @@ class Record:
     rows: list[Row]
     summary: dict[str, Any] | None
     status: Status
+    problems: tuple[str, ...] = ()
 
     @property
     def evaluations(self) -> list[Row]:
@@ -92,7 +100,7 @@ class Record:
 
         Args:
             name: Of the value.
-            event: "evaluation" or "progress".
+            event: "evaluation", "progress" or "window".
         """
         return [row.get(name) for row in self.rows if row["event"] == event]
 
@@ -100,27 +108,74 @@ class Record:
 def read_record(folder: str | Path) -> Record:
     """Reads the record of a run that is complete, running or interrupted.
 
+    A summary or a log that is damaged leaves the rest readable; see `Record.problems`.
+
     Raises:
-        RecordError: There is no record, or it was written by a version that this one does not understand.
+        RecordError: There is no record, its configuration is damaged, or it was written by a version that this one does
+            not understand.
     """
     folder = Path(folder)
-    config_file = folder / CONFIG
-    if not config_file.is_file():
-        raise RecordError(f"no record in {folder}: it has no {CONFIG}")
-    try:
-        head = json.loads(config_file.read_text())
-    except json.JSONDecodeError as error:
-        raise RecordError(f"{config_file} is damaged: {error}") from error
-    if head.get("schema") != SCHEMA_VERSION:
-        raise RecordError(
-            f"{config_file} has schema {head.get('schema')}; this version of cndpm reads schema {SCHEMA_VERSION}"
-        )
+    head, schema = read_head(folder)
     # The status comes first: a run that ends in between is then read as running with its summary, never without.
     running = _is_locked(folder / LOCK)
-    summary_file = folder / SUMMARY
-    summary = json.loads(summary_file.read_text()) if summary_file.is_file() else None
+    summary, problems = read_summary(folder, head)
     status: Status = "complete" if summary is not None else "running" if running else "interrupted"
-    return Record(folder, completed(head["config"]), head["environment"], read_rows(folder / LOG), summary, status)
+    log = _log(folder, head)
+    problems += [f"{folder / LOG}: {problem}" for problem in log.problems]
+    rows = [row for row in log.rows if row["event"] != END]
+    if schema == SCHEMA_VERSION and summary is not None and (not log.rows or log.rows[-1]["event"] != END):
+        problems.append(f"{folder / LOG} is damaged: its end is missing")
+    try:
+        config = completed(head["config"])
+    except Exception as error:
+        raise RecordError(f"{folder / CONFIG} is damaged: {type(error).__name__}: {str(error)[:200]}") from error
+    return Record(folder, config, head["environment"], rows, summary, status, tuple(problems))
+
+
+def read_head(folder: Path) -> tuple[dict[str, Any], int]:
+    """Reads the configuration and the environment of a run, and the schema of its record.
+
+    Raises:
+        RecordError: There is none, it is damaged, or of a schema that this version does not read.
+    """
+    path = folder / CONFIG
+    if not path.is_file():
+        raise RecordError(f"no record in {folder}: it has no {CONFIG}")
+    head, sealed = read_json(path)
+    schema = head.get("schema")
+    if type(schema) is not int or schema not in (1, SCHEMA_VERSION):
+        by = head.get("environment", {}).get("cndpm") if isinstance(head.get("environment"), dict) else None
+        raise RecordError(
+            f"{path} has schema {str(schema)[:20]}; this version of cndpm reads schema 1 and {SCHEMA_VERSION}"
+            + (f". Install cndpm=={by} to read it" if isinstance(by, str) else "")
+        )
+    if head.keys() != _HEAD or not all(isinstance(head[part], dict) for part in ("config", "environment")):
+        raise RecordError(f"{path} is damaged: it must have {', '.join(sorted(_HEAD))}; it has {sorted(head)[:9]}")
+    if schema == SCHEMA_VERSION and not sealed:
+        raise RecordError(f"{path} is damaged: its checksum is missing")
+    return head, schema
+
+
+def read_summary(folder: Path, head: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
+    """Reads the results of a run.
+
+    Args:
+        folder: Of the record.
+        head: Its configuration and environment, as :func:`read_head` returns them: results are of one run.
+
+    Returns:
+        The results, None where there are none that can be read, and what is wrong with them.
+    """
+    path = folder / SUMMARY
+    if not path.is_file():
+        return None, []
+    try:
+        summary, sealed = read_json(path, beside=head["config"])
+    except RecordError as error:
+        return None, [f"{error}. Resume the run to have it written again"]
+    if head["schema"] == SCHEMA_VERSION and not sealed:
+        return None, [f"{path} is damaged: its checksum is missing. Resume the run to have it written again"]
+    return summary, []
 
 
 def find_records(folder: str | Path) -> list[Path]:
@@ -128,60 +183,13 @@ def find_records(folder: str | Path) -> list[Path]:
     return sorted(path.parent for path in Path(folder).rglob(CONFIG))
 
 
-def read_rows(log: Path) -> list[Row]:
-    """Reads the events of a log: cut-off lines are skipped, and what was repeated after a resumption counts once."""
-    if not log.is_file():
-        return []
-    rows: dict[tuple[str, int], Row] = {}
-    for line in log.read_text(errors="replace").splitlines():
-        row = _parse_line(line)
-        if row is None:
-            continue
-        if row["event"] == "resume":
-            rows = {key: kept for key, kept in rows.items() if kept["step"] <= row["step"]}
-        key = (row["event"], row["step"])
-        rows.pop(key, None)  # what was repeated stands where it was repeated
-        rows[key] = row
-    return list(rows.values())
+def read_rows(folder: Path) -> Log:
+    """Reads the events of the log in a record, with what is damaged in it."""
+    return _log(folder, read_head(folder)[0])
 
 
-def _parse_line(line: str) -> Row | None:
-    """Parses one line; None for a line that a crash cut off."""
-    try:
-        row: Row = json.loads(line)
-    except json.JSONDecodeError:
-        return None
-    return row
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Writes a file whole or not at all.
-
-    Args:
-        path: Of the file.
-        content: Plain values by name.
-
-    Raises:
-        RecordError: The folder cannot be written, or the disk is full.
-    """
-    try:
-        _replace_file(path, json.dumps(content, indent=2) + "\n")
-    except OSError as error:
-        raise RecordError(f"cannot write {path}: {error.strerror}") from error
-
-
-def _replace_file(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+def _log(folder: Path, head: dict[str, Any]) -> Log:
+    return read_log(folder / LOG, sealed=head["schema"] == SCHEMA_VERSION, salt=salt_of(head["config"]))
 
 
 def _is_locked(path: Path) -> bool:

@@ -7,8 +7,7 @@ the recorder opens or at the first write that fails.
 
 from __future__ import annotations
 
-import json
-import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,24 +15,32 @@ from types import TracebackType
 from typing import Any, Self
 
 from filelock import FileLock, Timeout
-from safetensors import SafetensorError
 
+from cndpm.errors import DamageWarning
+from cndpm.experiments.log_file import LogFile, digest_of, salt_of
+from cndpm.experiments.portrait_file import PORTRAIT
 from cndpm.experiments.record import (
     CHECKPOINT,
     CONFIG,
+    END,
     LOCK,
     LOG,
+    PREVIOUS,
     SCHEMA_VERSION,
     SUMMARY,
     RecordError,
+    read_head,
     read_record,
     read_rows,
+    read_summary,
     write_json,
 )
-from cndpm.state import State, load_state, save_state
+from cndpm.state import State, StateError, StateFile, read_state, save_state
+from cndpm.storage import clear_leftovers, make_folder, move_file, remove_file
 
 __all__ = ["Recorder", "differing_keys"]
 
+_DAMAGED = "checkpoint.damaged.cndpm"
 _LOCK_SECONDS = 1.0  # longer than a reader holds the lock to see whether somebody writes
 
 
@@ -61,78 +68,108 @@ class Recorder:
     def __init__(
         self, folder: str | Path, *, config: dict[str, Any], environment: dict[str, Any], resume: bool = False
     ) -> None:
-        self.folder, self.environment = Path(folder), environment
+        self.folder, self.config, self.environment = Path(folder), config, environment
+        self._resumed_at: int | None = None
         with self._reporting("create"):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             self._lock = FileLock(self.folder / LOCK)
             self._acquire()
-        self._is_new = not (self.folder / CONFIG).exists()
+        self._is_new = not any((self.folder / name).exists() for name in (CONFIG, CHECKPOINT, PREVIOUS))
         try:
             if not self._is_new:
                 self._check_same_run(config, resume=resume)
-                self._clear_leftovers()
-            else:
+            with self._reporting("write"):
+                for name in (CONFIG, CHECKPOINT, SUMMARY, PORTRAIT):
+                    clear_leftovers(self.folder / name)
+            if not (self.folder / CONFIG).exists():
                 head = {"schema": SCHEMA_VERSION, "config": config, "environment": environment}
                 write_json(self.folder / CONFIG, head)
             with self._reporting("write"):
-                self._log = _open_log(self.folder / LOG)
+                self._log = LogFile(self.folder / LOG, salt_of(read_head(self.folder)[0]["config"]))
         except BaseException:
             self._lock.release()
             raise
 
     @property
     def summary(self) -> dict[str, Any] | None:
-        """The results, if the run is complete."""
-        return read_record(self.folder).summary
+        """The results, if the run is complete and they can be read."""
+        return read_summary(self.folder, read_head(self.folder)[0])[0]
 
     @property
     def evaluations(self) -> list[dict[str, Any]]:
         """All evaluations up to now."""
-        return [row for row in read_rows(self.folder / LOG) if row["event"] == "evaluation"]
+        return [row for row in read_rows(self.folder).rows if row["event"] == "evaluation"]
 
     @property
     def progress(self) -> list[dict[str, Any]]:
         """All lines of progress up to now."""
-        return [row for row in read_rows(self.folder / LOG) if row["event"] == "progress"]
+        return [row for row in read_rows(self.folder).rows if row["event"] == "progress"]
 
     def append(self, event: str, step: int, /, **values: Any) -> dict[str, Any]:
         """Adds one line to the log, for readers to see at once.
 
         Args:
-            event: Its kind.
+            event: Its kind; a "resume" says how long the log was at the checkpoint that was loaded.
             step: Batches learned so far.
             **values: Plain values by name; none of them replaces the first two.
         """
-        head = {"event": event, "step": step}
-        row = head | values | head
+        if event == "resume" and self._resumed_at is not None:
+            values = {**values, "from": self._resumed_at}
         with self._reporting("write"):
-            self._log.write(json.dumps(row).encode() + b"\n")
-            self._log.flush()
-        return row
+            return self._log.append(event, step, values)
 
     def save_checkpoint(self, state: State) -> None:
-        """Replaces the checkpoint, once the log that led to it is safely on the disk."""
+        """Replaces the checkpoint, once the log that led to it is on the disk; the one before stays beside it."""
         with self._reporting("write"):
-            os.fsync(self._log.fileno())
-            save_state(self.folder / CHECKPOINT, state, kind="checkpoint")
+            self._log.sync()
+            made_with = {"config": self.config, "log_bytes": self._log.size, "log_sha256": self._log.digest}
+            path, previous = self.folder / CHECKPOINT, self.folder / PREVIOUS
+            save_state(path, state, kind="checkpoint", settings=made_with, keep=previous)
 
     def load_checkpoint(self) -> State | None:
-        """Reads the last checkpoint; None if there is none yet."""
-        path = self.folder / CHECKPOINT
-        return load_state(path, kind="checkpoint") if path.exists() else None
+        """Reads the last checkpoint, or the one before where that is damaged; None if there is none yet.
+
+        A log without a checkpoint is begun anew.
+
+        Raises:
+            RecordError: There are checkpoints, and none of them can be used.
+        """
+        problems: list[str] = []
+        for path in (self.folder / CHECKPOINT, self.folder / PREVIOUS):
+            if path.exists():
+                try:
+                    return self._taken_up(path, problems)
+                except StateError as error:
+                    problems.append(str(error))
+        if problems:
+            raise RecordError(
+                f"{self.folder} has no checkpoint to go on from: {'; '.join(problems)}. Put a good copy in its place, "
+                "or run again from the start in another folder."
+            )
+        if self._log.size:
+            self._resumed_at = 0
+            self.append("resume", 0, environment=self.environment)
+        return None
 
     def conclude(self, summary: dict[str, Any]) -> None:
-        """Writes the results; the run is complete."""
-        write_json(self.folder / SUMMARY, summary)
+        """Ends the log and writes the results; the run is complete.
+
+        The checkpoint before the last one is not needed any more.
+        """
+        with self._reporting("write"):
+            self._log.append(END, int(summary.get("n_batches") or 0), {})
+            self._log.sync()
+            remove_file(self.folder / PREVIOUS)
+        write_json(self.folder / SUMMARY, summary, beside=read_head(self.folder)[0]["config"])
 
     def discard(self) -> None:
         """Removes a record that this recorder began, and its folder where nothing else is in it; older ones stay."""
         self.close()
         if not self._is_new:
             return
-        for name in (CONFIG, LOG, CHECKPOINT, LOCK):
+        for name in (CONFIG, LOG, CHECKPOINT, PREVIOUS, LOCK):
             (self.folder / name).unlink(missing_ok=True)
-        self._clear_leftovers()
+            clear_leftovers(self.folder / name)
         with suppress(OSError):  # somebody keeps something else there
             self.folder.rmdir()
 
@@ -158,6 +195,13 @@ class Recorder:
             ) from None
 
     def _check_same_run(self, config: dict[str, Any], *, resume: bool) -> None:
+        if not (self.folder / CONFIG).exists():
+            if resume:  # the checkpoint says itself of which run it is
+                return
+            raise RecordError(
+                f"{self.folder} holds the checkpoint of a run. Go on with it by --resume, or name another folder with "
+                "--out."
+            )
         record = read_record(self.folder)
         if not resume:
             raise RecordError(
@@ -173,19 +217,40 @@ class Recorder:
                 "Resume with the same options, or name another folder with --out."
             )
 
-    def _clear_leftovers(self) -> None:
-        """Removes files that a crash left half-written; the whole ones they were to replace are still there."""
-        for name in (CONFIG, CHECKPOINT, SUMMARY):
-            for leftover in self.folder.glob(f".{name}.*"):
-                leftover.unlink(missing_ok=True)
+    def _taken_up(self, path: Path, problems: list[str]) -> State:
+        """Returns the state in a checkpoint of this run, whose log is as it was; puts a damaged later one aside."""
+        file = read_state(path, kind="checkpoint")
+        self._check_belongs(path, file)
+        if problems:
+            warnings.warn(
+                f"{'; '.join(problems)}. The checkpoint before it is used: {path}", DamageWarning, stacklevel=4
+            )
+            with self._reporting("write"):
+                move_file(self.folder / CHECKPOINT, self.folder / _DAMAGED)
+        self._resumed_at = file.settings.get("log_bytes")
+        return file.state
+
+    def _check_belongs(self, path: Path, file: StateFile) -> None:
+        """Compares a checkpoint with the run and with the log; those of format 1 say nothing of either."""
+        if file.format == 1:
+            return
+        told = {"config": dict, "log_bytes": int, "log_sha256": str}
+        if not all(isinstance(file.settings.get(name), kind) for name, kind in told.items()):
+            raise StateError(f"{path} does not say of which run it is")
+        if differing := differing_keys(file.settings["config"], self.config):
+            raise StateError(f"{path} is of another run; it differs in {', '.join(differing)}")
+        n_bytes = file.settings["log_bytes"]
+        if digest_of(self.folder / LOG, n_bytes) != file.settings["log_sha256"]:
+            raise StateError(
+                f"{self.folder / LOG} is damaged: its first {n_bytes} bytes are not those that led to {path}"
+            )
 
     @contextmanager
     def _reporting(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (OSError, SafetensorError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise RecordError(f"cannot {what} the record in {self.folder}: {reason}") from error
+        except OSError as error:
+            raise RecordError(f"cannot {what} the record in {self.folder}: {error.strerror or error}") from error
 
 
 def differing_keys(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> list[str]:
@@ -204,12 +269,3 @@ def differing_keys(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> li
         elif left != right:
             names.append(f"{prefix}{key}")
     return names
-
-
-def _open_log(path: Path) -> Any:
-    """Opens for appending; a line that a crash cut off is ended first, so that the next one stands alone."""
-    cut_off = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
-    log = path.open("ab")
-    if cut_off:
-        log.write(b"\n")
-    return log

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cndpm.streams import Stream
 from cndpm.validation import ConfigError
 
-__all__ = ["ENDLESS", "RunSchedule", "evenly_spaced", "run_length"]
+__all__ = ["ENDLESS", "RunSchedule", "evenly_spaced", "run_length", "window_size"]
 
 ENDLESS = (
     "this stream does not say where it ends; say when to stop with --set run.max_batches=N, from Python with "
@@ -72,6 +72,16 @@ def run_length(stream: Stream, max_batches: int | None) -> int:
     if not limits:
         raise ConfigError(ENDLESS)
     return min(limits)
+
+
+def window_size(n_samples: int) -> int:
+    """Returns the samples of a prequential window: 100, or more where that makes over 200 windows.
+
+    Example:
+        >>> window_size(6000), window_size(60000)
+        (100, 300)
+    """
+    return max(100, -(-n_samples // 200))
 
 
 def evenly_spaced(n_batches: int, points: int) -> frozenset[int]:

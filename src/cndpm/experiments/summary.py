@@ -15,7 +15,7 @@ from cndpm.experiments.metrics import (
     values_at_task_ends,
 )
 
-__all__ = ["RESULT_KEYS", "combine_seeds", "over_seeds", "summarise_run"]
+__all__ = ["PREQUENTIAL_KEYS", "RESULT_KEYS", "combine_seeds", "over_seeds", "summarise_prequential", "summarise_run"]
 
 RESULT_KEYS = (
     "accuracy",
@@ -27,6 +27,9 @@ RESULT_KEYS = (
     "seconds",
 )
 """Keys that a result has for every learner: the mean over seeds, its standard error, and every seed's value."""
+
+PREQUENTIAL_KEYS = ("prequential_accuracy", "prequential_error", "prequential_bits_per_dim")
+"""Keys that a result has beside them where runs answered every batch before they learned it."""
 
 
 def summarise_run(
@@ -51,6 +54,21 @@ def summarise_run(
     return summary
 
 
+def summarise_prequential(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Summarises answers given before learning: the one that tables show under a name of its own, and all of them.
+
+    Args:
+        results: Of :meth:`cndpm.experiments.meter.Meter.results`.
+
+    Example:
+        >>> summarise_prequential({"accuracy": 91.0, "kappa": 0.82})
+        {'prequential_accuracy': 91.0, 'prequential': {'accuracy': 91.0, 'kappa': 0.82}}
+    """
+    names = {"accuracy": "accuracy", "absolute_error": "error", "bits_per_dim": "bits_per_dim"}
+    shown = {f"prequential_{short}": results[name] for name, short in names.items() if name in results}
+    return shown | {"prequential": dict(results)}
+
+
 def combine_seeds(scenario: str, learner: str, preset: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Combines several seeds to one result.
 
@@ -64,7 +82,8 @@ def combine_seeds(scenario: str, learner: str, preset: str, runs: Sequence[Mappi
         The mean over seeds of every key in :data:`RESULT_KEYS` (None where no run has it), ``standard_error`` with the
         same keys, and ``runs``, which hold every further metric; see :func:`over_seeds`.
     """
-    values = {key: over_seeds(runs, key) for key in RESULT_KEYS}
+    prequential = [key for key in PREQUENTIAL_KEYS if any(key in run for run in runs)]
+    values = {key: over_seeds(runs, key) for key in (*RESULT_KEYS, *prequential)}
     return {
         "scenario": scenario,
         "learner": learner,

@@ -71,7 +71,7 @@ def run_sweeps(
     for folder, config in configs.items():
         runs = [{"seed": seed, "folder": str(folder / f"seed-{seed}"), **next(summaries)} for seed in seeds]
         results.append(combine_seeds(config.scenario.name, config.learner, config.preset, runs))
-        write_json(folder / "result.json", results[-1])
+        write_json(folder / "result.json", results[-1], sealed=False)
     return results
 
 

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cndpm.learner import Learner, TaskListener
-from cndpm.streams import Stream
+from torch import Tensor
 
-__all__ = ["teach"]
+from cndpm.learner import Inputs, Learner, TaskListener
+from cndpm.streams import Block, Stream
+
+__all__ = ["Bell", "teach"]
 
 
-def teach(learner: Learner, stream: Stream, start: int, after_batch: Callable[[int], None]) -> None:
+def teach(
+    learner: Learner,
+    stream: Stream,
+    start: int,
+    after_batch: Callable[[int], None],
+    *,
+    before_batch: Callable[[Inputs, Tensor | None], None] | None = None,
+) -> None:
     """Has a learner learn a stream to its end.
 
     A learner with a `task_listener` is told where tasks begin and end. A task is what a stage draws from: a stage that
@@ -26,6 +35,8 @@ def teach(learner: Learner, stream: Stream, start: int, after_batch: Callable[[i
         start: Number of the first batch to learn.
         after_batch: Called with the number of batches of the stream learned so far, after each of them and after the
             end of its task was told. What it raises ends the learning there.
+        before_batch: Called with every batch before it is learned, its inputs prepared by the learner. Batches are then
+            learned one by one instead of block by block, with the same result to rounding.
 
     Example:
         >>> from cndpm.experiments.config import configure
@@ -36,7 +47,7 @@ def teach(learner: Learner, stream: Stream, start: int, after_batch: Callable[[i
         >>> steps[:3], steps[-1]
         ([1, 2, 3], 146)
     """
-    bell = None if learner.task_listener is None else _Bell(learner.task_listener, stream)
+    bell = None if learner.task_listener is None else Bell(learner.task_listener, stream)
     step = start
     for block in stream.blocks(start):
         done = step - block.first // block.batch_size
@@ -50,11 +61,37 @@ def teach(learner: Learner, stream: Stream, start: int, after_batch: Callable[[i
 
         if bell is not None:
             bell.before_batch(step)
-        learner.learn_block(block.x, block.y, block.batch_size, start=block.first, after_batch=after)
+        if before_batch is None:
+            learner.learn_block(block.x, block.y, block.batch_size, start=block.first, after_batch=after)
+        else:
+            _learn_one_by_one(learner, block, before_batch, after)
 
 
-class _Bell:
-    """Tells a listener where tasks begin and end; steps count the batches learned so far."""
+def _learn_one_by_one(
+    learner: Learner, block: Block, before_batch: Callable[[Inputs, Tensor | None], None], after: Callable[[int], None]
+) -> None:
+    done = block.first
+    for x, y in block.batches():
+        prepared = learner.prepare(x)  # what is computed of x to answer serves to learn it
+        before_batch(prepared, y)
+        learner.learn(prepared, y)
+        done += len(x)
+        after(done)
+
+
+class Bell:
+    """Tells a listener where tasks begin and end; steps count the batches learned so far.
+
+    Args:
+        listener: Is told.
+        stream: Knows which stage a batch belongs to.
+
+    Example:
+        >>> from cndpm.baselines.ewc import EWC
+        >>> from cndpm.streams import load_scenario
+        >>> learner = EWC(EWC.Settings(hidden=8), input_shape=(1, 8, 8), n_classes=10)
+        >>> Bell(learner.task_listener, load_scenario("split-digits").build()).before_batch(0)
+    """
 
     def __init__(self, listener: TaskListener, stream: Stream) -> None:
         self._listener, self._stream = listener, stream

@@ -154,6 +154,10 @@ class TerminalMonitor(Monitor):
                 f"{self._title}: batch {row['step']} of {self._n_batches} · {facts}", highlight=False, soft_wrap=True
             )
 
+    def windowed(self, row: dict[str, Any]) -> None:
+        """Shows how the latest samples were answered before they were learned."""
+        self._facts["window"] = "latest " + _window_score(row)
+
     def close(self) -> None:
         """Takes the bar away."""
         if self._bar is not None:
@@ -185,6 +189,12 @@ def _score(row: dict[str, Any]) -> str:
     if row.get("bits_per_dim") is not None:
         return f"{row['bits_per_dim']:.4f} bits/dim"
     if row.get("accuracy") is None:
-        return "no expert yet"
+        return "no test set" if row["n_experts"] else "no expert yet"
     learned = row.get("learned_accuracy", row["accuracy"])
     return f"accuracy {row['accuracy']:.2f} % (learned {learned:.2f} %)"
+
+
+def _window_score(row: dict[str, Any]) -> str:
+    if "accuracy" in row:
+        return f"{row['accuracy']:.1f} %"
+    return f"error {row['absolute_error']:.3g}" if "absolute_error" in row else f"{row['bits_per_dim']:.3f} bits/dim"

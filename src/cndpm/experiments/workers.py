@@ -26,6 +26,7 @@ from typing import Any
 
 import torch
 
+from cndpm.errors import CNDPMError
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.loop import run_config
 from cndpm.experiments.monitor import Monitor
@@ -55,11 +56,11 @@ class Job:
     folder: Path
 
 
-class LostWorkerError(RuntimeError):
+class LostWorkerError(CNDPMError, RuntimeError):
     """A process ended without saying why; its run goes on from the last checkpoint when resumed."""
 
 
-class RunsFailedError(RuntimeError):
+class RunsFailedError(CNDPMError, RuntimeError):
     """Some of several runs failed; the others are complete.
 
     Args:

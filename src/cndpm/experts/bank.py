@@ -16,7 +16,7 @@ decisions are based: they live on the host.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -182,6 +182,56 @@ class Bank(ABC):
         """
 
     @abstractmethod
+    def representation(self) -> State:
+        """Returns what the first memory fixed for all experts, such as fitted features; other banks can adopt it."""
+
+    @abstractmethod
+    def adopt(self, representation: State) -> None:
+        """Takes over the representation of another bank, before the first expert is founded."""
+
+    @abstractmethod
+    def extend(self, other: Bank) -> None:
+        """Appends the experts of a bank with the same representation behind its own; the other is left alone.
+
+        Call :meth:`margin_drift` afterwards: what the experts share is renewed.
+        """
+
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        """Returns the share of the samples of expert b that expert a would take for its own, [a, b], (K, K).
+
+        Of the experts of one mixture only the best takes a sample. Networks do not tell without samples: every expert
+        explains its own alone.
+
+        Args:
+            levels: The margin above which each expert takes a sample for its own, (K,).
+            sources: The mixture that each expert comes from, (K,).
+        """
+        return torch.eye(len(self.counts), dtype=torch.float64)
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        """Makes one expert of every group; the groups stay in order. Each contains every expert at most once.
+
+        Args:
+            groups: Experts, ascending within a group; together all of them.
+        """
+        for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
+            self.remove(k, into=into)
+
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        """Gives class c the index mapping[c].
+
+        Args:
+            mapping: New indices of the classes known, all different.
+            n_classes: Number of classes from now on.
+        """
+        if list(mapping) != list(range(len(mapping))):
+            raise ValueError(
+                "networks keep their classes in order, and these models met them in different orders; name them all in "
+                "the same order when learning begins: partial_fit(X, y, classes=...)"
+            )
+        self.admit(n_classes)
+
+    @abstractmethod
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         """Returns log p(x | k), (B, K), on the bank's device.
 
@@ -199,6 +249,18 @@ class Bank(ABC):
             exact: Whether a covariance that the experts share is brought up to date first, which is costly. Otherwise
                 it is as old as the one that routing uses, while everything else is up to date.
         """
+
+    def mixed(self, samples: Samples, *, exact: bool = True) -> tuple[Tensor, Tensor] | None:
+        """Returns log p(x), (B,), and class log-probabilities, (B, C), of all experts together, weighted by counts.
+
+        None where answers expert by expert are as cheap. Where experts are many, those that lie far from x may be left
+        out.
+
+        Args:
+            samples: (B, ...).
+            exact: As in :meth:`predictive`.
+        """
+        return None
 
     @abstractmethod
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:

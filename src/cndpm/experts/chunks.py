@@ -130,4 +130,6 @@ def _chunks(x: Tensor, batch_size: int, size: int, start: int, in_order: bool) -
         if first < len(x):
             chunk.following = Samples(x[first : first + size].clone())
         yield [chunk.part(i, i + batch_size) for i in range(max(0, start - begin), len(chunk), batch_size)]
-        chunk = chunk.following
+        # A chunk refers to itself, so only the garbage collector would free what was computed of it, and much later.
+        done, chunk = chunk, chunk.following
+        done.following, done._derived = None, {}

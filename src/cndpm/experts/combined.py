@@ -22,7 +22,7 @@ from cndpm.experts.neural.neural_bank import NeuralBank
 from cndpm.experts.neural.recent import RecentSamples
 from cndpm.learner import Footprint
 from cndpm.mixture.pooling import add_evidence, exponent_grid, mean_exponents, pool_log_proba, score_exponents
-from cndpm.state import State
+from cndpm.state import State, expect, tensor
 
 __all__ = ["CombinedBank"]
 
@@ -155,6 +155,19 @@ class CombinedBank(CompositeBank):
             self.recent.merge(k, into)
         self._evidence = torch.cat([self._evidence[:k], self._evidence[k + 1 :]])
 
+    def representation(self) -> State:
+        return {**super().representation(), "jitter": None if self.jitter is None else self.jitter.state_dict()}
+
+    def adopt(self, representation: State) -> None:
+        super().adopt(representation)
+        if self.jitter is not None and representation["jitter"] is not None:
+            self.jitter.load_state_dict(representation["jitter"])
+
+    def _extend_own(self, other: CombinedBank) -> None:
+        self._evidence = torch.cat([self._evidence, other._evidence])
+        if self.recent is not None and other.recent is not None:
+            self.recent.extend(other.recent, n_experts=len(self._evidence))
+
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         return self.gaussians.sample(k, n, generator)
 
@@ -185,6 +198,7 @@ class CombinedBank(CompositeBank):
             self.recent.load_state_dict(state["recent"])
         if self.jitter is not None:
             self.jitter.load_state_dict(state["jitter"])
+        expect(state, {"evidence": tensor(len(self.networks.counts), *self._evidence.shape[1:])})
         self._evidence = state["evidence"].to("cpu", copy=True)
         self._generator.set_state(state["generator"].cpu())
 

@@ -7,12 +7,15 @@ banks answers, and how a batch is learned.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Self
 
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, Evidence
 from cndpm.experts.chunks import Samples
 from cndpm.learner import Footprint
+from cndpm.state import State
 
 __all__ = ["CompositeBank"]
 
@@ -74,6 +77,27 @@ class CompositeBank(Bank):
         self._companion.remove(k, into)
         self._forget(k, into)
 
+    def representation(self) -> State:
+        return {"chooser": self._chooser.representation(), "companion": self._companion.representation()}
+
+    def adopt(self, representation: State) -> None:
+        self._chooser.adopt(representation["chooser"])
+        self._companion.adopt(representation["companion"])
+
+    def extend(self, other: Bank) -> None:
+        if not isinstance(other, type(self)):
+            raise TypeError(f"a {type(self).__name__} takes experts of its own kind; got a {type(other).__name__}")
+        self._companion.extend(other._companion)
+        self._chooser.extend(other._chooser)
+        self._extend_own(other)
+
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        return self._chooser.explained(levels, sources)
+
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        self._companion.relabel(mapping, n_classes)
+        self._chooser.relabel(mapping, n_classes)
+
     def footprint(self) -> Footprint:
         chooser, companion, own = self._chooser.footprint(), self._companion.footprint(), self._own_footprint()
         return Footprint(
@@ -91,6 +115,10 @@ class CompositeBank(Bank):
     @abstractmethod
     def _forget(self, k: int, into: int | None) -> None:
         """Notes that expert k was removed in favour of `into`."""
+
+    @abstractmethod
+    def _extend_own(self, other: Self) -> None:
+        """Appends what the other bank keeps beside its two banks."""
 
     @abstractmethod
     def _own_footprint(self) -> Footprint:

@@ -75,6 +75,9 @@ class SelectedBank(CompositeBank):
     def _forget(self, k: int, into: int | None) -> None:
         """Keeps nothing of its own."""
 
+    def _extend_own(self, other: SelectedBank) -> None:
+        """Keeps nothing of its own."""
+
     def _own_footprint(self) -> Footprint:
         return Footprint(0, 0)
 

@@ -2,6 +2,7 @@
 
 from cndpm.mixture.inference import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
 from cndpm.mixture.novelty import accepts_expert, margins
+from cndpm.mixture.places import currency, present_log_proba, present_moments
 from cndpm.mixture.pruning import Merge, plan_merges, similarity
 from cndpm.mixture.responsibility import Routing, is_new, log_responsibilities, route
 
@@ -9,6 +10,7 @@ __all__ = [
     "Merge",
     "Routing",
     "accepts_expert",
+    "currency",
     "is_new",
     "log_gate",
     "log_mixture_density",
@@ -17,6 +19,8 @@ __all__ = [
     "mix_gaussians",
     "mix_log_proba",
     "plan_merges",
+    "present_log_proba",
+    "present_moments",
     "route",
     "similarity",
 ]

@@ -24,6 +24,7 @@ __all__ = [
     "levels",
     "margins",
     "novelty_level",
+    "row_moments",
     "window_means",
 ]
 
@@ -122,6 +123,12 @@ def _window_starts(n: int, b: int, window: int) -> tuple[NDArray[np.int64], int]
     width = min(window, n)
     first = n - b if b >= width else n - width
     return (np.arange(n - b, n) - width // 2).clip(first, n - width), width
+
+
+def row_moments(values: Floats) -> Floats:
+    """Returns number, sum and sum of squares of every row (R, n) without NaN, (R, 3)."""
+    moments: Floats = np.nansum([~np.isnan(values), values, np.square(values)], axis=2).T
+    return moments
 
 
 def accepts_expert(log_candidate: Tensor, log_mixture: Tensor, *, cost: float) -> bool:

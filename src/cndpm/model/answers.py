@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
-from cndpm.mixture import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
+from cndpm.mixture import (
+    log_gate,
+    log_mixture_density,
+    mix_gaussians,
+    mix_log_proba,
+    present_log_proba,
+    present_moments,
+)
+from cndpm.model.context import Present
 from cndpm.model.memory import ShortTermMemory
 from cndpm.threads import one_thread
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "When"]
+
+When: TypeAlias = Literal["now", "any"]
+"""Whether an answer is for now, or as if any time of the stream were equally likely."""
 
 
 class Answers:
@@ -23,6 +35,7 @@ class Answers:
     Args:
         bank: The experts.
         memory: Samples that wait to become one.
+        present: Answers for now, where there is one.
         anytime: Whether the memory takes part.
         device: Where answers arrive.
 
@@ -32,49 +45,71 @@ class Answers:
         >>> from cndpm.model.settings import CNDPMSettings
         >>> learner = CNDPM(CNDPMSettings(memory_size=50), input_shape=(4,))
         >>> learner.learn(torch.randn(60, 4), torch.arange(60) % 2)
-        >>> answers = Answers(learner.bank, learner.memory, anytime=True, device=learner.device)
+        >>> answers = Answers(learner.bank, learner.memory, None, anytime=True, device=learner.device)
         >>> answers.predict_log_proba(learner.bank.open(torch.randn(3, 4)), 2, exact=True).shape
         torch.Size([3, 2])
     """
 
-    def __init__(self, bank: Bank, memory: ShortTermMemory, *, anytime: bool, device: torch.device) -> None:
+    def __init__(
+        self, bank: Bank, memory: ShortTermMemory, present: Present | None, *, anytime: bool, device: torch.device
+    ) -> None:
         self._bank, self._memory, self._anytime, self._device = bank, memory, anytime, device
+        self._present = present
 
     @torch.no_grad()
     @one_thread()
-    def predict_log_proba(self, batches: Iterable[Samples], n_classes: int, *, exact: bool) -> Tensor:
+    def predict_log_proba(
+        self, batches: Iterable[Samples], n_classes: int, *, exact: bool, when: When = "now"
+    ) -> Tensor:
         """Returns log-probabilities of the classes, (batch, n_classes).
 
         Args:
             batches: Samples that are asked about.
             n_classes: Number of classes known; equally probable before anything was learned.
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
+            when: Whether the present answers, where there is one.
         """
+        present = self._asked_present(when)
 
         def answer(samples: Samples) -> Tensor:
-            log_density, counts, predictive = self._components(samples, exact)
+            log_density, counts, predictive = self._components(samples, exact, together=present is None)
             if not len(counts):
                 shape = (len(samples), n_classes)
                 return torch.full(shape, -math.log(n_classes), dtype=torch.float64, device=self._device)
-            return mix_log_proba(log_gate(log_density, counts), predictive())
+            if len(counts) == 1 < self._n_experts:  # the experts answered together, and nothing waits
+                return predictive().squeeze(1)
+            gate, experts = log_gate(log_density, counts), predictive()
+            now = None if present is None else present.answer(samples)
+            if present is None or now is None:
+                return mix_log_proba(gate, experts)
+            current, recent = present.current(self._n_experts, len(counts)), present.recent_labels(n_classes)
+            now = torch.nn.functional.pad(now, (0, n_classes - now.shape[1]), value=-torch.inf)
+            return present_log_proba(gate, experts, *(part.to(gate) for part in (now, current, recent)))
 
         return torch.cat([answer(samples) for samples in batches])
 
     @torch.no_grad()
     @one_thread()
-    def predict_moments(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
+    def predict_moments(self, batches: Iterable[Samples], *, exact: bool, when: When = "now") -> Tensor:
         """Returns mean and variance of every target, (batch, 2, n_outputs).
 
         Args:
             batches: Samples that are asked about.
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
+            when: Whether the present answers, where there is one.
         """
+        present = self._asked_present(when)
 
         def answer(samples: Samples) -> Tensor:
             log_density, counts, predictive = self._components(samples, exact)
             if not len(counts):
                 raise ValueError("nothing has been learned yet, so no value can be predicted; learn a batch first")
-            return mix_gaussians(log_gate(log_density, counts), predictive())
+            gate, experts = log_gate(log_density, counts), predictive()
+            now = None if present is None else present.answer(samples)
+            if present is None or now is None:
+                return mix_gaussians(gate, experts)
+            current = present.current(self._n_experts, len(counts))
+            return present_moments(gate, experts, now.to(gate), current.to(gate))
 
         return torch.cat([answer(samples) for samples in batches])
 
@@ -165,13 +200,36 @@ class Answers:
         targets = [y for _, y in draws if y is not None]
         return torch.cat([x for x, _ in draws]), torch.cat(targets) if targets else None, chosen
 
-    def _components(self, samples: Samples, exact: bool) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
-        """Returns log densities (B, n), counts (n,), and a function of predictives, the provisional model included."""
+    @property
+    def _n_experts(self) -> int:
+        return len(self._bank.counts)
+
+    def _asked_present(self, when: When) -> Present | None:
+        if when not in ("now", "any"):
+            raise ValueError(f"when is 'now' or 'any'; got {when!r}")
+        return self._present if when == "now" else None
+
+    def _components(
+        self, samples: Samples, exact: bool, *, together: bool = False
+    ) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
+        """Returns log densities (B, n), counts (n,), and a function of predictives, the provisional model included.
+
+        Where experts are many, and `together` says that they may, they answer as one.
+        """
         counts = self._bank.counts.to(self._device)
         n_experts = len(counts)
-        log_density = self._bank.log_density(samples, exact=exact) if n_experts else counts.new_zeros(len(samples), 0)
+        mixed = self._bank.mixed(samples, exact=exact) if n_experts and together else None
+        if mixed is not None:
+            counts, log_density = counts.sum().unsqueeze(0), mixed[0].unsqueeze(1)
+        else:
+            none = counts.new_zeros(len(samples), 0)
+            log_density = self._bank.log_density(samples, exact=exact) if n_experts else none
+
+        def of_experts() -> Tensor:
+            return self._bank.predictive(samples, exact=exact) if mixed is None else mixed[1].unsqueeze(1)
+
         if not (self._anytime and len(self._memory)):
-            return log_density, counts, lambda: self._bank.predictive(samples, exact=exact)
+            return log_density, counts, of_experts
         provisional = self._bank.provisional(*self._memory.batch(), exact=exact)
         log_density = torch.cat([log_density, provisional.log_density(samples).unsqueeze(1)], dim=1)
         counts = torch.cat([counts, counts.new_tensor([len(self._memory)])])
@@ -180,6 +238,6 @@ class Answers:
             of_memory = provisional.predictive(samples).unsqueeze(1)
             if not n_experts:
                 return of_memory
-            return torch.cat([self._bank.predictive(samples, exact=exact), of_memory], dim=1)
+            return torch.cat([of_experts(), of_memory], dim=1)
 
         return log_density, counts, predictive

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
-from cndpm.model.answers import Answers
+from cndpm.model.answers import Answers, When
 from cndpm.model.events import EventLog
 from cndpm.model.inputs import admit_targets, admit_x
-from cndpm.model.memory import SampleBatch, ShortTermMemory
+from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
 from cndpm.model.merging import log_joint, prune
 from cndpm.model.portrait import draw_portrait
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
-from cndpm.state import State
+from cndpm.model.settings.facts import Facts
+from cndpm.model.watch import Watch
+from cndpm.state import State, StateError, expect, flag, whole
 from cndpm.threads import one_thread
 
 __all__ = ["CNDPM"]
@@ -44,6 +45,7 @@ class CNDPM(Learner):
         density: A density class of one's own in place of the VAE.
         predictor: A predictor class of one's own in place of the classifier or regressor.
         feature_map: A feature map of one's own for Gaussian experts, e.g. ``ModuleFeatures(backbone)``.
+        n_exemplars: Rows kept to say how new others are; 0 for none, and no `watch`.
 
     Attributes:
         bank: The experts.
@@ -51,6 +53,7 @@ class CNDPM(Learner):
         memory: New samples, until an expert is made of them.
         founding: Makes experts of memories.
         events: The log of what happened to the experts.
+        watch: Says how new a row is; None where no rows are kept for it.
 
     Example:
         >>> import torch
@@ -76,8 +79,10 @@ class CNDPM(Learner):
         density: CustomDensity | None = None,
         predictor: CustomPredictor | None = None,
         feature_map: FeatureMap | None = None,
+        n_exemplars: int = 0,
     ) -> None:
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
+        self._parts: dict[str, Any] = {"density": density, "predictor": predictor, "feature_map": feature_map}
         self.bank = settings.experts.build(
             target=settings.target,
             n_outputs=settings.n_outputs,
@@ -85,10 +90,10 @@ class CNDPM(Learner):
             n_classes=n_classes,
             seed=seed,
             device=self.device,
-            density=density,
-            predictor=predictor,
-            feature_map=feature_map,
+            **self._parts,
         )
+        facts = Facts(settings.target, settings.n_outputs, self.input_shape, n_classes, seed, self.device)
+        self.present = settings.representations.build(facts, is_plain=settings.is_plain and feature_map is None)
         self.memory = ShortTermMemory(settings.memory_size, self.device)
         self._has_labels = settings.target == "classes"
         self.novelty, self.founding = settings.novelty.build(
@@ -96,12 +101,14 @@ class CNDPM(Learner):
         )
         self.experts = self
         self.task_listener = self.novelty.listener
-        self._answers = Answers(self.bank, self.memory, anytime=settings.anytime, device=self.device)
-        self._n_known_classes = n_classes or 0
+        self._answers = Answers(self.bank, self.memory, self.present, anytime=settings.anytime, device=self.device)
         self._waiting: SampleBatch | None = None
-        self._is_exact = False
+        self._n_known_classes, self._is_exact = n_classes or 0, False
+        self.watch = None
+        if n_exemplars:
+            self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
         self.events = EventLog()
-        self._learned: list[tuple[int, NDArray[np.float64]]] = []
+        self._learned: list[tuple[int, Any]] = []
 
     # Learning
 
@@ -125,11 +132,19 @@ class CNDPM(Learner):
         with one_thread():
             batches = prepared or self.bank.open(x, batch_size, start=start)
             self.settle()
-            self._meet(y)
+            if y is not None and self._has_labels:
+                self.meet(int(y.max()) + 1)
             for samples in batches:
                 stop = start + len(samples.x)
                 self.events.n_samples += len(samples.x)
-                self._learn(SampleBatch(samples, None if y is None else y[start:stop]))
+                if self.watch is not None:
+                    self.watch.see(x[start:stop])
+                batch = SampleBatch(samples, None if y is None else y[start:stop])
+                if self.present is not None and batch.y is not None:
+                    self.present.learn(samples, batch.y)
+                self._learn(batch)
+                if self.present is not None:
+                    self.present.watch(self.bank)
                 start = stop
                 if after_batch is not None:
                     torch.set_num_threads(n_threads)  # what is called is not ours
@@ -185,6 +200,8 @@ class CNDPM(Learner):
     def finish(self) -> None:
         """Makes answers exact from now on, until more is learned."""
         self._is_exact = True
+        if self.watch is not None:
+            self.watch.settle()
 
     # Answers
 
@@ -202,25 +219,31 @@ class CNDPM(Learner):
         x = admit_x(x, self.input_shape)
         return Prepared(x, list(self.bank.open(x)))
 
-    def predict_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
+    def predict_log_proba(self, x: Inputs, *, exact: bool = False, when: When = "now") -> Tensor:
         """Returns log-probabilities of the classes, (batch, n_classes).
 
         Args:
             x: Inputs, (batch, *input_shape), or prepared ones.
             exact: Whether what experts share is brought up to date first, which may be costly. Otherwise it is as old
                 as its last renewal, which follows a schedule, while what is an expert's own is up to date.
+            when: "now" asks for the rule that holds now, "any" as if any time of the stream were equally likely. They
+                are the same where there is one representation.
         """
         n_classes = max(1, self._n_known_classes)
-        return self._answers.predict_log_proba(self._asked(x), n_classes, exact=exact or self._is_exact)
+        return self._answers.predict_log_proba(self._asked(x), n_classes, exact=exact or self._is_exact, when=when)
 
-    def predict_moments(self, x: Inputs, *, exact: bool = False) -> Tensor:
+    def predict_ever(self, x: Inputs) -> Tensor:
+        return self.predict_log_proba(x, when="any")
+
+    def predict_moments(self, x: Inputs, *, exact: bool = False, when: When = "now") -> Tensor:
         """Returns mean and variance of every target, (batch, 2, n_outputs), for target='values'.
 
         Args:
             x: Inputs, (batch, *input_shape), or prepared ones.
             exact: See :meth:`predict_log_proba`.
+            when: See :meth:`predict_log_proba`.
         """
-        return self._answers.predict_moments(self._asked(x), exact=exact or self._is_exact)
+        return self._answers.predict_moments(self._asked(x), exact=exact or self._is_exact, when=when)
 
     @property
     def describes_x(self) -> bool:
@@ -302,16 +325,43 @@ class CNDPM(Learner):
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        batch = self._given(x, y)
         self._follow()
-        return prune(self.bank, self.novelty, self.events, batch, threshold=threshold, classes=self._has_labels)
+        batch, has_labels = self._given(x, y), self._has_labels
+        return prune(self.bank, self.novelty, self.events, batch, threshold=threshold, classes=has_labels)
+
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        """Gives class c the index mapping[c].
+
+        Args:
+            mapping: New indices of the classes known, all different.
+            n_classes: Number of classes from now on.
+        """
+        self.settle()
+        self.bank.relabel(mapping, n_classes)
+        self.novelty.relabel(mapping)
+        self.memory.relabel(mapping)
+        self._n_known_classes = n_classes
+
+    def blank(self) -> CNDPM:
+        """Returns a learner with the same settings and parts that has learned nothing."""
+        parts: dict[str, Any] = {**self._parts, "feature_map": deepcopy(self._parts["feature_map"])}
+        facts: dict[str, Any] = {"n_classes": self.n_classes, "seed": self.seed, "device": self.device}
+        return CNDPM(self.settings, input_shape=self.input_shape, **facts, **parts)
 
     # What is kept
 
     def footprint(self) -> Footprint:
         kept = self.bank.footprint()
         n_samples, n_bytes = kept.memory_samples + len(self.memory), kept.memory_bytes + self.memory.n_bytes
-        return replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
+        if self.present is None:
+            return replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
+        rows = self.present.rows
+        return replace(
+            kept,
+            n_numbers_kept=kept.n_numbers_kept + self.present.n_numbers_kept,
+            memory_samples=n_samples + len(rows),
+            memory_bytes=n_bytes + rows.n_bytes,
+        )
 
     def describe(self) -> dict[str, Any]:
         """Returns ``expert_counts``, samples by expert, and ``memory_classes``, samples in the memory by class."""
@@ -337,26 +387,37 @@ class CNDPM(Learner):
         )
 
     def state_dict(self) -> State:
-        waiting = self._waiting
         self._follow()
         return {
             "bank": self.bank.state_dict(),
             "memory": self.memory.state_dict(),
             "novelty": self.novelty.state_dict(),
+            "present": None if self.present is None else self.present.state_dict(),
             "n_known_classes": self._n_known_classes,
-            "waiting": None if waiting is None else [waiting.samples.x.clone(), waiting.y],
+            "waiting": None if self._waiting is None else [self._waiting.samples.x.clone(), self._waiting.y],
             "is_exact": self._is_exact,
             "events": self.events.state_dict(),
+            "watch": None if self.watch is None else self.watch.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
+        expect(state, {"n_known_classes": whole(self.n_classes or 0, 1 << 31), "is_exact": flag()})
+        facts = (self.settings.target, self.settings.n_outputs, state["n_known_classes"])
+        check_kept(state["memory"], self.input_shape, facts, self.memory.capacity)
+        if state["waiting"] is not None:
+            check_kept(dict(zip("xy", state["waiting"], strict=True)), self.input_shape, facts)
         self.bank.load_state_dict(state["bank"])
         self.memory.load_state_dict(state["memory"])
         self.novelty.load_state_dict(state["novelty"])
+        if self.novelty.n_judged not in (None, self.n_experts):
+            raise StateError(f"novelty is of {self.novelty.n_judged} experts; there are {self.n_experts}")
+        if self.present is not None:
+            self.present.load_state_dict(state["present"])
         self._n_known_classes, self._is_exact = state["n_known_classes"], state["is_exact"]
-        self._waiting = None
-        self._learned.clear()
+        self._waiting, self._learned = None, []
         self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)
+        if self.watch is not None:
+            self.watch.load_state_dict(state.get("watch"))
         if state["waiting"] is not None:
             x, y = state["waiting"]
             self._waiting = SampleBatch(Samples(x.to(self.device)), None if y is None else y.cpu())
@@ -378,13 +439,16 @@ class CNDPM(Learner):
             return batches
         return self.bank.open(admit_x(x, self.input_shape))
 
-    def _meet(self, y: Tensor | None) -> None:
-        """Makes room for classes that were not met before."""
-        if y is not None and self._has_labels:
-            n_classes = int(y.max()) + 1
-            if n_classes > self._n_known_classes:
-                self._n_known_classes = n_classes
-                self.bank.admit(n_classes)
+    @property
+    def n_known_classes(self) -> int:
+        """Number of classes met so far, or known up front."""
+        return self._n_known_classes
+
+    def meet(self, n_classes: int) -> None:
+        """Makes room for class indices below `n_classes`."""
+        if n_classes > self._n_known_classes:
+            self._n_known_classes = n_classes
+            self.bank.admit(n_classes)
 
     def _report(self, fraction: float) -> None:
         if self.on_progress is not None:

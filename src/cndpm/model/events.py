@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, number, whole
 
 __all__ = ["Event", "EventLog"]
 
@@ -80,6 +80,16 @@ class EventLog:
         self.events.append(Event(self.n_samples, "merged", expert, into))
         self._forget(expert)
 
+    def extend(self, other: EventLog) -> None:
+        """Appends the experts of another log, as if they had been founded now; its samples count as learned."""
+        self.n_samples += other.n_samples
+        self.follow([], n_experts=len(self._share) + len(other._share))
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        """Reports that every group of experts is one from now on; each is ascending, and together they are all."""
+        for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
+            self.merge(k, into)
+
     def drop(self, expert: int) -> None:
         """Reports that an expert went, and with it what it had learned."""
         self.events.append(Event(self.n_samples, "dropped", expert))
@@ -130,6 +140,13 @@ class EventLog:
             n_experts: Number of experts by then.
         """
         state = state or {"n_samples": 0, "events": [], "share": [1.0] * n_experts, "absent": [0] * n_experts}
+        expect(state, {"n_samples": whole()})
+        shares = {"share": number(0), "absent": whole()}
+        if not all(isinstance(state[name], list) and len(state[name]) == n_experts for name in shares):
+            raise StateError(f"'share' and 'absent' must be lists of {n_experts} numbers, one for each expert")
+        for name, form in shares.items():
+            for value in state[name]:
+                expect({name: value}, {name: form})
         self.n_samples = state["n_samples"]
         self.events = [_event(values) for values in state["events"]]
         self._share = np.array(state["share"], dtype=np.float64)

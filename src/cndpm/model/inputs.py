@@ -7,7 +7,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-__all__ = ["Target", "admit_targets", "admit_x"]
+__all__ = ["LARGEST", "Target", "admit_targets", "admit_x"]
+
+LARGEST = 1e15
+"""Values beyond it are refused: sums of their squares, in float32 where experts route, would lose everything else."""
 
 Target = Literal["classes", "values", "none"]
 """Kinds of y: class indices, real values, or none."""
@@ -33,8 +36,7 @@ def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
     if x.dtype is torch.bool or x.is_complex():
         raise TypeError(f"x must hold real numbers; got {x.dtype}")
     x = x.detach().float()
-    if not torch.isfinite(x).all():
-        raise ValueError("x contains NaN or infinity; only finite values can be learned. Impute or drop such rows.")
+    _check_values(x, "x", "Impute or drop such rows.")
     return x
 
 
@@ -77,6 +79,13 @@ def _values(y: Tensor, n_outputs: int) -> Tensor:
     y = y.float().reshape(len(y), -1)
     if y.shape[1] != n_outputs:
         raise ValueError(f"y must have {n_outputs} values a sample; got {y.shape[1]}")
-    if not torch.isfinite(y).all():
-        raise ValueError("y contains NaN or infinity; only finite values can be learned")
+    _check_values(y, "y", "Drop such samples.")
     return y
+
+
+def _check_values(values: Tensor, name: str, remedy: str) -> None:
+    if not bool((values.abs() <= LARGEST).all()):  # nor if one is NaN
+        if not bool(torch.isfinite(values).all()):
+            raise ValueError(f"{name} contains NaN or infinity; only finite values can be learned. {remedy}")
+        largest = float(values.abs().max())
+        raise ValueError(f"{name} holds a value of {largest:g}; values up to {LARGEST:g} can be learned. Scale it.")

@@ -20,6 +20,7 @@ through margins, so a variational bound and an exact evidence serve alike.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -27,13 +28,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.experts.bank import Evidence
+from cndpm.experts.bank import Bank, Evidence
 from cndpm.mixture import Routing, margins, route
-from cndpm.mixture.novelty import MIN_RECORD, Floats, levels, novelty_level, window_means
+from cndpm.mixture.novelty import MIN_RECORD, Floats, levels, novelty_level, row_moments, window_means
+from cndpm.model.joined_levels import joined_levels, united_levels
+from cndpm.model.label_windows import LabelWindows
 from cndpm.model.novelty import Novelty
-from cndpm.state import State
+from cndpm.state import State, expect, tensor, whole
 
-__all__ = ["LabelWindows", "LearnedLevel"]
+__all__ = ["LabelWindows", "LearnedLevel", "MarginRecord"]
 
 _CLIP = 1.0
 """Deviations up to which one sample counts where a window is judged as a whole: no sample may decide alone."""
@@ -50,62 +53,117 @@ _MIN_WINDOWS = 40
 _MEASURED_EVERY = 20
 """Levels are measured again when one part in so many of a record has changed."""
 
+_FEW = 64
+"""Experts up to which all rows of a record are measured at once; beyond, only those that changed, so that a batch costs
+no more with a thousand experts than with ten."""
+
 Labels = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-class LabelWindows:
-    """Counts how many of the latest samples of every label were strange.
+class MarginRecord:
+    """Rows of the latest margins, one for each of K experts, and the levels measured of them.
 
     Args:
-        window: Latest samples of a label that count.
+        capacity: Margins kept of an expert.
+        rate: Share of known samples that may be called new; see :func:`cndpm.mixture.novelty.levels`.
+
+    Attributes:
+        values: Margins (K, capacity); empty places are NaN.
+        levels: Level, median and deviation of each row, (3, K), when they were measured last.
+        n_unmeasured: Margins that came since.
 
     Example:
-        >>> windows = LabelWindows(window=4)
-        >>> windows.push(np.array([True, True, False]), np.array([7, 7, 8])).tolist()
-        [1.0, 1.0, 0.0]
-        >>> windows.shares(np.array([7, 8])).tolist()
-        [1.0, 0.0]
+        >>> record = MarginRecord(capacity=40, rate=0.01)
+        >>> record.add_expert(np.arange(30.0))
+        >>> record.levels[1]
+        array([14.5])
     """
 
-    def __init__(self, window: int) -> None:
-        self._window = window
-        self._latest: dict[int, Floats] = {}
+    def __init__(self, capacity: int, rate: float) -> None:
+        self.capacity, self.rate = capacity, rate
+        self.replace(np.zeros((0, capacity)), np.zeros((3, 0)), 0)
 
-    def push(self, strange: Flags, labels: Labels) -> Floats:
-        """Takes note of samples and returns the share of strange ones around each within its label, (B,).
+    def replace(self, values: Floats, measured: Floats, n_unmeasured: int) -> None:
+        """Takes another record.
 
         Args:
-            strange: Whether each sample is, (B,).
-            labels: Class indices, (B,).
+            values: (K, R), where R may exceed the capacity until the next margin is noted.
+            measured: The levels of the rows, (3, K).
+            n_unmeasured: Margins that came since they were measured.
         """
-        means = np.empty(len(strange))
-        for label in set(labels.tolist()):
-            mine = labels == label
-            latest, values = self._latest.get(label, np.empty(0)), strange[mine].astype(np.float64)
-            strange_lately = values.any() or latest.any()
-            means[mine] = window_means(values, latest, self._window) if strange_lately else 0.0
-            self._latest[label] = np.concatenate([latest, values])[-self._window :]
-        return means
+        self.values, self.levels, self.n_unmeasured = values, measured, n_unmeasured
+        self._moments = np.zeros((len(values), 3))
+        self._stale = set(range(len(values)))
 
-    def shares(self, labels: Labels) -> Floats:
-        """Returns the share of strange samples among the latest of each label given, (B,); NaN before the first."""
-        known = {label: self._latest.get(label) for label in set(labels.tolist())}
-        means = {label: math.nan if latest is None else float(latest.mean()) for label, latest in known.items()}
-        return np.array([means[label] for label in labels.tolist()])
+    def __len__(self) -> int:
+        return len(self.values)
 
-    def forget(self, labels: Labels) -> None:
-        """Begins anew with the labels given."""
-        for label in set(labels.tolist()):
-            self._latest.pop(label, None)
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to measure again."""
+        return self.n_unmeasured * _MEASURED_EVERY >= self.capacity
 
-    def state_dict(self) -> State:
-        """Returns everything noted."""
-        return {str(label): torch.tensor(latest) for label, latest in self._latest.items()}
+    def push(self, k: int, margins: Floats) -> None:
+        """Appends margins to a row, dropping the oldest.
 
-    def load_state_dict(self, state: State) -> None:
-        """Restores it to the bit."""
-        self._latest = {int(label): _array(latest) for label, latest in state.items()}
+        Args:
+            k: The expert.
+            margins: (n,).
+        """
+        if self.values.shape[1] > self.capacity:  # records of merged models
+            self.values = np.ascontiguousarray(self.values[:, -self.capacity :])
+            self._stale = set(range(len(self.values)))
+        self.values[k] = np.concatenate([self.values[k], margins])[-self.capacity :]
+        self.n_unmeasured += len(margins)
+        self._stale.add(k)
+
+    def add_expert(self, margins: Floats) -> None:
+        """Appends a row of margins (n,), and measures."""
+        self.values = np.concatenate([self.values, np.full((1, self.values.shape[1]), np.nan)])
+        self.levels = np.concatenate([self.levels, np.full((3, 1), np.nan)], axis=1)
+        self._moments = np.concatenate([self._moments, np.zeros((1, 3))])
+        self.push(len(self.values) - 1, margins)
+        self.measure()
+
+    def remove_expert(self, k: int) -> None:
+        """Drops the row of expert k, and measures."""
+        self.values, self.levels = np.delete(self.values, k, axis=0), np.delete(self.levels, k, axis=1)
+        self._moments = np.delete(self._moments, k, axis=0)
+        self._stale = {row - (row > k) for row in self._stale if row != k}
+        self.measure()
+
+    def move(self, by: Floats) -> None:
+        """Moves every row by a number, (K,), and measures."""
+        self.values += by[:, None]
+        self._stale = set(range(len(self.values)))
+        self.measure()
+
+    def measure(self) -> None:
+        """Brings the levels up to date."""
+        self.n_unmeasured = 0
+        if len(self.values) <= _FEW:
+            self.levels, self._stale = np.stack(levels(self.values, self.rate)), set(range(len(self.values)))
+        elif self._stale:
+            rows = np.array(sorted(self._stale))
+            self.levels[:, rows] = np.stack(levels(self.values[rows], self.rate))
+            self._moments[rows] = row_moments(self._clipped(rows))
+            self._stale = set()
+
+    def clipped_moments(self) -> tuple[int, float, float]:
+        """Returns number, mean and deviation of all surprises as windows count them, of the rows as measured last."""
+        if len(self.values) <= _FEW:
+            known = self._clipped(np.arange(len(self.values)))
+            known = known[~np.isnan(known)]
+            return len(known), *((float(known.mean()), float(known.std(ddof=1))) if len(known) > 1 else (0.0, 0.0))
+        n, total, squares = self._moments.sum(axis=0)
+        mean = total / max(n, 1.0)
+        return int(n), float(mean), float(np.sqrt(max(0.0, (squares - n * mean**2) / max(n - 1, 1.0))))
+
+    def _clipped(self, rows: NDArray[np.int64]) -> Floats:
+        """Returns how far margins of some rows lie below the median, in deviations, clipped, (R, capacity)."""
+        _, median, scale = self.levels[:, rows]
+        return _between((median[:, None] - self.values[rows]) / scale[:, None], _CLIP)
 
 
 class LearnedLevel(Novelty):
@@ -130,13 +188,11 @@ class LearnedLevel(Novelty):
         if window < 1 or capacity < MIN_RECORD:
             raise ValueError(f"window must be at least 1 and capacity at least {MIN_RECORD}; got {window}, {capacity}")
         self.novelty_rate, self.window, self.capacity = novelty_rate, window, capacity
-        self._record = np.zeros((0, capacity))
+        self._record = MarginRecord(capacity, novelty_rate)
         self._history = np.zeros((0, 2))
         self._by_label = LabelWindows(window)
-        self._levels = np.zeros((3, 0))
         self._windows = np.zeros(0)
         self._window_level = math.inf
-        self._n_unmeasured = 0
 
     def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
         """Routes samples; the margins of known ones enter the record before they are learned.
@@ -169,17 +225,16 @@ class LearnedLevel(Novelty):
             margin, expert = margins(held_out.log_known, held_out.log_new)
             own = expert == held_out.log_known.shape[1] - 1
         values = margin[own].numpy()
-        self._record = np.concatenate([self._record, np.full((1, self.capacity), np.nan)])
-        self._push(len(self._record) - 1, values)
+        self._record.add_expert(values)
         self._history = self._history[:0]
-        self._measure()
+        self._measure_windows()
         if labels is not None and len(own):
             self._by_label.forget(labels[own].numpy())
-            self._by_label.push(values < self._levels[0, -1], labels[own].numpy())
+            self._by_label.push(values < self._record.levels[0, -1], labels[own].numpy())
 
     def remove_expert(self, k: int) -> None:
-        self._record = np.delete(self._record, k, axis=0)
-        self._measure()
+        self._record.remove_expert(k)
+        self._measure_windows()
 
     def follow(self, drift: Tensor) -> None:
         """Moves the record with the margins of the experts' samples, by (K,), NaN where it is not known.
@@ -187,15 +242,15 @@ class LearnedLevel(Novelty):
         Densities that share something change all at once when that is renewed. Measured by what margins were like
         before, everything might look new from then on, and for ever: what is new is not recorded.
         """
-        self._record += np.nan_to_num(drift.numpy()[: len(self._record)])[:, None]
-        self._measure()
+        self._record.move(np.nan_to_num(drift.numpy()[: len(self._record)]))
+        self._measure_windows()
 
     def _judge(self, known: Floats, new: Floats, labels: Tensor | None) -> Tensor:
         """Returns which samples are new, (B,) bool."""
         expert = known.argmax(axis=1)
         margin = known[np.arange(len(known)), expert] - new
-        level, median, scale = self._levels[:, expert]
-        surprises = _within_cap((median - margin) / scale)
+        level, median, scale = self._record.levels[:, expert]
+        surprises = _between(np.nan_to_num((median - margin) / scale, nan=0.0, posinf=np.inf, neginf=-np.inf), _CAP)
         below = margin < level
         if labels is None:
             agrees, majority = self._window_verdicts(surprises)
@@ -235,29 +290,17 @@ class LearnedLevel(Novelty):
         """
         noted = expert if labelled or not len(expert) else np.array([np.bincount(expert).argmax()])
         for k in set(noted.tolist()):
-            self._push(k, margin[expert == k])
-        if self._n_unmeasured * _MEASURED_EVERY >= self.capacity:
-            self._measure()
+            self._record.push(k, margin[expert == k])
+        if self._record.is_due:
+            self._record.measure()
+            self._measure_windows()
 
-    def _push(self, k: int, values: Floats) -> None:
-        """Appends to a row, dropping the oldest."""
-        self._record[k] = np.concatenate([self._record[k], values])[-self.capacity :]
-        self._n_unmeasured += len(values)
-
-    def _measure(self) -> None:
-        """Measures levels, medians and scales (3, K) from the record, and the level of windows: their mean surprise.
-
-        Called again when a twentieth of a row has changed.
-        """
-        self._n_unmeasured = 0
-        self._levels = np.stack(levels(self._record, self.novelty_rate))
-        _, median, scale = self._levels
-        known = _between((median[:, None] - self._record) / scale[:, None], _CLIP)
-        known = known[~np.isnan(known)]
+    def _measure_windows(self) -> None:
+        """Measures the level of windows, their mean surprise, from the record."""
         self._window_level = math.inf
-        if len(known) >= MIN_RECORD:
-            deviation = float(known.std(ddof=1)) / math.sqrt(self.window)
-            normal = float(known.mean()) + NormalDist().inv_cdf(1 - self.novelty_rate) * deviation
+        n_known, mean, deviation = self._record.clipped_moments()
+        if n_known >= MIN_RECORD:
+            normal = mean + NormalDist().inv_cdf(1 - self.novelty_rate) * (deviation / math.sqrt(self.window))
             # Known windows vary more than independent samples would.
             seen = (
                 -float(novelty_level(self._windows, self.novelty_rate))
@@ -266,36 +309,59 @@ class LearnedLevel(Novelty):
             )
             self._window_level = min(max(normal, seen), (normal + _CLIP) / 2)
 
+    @property
+    def n_judged(self) -> int:
+        return len(self._record)
+
+    def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
+        return bank.explained(torch.from_numpy(self._record.levels[0].copy()), sources)
+
+    def extend(self, other: Novelty) -> None:
+        self.load_state_dict(joined_levels(self.state_dict(), other.state_dict()))
+
+    def unite(self, groups: Sequence[Sequence[int]], gains: Tensor) -> None:
+        self.load_state_dict(united_levels(self.state_dict(), groups, gains))
+        self._record.measure()
+        self._measure_windows()
+
+    def relabel(self, mapping: Sequence[int]) -> None:
+        state = self._by_label.state_dict()
+        self._by_label.load_state_dict({str(mapping[int(label)]): latest for label, latest in state.items()})
+
     def state_dict(self) -> State:
         return {
-            "record": torch.tensor(self._record),
+            "record": torch.tensor(self._record.values),
             "history": torch.tensor(self._history),
             "by_label": self._by_label.state_dict(),
             "windows": torch.tensor(self._windows),
-            "levels": torch.tensor(self._levels),
+            "levels": torch.tensor(self._record.levels),
             "window_level": torch.tensor(self._window_level, dtype=torch.float64),
-            "n_unmeasured": self._n_unmeasured,
+            "n_unmeasured": self._record.n_unmeasured,
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above to the bit."""
-        self._record, self._history = _array(state["record"]), _array(state["history"])
+        """Restores the above to the bit. Rows of the record end in NaN, and levels of short ones are infinite."""
+        forms = {
+            "record": tensor("experts", self.capacity, finite=False),
+            "history": tensor("samples", 2),
+            "windows": tensor("windows"),
+            "levels": tensor(3, "experts", finite=False),
+            "window_level": tensor(finite=False),
+            "n_unmeasured": whole(),
+        }
+        expect(state, forms)
+        self._record.replace(_array(state["record"]), _array(state["levels"]), state["n_unmeasured"])
+        self._history, self._windows = _array(state["history"]), _array(state["windows"])
         self._by_label.load_state_dict(state["by_label"])
-        self._levels, self._window_level = _array(state["levels"]), float(state["window_level"])
-        self._windows, self._n_unmeasured = _array(state["windows"]), state["n_unmeasured"]
-
-
-def _array(values: Tensor) -> Floats:
-    """Returns a copy on the host."""
-    return np.array(values.detach().cpu().numpy(), dtype=np.float64)
-
-
-def _within_cap(surprises: Floats) -> Floats:
-    """Returns surprises within the cap; 0 where nothing was recorded."""
-    return _between(np.where(np.isnan(surprises), 0.0, surprises), _CAP)
+        self._window_level = float(state["window_level"])
 
 
 def _between(values: Floats, bound: float) -> Floats:
     """Clips values at a bound on both sides; of few numbers it takes a third of what `clip` does."""
     clipped: Floats = np.maximum(np.minimum(values, bound), -bound)
     return clipped
+
+
+def _array(values: Tensor) -> Floats:
+    """Returns a copy on the host."""
+    return np.array(values.detach().cpu().numpy(), dtype=np.float64)

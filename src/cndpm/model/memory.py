@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, integers, nothing, tensor
 
-__all__ = ["SampleBatch", "ShortTermMemory"]
+__all__ = ["SampleBatch", "ShortTermMemory", "check_kept"]
 
 _PART = 16
 """Samples kept together. What was computed of a full part stays, so that a memory that grows is not computed anew; and
@@ -38,6 +40,35 @@ class SampleBatch(NamedTuple):
         """Returns some of the rows, by mask or index on the host, as samples of their own."""
         x = self.samples.x
         return SampleBatch(Samples(x[rows.to(x.device)]), None if self.y is None else self.y[rows])
+
+
+def check_kept(
+    state: State, input_shape: tuple[int, ...], facts: tuple[str, int, int], capacity: int | None = None
+) -> None:
+    """Checks samples and targets of a state.
+
+    Args:
+        state: ``x`` and ``y``, None where there are none.
+        input_shape: Shape of one sample.
+        facts: What targets are ("classes", "values" or "none"), values of one, and classes that are known.
+        capacity: The most samples; None for any number.
+
+    Raises:
+        StateError: They are something else.
+    """
+    target, n_outputs, n_classes = facts
+    forms = {
+        "classes": integers("n", low=0, below=max(1, n_classes)),
+        "values": tensor("n", n_outputs, dtype=torch.float32),
+        "none": nothing(),
+    }
+    if state["x"] is None:
+        expect(state, {"y": nothing()})
+        return
+    x = tensor("n", *input_shape, dtype=torch.float32)
+    n = expect(state, {"x": x, "y": forms[target]})["n"]
+    if capacity is not None and n > capacity:
+        raise StateError(f"at most {capacity} samples were expected in the memory; got {n}")
 
 
 class ShortTermMemory:
@@ -111,6 +142,29 @@ class ShortTermMemory:
         self.add(kept)
         return others
 
+    def extend(self, other: SampleBatch) -> None:
+        """Stores samples whether there is room or not, until the next sleep.
+
+        Where both hold some, all are sorted, so that it does not matter which came first.
+        """
+        if self.size:
+            mine = self.batch()
+            x = torch.cat([mine.samples.x, other.samples.x.to(self._device)])
+            y = None if mine.y is None or other.y is None else torch.cat([mine.y, other.y])
+            rows = x.flatten(1).cpu().double()
+            keys = rows if y is None else torch.cat([y.reshape(len(x), -1).double(), rows], dim=1)
+            order = torch.from_numpy(np.lexsort(keys.T.flip(0).numpy()))
+            other = SampleBatch(Samples(x[order.to(x.device)]), None if y is None else y[order])
+        capacity, self.capacity = self.capacity, len(other.samples)
+        self.clear()
+        self.add(other)
+        self.capacity = capacity
+
+    def relabel(self, mapping: Sequence[int]) -> None:
+        """Gives class c the index mapping[c]."""
+        if self._y is not None:
+            self._y, self._batch = torch.tensor(mapping)[self._y], None
+
     def clear(self) -> None:
         """Forgets everything."""
         self._parts, self._y, self.size, self._batch = [], None, 0, None
@@ -127,7 +181,7 @@ class ShortTermMemory:
         self.clear()
         if state["x"] is not None:
             y = None if state["y"] is None else state["y"].cpu()
-            self.add(SampleBatch(Samples(state["x"].to(self._device)), y))
+            self.extend(SampleBatch(Samples(state["x"].to(self._device)), y))
 
     def _append(self, x: Tensor) -> None:
         """Fills the last part, then makes new ones."""

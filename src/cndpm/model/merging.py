@@ -56,6 +56,8 @@ def prune(
     Returns:
         The merges, in the numbering of the experts before pruning.
     """
+    if len(bank.counts) < 2:
+        return []
     merges = plan_merges(similarity(log_joint(bank, batch)), bank.counts, threshold)
     numbering = list(range(len(bank.counts)))
     for removed, into in merges:

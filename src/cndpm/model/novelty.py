@@ -6,15 +6,15 @@ The third way, a level that the model sets by itself, is :mod:`cndpm.model.learn
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Evidence
+from cndpm.experts.bank import Bank, Evidence
 from cndpm.learner import TaskListener
 from cndpm.mixture import Routing, is_new, log_responsibilities, route
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, whole
 
 __all__ = ["FixedLevel", "Novelty", "TaskLabels"]
 
@@ -63,6 +63,36 @@ class Novelty(ABC):
     def remove_expert(self, k: int) -> None:
         """Forgets expert k."""
 
+    @property
+    def n_judged(self) -> int | None:
+        """Experts that it keeps something about; None where it keeps nothing by expert."""
+        return None
+
+    @abstractmethod
+    def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
+        """Returns the share of the samples of expert b that expert a would take for its own, [a, b], (K, K).
+
+        Args:
+            bank: The experts.
+            sources: The mixture that each expert comes from, (K,).
+        """
+
+    @abstractmethod
+    def extend(self, other: Novelty) -> None:
+        """Appends what another novelty of the same kind has noted of its experts."""
+
+    @abstractmethod
+    def unite(self, groups: Sequence[Sequence[int]], gains: Tensor) -> None:
+        """Takes note that every group of experts is one from now on.
+
+        Args:
+            groups: Experts; together all of them.
+            gains: How much more log evidence each expert's samples have now that it is part of its group, (K,).
+        """
+
+    def relabel(self, mapping: Sequence[int]) -> None:
+        """Takes note that class c has the index mapping[c] from now on."""
+
     @abstractmethod
     def state_dict(self) -> State:
         """Returns everything noted."""
@@ -108,6 +138,20 @@ class FixedLevel(Novelty):
 
     def remove_expert(self, k: int) -> None:
         """Does nothing: the level is the same for all."""
+
+    def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
+        return bank.explained(torch.full((len(bank.counts),), self.log_alpha, dtype=torch.float64), sources)
+
+    def extend(self, other: Novelty) -> None:
+        """Does nothing: the level is the same for all."""
+
+    def unite(self, groups: Sequence[Sequence[int]], gains: Tensor) -> None:
+        """Does nothing: the level is the same for all.
+
+        Args:
+            groups: Ignored.
+            gains: Ignored.
+        """
 
     def state_dict(self) -> State:
         return {}
@@ -162,8 +206,26 @@ class TaskLabels(Novelty):
     def remove_expert(self, k: int) -> None:
         del self._tasks[k]
 
+    def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
+        tasks = torch.tensor(self._tasks)
+        return (tasks[:, None] == tasks).double()
+
+    def extend(self, other: Novelty) -> None:
+        assert isinstance(other, TaskLabels)
+        self._tasks = self._tasks + other._tasks
+
+    def unite(self, groups: Sequence[Sequence[int]], gains: Tensor) -> None:
+        self._tasks = [self._tasks[group[0]] for group in groups]
+
     def state_dict(self) -> State:
         return {"task": self._task, "tasks": list(self._tasks)}
 
+    @property
+    def n_judged(self) -> int:
+        return len(self._tasks)
+
     def load_state_dict(self, state: State) -> None:
+        expect(state, {"task": whole(-1)})
+        if not all(type(task) is int for task in state["tasks"]):
+            raise StateError(f"'tasks' must be numbers; got {str(state['tasks'])[:80]}")
         self._task, self._tasks = state["task"], list(state["tasks"])

@@ -18,6 +18,7 @@ from cndpm.experiments.description import OWN
 from cndpm.experiments.evaluation import TestSet, evaluate
 from cndpm.experiments.portrait_file import load_portrait
 from cndpm.experiments.record import CHECKPOINT, RecordError, read_record, write_json
+from cndpm.experiments.restoring import restore_learner
 from cndpm.experiments.schedule import evenly_spaced
 from cndpm.learner import Learner
 from cndpm.state import load_state
@@ -56,7 +57,7 @@ def load_run(folder: str | Path, data_dir: str | Path | None = None) -> tuple[Ru
     config = RunConfig.from_json(record.config)
     stream = config.scenario.build(data_dir=data_dir, seed=config.seed, device=config.device)
     learner = config.build_learner(stream)
-    learner.load_state_dict(load_state(checkpoint, kind="checkpoint")["learner"])
+    restore_learner(learner, load_state(checkpoint, kind="checkpoint").get("learner", {}), checkpoint)
     return config, stream, learner
 
 
@@ -98,7 +99,7 @@ def prune_experts(folders: Folders, out: Path, data_dir: str | Path | None) -> d
         "runs": rows,
         "paper": {"before": {"n_experts": 7, "accuracy": 87.07}, "after": {"n_experts": 5, "accuracy": 86.01}},
     }
-    write_json(out / "pruning.json", analysis)
+    write_json(out / "pruning.json", analysis, sealed=False)
     return analysis
 
 
@@ -134,7 +135,7 @@ def collect_curves(folders: Folders, out: Path, data_dir: str | Path | None) -> 
         curve = {name: record.column(name) for name in ("step", *_CURVES)}
         names = {"scenario": record.config["scenario"]["name"], "learner": record.config["learner"]}
         curves.append({**names, "seed": record.config["seed"], **curve})
-    write_json(out / "curves.json", {"curves": curves})
+    write_json(out / "curves.json", {"curves": curves}, sealed=False)
     return {"curves": str(out / "curves.json"), "n_curves": len(curves)}
 
 

@@ -176,7 +176,13 @@ def format_value(metric: str, value: float | None, error: float | None = None) -
         return "–"
     if metric in ("n_parameters", "n_numbers_kept"):
         return format_count(value)
-    digits = {"bits_per_dim": 4, "memory_samples": 0, "seconds": 1}.get(metric, 2)
+    digits = {
+        "bits_per_dim": 4,
+        "prequential_bits_per_dim": 4,
+        "prequential_error": 3,
+        "memory_samples": 0,
+        "seconds": 1,
+    }.get(metric, 2)
     return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
 
 
@@ -185,7 +191,7 @@ def _write(folder: Path, summary: dict[str, Any]) -> None:
     lines = [f"# {summary['title']}", "", _markdown(header), _markdown(["---"] * len(header)), *map(_markdown, rows)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "summary.json", summary)
+        write_json(folder / "summary.json", summary, sealed=False)
         (folder / "table.md").write_text("\n".join(lines) + "\n")
     except OSError as error:
         raise RecordError(f"cannot write the results to {folder}: {error.strerror}") from error

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cndpm.paper.analyses import SIMILARITY_THRESHOLD
+from cndpm.reports.answers_ahead import answering_map
 from cndpm.reports.curves import X_LABEL
 from cndpm.reports.figures import Area, AreaChart, Figure, HeatMap, ImageGrid, Tile
 from cndpm.reports.run import Run
@@ -20,8 +21,9 @@ _MAX_ROWS = 60
 
 
 def anatomy(run: Run) -> list[Figure]:
-    """Returns every figure of this module that the record allows."""
+    """Returns every figure of a mixture that the record allows."""
     figures = [
+        answering_map(run),
         responsibility_map(run),
         memory_chart(run),
         gate_map(run),

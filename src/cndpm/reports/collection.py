@@ -1,4 +1,4 @@
-"""Gathers runs from folders. A record that cannot be read is listed with the reason and does not stop the others."""
+"""Gathers runs from folders. What cannot be read, of a record or in it, is listed and does not stop the rest."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from cndpm.reports.run import Run
 
 __all__ = ["Collection", "Problem", "collect"]
 
+_MOST_NAMED = 5
+
 
 @dataclass(frozen=True)
 class Problem:
-    """A folder that cannot be reported, with the reason.
+    """A folder that cannot be reported, or something in it that could not be read, with the reason.
 
     Example:
         >>> collect(["nowhere"]).problems[0].reason
@@ -27,7 +29,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Collection:
-    """Runs that can be reported, and folders that cannot.
+    """Runs that can be reported, and what cannot.
 
     Example:
         >>> collection = collect(["nowhere"])
@@ -60,6 +62,7 @@ def collect(paths: Sequence[str | Path]) -> Collection:
                 read = _read(folder)
                 if isinstance(read, Run):
                     runs.append(read)
+                    problems += [Problem(folder, reason) for reason in _damage(read)]
                 else:
                     problems.append(read)
     return Collection(tuple(runs), tuple(problems))
@@ -74,6 +77,11 @@ def _read(folder: Path) -> Run | Problem:
     except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         return Problem(folder, f"the record is damaged: {type(error).__name__}: {error}")
     return Problem(folder, missing) if missing else run
+
+
+def _damage(run: Run) -> list[str]:
+    """Returns what could not be read of a run that is shown nevertheless."""
+    return [*run.record.problems[:_MOST_NAMED], *([] if run.portrait_problem is None else [run.portrait_problem])]
 
 
 def _missing(run: Run) -> str | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy, sample_grid
-from cndpm.reports.collection import Collection, collect
+from cndpm.reports.answers_ahead import prequential_chart
+from cndpm.reports.collection import Collection, Problem, collect
 from cndpm.reports.composition import composition_chart
 from cndpm.reports.curves import growth_chart, metric_chart, task_chart
 from cndpm.reports.figures import Figure
@@ -80,6 +83,7 @@ def gather(
     preset: str = "paper",
     n_seeds: int | None = None,
     overrides: Sequence[str] = (),
+    without: Mapping[Path, str] = MappingProxyType({}),
 ) -> Content:
     """Reads all runs at or under `paths` and compares them.
 
@@ -89,12 +93,14 @@ def gather(
         preset: The settings that the experiments' runs started from.
         n_seeds: Runs expected per cell of the experiments; None expects as many as the paper has.
         overrides: Overrides of all their cells, as for ``--set``.
+        without: Runs that are left out, by folder, with the reason.
     """
-    collection = collect(paths)
+    collection = _left(collect(paths), without)
     parts = []
     for comparison in compare(collection.runs):
         groups = comparison.groups
         charts = [
+            prequential_chart(groups),
             metric_chart(groups),
             growth_chart(groups, "n_experts"),
             growth_chart(groups, "n_parameters"),
@@ -105,8 +111,18 @@ def gather(
     found = [group for part in parts for group in part.comparison.groups]
     expected: dict[str, Any] = {"preset": preset, "n_seeds": n_seeds, "overrides": overrides}
     exhibits = [_exhibit(one, found, **expected) for one in experiments]
-    exhibits += [Exhibit(pruning_table(file)) for file in find_prunings(paths)]
-    return Content(collection, parts, exhibits)
+    problems = []
+    for file in find_prunings(paths):
+        try:
+            exhibits.append(Exhibit(pruning_table(file)))
+        except RecordError as error:
+            problems.append(Problem(file.parent, str(error)))
+    return Content(replace(collection, problems=(*collection.problems, *problems)), parts, exhibits)
+
+
+def _left(collection: Collection, without: Mapping[Path, str]) -> Collection:
+    runs = tuple(run for run in collection.runs if run.record.folder not in without)
+    return Collection(runs, (*collection.problems, *(Problem(*one) for one in without.items())))
 
 
 def _exhibit(experiment: Experiment, groups: Sequence[Group], **expected: Any) -> Exhibit:

@@ -11,7 +11,17 @@ from cndpm.reports.figures import Band, ChartPanel, Line, LineChart, Values
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
 
-__all__ = ["METRIC_LABELS", "X_LABEL", "growth_chart", "mean_curve", "metric_chart", "task_chart"]
+__all__ = [
+    "METRIC_LABELS",
+    "X_LABEL",
+    "group_lines",
+    "growth_chart",
+    "line_ends",
+    "mean_curve",
+    "metric_chart",
+    "stages_of_groups",
+    "task_chart",
+]
 
 X_LABEL = "batches learned"
 """The label of every axis that runs along the stream."""
@@ -31,7 +41,7 @@ Reader = Callable[[Run], Curve]
 def metric_chart(groups: Sequence[Group]) -> LineChart | None:
     """Shows accuracy, or bits per dimension, on the test data of all tasks; None before the first evaluation."""
     metric = groups[0].runs[0].metric
-    lines = _lines(groups, lambda run: _evaluated(run, metric))
+    lines = group_lines(groups, lambda run: _evaluated(run, metric))
     if not lines:
         return None
     name = "Accuracy" if metric == "accuracy" else "Bits per dimension"
@@ -41,11 +51,11 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
         caption="Measured on the test data of all tasks, including those that have not been streamed yet. "
         + ("Every seed is faint, their mean bold. " if any(line.faint for line in lines) else "")
         + "Shading marks the stages of the stream, which learners are not told.",
-        alt=f"{name} against batches learned. {_ends(lines)}",
+        alt=f"{name} against batches learned. {line_ends(lines)}",
         x_label=X_LABEL,
         y_label=METRIC_LABELS[metric],
         panels=[ChartPanel("", lines)],
-        bands=_stages(groups),
+        bands=stages_of_groups(groups),
         y_range=(0, 100) if metric == "accuracy" else None,
         n_colours=len(groups),
     )
@@ -61,7 +71,7 @@ def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameter
     Returns:
         None where no run has logged it.
     """
-    lines = _lines(groups, lambda run: _progressed(run, key), stepped=True)
+    lines = group_lines(groups, lambda run: _progressed(run, key), stepped=True)
     if not lines:
         return None
     title, label = _GROWTH[key]
@@ -70,11 +80,11 @@ def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameter
         title=title,
         caption="A mixture starts empty and adds an expert whenever its memory of new samples is full; "
         "other learners have one network of a fixed size.",
-        alt=f"{title}, against batches learned. {_ends(lines)}",
+        alt=f"{title}, against batches learned. {line_ends(lines)}",
         x_label=X_LABEL,
         y_label=label,
         panels=[ChartPanel("", lines)],
-        bands=_stages(groups),
+        bands=stages_of_groups(groups),
         y_range=(0, _top(lines)),
         n_colours=len(groups),
     )
@@ -86,14 +96,14 @@ def task_chart(groups: Sequence[Group]) -> LineChart | None:
     metric = "task_accuracy" if first.metric == "accuracy" else "task_bits_per_dim"
     panels = []
     if first.metric == "accuracy":
-        average = _lines(groups, lambda run: _evaluated(run, "learned_accuracy"))
+        average = group_lines(groups, lambda run: _evaluated(run, "learned_accuracy"))
         panels.append(ChartPanel("average over tasks seen so far", average))
     for task, name in enumerate(first.task_names):
-        lines = _lines(groups, lambda run, task=task: _evaluated(run, metric, task))  # type: ignore[misc]
+        lines = group_lines(groups, lambda run, task=task: _evaluated(run, metric, task))  # type: ignore[misc]
         panels.append(ChartPanel(name, lines, first.stages_of(task)))
     if not any(panel.lines for panel in panels):
         return None
-    finals = "; ".join(f"{panel.title}: {_ends(panel.lines)}" for panel in panels if panel.lines)
+    finals = "; ".join(f"{panel.title}: {line_ends(panel.lines)}" for panel in panels if panel.lines)
     return LineChart(
         key="tasks",
         title="Every task over the stream",
@@ -127,8 +137,14 @@ def _measured(curve: Curve) -> tuple[list[int], list[float]]:
     return [x for x, _ in pairs], [y for _, y in pairs]
 
 
-def _lines(groups: Sequence[Group], read: Reader, *, stepped: bool = False) -> list[Line]:
-    """Draws for every group a faint line per seed and a bold one for their mean; a single seed is bold."""
+def group_lines(groups: Sequence[Group], read: Reader, *, stepped: bool = False) -> list[Line]:
+    """Draws for every group a faint line per seed and a bold one for their mean; a single seed is bold.
+
+    Args:
+        groups: Groups on one stream; each has its own colour.
+        read: Returns the curve of a run.
+        stepped: Whether values hold until they change.
+    """
     lines = []
     for colour, group in enumerate(groups):
         curves = {run.seed: curve for run in group.runs if _measured(curve := read(run))[0]}
@@ -157,7 +173,7 @@ def _number(value: Any, i: int | None) -> float | None:
     return value if isinstance(value, int | float) else None
 
 
-def _stages(groups: Sequence[Group]) -> list[Band]:
+def stages_of_groups(groups: Sequence[Group]) -> list[Band]:
     """Returns the stages of the run whose record names the most."""
     return max((run.stages for group in groups for run in group.runs), key=len)
 
@@ -166,7 +182,7 @@ def _top(lines: Sequence[Line]) -> float:
     return 1.08 * max(max(float(y) for y in line.y if y is not None) for line in lines) or 1.0
 
 
-def _ends(lines: Sequence[Line]) -> str:
+def line_ends(lines: Sequence[Line]) -> str:
     """Says in words with which values the bold lines end."""
     ends = [(line.label, [y for y in line.y if y is not None][-1]) for line in lines if not line.faint]
     return ", ".join(f"{label} ends at {value:.4g}" for label, value in ends) + "."

@@ -53,7 +53,9 @@ def to_csv(table: Table) -> str:
         for entry in (row.entries[metric] for metric in table.metrics):
             paper = entry.published
             numbers += [entry.value, entry.error, paper.value if paper else None, paper.error if paper else None]
-        writer.writerow([row.label, row.column, row.n_seeds, *("" if n is None else repr(n) for n in numbers)])
+        writer.writerow(
+            [_as_text(row.label), _as_text(row.column), row.n_seeds, *("" if n is None else repr(n) for n in numbers)]
+        )
     return out.getvalue()
 
 
@@ -67,6 +69,8 @@ def to_latex(table: Table) -> str:
         lines.append(" & ".join(rf"\textbf{{{t}}}" if b else t for t, b in zip(escaped, marks, strict=True)) + r" \\")
     return "\n".join([f"% {_one_line(table.title)}", *lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
+
+_FORMULAS = tuple("=+-@")
 
 TEXT_FORMATS: Mapping[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
 """The functions that write a table as text, by the ending of the file."""
@@ -99,6 +103,12 @@ def _escape_markdown(text: str) -> str:
 def _code(text: str) -> str:
     fence = "`" * (1 + max((len(run) for run in text.split() if set(run) == {"`"}), default=0) + text.count("`"))
     return f"{fence} {_one_line(text)} {fence}" if "`" in text else f"`{_one_line(text)}`"
+
+
+def _as_text(text: str) -> str:
+    """Returns a cell that spreadsheets show: one that begins like a formula would be carried out, and gets a quote."""
+    text = _one_line(text)
+    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def _escape_latex(text: str) -> str:

@@ -10,6 +10,7 @@ from string import Template
 from typing import Any
 
 import cndpm
+from cndpm.reports.answers_ahead import prequential_chart
 from cndpm.reports.commands import repeat_command
 from cndpm.reports.content import Content, Exhibit, StreamPart, run_figures
 from cndpm.reports.curves import metric_chart, task_chart
@@ -132,7 +133,7 @@ def _add_figures(values: dict[str, Any], runs: Sequence[Run], *, several: bool) 
 
 
 def _own_curves(run: Run) -> list[Figure]:
-    charts = [metric_chart([run.as_group()]), task_chart([run.as_group()])]
+    charts = [prequential_chart([run.as_group()]), metric_chart([run.as_group()]), task_chart([run.as_group()])]
     return [chart for chart in charts if chart is not None]
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 from cndpm.reports.figures import AreaChart, Figure, HeatMap, ImageGrid, LineChart
 from cndpm.reports.layout import lay_out
 from cndpm.reports.palette import RAMP
-from cndpm.reports.tables import Table
+from cndpm.reports.tables import METRICS, Table
 
 __all__ = ["figure_values", "ramp_values", "table_values"]
 
@@ -75,13 +75,13 @@ def table_values(table: Table, *, metric: str | None = None, coloured: bool = Fa
 
     Args:
         table: The table.
-        metric: The metric whose values have bars, if it is "accuracy" (in percent).
+        metric: The metric whose values have bars, if it is an accuracy (in percent).
         coloured: Whether the rows have the colours of the curves.
     """
     layout = lay_out(table)
     values: dict[str, Any] = {**asdict(layout), "title": table.title, "coloured": coloured, "bars": None}
-    if metric == "accuracy" and metric in table.metrics:
-        column = layout.header.index("accuracy (%)")
+    if metric in ("accuracy", "prequential_accuracy") and metric in table.metrics:
+        column = layout.header.index(METRICS[metric])
         shares = [row.entries[metric].value for row in table.rows]
         values["bars"] = {"column": column, "shares": [None if s is None else round(s, 2) for s in shares]}
     return values

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cndpm.experiments.metrics import mean, standard_error
-from cndpm.experiments.record import RecordError
+from cndpm.experiments.sealed_json import RecordError, read_json
 from cndpm.paper.experiment import Published
 from cndpm.reports.tables import Row, Table, TableEntry
 
@@ -25,10 +24,10 @@ def find_prunings(paths: Sequence[str | Path]) -> list[Path]:
 def pruning_table(file: Path) -> Table:
     """Makes a table of experts and accuracy before and after pruning."""
     try:
-        analysis = json.loads(file.read_text())
+        analysis, _ = read_json(file)
         rows = tuple(_row(analysis, moment) for moment in ("before", "after"))
         return Table(f"Pruning of experts more alike than {analysis['threshold']:g}", _METRICS, rows)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"{file} is damaged: {error}") from error
 
 

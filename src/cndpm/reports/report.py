@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy
 from cndpm.reports.composition import composition_chart
-from cndpm.reports.content import Content, StreamPart, gather
+from cndpm.reports.content import Content, StreamPart
 from cndpm.reports.figures import Figure
 from cndpm.reports.formats import TEXT_FORMATS
 from cndpm.reports.html import render_page
+from cndpm.reports.showing import shown
 from cndpm.validation import ConfigError
 
 __all__ = ["FIGURE_FORMATS", "FORMATS", "Report", "write_report"]
@@ -87,17 +89,18 @@ def write_report(
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise ConfigError(f"formats are {', '.join(FORMATS)}; got {', '.join(unknown)}")
-    content = gather(paths, experiments=experiments, preset=preset, n_seeds=n_seeds, overrides=overrides)
-    if not content.collection.runs and not content.exhibits:
-        reasons = "; ".join(f"{one.folder}: {one.reason}" for one in content.collection.problems)
-        raise RecordError(f"there is no run to report. {reasons}")
+    options: dict[str, Any] = {"experiments": experiments, "preset": preset, "n_seeds": n_seeds, "overrides": overrides}
     try:
-        return Report(content, tuple(_write(content, Path(out), formats, jobs)))
+        content, files = shown(paths, lambda content: _write(content, Path(out), formats, jobs), **options)
+        return Report(content, tuple(files))
     except OSError as error:
         raise RecordError(f"cannot write the report to {out}: {error.strerror or error}") from error
 
 
 def _write(content: Content, out: Path, formats: Sequence[str], jobs: int) -> list[Path]:
+    if not content.collection.runs and not content.exhibits:
+        reasons = "; ".join(f"{one.folder}: {one.reason}" for one in content.collection.problems)
+        raise RecordError(f"there is no run to report. {reasons}")
     out.mkdir(parents=True, exist_ok=True)
     files = []
     if "html" in formats:

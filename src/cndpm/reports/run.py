@@ -69,14 +69,23 @@ class Run:
 
     @property
     def metric(self) -> str:
-        """The metric: "accuracy" in percent, or "bits_per_dim" where a stream has no labels."""
+        """The metric: "accuracy" in percent, or "bits_per_dim" where a stream has no labels.
+
+        Without test sets it is the accuracy or the mean absolute error of answers given before learning.
+        """
+        if self._is_only_prequential:
+            return "prequential_error" if "prequential_error" in self.last else "prequential_accuracy"
         return "accuracy" if self.config["scenario"].get("labelled", True) else "bits_per_dim"
+
+    @property
+    def _is_only_prequential(self) -> bool:
+        return bool(self.config.get("run", {}).get("prequential")) and not self.task_names
 
     @cached_property
     def last(self) -> dict[str, Any]:
         """The latest value of everything that was logged; the summary's where the run is complete."""
         values: dict[str, Any] = {}
-        for row in self.record.rows:
+        for row in (row for row in self.record.rows if row["event"] != "window"):  # these are of one window only
             values |= {name: value for name, value in row.items() if value is not None}
         return values | {name: value for name, value in (self.record.summary or {}).items() if value is not None}
 
@@ -141,6 +150,15 @@ class Run:
         except RecordError:
             return None
 
+    @property
+    def portrait_problem(self) -> str | None:
+        """Why the portrait cannot be read; None where it can, or where there is none."""
+        try:
+            load_portrait(self.record.folder)
+        except RecordError as error:
+            return str(error)
+        return None
+
     # Figures
 
     def plot_accuracy(self, ax: Axes | None = None) -> Axes:
@@ -148,6 +166,18 @@ class Run:
         from cndpm.reports.curves import metric_chart
 
         return self._plot(metric_chart([self.as_group()]), ax)
+
+    def plot_prequential(self, ax: Axes | None = None) -> Axes:
+        """Draws how samples were answered before they were learned, window by window."""
+        from cndpm.reports.answers_ahead import prequential_chart
+
+        return self._plot(prequential_chart([self.as_group()]), ax)
+
+    def plot_answering(self, ax: Axes | None = None) -> Axes:
+        """Draws which expert answered each stretch of the stream before it was learned."""
+        from cndpm.reports.answers_ahead import answering_map
+
+        return self._plot(answering_map(self), ax)
 
     def plot_experts(self, ax: Axes | None = None) -> Axes:
         """Draws the number of experts over the stream."""

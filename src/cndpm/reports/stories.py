@@ -13,6 +13,14 @@ __all__ = ["comparison_story", "describe_stream", "progress_words", "run_facts",
 
 _KEPT_SEPARATE = 6
 
+_MEASURES = {
+    "accuracy": "On the test data of all tasks",
+    "bits_per_dim": "On all test data, less being better",
+    "prequential_accuracy": "On samples before they are learned",
+    "prequential_error": "On samples before they are learned, less being better",
+}
+_PERCENT = ("accuracy", "prequential_accuracy")
+
 
 def title_of(comparisons: Sequence[Comparison]) -> str:
     """Returns the heading of a report."""
@@ -35,11 +43,10 @@ def comparison_story(comparison: Comparison) -> list[str]:
     stream = describe_stream(comparison.groups[0].runs[0])
     if not scored:
         return [stream, "No run is complete yet."]
-    ranked = sorted(scored, key=lambda item: item[1], reverse=metric == "accuracy")[:_KEPT_SEPARATE]
+    ranked = sorted(scored, key=lambda item: item[1], reverse=metric in _PERCENT)[:_KEPT_SEPARATE]
     results = "; ".join(_result(group, value, metric) for group, value in ranked)
     left = len(scored) - len(ranked)
-    measure = "On the test data of all tasks" if metric == "accuracy" else "On all test data, less being better"
-    return [stream, f"{measure}, {results}" + (f"; and {left} more." if left else ".")]
+    return [stream, f"{_MEASURES[metric]}, {results}" + (f"; and {left} more." if left else ".")]
 
 
 def run_story(run: Run) -> str:
@@ -47,11 +54,8 @@ def run_story(run: Run) -> str:
     parts = [describe_stream(run)]
     value = run.last.get(run.metric)
     if value is not None:
-        reached = (
-            f"{value:.1f}\N{NO-BREAK SPACE}% accuracy on all tasks"
-            if run.metric == "accuracy"
-            else f"{value:.4f} bits/dim"
-        )
+        of = {"accuracy": " accuracy on all tasks", "prequential_accuracy": " accuracy on samples not learned yet"}
+        reached = _measured(value, run.metric) + of.get(run.metric, "")
         ending = "ended with" if run.record.status == "complete" else "has reached"
         experts = f" and {_count(run.last.get('n_experts') or 0, 'expert')}" if _mixes(run) else ""
         parts.append(f"{run.learner} {ending} {reached}{experts}.")
@@ -69,6 +73,9 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
     names = {
         "accuracy": "accuracy, all tasks (%)",
         "bits_per_dim": "bits per dimension",
+        "prequential_accuracy": "accuracy before learning (%)",
+        "prequential_error": "mean error before learning",
+        "prequential_bits_per_dim": "bits per dimension before learning",
         "n_experts": "experts" if _mixes(run) else "network",
         "n_parameters": "trained parameters",
         "n_numbers_kept": "numbers kept to predict",
@@ -102,12 +109,15 @@ def describe_stream(run: Run) -> str:
 
 def _result(group: Group, value: float, metric: str) -> str:
     experts = group.mean("n_experts")
-    with_experts = f" with {experts:.3g} experts" if _mixes(group.runs[0]) and experts else ""
+    some = "expert" if experts == 1 else "experts"
+    with_experts = f" with {experts:.3g} {some}" if _mixes(group.runs[0]) and experts else ""
     return f"{group.label} reaches {_measured(value, metric)}{with_experts}"
 
 
 def _measured(value: float, metric: str) -> str:
-    return f"{value:.1f}\N{NO-BREAK SPACE}%" if metric == "accuracy" else f"{value:.4f} bits/dim"
+    if metric in _PERCENT:
+        return f"{value:.1f}\N{NO-BREAK SPACE}%"
+    return f"{value:.4f} bits/dim" if metric == "bits_per_dim" else f"a mean error of {value:.3g}"
 
 
 def _mixes(run: Run) -> bool:

@@ -20,6 +20,9 @@ __all__ = ["METRICS", "Missing", "Row", "Table", "TableEntry", "cell_group", "co
 METRICS = {
     "accuracy": "accuracy (%)",
     "bits_per_dim": "bits/dim",
+    "prequential_accuracy": "prequential (%)",
+    "prequential_error": "mean abs. error",
+    "prequential_bits_per_dim": "prequential bits/dim",
     "classifier_accuracy_init": "classifier, init (%)",
     "classifier_accuracy_final": "classifier, final (%)",
     "gating_accuracy": "gating (%)",
@@ -32,7 +35,14 @@ METRICS = {
 }
 """Metrics in the order of their columns, with units."""
 
-_BETTER = {"accuracy": 1, "bits_per_dim": -1, "gating_accuracy": 1}
+_BETTER = {
+    "accuracy": 1,
+    "bits_per_dim": -1,
+    "prequential_accuracy": 1,
+    "prequential_error": -1,
+    "prequential_bits_per_dim": -1,
+    "gating_accuracy": 1,
+}
 """Metrics in which a best value is marked, and whether more (1) or less (-1) is better."""
 
 _UPPER_BOUNDS = ("iid-offline", "iid-online")

@@ -7,6 +7,8 @@ A scenario becomes a stream when it is given data and a seed:
         learner.learn(x, y)
 """
 
+from cndpm.streams.drift import DriftScenario
+from cndpm.streams.rows import Rows, RowStream, stream_of_rows
 from cndpm.streams.scenario import Blur, Scenario, Stage, Subset, Transform
 from cndpm.streams.scenario_files import ScenarioFileError, load_scenario, scenario_names
 from cndpm.streams.scenario_stream import ScenarioStream
@@ -19,6 +21,9 @@ __all__ = [
     "Batch",
     "Block",
     "Blur",
+    "DriftScenario",
+    "RowStream",
+    "Rows",
     "Scenario",
     "ScenarioFileError",
     "ScenarioStream",
@@ -32,4 +37,5 @@ __all__ = [
     "load_scenario",
     "scenario_names",
     "stream_from",
+    "stream_of_rows",
 ]

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cndpm.validation import ConfigError
+
 __all__ = ["Rows", "batch_sizes", "blur", "draw_stage"]
 
 Rows = NDArray[np.int64]
@@ -39,7 +41,7 @@ def draw_stage(
     if replacement:
         return rows[rng.integers(len(rows), size=n)]
     if n > len(rows):
-        raise ValueError(f"a stage of {n} samples cannot be drawn without replacement from {len(rows)}")
+        raise ConfigError(f"a stage of {n} samples cannot be drawn without replacement from {len(rows)}")
     return rng.permutation(rows)[:n]
 
 

@@ -17,6 +17,7 @@ from cndpm.names import UnknownNameError
 from cndpm.streams.ordering import Rows
 from cndpm.streams.randomness import Purpose, host_generator
 from cndpm.streams.transforms import permute_pixels, resize, rotate, set_channels
+from cndpm.validation import ConfigError
 
 if TYPE_CHECKING:
     from cndpm.streams.scenario import Scenario, Subset, Transform
@@ -84,7 +85,7 @@ class Pool:
         kept = [self._kept(np.flatnonzero(labels == c), subset, c) for c in self._classes(subset)]
         rows = np.concatenate(kept)
         if len(rows) == 0:
-            raise ValueError(f"subset {subset.task_name!r} is empty: no training sample of {subset.dataset} is in it")
+            raise ConfigError(f"subset {subset.task_name!r} is empty: no training sample of {subset.dataset} is in it")
         found: Rows = self._starts[source] + rows
         return found
 
@@ -119,9 +120,9 @@ class Pool:
         n, labels = len(self._datasets[subset.dataset].classes), self._classes(subset)
         beyond = [label for label in labels if label >= n]
         if beyond:
-            raise ValueError(f"{subset.dataset} has classes 0 to {n - 1}; the scenario asks for {beyond}")
+            raise ConfigError(f"{subset.dataset} has classes 0 to {n - 1}; the scenario asks for {beyond}")
         if len(set(labels)) < len(labels):
-            raise ValueError(f"{subset.classes} name a class of {subset.dataset} twice, by name and by label")
+            raise ConfigError(f"{subset.classes} name a class of {subset.dataset} twice, by name and by label")
 
     def _kept(self, rows: Rows, subset: Subset, label: int) -> Rows:
         """Chooses a fixed random part of one class, at least one sample; smaller fractions are parts of larger ones."""
@@ -148,7 +149,7 @@ class Pool:
         seen = [_see(x, source, self._scenario.transform) for x, source in zip(parts, self._sources, strict=True)]
         kinds = {f"{s.dataset}: {tuple(x.shape[1:])} {x.dtype}" for s, x in zip(self._sources, seen, strict=True)}
         if len({(x.shape[1:], x.dtype) for x in seen}) > 1:
-            raise ValueError(
+            raise ConfigError(
                 f"the inputs of one stream have one shape; got {', '.join(sorted(kinds))}. "
                 "Set the scenario's transform: size and channels bring images to one shape."
             )
@@ -169,7 +170,7 @@ def _see(x: Tensor, source: _DatasetView, transform: Transform) -> Tensor:
     """Transforms samples of a dataset as the scenario says; they stay bytes (or features)."""
     if x.ndim != 4:
         if transform.size or transform.channels or transform.binarise or source.rotation:
-            raise ValueError(f"{source.dataset} holds features, not images: it cannot be resized, turned or binarised")
+            raise ConfigError(f"{source.dataset} holds features, not images: it cannot be resized, turned or binarised")
     else:
         x = resize(x, transform.size) if transform.size else x
         x = set_channels(x, transform.channels) if transform.channels else x

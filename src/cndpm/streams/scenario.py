@@ -41,7 +41,8 @@ ClassName = Annotated[int | str, PlainValidator(_class_name)]
 
 
 class _Recipe(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A name in a file may look like a number.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, coerce_numbers_to_str=True)
 
 
 class Subset(_Recipe):
@@ -215,6 +216,16 @@ class Scenario(_Recipe):
     blur: Blur | None = None
     iid: bool = False
     endless: bool = False
+
+    @property
+    def target(self) -> Literal["classes", "none"]:
+        """Whether learners receive classes, or nothing beside x."""
+        return "classes" if self.labelled else "none"
+
+    @property
+    def has_tests(self) -> bool:
+        """True: every task has its test set."""
+        return True
 
     @model_validator(mode="after")
     def _tasks_differ(self) -> Scenario:

@@ -10,11 +10,15 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError
 from cndpm.streams.builtin import PRESETS
+from cndpm.streams.drift import DRIFTS, DriftScenario, drift_scenario
 from cndpm.streams.scenario import Scenario, Transform
 from cndpm.streams.variations import VARIATIONS, reorder_classes, repeat, set_epochs
 from cndpm.validation import ConfigError, validate
@@ -22,16 +26,30 @@ from cndpm.validation import ConfigError, validate
 __all__ = ["ScenarioFileError", "load_scenario", "scenario_names"]
 
 _SUFFIXES = {".toml", ".yaml", ".yml"}
+_MAX_BYTES = 1 << 20
+_MAX_MESSAGE = 300  # characters of what a parser says
 
 
-class ScenarioFileError(ValueError):
+class _Options(BaseModel):
+    """Checks the options of :func:`load_scenario`."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    epochs: Annotated[float, Field(gt=0)] | None = None
+    repeats: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    fraction: float | None = None
+    batch_size: int | None = None
+    class_order: tuple[int, ...] | None = None
+
+
+class ScenarioFileError(CNDPMError, ValueError):
     """A scenario's file says something that cannot be; the message names the file, the place and the mistake."""
 
 
 def scenario_names(*, variations: bool = False) -> tuple[str, ...]:
-    """Returns the presets and their iid versions; with `variations`, every prefix of every preset."""
+    """Returns the presets, their iid versions, and streams of rows; with `variations`, every prefix of every preset."""
     prefixes = tuple(VARIATIONS) if variations else ("iid",)
-    return (*PRESETS, *(f"{prefix}-{name}" for prefix in prefixes for name in PRESETS))
+    return (*PRESETS, *(f"{prefix}-{name}" for prefix in prefixes for name in PRESETS), *DRIFTS)
 
 
 def load_scenario(
@@ -42,7 +60,7 @@ def load_scenario(
     fraction: float | None = None,
     batch_size: int | None = None,
     class_order: Sequence[int] | None = None,
-) -> Scenario:
+) -> Scenario | DriftScenario:
     """Finds a scenario and applies options to it; a prefix of its name varies what the options made.
 
     Args:
@@ -57,6 +75,11 @@ def load_scenario(
         >>> load_scenario("split-cifar10", epochs=10).stages[0].epochs
         10.0
     """
+    options = {"epochs": epochs, "repeats": repeats, "class_order": class_order}
+    options |= {"fraction": fraction, "batch_size": batch_size}
+    validate(_Options, {name: value for name, value in options.items() if value is not None}, "scenario")
+    if source in DRIFTS:
+        return _rows_in_order(str(source), epochs, repeats, fraction, class_order, batch_size=batch_size)
     is_file = Path(source).suffix.lower() in _SUFFIXES
     prefixes, scenario = ((), _read_file(Path(source))) if is_file else _find_preset(str(source))
     if class_order is not None:
@@ -65,12 +88,21 @@ def load_scenario(
         scenario = set_epochs(scenario, epochs)
     if repeats is not None:
         scenario = repeat(scenario, repeats)
-    options = {"fraction": fraction, "batch_size": batch_size}
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: options[name] for name in ("fraction", "batch_size") if options[name] is not None}
     scenario = Scenario.model_validate({**scenario.model_dump(), **given})
     for prefix in reversed(prefixes):
         scenario = _vary(scenario, prefix)
     return scenario
+
+
+def _rows_in_order(name: str, *unfit: object, batch_size: int | None) -> DriftScenario:
+    """Returns a stream of rows; refuses options that would draw, drop or repeat some of them."""
+    if any(option is not None for option in unfit):
+        raise ConfigError(
+            f"{name} is a stream of rows in a fixed order; epochs, repeats, fraction and class_order are for scenarios "
+            "of datasets. Leave them out; batch_size may be set, and max_batches ends the run early."
+        )
+    return drift_scenario(name) if batch_size is None else drift_scenario(name, batch_size)
 
 
 def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
@@ -111,12 +143,17 @@ def _read_file(path: Path) -> Scenario:
 
 def _parse(path: Path) -> Any:
     try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ScenarioFileError(f"{path} is larger than {_MAX_BYTES} bytes, which no scenario is")
         text = path.read_text(encoding="utf-8")
         return tomllib.loads(text) if path.suffix.lower() == ".toml" else _load_yaml(text)
     except FileNotFoundError:
         raise ScenarioFileError(f"there is no scenario file at {path}") from None
-    except ValueError as error:  # of TOML, YAML or the encoding
-        raise ScenarioFileError(f"{path} is not readable: {error}") from error
+    except RecursionError:
+        raise ScenarioFileError(f"{path} is not readable: it is nested too deeply") from None
+    except (OSError, ValueError) as error:  # of the disk, of TOML, YAML or the encoding
+        said = " ".join(str(error).split())
+        raise ScenarioFileError(f"{path} is not readable: {said[:_MAX_MESSAGE]}") from error
 
 
 def _load_yaml(text: str) -> Any:
@@ -145,7 +182,7 @@ def _read_stage(stage: Any, path: Path) -> Any:
 
 
 def _is_pair(subset: Any) -> bool:
-    return isinstance(subset, list) and len(subset) == 2 and isinstance(subset[0], str)
+    return isinstance(subset, list) and len(subset) == 2 and isinstance(subset[0], str | int)
 
 
 def _is_merged(subset: Any) -> bool:

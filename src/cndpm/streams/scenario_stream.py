@@ -23,6 +23,7 @@ from cndpm.streams.pool import Pool
 from cndpm.streams.randomness import Purpose, device_generator, host_generator
 from cndpm.streams.stream import Block, Stream, Task
 from cndpm.streams.transforms import binarise
+from cndpm.validation import ConfigError
 
 if TYPE_CHECKING:
     from cndpm.streams.scenario import Scenario, Stage, Subset
@@ -31,6 +32,9 @@ __all__ = ["ScenarioStream"]
 
 _CHUNK_BYTES = 1 << 20  # of floats: fits a cache, and is many batches
 _CHUNK_BATCHES = 32  # of large samples too, up to four times the bytes: what learners compute ahead pays off with many
+
+
+_MAX_SAMPLES = 100_000_000
 
 
 class ScenarioStream(Stream):
@@ -64,10 +68,16 @@ class ScenarioStream(Stream):
         self._candidates = {s: self._pool.rows(s) for stage in scenario.stages for s in stage.subsets}
         lengths = [self._length(stage) for stage in scenario.stages]
         self.stage_samples = (sum(lengths),) if scenario.iid else tuple(lengths)
+        if sum(lengths) > _MAX_SAMPLES:
+            raise ConfigError(
+                f"scenario {scenario.name} has {sum(lengths):,} samples, whose order is drawn before it begins; at "
+                f"most {_MAX_SAMPLES:,} can be. Make it shorter, or endless: scenario.endless=true, run.max_batches=N."
+            )
         self._sizes = batch_sizes(self.stage_samples, scenario.batch_size)
         self._sample_starts = np.concatenate([[0], np.cumsum(self._sizes)])
         per_stage = [-(-length // scenario.batch_size) for length in self.stage_samples]
         self.stage_starts = tuple(np.cumsum([0, *per_stage[:-1]]).tolist())
+        self.changes = tuple(np.cumsum(self.stage_samples[:-1]).tolist())
         self.n_batches = None if scenario.endless else len(self._sizes)
         self._task_subsets = _group_by_task(scenario)
         self.stage_tasks = _tasks_of_stages(scenario, list(self._task_subsets))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, count, islice
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -48,11 +48,12 @@ def stream_from(
         ((2,), 3)
     """
     opened = _open(source)
-    batch_size = None
+    batch_size, real_valued = None, False
     if input_shape is None or labelled is None:
         x, y = _pair(opened.peek())
         shape = torch.as_tensor(x).shape
         batch_size, input_shape, labelled = shape[0], tuple(shape[1:]), y is not None
+        real_valued = y is not None and torch.as_tensor(y).is_floating_point()
     return SourceStream(
         opened.from_number,
         input_shape=input_shape,
@@ -63,6 +64,7 @@ def stream_from(
         device=device,
         name=name,
         batch_size=batch_size,
+        real_valued=real_valued,
     )
 
 
@@ -79,6 +81,7 @@ class SourceStream(Stream):
         device: Where batches arrive.
         name: Its name in records and reports.
         batch_size: Samples of the first batch, where it was seen.
+        real_valued: Whether labels are real values, where the first batch was seen.
 
     Example:
         >>> stream = stream_from(lambda i: torch.full((2, 3), float(i)), n_batches=5, name="mine")
@@ -98,8 +101,9 @@ class SourceStream(Stream):
         device: torch.device | str,
         name: str = "stream",
         batch_size: int | None = None,
+        real_valued: bool = False,
     ) -> None:
-        self._open_at, self._tasks = open_at, tasks
+        self._open_at, self._tasks, self._real_valued = open_at, tasks, real_valued
         self.name, self._batch_size = name, batch_size
         self.input_shape, self.labelled = tuple(input_shape), labelled
         self.n_classes, self.n_batches, self.device = n_classes, n_batches, torch.device(device)
@@ -123,6 +127,10 @@ class SourceStream(Stream):
     def tasks(self) -> tuple[Task, ...]:
         """The test sets that were given."""
         return self._tasks
+
+    @property
+    def target(self) -> Literal["classes", "values", "none"]:
+        return "values" if self._real_valued else super().target
 
     def stage_of(self, i: int) -> int:
         """Returns 0: such data have one stage."""

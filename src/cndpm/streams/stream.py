@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from torch import Tensor
 
@@ -96,6 +96,8 @@ class Stream(ABC):
         seed: The seed that the samples were drawn with; None where there is none.
         stage_starts: The first batch of each stage (of the first round, in an endless stream).
         stage_tasks: For each stage, the indices into `tasks` of the tasks it presents.
+        changes: Number of samples before each change of the distribution (of the first round, in an endless stream);
+            empty where none is known. For evaluation; learners are not told.
 
     Example:
         >>> from cndpm.streams import load_scenario
@@ -114,6 +116,7 @@ class Stream(ABC):
     seed: int | None = None
     stage_starts: tuple[int, ...] = (0,)
     stage_tasks: tuple[tuple[int, ...], ...] = ((),)
+    changes: tuple[int, ...] = ()
 
     @abstractmethod
     def blocks(self, start: int = 0) -> Iterator[Block]:
@@ -152,6 +155,11 @@ class Stream(ABC):
             "n_classes": self.n_classes,
             "n_batches": self.n_batches,
         }
+
+    @property
+    def target(self) -> Literal["classes", "values", "none"]:
+        """The kind of y: classes, real values, or none."""
+        return "classes" if self.labelled else "none"
 
     @property
     def n_stages(self) -> int:

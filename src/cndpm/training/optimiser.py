@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, number, tensor
 
 __all__ = ["Optimiser"]
 
@@ -127,6 +127,12 @@ class Optimiser:
 
     def load_state_dict(self, state: State) -> None:
         """Restores what :meth:`state_dict` returned; the parameters must have the shapes they had."""
+        expect(state, {"lr": number(0)})
+        for parameter, saved in zip(self.parameters, state["moments"], strict=True):  # compiled code relies on these
+            form = tensor(*parameter.shape, dtype=parameter.dtype, finite=False)
+            expect(saved, {"step": tensor(dtype=torch.float32), "first": form, "second": form})
+            if (saved["second"] < 0).any() or saved["step"] < 0:
+                raise StateError("'step' and 'second', a mean of squares, must not be negative")
         self.lr = state["lr"]
         self._moments = [
             _Moments(**{name: value.to(parameter.device, copy=True) for name, value in saved.items()})

@@ -71,3 +71,9 @@ def test_fourier_features_are_bounded_by_their_amplitude():
 def test_nonsense_sizes_are_refused():
     with pytest.raises(ValueError, match="positive"):
         FourierFeatures(0)
+
+
+def test_features_that_were_not_fitted_are_restored_as_such():
+    features = FourierFeatures(8)
+    features.load_state_dict(FourierFeatures(8).state_dict())
+    assert not features.fitted

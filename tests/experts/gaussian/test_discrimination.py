@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from cndpm.experts.gaussian import discrimination
 from cndpm.experts.gaussian.discrimination import expected_accuracy, expected_distance
 from cndpm.experts.gaussian.shrinkage import shrunk_covariance
 
@@ -78,3 +79,18 @@ def test_components_apart_are_told_apart_and_equal_ones_by_chance():
     assert expected_accuracy(cholesky, apart, counts, **settings) == 1.0
     noise = 1e-3 * torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     assert expected_accuracy(cholesky, noise, counts, **settings) == pytest.approx(0.25, abs=0.02)
+
+
+def test_of_many_components_some_and_their_nearest_tell_the_accuracy_of_all(monkeypatch):
+    z, y, *_ = components(6000, 12, 300, seed=3)
+    counts = torch.bincount(y).double()
+    means = torch.nn.functional.one_hot(y).double().T @ z / counts[:, None]
+    scatter = (z - means[y]).T @ (z - means[y])
+    floor = 0.01 * float(scatter.diagonal().mean()) / 5700
+    cholesky = torch.linalg.cholesky(shrunk_covariance(scatter, 5700.0, 0.01))
+    facts = {"degrees": 5700.0, "shrinkage": 0.01, "floor": floor}
+    some = expected_accuracy(cholesky, means, counts, **facts)
+    monkeypatch.setattr(discrimination, "_ALL", 1000)
+    everything = expected_accuracy(cholesky, means, counts, **facts)
+    assert 0.2 < everything < 0.95
+    assert abs(some - everything) < 0.05

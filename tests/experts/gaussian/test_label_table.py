@@ -102,3 +102,15 @@ def test_a_table_that_is_replaced_is_read_like_one_that_grew():
 def test_an_empty_table_has_room_and_nothing_in_it():
     table = LabelTable(0)
     assert (table.n_experts, table.n_classes, table.n_components, table.n_labels) == (0, 1, 0, 0)
+
+
+def test_components_of_labels_are_found_in_all_experts():
+    table = LabelTable(4)
+    for labels in ([3, 1], [1], [0, 3]):
+        table.add_expert()
+        mine = np.zeros((len(labels), table.n_experts), dtype=bool)
+        mine[:, -1] = True
+        table.create(np.array(labels), mine)
+    for wanted in ([1], [3, 1, 3], [2], [9, 0]):
+        expected = np.sort(table.table[:, [label for label in set(wanted) if label < 4]].ravel())
+        np.testing.assert_array_equal(table.components_of(np.array(wanted)), expected[expected >= 0])

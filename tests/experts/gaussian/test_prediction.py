@@ -11,8 +11,9 @@ from cndpm.experts.chunks import Samples
 from cndpm.experts.features import IdentityFeatures
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.gaussian.discrimination import expected_distance
-from cndpm.experts.gaussian.prediction import LaggingFactor
+from cndpm.experts.gaussian.prediction import LaggingFactor, factorise, widen
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
+from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.state import load_state, save_state
 
 D = 12
@@ -251,3 +252,20 @@ def test_features_of_a_chunk_are_computed_once_for_evidence_learning_and_answers
         bank.predictive(samples, exact=False), bank.log_density(samples, exact=False)
         bank.learn(samples, labels, torch.ones(10, 1, dtype=torch.float64))
     assert bank.feature_map.sizes == [500, 200]
+
+
+def test_where_nothing_varies_within_components_the_width_is_left_alone():
+    eye = torch.eye(3, dtype=torch.float64)
+    assert torch.equal(widen(eye.clone(), degrees=1.0, shrinkage=0.1, floor=1.0), eye)
+    assert not torch.equal(widen(eye.clone(), degrees=10.0, shrinkage=0.1, floor=0.1), eye)
+
+
+def test_a_covariance_that_rounding_left_indefinite_is_shrunk_further():
+    statistics = SharedStatistics(torch.zeros(2))
+    statistics.add_components(1)
+    statistics.add(torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64), torch.ones(2, 1, dtype=torch.float64))
+    statistics.flush()
+    statistics._second_moment -= 1e-3 * torch.eye(2, dtype=torch.float64) * statistics._second_moment.diagonal()
+    factor = factorise(statistics, shrinkage=1e-6, tail=math.inf, for_classes=False)
+    assert factor.shrinkage > 1e-6
+    assert bool(torch.isfinite(factor.cholesky).all())

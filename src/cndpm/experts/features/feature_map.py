@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from cndpm.errors import CNDPMError
 from cndpm.state import State
 
 __all__ = ["FeatureMap", "NotInvertibleError"]
 
 
-class NotInvertibleError(NotImplementedError):
+class NotInvertibleError(CNDPMError, NotImplementedError):
     """Raised by a map that cannot turn features back into samples; the message says which map and what to do."""
 
 

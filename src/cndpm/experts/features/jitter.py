@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from cndpm.experts.features.views import admissible_views
-from cndpm.state import State
+from cndpm.state import State, expect, flag
 
 __all__ = ["Jitter", "shift_and_mirror"]
 
@@ -51,6 +51,7 @@ class Jitter:
 
     def load_state_dict(self, state: State) -> None:
         """Restores that decision."""
+        expect(state, {"mirrors": flag()})
         self.mirrors = state["mirrors"]
 
 

@@ -54,7 +54,12 @@ class ModuleFeatures(FeatureMap):
 
     @torch.no_grad()
     def _forward(self, x: Tensor) -> Tensor:
-        return torch.cat([self.module(chunk).flatten(1).float() for chunk in torch.split(x, self.chunk_size)])
+        try:
+            return torch.cat([self.module(chunk).flatten(1).float() for chunk in torch.split(x, self.chunk_size)])
+        except (RuntimeError, AttributeError) as error:
+            raise ValueError(
+                f"the module given as features cannot be applied to samples of shape {tuple(x.shape[1:])}: {error}"
+            ) from error
 
     @property
     def n_numbers_kept(self) -> int:

@@ -17,7 +17,7 @@ from torch.nn import functional
 from cndpm.experts.features.feature_map import FeatureMap
 from cndpm.experts.features.responses import CONTRAST_FLOOR, GRID, N_MOMENTS, FoldedFilters, fold_filters
 from cndpm.experts.features.views import admissible_views, apply_view, mirror_pairs
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, tensor
 from cndpm.threads import map_in_threads
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
@@ -148,6 +148,17 @@ class PatchFeatures(FeatureMap):
         return {"views": list(self.views), "filters": filters}
 
     def load_state_dict(self, state: State) -> None:
+        if not isinstance(state["views"], list) or not all(isinstance(view, str) for view in state["views"]):
+            raise StateError(f"'views' must be names; got {str(state['views'])[:80]}")
+        if len(state["filters"]) not in (0, len(self.sizes)) or bool(state["filters"]) != bool(state["views"]):
+            raise StateError(f"there must be filters of {len(self.sizes)} sizes; got {len(state['filters'])}")
+        channels: dict[str, int] = {}
+        for size, saved in zip(self.sizes, state["filters"], strict=False):
+            weight = tensor(self.n_patches, "channels", "edge", "edge", dtype=torch.float32)
+            found = expect(saved, {"weight": weight, "bias": tensor(self.n_patches, dtype=torch.float32)}, **channels)
+            channels = {"channels": found["channels"]}
+            if not 1 <= found["edge"] <= size:
+                raise StateError(f"filters of edge {size} or less were expected; got {found['edge']}")
         self.views = list(state["views"])
         self._take([PatchFilters(f["weight"].clone(), f["bias"].clone()) for f in state["filters"]])
 
@@ -161,7 +172,7 @@ def _fit_filters(x: Tensor, size: int, n_patches: int, generator: torch.Generato
     textured = variance >= 0.1 * variance.mean()
     normalised = (centred / (variance + CONTRAST_FLOOR).sqrt()[:, None])[textured]
     mean = normalised.mean(dim=0)
-    eigenvalues, vectors = torch.linalg.eigh(torch.cov(normalised.T, correction=0))
+    eigenvalues, vectors = torch.linalg.eigh(torch.cov(normalised.T, correction=0).reshape(len(mean), -1))
     whitening = (vectors / (eigenvalues.clamp_min(0) + _WHITENING_FLOOR).sqrt()) @ vectors.T
     chosen = torch.randperm(len(normalised), generator=generator)[:n_patches]
     chosen = chosen.repeat(-(-n_patches // len(chosen)))[:n_patches].to(x.device)

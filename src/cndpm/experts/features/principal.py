@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.features.feature_map import FeatureMap
-from cndpm.state import State
+from cndpm.state import State, expect, tensor
 
 __all__ = ["PrincipalFeatures"]
 
@@ -74,4 +74,7 @@ class PrincipalFeatures(FeatureMap):
 
     def load_state_dict(self, state: State) -> None:
         self.inner.load_state_dict(state["inner"])
+        sizes = {"d": self.inner.n_features} if self.inner.fitted else {}
+        form = torch.float32
+        expect(state, {"mean": tensor("d", dtype=form), "projection": tensor("d", "n", dtype=form)}, **sizes)
         self._mean, self._projection = state["mean"].clone(), state["projection"].clone()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.features.feature_map import FeatureMap
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, tensor
 
 __all__ = ["FourierFeatures", "IdentityFeatures"]
 
@@ -96,7 +96,14 @@ class IdentityFeatures(FeatureMap):
         return {"shape": shape, "mean": self._mean.clone(), "scale": self._scale.clone()}
 
     def load_state_dict(self, state: State) -> None:
-        self._shape = None if state["shape"] is None else tuple(state["shape"])
+        form = tensor("d", dtype=(torch.float32, torch.float64))
+        d = expect(state, {"mean": form, "scale": form})["d"]
+        shape = state["shape"]
+        if shape is not None and not (all(type(n) is int and n > 0 for n in shape) and math.prod(shape) == d):
+            raise StateError(f"'shape' must be that of {d} values; got {str(shape)[:80]}")
+        if not (state["scale"] > 0).all():
+            raise StateError("'scale' must hold positive numbers")
+        self._shape = None if shape is None else tuple(shape)
         self._mean, self._scale = state["mean"].clone(), state["scale"].clone()
 
 
@@ -174,4 +181,9 @@ class FourierFeatures(FeatureMap):
 
     def load_state_dict(self, state: State) -> None:
         self._standardised.load_state_dict(state["standardised"])
+        if self._standardised.fitted:
+            form, n_inputs = (torch.float32, torch.float64), self._standardised.n_features
+            expect(
+                state, {"weight": tensor("d", "waves", dtype=form), "phase": tensor("waves", dtype=form)}, d=n_inputs
+            )
         self._weight, self._phase = state["weight"].clone(), state["phase"].clone()

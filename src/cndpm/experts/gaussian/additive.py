@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.gaussian.transfer import to_device
 from cndpm.learner import Footprint
-from cndpm.state import State
+from cndpm.state import State, expect, tensor
 
 __all__ = ["AdditiveBank"]
 
@@ -61,6 +61,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         self._memory: tuple[Samples, Tensor] | None = None
         self._frozen = object()  # stands for the map as it was fitted or loaded
         self._log_volume = 0.0
+        self._template: State | None = None
 
     @property
     def is_additive(self) -> bool:
@@ -97,6 +98,32 @@ class AdditiveBank(Bank, Generic[Gaussians]):
             raise ValueError(f"remove takes two different experts below {n_experts}; got {k} and {into}")
         self._merge(k, into)
 
+    def representation(self) -> State:
+        """Returns the fitted features, and what the first memory says about components: their origin and prior."""
+        template = self._template if self._gaussians is None else self._gaussians.template()
+        own = self._own_representation()
+        return {"feature_map": self.feature_map.state_dict(), "template": template, "own": own}
+
+    def adopt(self, representation: State) -> None:
+        if self._gaussians is not None:
+            raise RuntimeError("a bank that has experts keeps its own representation")
+        representation = to_device(representation, self.device)
+        self.feature_map.load_state_dict(representation["feature_map"])
+        self._frozen = object()
+        self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0
+        self._template = representation["template"]
+        self._adopt_own(representation["own"])
+
+    def extend(self, other: Bank) -> None:
+        if not isinstance(other, type(self)):
+            raise TypeError(f"a {type(self).__name__} takes experts of its own kind; got a {type(other).__name__}")
+        if other._gaussians is None:
+            return
+        if self._gaussians is None:
+            self.load_state_dict(other.state_dict())
+        else:
+            self._extend(other)
+
     def footprint(self) -> Footprint:
         """Counts means and one triangle of every covariance as parameters; keeps the feature map beside them."""
         n_parameters = 0 if self._gaussians is None else self._gaussians.n_numbers_kept
@@ -118,15 +145,18 @@ class AdditiveBank(Bank, Generic[Gaussians]):
             "memory": memory,
             "generator": self._generator.get_state(),
             "own": self._own_state(),
+            "template": self._template,
         }
 
     def load_state_dict(self, state: State) -> None:
+        expect(state, {"generator": tensor("bytes", dtype=torch.uint8)})
         state = to_device(state, self.device)
         self.feature_map.load_state_dict(state["feature_map"])
         self._frozen = object()
         self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0
         self._load_own_state(state["own"])
         self._gaussians = self._memory = None
+        self._template = state.get("template")
         if state["gaussians"] is not None:
             self._gaussians = self._restored_gaussians(state["gaussians"])
         if state["memory"] is not None:
@@ -152,6 +182,17 @@ class AdditiveBank(Bank, Generic[Gaussians]):
     @abstractmethod
     def _merge(self, k: int, into: int) -> None:
         """Adds expert k to another one and removes it; both exist."""
+
+    @abstractmethod
+    def _extend(self, other: Self) -> None:
+        """Appends the experts of another bank; both have some."""
+
+    def _own_representation(self) -> State:
+        """Returns what this kind of bank fixes beside features and components."""
+        return {}
+
+    def _adopt_own(self, representation: State) -> None:
+        """Takes it over."""
 
     @abstractmethod
     def _n_own_numbers(self) -> int:

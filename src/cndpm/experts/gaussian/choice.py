@@ -28,7 +28,7 @@ from cndpm.experts.gaussian.shrinkage import (
     shrunk_covariance,
 )
 from cndpm.experts.gaussian.statistics import SharedStatistics
-from cndpm.state import State
+from cndpm.state import State, expect, flag, maybe, number
 
 __all__ = ["CovarianceChoice", "accuracy_of"]
 
@@ -120,6 +120,29 @@ class CovarianceChoice:
 
         self.accuracy = choose_shrinkage(score, self.accuracy)
 
+    def join(self, other: CovarianceChoice, count: float, others: float) -> None:
+        """Combines choices made for two parts of the data: means by count, until they are judged anew.
+
+        Args:
+            other: The choices for the other part.
+            count: Samples behind these.
+            others: Samples behind the other ones.
+        """
+        share = others / max(count + others, 1e-9)
+        self.density = self.density ** (1 - share) * other.density**share
+        self.tail = 1 / max((1 - share) / self.tail + share / other.tail, 1e-300)
+        self.tail = min(self._tails, key=lambda tail: abs(1 / tail - 1 / self.tail))
+
+    def judge_anew(self, statistics: SharedStatistics) -> None:
+        """Chooses by the statistics alone, wherever the choices stood; the density's only where rows wait to judge it.
+
+        Models that were merged in different orders have the same statistics, and so make the same choices.
+        """
+        self._density_judged_at, self._accuracy_judged_at = float(statistics.counts.sum()), 0.0
+        if statistics.n_pending >= _MIN_HELD_OUT and not self._is_fixed:
+            self.density, self._density_judged_at = _START, 0.0
+        self.judge(statistics)
+
     def state_dict(self) -> State:
         """Returns the choices and the numbers of samples at which they were made."""
         return {
@@ -133,6 +156,9 @@ class CovarianceChoice:
 
     def load_state_dict(self, state: State) -> None:
         """Restores them."""
+        share, positive = number(0, 1), number(0)
+        forms = {"density": share, "accuracy": share, "for_classes": flag(), "tail": maybe(positive)}
+        expect(state, forms | {"density_judged_at": positive, "accuracy_judged_at": positive})
         self.density, self.accuracy, self.for_classes = state["density"], state["accuracy"], state["for_classes"]
         self.tail = maybe_infinite(state["tail"])
         self._density_judged_at, self._accuracy_judged_at = state["density_judged_at"], state["accuracy_judged_at"]

@@ -11,7 +11,8 @@ host, where the mixture decides. A GPU is waited for once in a window of a few b
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -24,15 +25,23 @@ from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.label_table import LabelTable
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
-from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians, kernel_model
+from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians, kernel_model, sum_by_label
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-from cndpm.state import State
+from cndpm.mixture.matching import best_of_sources
+from cndpm.state import State, StateError, expect, integers
 
 __all__ = ["GaussianBank"]
 
+_MOST_LABELS = 1 << 40
 _LOG_UNSEEN_LABEL = -1e6
 """log p(y | x, k) of a label that expert k has never seen, as routing sees it: the evidence for a new expert in
 labelled streams, below any difference of two densities."""
+
+_TRACE = 1e-6
+"""Shares of a sample below this are left out where components are many: each would make one more."""
+
+_FEW_ANSWERS = 4096
+"""Experts times classes up to which every expert answers by itself; beyond, their answers are added up by label."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -87,12 +96,44 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     def counts(self) -> Tensor:
         return torch.from_numpy(self._totals(self._component_counts()))
 
+    @property
+    def component_counts(self) -> Tensor:
+        """Samples of each component, (J,), float64, on the host."""
+        return torch.from_numpy(self._component_counts())
+
+    @property
+    def component_labels(self) -> Tensor:
+        """The label of each component, (J,), on the host."""
+        return torch.from_numpy(self._labels.labels)
+
+    def sums_by_label(self) -> tuple[Tensor, Tensor]:
+        """Returns samples (C,) and sums of features (C, d) by label, whichever expert has learned them; on the host."""
+        gaussians, labels = self._ready(), self.component_labels
+        counts = torch.zeros(self._labels.n_classes, dtype=torch.float64).index_add(0, labels, self.component_counts)
+        features = gaussians.sums_of_features().cpu()
+        return counts, features.new_zeros(len(counts), features.shape[1]).index_add(0, labels, features)
+
+    def scatter(self) -> Tensor:
+        """Returns the scatter of features about the means of their components, (d, d), lower triangle, on the host."""
+        return self._ready().scatter().cpu()
+
+    def component_log_prob(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        """Returns log densities of the features under every component, (B, J).
+
+        Args:
+            samples: (B, ...).
+            exact: As in :meth:`predictive`.
+        """
+        return self._ready().log_prob(samples, exact=exact)
+
     def admit(self, n_classes: int) -> None:
         self._labels.reserve(n_classes)
 
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
         if self._gaussians is None:
             return Evidence(torch.zeros(len(samples), 0, dtype=torch.float64), torch.zeros(len(samples)).double())
+        if self._gaussians.is_wide and y is not None:
+            return self._evidence_of_labels(samples, y.cpu().numpy())
         counts = self._gaussians.counts.numpy()
         scores, new = self._gaussians.routing_log_prob(samples)
         # log p(label | k) + log N_k is the log count of the label's component.
@@ -113,7 +154,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
         labels = np.zeros(len(samples), dtype=np.int64) if y is None else y.cpu().numpy()
         gaussians = self._gaussians or self._ready()
-        gaussians.add(samples, self._component_weights(labels, responsibilities.numpy()))
+        gaussians.add(samples, *self._component_weights(labels, responsibilities.numpy()))
 
     def margin_drift(self) -> Tensor | None:
         """Averages the drift of an expert's components by their counts."""
@@ -130,6 +171,18 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
 
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
         return self._label_log_proba(*self._of_components_and_experts(samples, exact))
+
+    def mixed(self, samples: Samples, *, exact: bool = True) -> tuple[Tensor, Tensor] | None:
+        if self._gaussians is None or self._labels.n_experts * self._labels.n_classes <= _FEW_ANSWERS:
+            return None
+        components, scores = self._gaussians.log_prob_near(samples, exact=exact)
+        counts, labels = (torch.from_numpy(part) for part in (self._component_counts(), self._labels.labels))
+        weighted = scores + counts.clamp_min(1e-300).log().to(scores.device)[components]
+        log_density = weighted.logsumexp(dim=1) - (self._log_volume + math.log(float(counts.sum())))
+        log_proba = sum_by_label(
+            weighted.log_softmax(dim=1), labels.to(scores.device)[components], self._labels.n_classes
+        )
+        return log_density, log_proba
 
     def routing_predictive(self, samples: Samples) -> Tensor:
         """Returns :meth:`predictive` with routing's covariance, on the host; free where the evidence is known."""
@@ -172,12 +225,19 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return {"labels": torch.from_numpy(self._labels.table.copy())}
 
     def _load_own_state(self, state: State) -> None:
-        self._labels.replace(state["labels"].cpu().numpy().copy())
+        expect(state, {"labels": integers("experts", "classes", low=-1, below=_MOST_LABELS)})
+        table = state["labels"].cpu().numpy().copy()
+        if sorted(table[table >= 0].tolist()) != list(range(int((table >= 0).sum()))):
+            raise StateError("'labels' must number the components from 0, each once")
+        self._labels.replace(table)
         self._provisional = None
 
     def _restored_gaussians(self, state: State) -> SharedGaussians | OwnGaussians:
         gaussians = self._new_gaussians(torch.zeros(1, self.feature_map.n_features, device=self.device))
         gaussians.load_state_dict(state)
+        if len(gaussians.counts) != self._labels.n_components:
+            n = len(gaussians.counts)
+            raise StateError(f"there are {n} components, and labels of {self._labels.n_components}")
         return gaussians
 
     def _taken(self, x: Tensor, y: Tensor | None) -> Tensor:
@@ -190,15 +250,60 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             self._freeze(samples.x, labels=y)
         rows = self._features(samples)
         if self._gaussians is None:
-            self._gaussians = self._new_gaussians(rows)
+            known = self._template
+            self._gaussians = self._new_gaussians(rows) if known is None else self._restored_gaussians(known)
         self._labels.add_expert()
         all_its = np.zeros((len(samples), self._labels.n_experts))
         all_its[:, -1] = 1
-        self._gaussians.found(rows, self._component_weights(y.numpy(), all_its))
+        self._gaussians.found(rows, *self._component_weights(y.numpy(), all_its))
 
     def _merge(self, k: int, into: int) -> None:
         pairs, keep = self._labels.merge_expert(k, into)
         self._ready().merge_components(pairs, keep)
+
+    def _extend(self, other: GaussianBank) -> None:
+        mine, theirs = self._labels, other._labels
+        n_classes = max(mine.n_classes, theirs.n_classes)
+        mine.reserve(n_classes)
+        table = np.pad(theirs.table, ((0, 0), (0, n_classes - theirs.n_classes)), constant_values=-1)
+        table = np.where(table >= 0, table + mine.n_components, -1)
+        gaussians: Any = self._ready()
+        gaussians.extend(other._ready())
+        mine.replace(np.concatenate([mine.table, table]))
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        pairs, keep = self._labels.unite(groups)
+        self._ready().unite_components(pairs, keep)
+
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        """Asks typical samples of every label of an expert, weighted by their number.
+
+        Args:
+            levels: (K,).
+            sources: (K,).
+        """
+        table, counts = self._labels, self._component_counts()
+        shares = counts / np.maximum(self._totals(counts), 1e-300)[table.owners]
+        explained = np.zeros((table.n_experts, table.n_experts))
+        log_labels = math.log(table.n_labels + 1) if self.for_classes else 0.0
+        for label in np.unique(table.labels):
+            components = table.components_of(np.array([label]))
+            components = components[counts[components] >= 1]  # less is a trace of samples that went elsewhere
+            owners = table.owners[components]
+            margins = self._ready().typical_margins(components).cpu().numpy() + log_labels
+            margins = margins + np.log(counts[components])[:, None]
+            takes = best_of_sources(margins, np.array(sources)[owners]) & (margins >= levels.numpy()[owners][:, None])
+            explained[np.ix_(owners, owners)] += takes * shares[components]
+        return torch.from_numpy(explained)
+
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        table = np.full((self._labels.n_experts, max(n_classes, self._labels.n_classes)), -1, dtype=np.int64)
+        table[:, list(mapping)] = self._labels.table[:, : len(mapping)]
+        self._labels.replace(table)
+        self._provisional = None
+        if self._memory is not None:
+            samples, y = self._memory
+            self._memory = (samples, torch.tensor(mapping)[y])
 
     # Inside
 
@@ -229,23 +334,58 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         found: Indices = table[:, np.where(inside, labels, 0)].T
         return np.where(inside[:, None], found, -1)
 
-    def _component_weights(self, labels: Indices, shares: Floats) -> Tensor:
+    def _evidence_of_labels(self, samples: Samples, labels: Indices) -> Evidence:
+        """Returns the evidence where components are many: those of other labels than the samples' are not asked.
+
+        An expert that has not seen a label is no better than another that has not, unless no expert has seen it: then
+        the components are asked whose means lie nearest.
+        """
+        table, gaussians = self._labels, self._ready()
+        components = table.components_of(labels)
+        unknown = ~np.isin(labels, table.labels[components])
+        if unknown.any():
+            components = np.union1d(components, gaussians.near(samples))
+        scores, new = gaussians.routing_log_prob(samples, components)
+        weighted = scores - self._log_volume + np.log(np.maximum(self._component_counts()[components], 1e-300))
+        owners = table.owners[components]
+        log_known = np.repeat(new[:, None] - self._log_volume + 2 * _LOG_UNSEEN_LABEL, table.n_experts, axis=1)
+        row, column = np.nonzero(table.labels[components] == labels[:, None])
+        log_known[row, owners[column]] = weighted[row, column]
+        for i in np.flatnonzero(unknown):
+            best = weighted[i].max()
+            shares = np.bincount(owners, weights=np.exp(weighted[i] - best), minlength=table.n_experts)
+            asked = shares > 0
+            log_known[i, asked] = best + np.log(shares[asked]) + _LOG_UNSEEN_LABEL
+        log_new = new - (self._log_volume + math.log(table.n_labels + 1))
+        return Evidence(torch.from_numpy(log_known), torch.from_numpy(log_new))
+
+    def _component_weights(self, labels: Indices, shares: Floats) -> tuple[Tensor, Indices | None]:
         """Returns weights (B, J) of samples for components, which are made where there are none yet.
 
         Args:
             labels: (B,).
             shares: Responsibilities, (B, K).
+
+        Returns:
+            The weights and None; where components are many, weights (B, S) and the components (S,) that they are for.
         """
+        gaussians = self._gaussians or self._ready()
+        if gaussians.is_wide:
+            shares = _without_traces(shares)
         components = self._components(labels)
         missing = (components < 0) & (shares > 0)
         if missing.any():
             self._labels.reserve(int(labels.max()) + 1)
-            self._ready().add_components(self._labels.create(labels, missing))
+            gaussians.add_components(self._labels.create(labels, missing))
             components = self._components(labels)
-        weights = torch.zeros(len(labels), self._labels.n_components + 1, dtype=torch.float64)
+        some = self._labels.components_of(labels) if gaussians.is_wide else None
+        if some is not None:
+            components = np.where(components < 0, len(some), np.searchsorted(some, components))
+        n_weights = self._labels.n_components if some is None else len(some)
+        weights = torch.zeros(len(labels), n_weights + 1, dtype=torch.float64)
         # The last column takes samples without a component.
         weights.numpy()[np.arange(len(labels))[:, None], components] = shares
-        return weights[:, :-1]
+        return weights[:, :-1], some
 
     def _component_counts(self) -> Floats:
         """Returns the samples of each component, (J,)."""
@@ -298,3 +438,10 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         log_proba = weighted.new_full((*mixed.shape, self._labels.n_classes), LOG_FLOOR)
         log_proba[:, owners, labels] = (weighted - mixed[:, owners]).clamp_min(LOG_FLOOR)
         return log_proba.log_softmax(dim=-1)
+
+
+def _without_traces(shares: Floats) -> Floats:
+    """Returns responsibilities (B, K) without traces; what a sample gives in all stays the same."""
+    kept = np.where(shares > _TRACE, shares, 0.0)
+    given: Floats = kept * (shares.sum(axis=1, keepdims=True) / np.maximum(kept.sum(axis=1, keepdims=True), 1e-300))
+    return given

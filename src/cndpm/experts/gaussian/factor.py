@@ -6,15 +6,29 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.gaussian.conjugate import Values, log_elliptical
 from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
-from cndpm.state import State
+from cndpm.state import State, expect, maybe, number, tensor
 from cndpm.threads import spread
 
-__all__ = ["Factor", "Groups", "Whitened", "finite", "maybe_infinite", "prior_strength", "typical_margins"]
+__all__ = [
+    "Factor",
+    "Groups",
+    "Whitened",
+    "finite",
+    "maybe_infinite",
+    "prior_strength",
+    "typical_cross_margins",
+    "typical_margins",
+]
+
+_MOST = 1e15
+"""No number of a factor is larger, unless a file was made up."""
 
 
 _COLUMNS = 2048
@@ -112,6 +126,11 @@ class Factor:
     @classmethod
     def from_state(cls, state: State) -> Factor:
         """Returns the factor of :meth:`state_dict`, to the bit."""
+        positive = number(0, _MOST)
+        forms = {"log_det": number(-_MOST, _MOST), "kappa": positive, "count": positive, "degrees": positive}
+        forms |= {"shrinkage": number(0, 1), "tail": maybe(positive), "anchors": tensor("anchors", "d")}
+        d = expect(state, forms)["d"]
+        expect(state, {"cholesky": tensor(d * (d + 1) // 2, dtype=(torch.float32, torch.float64))})
         return cls(
             cholesky=unpack_triangle(state["cholesky"], state["anchors"].shape[1]),
             log_det=state["log_det"],
@@ -122,6 +141,26 @@ class Factor:
             degrees=state["degrees"],
             shrinkage=state["shrinkage"],
         )
+
+    def some_anchors(self, components: NDArray[np.int64] | None) -> Tensor:
+        """Returns the anchors of some components (S,), or of all, and the two last ones, (S + 2, d)."""
+        if components is None:
+            return self.anchors
+        n = len(self.anchors)
+        return self.anchors[torch.from_numpy(np.append(components, [n - 2, n - 1])).to(self.anchors.device)]
+
+    def add(self, weights: Tensor, whitened: Tensor, components: NDArray[np.int64] | None) -> None:
+        """Moves the anchors of components that learn rows.
+
+        Args:
+            weights: (B, J), or (B, S) for some of the components.
+            whitened: L^-1 z of the rows, (B, d).
+            components: The components that the weights are for, (S,); None for all.
+        """
+        if components is None:
+            self.sums.addmm_(weights.T, whitened)
+        else:
+            self.anchors.index_add_(0, torch.from_numpy(components).to(self.anchors.device), weights.T @ whitened)
 
     def add_components(self, n: int) -> None:
         """Appends n empty components."""
@@ -213,6 +252,25 @@ def typical_margins(factor: Factor, counts: Tensor) -> Tensor:
     known = log_elliptical(torch.full_like(apart, d), factor.log_det, d, 1 + 1 / kappas, factor.tail)
     scale = torch.full_like(apart, 1 + 1 / factor.kappa)
     return (known - log_elliptical(d + apart, factor.log_det, d, scale, factor.tail)).cpu()
+
+
+def typical_cross_margins(factor: Factor, counts: Tensor, components: Tensor) -> Tensor:
+    """Returns log p(z | i) - log p(z | new) of a typical sample z of component j, [i, j], (S, S), on the host.
+
+    A typical sample of j lies at squared distance d + r^2 from a mean at distance r of j's.
+
+    Args:
+        factor: Of the covariance, with J components.
+        counts: n_j, (J,).
+        components: The components compared, (S,).
+    """
+    kappas, d = counts.to(factor.anchors.device)[components] + factor.kappa, len(factor.mean)
+    means = (factor.sums[components] + factor.kappa * factor.mean) / kappas[:, None]
+    apart = torch.cdist(means, means, compute_mode="donot_use_mm_for_euclid_dist").square()
+    known = log_elliptical(d + apart, factor.log_det, d, (1 + 1 / kappas)[:, None], factor.tail)
+    from_prior = d + (means - factor.mean).square().sum(dim=1)
+    scale = torch.full_like(from_prior, 1 + 1 / factor.kappa)
+    return (known - log_elliptical(from_prior, factor.log_det, d, scale, factor.tail)).cpu()
 
 
 def finite(tail: float) -> float | None:

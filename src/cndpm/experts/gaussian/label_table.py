@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +25,8 @@ class LabelTable:
         table: Component of each label in each expert, (K, C).
         owners: The expert of each component, (J,).
         labels: The label of each component, (J,).
-        by_expert: The components of each expert without the gaps, (K, most labels of one expert), -1 behind them.
+        by_expert: The components of each expert without the gaps, (K, most labels of one expert), -1 behind them,
+            from the latest to the first.
         n_experts: K.
         n_classes: C, the labels there is room for.
         n_components: J.
@@ -49,9 +52,24 @@ class LabelTable:
         expert, label = np.nonzero(table >= 0)
         order = np.argsort(table[expert, label])
         self.owners, self.labels = expert[order], label[order]
-        self.n_components, self.n_labels = len(order), len(np.unique(label))
-        width = max(1, int((table >= 0).sum(axis=1).max())) if len(table) else 1
-        self.by_expert: Indices = -np.sort(-table, axis=1)[:, :width]
+        self.n_components = len(order)
+        self._by_label = np.argsort(self.labels, kind="stable")
+        self._sorted_labels = self.labels[self._by_label]
+        self.n_labels = len(np.unique(self._sorted_labels))
+        self.by_expert = _gathered(self.owners, self.n_experts)
+
+    def components_of(self, labels: Indices) -> Indices:
+        """Returns the components of some labels in all experts, ascending, (S,).
+
+        Args:
+            labels: Any labels, (B,), repeated or unknown ones too.
+        """
+        wanted = np.unique(labels)
+        starts = np.searchsorted(self._sorted_labels, wanted, side="left")
+        stops = np.searchsorted(self._sorted_labels, wanted, side="right")
+        found = [self._by_label[start:stop] for start, stop in zip(starts, stops, strict=True)]
+        components: Indices = np.sort(np.concatenate(found))
+        return components
 
     def add_expert(self) -> None:
         """Appends an expert that has seen nothing."""
@@ -104,3 +122,39 @@ class LabelTable:
         renumber[keep] = np.arange(len(keep))
         self.replace(renumber[table])
         return pairs, keep.tolist()
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> tuple[list[tuple[int, int]], list[int]]:
+        """Makes one expert of every group, in the order of the groups.
+
+        Args:
+            groups: Experts; together all of them.
+
+        Returns:
+            As :meth:`merge_expert`.
+        """
+        table, pairs = np.full((len(groups), self.n_classes), -1, dtype=np.int64), []
+        for row, group in zip(table, groups, strict=True):
+            for k in group:
+                both = (row >= 0) & (self.table[k] >= 0)
+                pairs += list(zip(self.table[k][both].tolist(), row[both].tolist(), strict=True))
+                row[row < 0] = self.table[k][row < 0]
+        keep = np.sort(table[table >= 0])
+        renumber = np.full(self.n_components + 1, -1)
+        renumber[keep] = np.arange(len(keep))
+        self.replace(renumber[table])
+        return pairs, keep.tolist()
+
+
+def _gathered(owners: Indices, n_experts: int) -> Indices:
+    """Returns the components of each expert, from the latest to the first, (K, most of one expert), -1 behind them.
+
+    Args:
+        owners: The expert of each component, (J,).
+        n_experts: K.
+    """
+    sizes = np.bincount(owners, minlength=n_experts)
+    gathered = np.full((n_experts, max(1, int(sizes.max(initial=0)))), -1, dtype=np.int64)
+    latest_first = np.lexsort((-np.arange(len(owners)), owners))
+    places = np.arange(len(owners)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    gathered[owners[latest_first], places] = latest_first
+    return gathered

@@ -62,6 +62,17 @@ class Products(NamedTuple):
         gram, inner, of_anchors = _gram(rows, anchors)
         return cls(gram.diagonal(), inner, of_anchors[:, -1], of_anchors.diagonal())
 
+    @classmethod
+    def apart(cls, rows: Tensor, anchors: Tensor) -> Products:
+        """Computes the same without products of anchors with each other: linear in their number.
+
+        Args:
+            rows: (B, d).
+            anchors: (J + 2, d).
+        """
+        products = (rows.square().sum(dim=1), rows @ anchors.T, anchors @ anchors[-1], anchors.square().sum(dim=1))
+        return cls(*(product.cpu().numpy() for product in products))
+
 
 def _gram(rows: Tensor, anchors: Tensor) -> tuple[Floats, Floats, Floats]:
     """Multiplies rows with rows, rows with anchors, and anchors with anchors; on the host.

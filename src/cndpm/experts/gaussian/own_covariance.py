@@ -20,7 +20,7 @@ from cndpm.experts.gaussian.conjugate import (
     normal_inverse_wishart_from_sums,
 )
 from cndpm.experts.gaussian.transfer import normal_draws, to_device
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, tensor
 
 __all__ = ["OwnGaussians"]
 
@@ -94,21 +94,28 @@ class OwnGaussians:
         self._second_moments = torch.cat([self._second_moments, self._sums.new_zeros(n, d, d)])
         self._factors = None
 
-    def found(self, z: Tensor, weights: Tensor) -> None:
+    @property
+    def is_wide(self) -> bool:
+        """False: samples are asked and taught about all components."""
+        return False
+
+    def found(self, z: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
         """Adds a founding memory.
 
         Args:
             z: Feature rows, (M, d).
             weights: (M, J).
+            components: None, for all.
         """
         self._add(z, weights)
 
-    def add(self, samples: Samples, weights: Tensor) -> None:
+    def add(self, samples: Samples, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
         """Learns B samples.
 
         Args:
             samples: (B, ...).
             weights: (B, J).
+            components: None, for all.
         """
         self._add(self._values(samples), weights)
 
@@ -136,7 +143,70 @@ class OwnGaussians:
         self.counts, self._sums, self._second_moments = (
             sums[keep] for sums in (self.counts, self._sums, self._second_moments)
         )
+        self._factors, self._changed = None, set()
+
+    def sums_of_features(self) -> Tensor:
+        """Returns the sums of features of every component, (J, d), whatever the origin."""
+        return self._sums + self.counts[:, None] * self._origin
+
+    def scatter(self) -> Tensor:
+        """Returns the scatter about the components' means, added up, (d, d), lower triangle."""
+        scaled = self._sums / self.counts.clamp_min(1e-9).sqrt()[:, None]
+        return (self._second_moments.sum(dim=0) - scaled.T @ scaled).tril()
+
+    def template(self) -> State:
+        """Returns the state of Gaussians with this prior and no component."""
+        state = self.state_dict()
+        return {**state, **{name: state[name][:0] for name in ("counts", "sums", "second_moments")}}
+
+    def extend(self, other: OwnGaussians) -> None:
+        """Appends the components of others with the same prior."""
+        mine, theirs = self.template(), to_device(other.template(), self._origin.device)
+        if not torch.equal(mine["origin"], theirs["origin"]) or any(
+            not torch.equal(mine["prior"][name], theirs["prior"][name]) for name in mine["prior"]
+        ):
+            raise ValueError(
+                "the components have different priors, which come from the first memory; begin every model but the "
+                "first with with_same_representation()"
+            )
+        added = to_device(other.state_dict(), self._origin.device)
+        self.counts = torch.cat([self.counts, added["counts"]])
+        self._sums = torch.cat([self._sums, added["sums"]])
+        self._second_moments = torch.cat([self._second_moments, added["second_moments"]])
         self._factors = None
+
+    def unite_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
+        """Does what :meth:`merge_components` does.
+
+        Args:
+            pairs: (i, j) for every component i to be added to component j.
+            keep: The components to keep, in their new order.
+        """
+        self.merge_components(pairs, keep)
+
+    def typical_margins(self, components: NDArray[np.int64]) -> Tensor:
+        """Returns log p(z | i) - log p(z | new) of a typical sample z of component j, [i, j], (S, S).
+
+        A typical sample lies at the expected squared distance from every mean.
+
+        Args:
+            components: The components compared, (S,).
+        """
+        chosen = [*components.tolist(), self.n_components]
+        degrees, location, cholesky = (value[chosen] for value in self.predictive())
+        apart = (location[None] - location[:, None]).permute(0, 2, 1)  # [i, :, j]
+        to_means = torch.linalg.solve_triangular(cholesky, apart, upper=False).square().sum(dim=1)
+        spread = torch.stack(
+            [torch.linalg.solve_triangular(one, cholesky, upper=False).square().sum(dim=(1, 2)) for one in cholesky]
+        )
+        distance = to_means + spread * (degrees / (degrees - 2).clamp_min(1e-3))[None]
+        d = location.shape[1]
+        log_det = 2 * cholesky.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
+        constant = torch.lgamma((degrees + d) / 2) - torch.lgamma(degrees / 2) - 0.5 * d * (degrees * torch.pi).log()
+        scores = (constant - 0.5 * log_det)[:, None] - 0.5 * (degrees + d)[:, None] * torch.log1p(
+            distance / degrees[:, None]
+        )
+        return (scores[:-1] - scores[-1:])[:, :-1]
 
     def posterior(self) -> NormalInverseWishart:
         """Returns the posterior of every component, leading dimension J."""
@@ -156,8 +226,29 @@ class OwnGaussians:
         device = self._features(samples).device
         return self._log_student_t(samples)[:, :-1].to(device)
 
-    def routing_log_prob(self, samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns log densities of every component (B, J) and of "new" (B,), on the host."""
+    def near(self, samples: Samples) -> NDArray[np.int64]:
+        """Returns all components, (J,)."""
+        return np.arange(self.n_components)
+
+    def log_prob_near(self, samples: Samples, *, exact: bool) -> tuple[Tensor, Tensor]:
+        """Returns all components for each of B samples, (B, J), and their log densities, (B, J).
+
+        Args:
+            samples: (B, ...).
+            exact: As for :meth:`log_prob`.
+        """
+        scores = self.log_prob(samples, exact=exact)
+        return torch.arange(scores.shape[1], device=scores.device).expand(len(scores), -1), scores
+
+    def routing_log_prob(
+        self, samples: Samples, components: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns log densities of every component (B, J) and of "new" (B,), on the host.
+
+        Args:
+            samples: (B, ...).
+            components: None, for all.
+        """
         scores = self._log_student_t(samples).cpu().numpy()
         return scores[:, :-1], scores[:, -1]
 
@@ -228,7 +319,7 @@ class OwnGaussians:
     def _student_t(self, model: NormalInverseWishart) -> tuple[Tensor, Tensor, Tensor]:
         degrees, location, scale = model.predictive()
         # One by one: in a batch a matrix's place decides its alignment, and with it the last bits of its factor.
-        return degrees, location + self._origin, torch.stack([torch.linalg.cholesky(matrix) for matrix in scale])
+        return degrees, location + self._origin, torch.stack([_cholesky(matrix) for matrix in scale])
 
     def state_dict(self) -> State:
         """Returns prior and sums."""
@@ -238,10 +329,33 @@ class OwnGaussians:
 
     def load_state_dict(self, state: State) -> None:
         """Restores prior and sums to the bit, on the components' device."""
+        sums = {"counts": tensor("j"), "sums": tensor("j", "d"), "second_moments": tensor("j", "d", "d")}
+        sizes = expect(state, {"origin": tensor("d"), **sums}, d=self._origin.shape[-1])
+        prior = {"mean": tensor("d"), "kappa": tensor(), "nu": tensor(), "psi": tensor("d", "d")}
+        expect(state["prior"], prior, **sizes)
+        if not ((state["counts"] >= 0).all() and state["prior"]["kappa"] > 0 and state["prior"]["nu"] > 0):
+            raise StateError("counts, 'kappa' and 'nu' must be positive")
         state = to_device(state, self._origin.device)
         self._origin, self.prior = state["origin"], NormalInverseWishart(**state["prior"])
         self.counts, self._sums, self._second_moments = state["counts"], state["sums"], state["second_moments"]
         self._factors = None
+
+
+def _cholesky(matrix: Tensor) -> Tensor:
+    """Returns the factor of a scale matrix (d, d), whose diagonal is raised where rounding left it indefinite.
+
+    So it may be when one value was many orders of magnitude larger than all others.
+    """
+    factor: Tensor
+    factor, info = torch.linalg.cholesky_ex(matrix)
+    raised = 1e-12
+    while int(info) and raised < 1e3:
+        diagonal = matrix.diagonal().clamp_min(1e-12 * float(matrix.diagonal().max()))
+        factor, info = torch.linalg.cholesky_ex(matrix - torch.diag(matrix.diagonal() - (1 + raised) * diagonal))
+        raised *= 10
+    if int(info):
+        factor = torch.linalg.cholesky(matrix)  # says what is wrong
+    return factor
 
 
 def _with_prior(posterior: NormalInverseWishart, prior: NormalInverseWishart) -> NormalInverseWishart:

@@ -25,6 +25,9 @@ from cndpm.threads import spread
 
 __all__ = ["LaggingFactor", "anchored", "factorise", "log_determinant", "widen"]
 
+_ROUNDING = 1e-9
+"""Of the distance d that is expected: what a scatter of nothing but rounding may come to."""
+
 _STRIP = 64
 """Rows of a product of triangles that are computed together."""
 
@@ -43,7 +46,8 @@ def widen(cholesky: Tensor, *, degrees: float, shrinkage: float, floor: float) -
     """
     if shrinkage < 1:
         distance = expected_distance(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
-        cholesky *= math.sqrt(distance / len(cholesky))
+        if distance > _ROUNDING * len(cholesky):  # else nothing varies within components, and the width is not known
+            cholesky *= math.sqrt(distance / len(cholesky))
     return cholesky
 
 
@@ -83,8 +87,10 @@ def factorise(statistics: SharedStatistics, *, shrinkage: float, tail: float, fo
     with spread(statistics.n_features**3):
         scatter, degrees = statistics.within_scatter(), statistics.degrees_of_freedom
         floor = shrinkage * mean_variance(scatter, degrees)
-        cholesky = torch.linalg.cholesky(shrunk_covariance(scatter, degrees, shrinkage))
+        cholesky, info = torch.linalg.cholesky_ex(shrunk_covariance(scatter, degrees, shrinkage))
         del scatter
+        if int(info) and shrinkage < 1:  # less shrinkage than rounding bears
+            return factorise(statistics, shrinkage=min(1.0, 10 * shrinkage), tail=tail, for_classes=for_classes)
         if for_classes:
             cholesky = widen(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
         sums = torch.linalg.solve_triangular(cholesky, statistics.sums.T, upper=False).T
@@ -147,12 +153,12 @@ class LaggingFactor:
         changes, sums = statistics.changes, statistics.sums
         is_new = len(changes) != len(self._changes) or len(changes) <= _GROUP
         whitened = torch.empty_like(sums) if is_new else self._sums.clone()  # a factor that was given out keeps its own
-        for first in range(0, len(changes), _GROUP):
+        moved = np.arange(len(changes)) if is_new else np.flatnonzero(changes != self._changes)
+        for first in sorted(set((moved // _GROUP * _GROUP).tolist())):
             group = slice(first, first + _GROUP)
-            if is_new or not np.array_equal(changes[group], self._changes[group]):
-                rows = sums[group].to(self._cholesky.dtype)
-                with spread(rows.numel() * rows.shape[1]):
-                    whitened[group] = torch.linalg.solve_triangular(self._cholesky, rows.T, upper=False).T
+            rows = sums[group].to(self._cholesky.dtype)
+            with spread(rows.numel() * rows.shape[1]):
+                whitened[group] = torch.linalg.solve_triangular(self._cholesky, rows.T, upper=False).T
         self._sums, self._changes = whitened, changes
 
 

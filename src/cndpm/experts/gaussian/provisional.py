@@ -12,7 +12,10 @@ from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
 
-__all__ = ["LOG_FLOOR", "ProvisionalGaussians", "kernel_model"]
+__all__ = ["LOG_FLOOR", "ProvisionalGaussians", "kernel_model", "sum_by_label"]
+
+_FEW = 64
+"""Components up to which each looks for others of its label; beyond, they are added up in a table of all labels."""
 
 LOG_FLOOR = -50.0
 """The least log-probability of a label."""
@@ -72,6 +75,22 @@ class ProvisionalGaussians:
             "of memory", groups, lambda chunk: self._gaussians.log_prob_of_groups(chunk, groups) + self._log_share
         )
         return weighted
+
+
+def sum_by_label(log_proba: Tensor, labels: Tensor, n_classes: int) -> Tensor:
+    """Adds up the probabilities of components that bear the same label, (B, C); labels of none have the least one.
+
+    Args:
+        log_proba: Log-probabilities of components, (B, S).
+        labels: Their labels, (B, S).
+        n_classes: C.
+    """
+    shape = (len(log_proba), n_classes)
+    if labels.shape[1] > _FEW:
+        return log_proba.new_zeros(shape).scatter_add_(1, labels, log_proba.exp()).log().clamp_min(LOG_FLOOR)
+    alike = labels[:, :, None] == labels[:, None]
+    of_labels = torch.where(alike, log_proba[:, None], -torch.inf).logsumexp(dim=2).clamp_min(LOG_FLOOR)
+    return log_proba.new_full(shape, LOG_FLOOR).scatter_(1, labels, of_labels)
 
 
 def kernel_model(feature_map: FeatureMap, x: Tensor, y: Tensor | None, n_classes: int) -> KernelModel:

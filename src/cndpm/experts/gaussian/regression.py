@@ -8,8 +8,10 @@ features; random Fourier features make it one in a function space.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +22,7 @@ from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.conjugate import log_student_t
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import kernel_model
+from cndpm.mixture.matching import best_of_sources
 from cndpm.state import State
 
 __all__ = ["GaussianRegressionBank"]
@@ -120,10 +123,12 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     def _make_expert(self, samples: Samples, y: Tensor) -> None:
         if self._gaussians is None:
             self._freeze(samples.x, labels=None)
-            self._targets.fit(y, generator=self._generator)
+            if self._template is None:
+                self._targets.fit(y, generator=self._generator)
         rows = torch.cat([self._values(samples), self._standardised(y)], dim=1)
         if self._gaussians is None:
-            self._gaussians = OwnGaussians(rows, self._values)
+            known = self._template
+            self._gaussians = OwnGaussians(rows, self._values) if known is None else self._restored_gaussians(known)
         self._gaussians.add_components(1)
         weights = torch.zeros(len(samples), len(self.counts), dtype=torch.float64)
         weights[:, -1] = 1
@@ -131,6 +136,25 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
 
     def _merge(self, k: int, into: int) -> None:
         self._ready().merge_components([(k, into)], [j for j in range(len(self.counts)) if j != k])
+
+    def _extend(self, other: GaussianRegressionBank) -> None:
+        self._ready().extend(other._ready())
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        pairs = [(k, group[0]) for group in groups for k in group[1:]]
+        if pairs:
+            self._ready().unite_components(pairs, [group[0] for group in groups])
+
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        margins = self._ready().typical_margins(np.arange(len(self.counts))) + self.counts.log()[:, None]
+        best = torch.from_numpy(best_of_sources(margins.numpy(), np.array(sources)))
+        return ((margins >= levels[:, None]) & best).double()
+
+    def _own_representation(self) -> State:
+        return self._own_state()
+
+    def _adopt_own(self, representation: State) -> None:
+        self._load_own_state(representation)
 
     # Inside. With few features the host is the better place.
 

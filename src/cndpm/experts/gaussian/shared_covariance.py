@@ -26,17 +26,21 @@ from torch import Tensor
 from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.choice import CovarianceChoice
 from cndpm.experts.gaussian.conjugate import Values, host_values, log_components, log_elliptical
-from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, typical_margins
+from cndpm.experts.gaussian.densities import draw, leave_one_out, near_log_prob
+from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, typical_cross_margins, typical_margins
 from cndpm.experts.gaussian.ledger import WINDOW, Ledger, Products
+from cndpm.experts.gaussian.neighbourhood import MeanIndex
 from cndpm.experts.gaussian.prediction import LaggingFactor, factorise
 from cndpm.experts.gaussian.statistics import SharedStatistics
-from cndpm.experts.gaussian.transfer import normal_draws
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, maybe, tensor, whole
 from cndpm.threads import spread
 
 __all__ = ["SharedGaussians"]
 
 _BLOCK_SIZE = 512
+
+_FEW = 128
+"""Components up to which windows of inner products serve; their products with each other grow with the square."""
 
 _ROUNDING = 1e-6
 """Samples that a count may lack: shares of a sample add up to one only to rounding, which must not delay a renewal."""
@@ -80,6 +84,7 @@ class SharedGaussians:
         self._routing: Factor | None = None
         self._lagging: LaggingFactor | None = None
         self._exact: Factor | None = None
+        self._index: MeanIndex | None = None
         self._before: Tensor | None = None
         self._ledger: Ledger | None = None
         self._saved_ledger: State | None = None
@@ -94,27 +99,35 @@ class SharedGaussians:
         """Statistics only: both factors follow from them."""
         return self.statistics.n_numbers_kept
 
-    def found(self, z: Tensor, weights: Tensor) -> None:
+    @property
+    def is_wide(self) -> bool:
+        """Whether components are so many that samples had better be asked and taught about some of them alone."""
+        return len(self.statistics.counts) > _FEW
+
+    def found(self, z: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
         """Adds a founding memory; a fifth of it is held out while the shrinkage is chosen.
 
         Args:
             z: Feature rows, (M, d).
-            weights: (M, J), float64, on the host.
+            weights: (M, J), or (M, S) for some of the components; float64, on the host.
+            components: The components that the weights are for, (S,); None for all.
         """
         self._settle()
         self.statistics.flush()
         held_out = torch.arange(len(z)) % 5 == 4
         for part in (~held_out, held_out):
             self.statistics.flush()
-            self._add_outside(self.statistics.shift(z[part.to(z.device)]), weights[part])
+            shifted = self.statistics.shift(z[part.to(z.device)])
+            self._add_outside(shifted, None, weights[part], components)
         self._renew_if_due(n_samples=0, share=0.1)
 
-    def add(self, samples: Samples, weights: Tensor) -> None:
+    def add(self, samples: Samples, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
         """Learns B samples.
 
         Args:
             samples: (B, ...).
-            weights: (B, J), float64, on the host.
+            weights: (B, J), or (B, S) for some of the components; float64, on the host.
+            components: The components that the weights are for, (S,); None for all.
         """
         place = self._place(samples)
         if self._ledger is not None and place is not None:
@@ -123,7 +136,9 @@ class SharedGaussians:
             self.statistics.note(self._ledger.window.shifted[place], weights)
         else:
             self._settle()
-            self._add_outside(self.statistics.shift(self._features(samples)), weights)
+            whitened = self._whitened(samples) if components is not None else None
+            shifted = self.statistics.shift(self._features(samples)) if whitened is None else whitened.shifted
+            self._add_outside(shifted, whitened, weights, components)
         self._renew_if_due(n_samples=self.statistics.n_features, share=0.05)
         if self.statistics.n_pending >= _BLOCK_SIZE:
             self.statistics.flush()
@@ -147,11 +162,56 @@ class SharedGaussians:
         """
         self._settle()
         self._remember_margins()
+        self.statistics.flush()
         self.statistics.merge_components(pairs, keep)
         self._exact = self._lagging = None
         if self._routing is not None and self._before is not None:
             self._before = self._before[keep]
-            self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
+            self._renew()
+
+    def sums_of_features(self) -> Tensor:
+        """Returns the sums of features of every component, (J, d), whatever the origin."""
+        counts = self.counts.to(self.statistics.origin.device)
+        return self.statistics.sums + counts[:, None] * self.statistics.origin
+
+    def scatter(self) -> Tensor:
+        """Returns the scatter about the components' means, (d, d), lower triangle."""
+        return self.statistics.within_scatter().tril()
+
+    def template(self) -> State:
+        """Returns the state of Gaussians with this origin and no component."""
+        return SharedGaussians(self.statistics.origin, self._features).state_dict()
+
+    def extend(self, other: SharedGaussians) -> None:
+        """Appends the components of others; the covariance becomes that of all, with a mean of their shrinkages."""
+        for gaussians in (self, other):
+            gaussians._settle()
+            gaussians._remember_margins()
+        assert self._before is not None
+        assert other._before is not None
+        self._before = torch.cat([self._before, other._before])
+        self.choice.join(other.choice, float(self.counts.sum()), float(other.counts.sum()))
+        self.statistics.extend(other.statistics)
+        self._exact = self._lagging = None
+        self._renew()
+
+    def unite_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
+        """Does what :meth:`merge_components` does, then chooses shrinkages anew by the statistics alone.
+
+        Rows that wait to enter the covariance judge it, and go on waiting.
+
+        Args:
+            pairs: (i, j) for every component i to be added to component j.
+            keep: The components to keep, in their new order.
+        """
+        self._settle()
+        self._remember_margins()
+        if self._before is not None:
+            self._before = self._before[keep]
+        self.statistics.merge_components(pairs, keep)
+        self.choice.judge_anew(self.statistics)
+        self._exact = self._lagging = None
+        self._renew()
 
     def margin_drift(self) -> Tensor | None:
         """Returns how far :func:`.factor.typical_margins` have moved since the last call, (J,), on the host.
@@ -161,11 +221,18 @@ class SharedGaussians:
         before, self._before = self._before, None
         return None if before is None else typical_margins(self.routing(), self.counts) - before
 
+    def typical_margins(self, components: NDArray[np.int64]) -> Tensor:
+        """Returns log p(z | i) - log p(z | new) of a typical sample z of component j, [i, j], (S, S).
+
+        Args:
+            components: The components compared, (S,).
+        """
+        factor = self.routing()
+        return typical_cross_margins(factor, self.counts, torch.from_numpy(components).to(factor.anchors.device))
+
     def routing(self) -> Factor:
         """Returns the factor that routing uses; made on first use."""
-        if self._routing is None:
-            self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
-        return self._routing
+        return self._routing or self._renew()
 
     def answering(self, *, exact: bool) -> Factor:
         """Returns the factor for answers: of the statistics as they are, or with the covariance of the last renewal."""
@@ -178,21 +245,30 @@ class SharedGaussians:
             self._lagging = LaggingFactor(routing, shrinkage=self.choice.classes, for_classes=self.choice.for_classes)
         return self._lagging.factor(self.statistics)
 
-    def routing_log_prob(self, samples: Samples) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns log densities of every component (B, J) and of "new" (B,), by the routing factor, on the host.
+    def routing_log_prob(
+        self, samples: Samples, components: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns log densities of components (B, J or S) and of "new" (B,), by the routing factor, on the host.
 
         Where samples are learned in order, a window of the following rows of their chunk is opened, and all inner
-        products of these rows come to the host at once.
+        products of these rows come to the host at once; unless components are many.
+
+        Args:
+            samples: (B, ...).
+            components: The components that are asked for, (S,), where they are many; None for all.
         """
         factor, place = self.routing(), self._place(samples)
-        if place is None and samples.whole.in_order:
+        if place is None and samples.whole.in_order and not self.is_wide:
             place = self._open_window(samples)
         if self._ledger is not None and place is not None:
             products = self._ledger.products(place)
+        elif self.is_wide:
+            products = Products.apart(self._whitened(samples).rows, factor.some_anchors(components))
         else:
             anchors = factor.anchors if self._ledger is None else self._ledger.anchors()
             products = Products.of(self._whitened(samples).rows, anchors)
-        kappas = np.append(self.statistics.counts.numpy(), 0.0) + factor.kappa
+        counts = self.statistics.counts.numpy()
+        kappas = np.append(counts if components is None else counts[components], 0.0) + factor.kappa
         scores = _log_components(factor, products, kappas)
         return scores[:, :-1], scores[:, -1]
 
@@ -214,6 +290,28 @@ class SharedGaussians:
         scores: Tensor = samples.derive("scores", factor, score)
         return scores
 
+    def near(self, samples: Samples) -> NDArray[np.int64]:
+        """Returns components whose means lie near to some of B samples, (S,); all where there is no index."""
+        if self._index is None:
+            return np.arange(self.statistics.n_components)
+        return np.unique(self._index.nearest(self._whitened(samples).rows, self.routing(), self.counts).cpu().numpy())
+
+    def log_prob_near(self, samples: Samples, *, exact: bool) -> tuple[Tensor, Tensor]:
+        """Returns the components that may explain each of B samples, (B, S), and their log densities, (B, S).
+
+        Components whose means lie far away are left out where they are many; otherwise all are returned.
+
+        Args:
+            samples: (B, ...).
+            exact: As for :meth:`log_prob`.
+        """
+        if self._index is None:
+            scores = self.log_prob(samples, exact=exact)
+            return torch.arange(scores.shape[1], device=scores.device).expand(len(scores), -1), scores
+        whitened, factor = self._whitened(samples), self.answering(exact=exact)
+        found = self._index.nearest(whitened.rows, self.routing(), self.counts)
+        return found, near_log_prob(factor, factor.whiten(whitened.shifted), found, self.counts)
+
     def log_leave_one_out(self, samples: Samples, groups: Tensor) -> Tensor:
         """Returns the log density of each of M samples under a component made of the others of its group, (M,).
 
@@ -221,13 +319,7 @@ class SharedGaussians:
             samples: (M, ...).
             groups: Group indices (M,), from 0 on.
         """
-        factor, whitened = self.routing(), self._whitened(samples).rows
-        members = torch.nn.functional.one_hot(groups.to(whitened.device)).double()
-        own = members.argmax(dim=1)
-        kappas = (members.sum(dim=0) - 1)[own] + factor.kappa
-        means = (factor.kappa * factor.mean + (members.T @ whitened)[own] - whitened) / kappas[:, None]
-        distance = (whitened - means).square().sum(dim=1)
-        return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / kappas, factor.tail).cpu()
+        return leave_one_out(self.routing(), self._whitened(samples).rows, groups)
 
     def sums_of_groups(self, memory: Samples, members: Tensor) -> Tensor:
         """Returns the sums of the shifted features of groups of a memory, (G, d), float64.
@@ -273,12 +365,8 @@ class SharedGaussians:
             n: Number of rows.
             generator: Source of random numbers.
         """
-        factor = self.answering(exact=True)
-        kappa = float(self.statistics.counts[component]) + factor.kappa
-        noise = normal_draws((n, len(factor.mean)), generator, factor.mean.device)
-        # Tails are left out of samples: a draw of the normal density with the same mean and covariance.
-        whitened = (factor.sums[component] + factor.kappa * factor.mean) / kappa + noise * math.sqrt(1 + 1 / kappa)
-        return whitened @ factor.cholesky.T + self.statistics.origin
+        drawn = draw(self.answering(exact=True), component, float(self.counts[component]), n, generator)
+        return drawn + self.statistics.origin
 
     def _whitened(self, samples: Samples) -> Whitened:
         """Returns rows whitened by the routing factor; on a GPU those of the following chunk are begun as well."""
@@ -327,12 +415,15 @@ class SharedGaussians:
         assert place is not None
         return place
 
-    def _add_outside(self, shifted: Tensor, weights: Tensor) -> None:
-        """Adds shifted rows (B, d) that no window holds."""
+    def _add_outside(
+        self, shifted: Tensor, whitened: Whitened | None, weights: Tensor, components: NDArray[np.int64] | None
+    ) -> None:
+        """Adds shifted rows (B, d), whitened where that is known, that no window holds."""
         self._exact = None
-        beside = self.statistics.add(shifted, weights)
+        beside = self.statistics.add(shifted, weights, components)
         if self._routing is not None:
-            self._routing.sums.addmm_(beside.T, self._routing.whiten(shifted))
+            rows = self._routing.whiten(shifted) if whitened is None else whitened.rows
+            self._routing.add(beside, rows, components)
 
     def _settle(self) -> None:
         """Closes the ledger: brings sums and anchors up to date."""
@@ -352,7 +443,13 @@ class SharedGaussians:
             self.statistics.flush()
             self._remember_margins()
             self._routing = None
-            self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
+            self._renew()
+
+    def _renew(self) -> Factor:
+        """Makes the routing factor anew and, where components are many, the index over their means."""
+        self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
+        self._index = MeanIndex.of(self._routing, self.counts) if self.is_wide else None
+        return self._routing
 
     def _remember_margins(self) -> None:
         """Keeps the margins as they are before routing is renewed."""
@@ -375,17 +472,29 @@ class SharedGaussians:
             "choice": self.choice.state_dict(),
             "routing": routing,
             "ledger": ledger,
+            "index": None if self._index is None else self._index.state_dict(),
             "before": None if self._before is None else self._before.clone(),
         }
 
     def load_state_dict(self, state: State) -> None:
         """Restores the state to the bit."""
-        self.statistics = SharedStatistics.from_state(state["statistics"])
+        statistics = SharedStatistics.from_state(state["statistics"])
+        sizes = {"j": statistics.n_components, "d": statistics.n_features, "anchors": statistics.n_components + 2}
+        if sizes["d"] != self.statistics.n_features:
+            raise StateError(f"experts of {self.statistics.n_features} features were expected; got {sizes['d']}")
+        if state["routing"] is not None:
+            expect(state["routing"], {"anchors": tensor("anchors", "d")}, **sizes)
+        if state["ledger"] is not None:
+            forms = {"first": whole(), "squares": tensor("rows"), "weights": tensor("rows", "anchors")}
+            expect(state["ledger"], forms | {"sums": tensor("j", "d"), "anchors": tensor("anchors", "d")}, **sizes)
+        expect(state, {"before": maybe(tensor("k", finite=False))})
+        self.statistics = statistics
         self.choice.load_state_dict(state["choice"])
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._before = None if state["before"] is None else state["before"].cpu().clone()
         self._exact = self._lagging = self._ledger = None
-        self._saved_ledger = state["ledger"]
+        self._saved_ledger, index = state["ledger"], state.get("index")
+        self._index = None if index is None else MeanIndex.from_state(index)
 
 
 def _log_components(factor: Factor, products: tuple[Values, Values, Values, Values], kappas: Values) -> Values:

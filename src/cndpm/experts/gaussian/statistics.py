@@ -15,9 +15,10 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.state import State
+from cndpm.state import State, expect, integers, tensor
 from cndpm.threads import spread
 
 __all__ = ["SharedStatistics", "pack_symmetric", "unpack_symmetric", "unpack_triangle"]
@@ -95,35 +96,46 @@ class SharedStatistics:
         self.changes = np.append(self.changes, np.zeros(n, dtype=np.int64))
         self._sums = torch.cat([self._sums, self._sums.new_zeros(n, self.n_features)])
 
-    def add(self, rows: Tensor, weights: Tensor) -> Tensor:
+    def add(self, rows: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> Tensor:
         """Adds rows to the sums and keeps them until the next flush.
 
         Args:
             rows: Shifted feature rows, (B, d).
-            weights: (B, J), float64, on the host.
+            weights: (B, J), or (B, S) for some of the components; float64, on the host.
+            components: The components that the weights are for, (S,); None for all.
 
         Returns:
             A copy of the weights on the device of the rows.
         """
         self.settle()
         beside = self._here(weights)
-        self._sums.addmm_(beside.T, rows)
-        self.note(rows, weights)
+        if components is None:
+            self._sums.addmm_(beside.T, rows)
+        else:
+            self._sums.index_add_(0, self._here(torch.from_numpy(components)), beside.T @ rows)
+        self.note(rows, weights, components)
         return beside
 
-    def note(self, rows: Tensor, weights: Tensor) -> None:
+    def note(self, rows: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
         """Counts rows whose sums are deferred and keeps them until the next flush.
 
         Args:
             rows: Shifted feature rows, (B, d).
-            weights: (B, J), float64, on the host.
+            weights: (B, J), or (B, S) for some of the components; float64, on the host.
+            components: The components that the weights are for, (S,); None for all.
         """
         values = weights.numpy()
-        self.counts = torch.from_numpy(self.counts.numpy() + values.sum(axis=0))
-        self.changes = self.changes + values.any(axis=0)
+        owners = values.argmax(axis=1)
+        if components is None:
+            self.counts = torch.from_numpy(self.counts.numpy() + values.sum(axis=0))
+            self.changes = self.changes + values.any(axis=0)
+        else:
+            self.counts, self.changes, owners = self.counts.clone(), self.changes.copy(), components[owners]
+            self.counts.numpy()[components] += values.sum(axis=0)
+            self.changes[components] += values.any(axis=0)
         self._pending.append(rows)
         self._pending_weights.append(torch.from_numpy(values.sum(axis=1)))
-        self._pending_owners.append(torch.from_numpy(values.argmax(axis=1)))
+        self._pending_owners.append(torch.from_numpy(owners))
         self.n_pending += len(rows)
 
     def flush(self) -> None:
@@ -190,13 +202,37 @@ class SharedStatistics:
             pairs: (i, j) for every component i to be added to component j.
             keep: The components to keep, in their new order.
         """
-        self.flush()
         self.settle()
+        place = torch.full((self.n_components,), -1, dtype=torch.int64)
+        place[keep] = torch.arange(len(keep))
         for source, target in pairs:
             self.counts[target] += self.counts[source]
             self._sums[target] += self._sums[source]
+            place[source] = place[target]
+        self._pending_owners = [place[owners] for owners in self._pending_owners]
         self.counts, self._sums = self.counts[keep], self._sums[keep]
         self.changes = np.zeros(len(keep), dtype=np.int64)
+
+    def extend(self, other: SharedStatistics) -> None:
+        """Appends the components of other statistics, brought to the same origin."""
+        self.settle()
+        n, by = self.n_components, other.origin.to(self.origin.device) - self.origin
+        sums = other.sums.to(self.origin.device)
+        rows, weights, owners = other.pending()
+        moved = rows.to(self.origin.device) + by
+        waiting = (weights.to(self.origin.device)[:, None] * rows.to(self.origin.device)).sum(dim=0)
+        # Without the waiting rows: sum w (z + b)(z + b)' = sum w z z' + s b' + b s' + n b b'.
+        total, count = sums.sum(dim=0) - waiting, float(other.counts.sum() - weights.sum())
+        self._second_moment += other._second_moment.to(self.origin.device)
+        self._second_moment += torch.outer(total, by) + torch.outer(by, total) + count * torch.outer(by, by)
+        self.counts = torch.cat([self.counts, other.counts])
+        self._sums = torch.cat([self._sums, sums + other.counts.to(sums.device)[:, None] * by])
+        self.changes = np.zeros(len(self.counts), dtype=np.int64)
+        if len(rows):
+            self._pending.append(moved)
+            self._pending_weights.append(weights)
+            self._pending_owners.append(owners + n)
+            self.n_pending += len(rows)
 
     def _here(self, values: Tensor) -> Tensor:
         """Copies a few numbers from the host to the device of the sums; the host does not wait."""
@@ -216,6 +252,11 @@ class SharedStatistics:
     @classmethod
     def from_state(cls, state: State) -> SharedStatistics:
         """Returns statistics with the sums of :meth:`state_dict`, to the bit."""
+        n = expect(state, {"origin": tensor("d"), "counts": tensor("components"), "sums": tensor("components", "d")})
+        expect(state, {"second_moment": tensor(n["d"] * (n["d"] + 1) // 2)})
+        owners = integers("rows", low=0, below=max(1, n["components"]))
+        rows = {"rows": tensor("rows", n["d"]), "weights": tensor("rows"), "owners": owners}
+        expect(state["pending"], rows)
         statistics = cls(state["origin"])
         statistics.counts, statistics._sums = state["counts"].cpu().clone(), state["sums"].clone()
         statistics.changes = np.zeros(len(statistics.counts), dtype=np.int64)

@@ -9,7 +9,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from cndpm.state import State
+from cndpm.state import State, expect, integers, whole
 from cndpm.training.optimiser import Optimiser
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
@@ -154,6 +154,8 @@ class Lesson:
 
     def load_state_dict(self, state: State) -> None:
         """Restores the progress."""
+        rows = integers("rows", low=0, below=1 << 40)
+        expect(state, {"step": whole(), "bad_looks": whole(), "rows": rows, "held_out": integers("held", low=0)})
         device = self.rows.device
         self.step, self.best, self.bad_looks = state["step"], state["best"], state["bad_looks"]
         self.best_parameters = [p.to(device, copy=True) for p in state["best_parameters"]]

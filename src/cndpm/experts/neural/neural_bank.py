@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cndpm.devices import restore_generator
 from cndpm.experts.bank import Bank, Evidence
 from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.kernels import KernelModel
@@ -19,7 +20,7 @@ from cndpm.experts.neural.panel import Panel, Seat
 from cndpm.experts.neural.parts import DensityMaker, PredictorMaker
 from cndpm.experts.neural.scaling import Scaling
 from cndpm.learner import Footprint
-from cndpm.state import State
+from cndpm.state import State, expect, tensor, whole
 from cndpm.threads import spread
 from cndpm.training.recorded_steps import StepRecorder
 
@@ -89,13 +90,11 @@ class NeuralBank(Bank):
         self._training = (density_training, predictor_training)
         self._sharing, self._inheriting = sharing, inheriting
         self._standardise, self._min_share = standardise, min_share
-        self._seed = seed
-        self._device = torch.device(device)
+        self._seed, self._device = seed, torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._recorder = StepRecorder(self._device, self._generator)
         self._beside = self._recorder.aside()
-        self._closed = n_classes > 0
-        self._n_classes = max(1, n_classes)
+        self._closed, self._n_classes = n_classes > 0, max(1, n_classes)
         self._born = 0
         self._counts = torch.zeros(0, dtype=torch.float64)
         self._scalings: tuple[Scaling, Scaling | None] | None = None
@@ -277,25 +276,23 @@ class NeuralBank(Bank):
         return {}
 
     def state_dict(self) -> State:
-        scalings = None if self._scalings is None else [s and s.state_dict() for s in self._scalings]
         return {
-            "seed": self._seed,
-            "n_classes": self._n_classes,
+            **self.representation(),
             "born": self._born,
             "counts": self._counts.clone(),
-            "scalings": scalings,
             "generator": self._generator.get_state(),
-            "placeholder": self._placeholder.state_dict(),
             "columns": [{"retired": seat.retired, "expert": seat.expert.state_dict()} for seat in self._seats],
             "nursery": self._nursery and self._nursery.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
+        n_experts = sum(not saved["retired"] for saved in state["columns"])
+        forms = {"seed": whole(), "n_classes": whole(1, 1 << 31), "born": whole(), "counts": tensor(n_experts)}
+        expect(state, {**forms, "generator": tensor("bytes", dtype=torch.uint8)})
         self._seed, self._n_classes, self._born = state["seed"], state["n_classes"], state["born"]
         self._counts, self._scalings = state["counts"].to("cpu", copy=True), None
         if state["scalings"]:
-            of_x, of_y = (None if s is None else Scaling.from_state(s, self._device) for s in state["scalings"])
-            assert of_x is not None
+            of_x, of_y = (s and Scaling.from_state(s, self._device) for s in state["scalings"])
             self._scalings = (of_x, of_y)
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
         self._placeholder.load_state_dict(state["placeholder"])
@@ -309,7 +306,29 @@ class NeuralBank(Bank):
             expert = self._restored_expert(saved["expert"], retired=False)
             self._nursery = self._enrol(expert, saved["x"].to(self._device), y)
             self._nursery.load_progress(saved)
-        self._generator.set_state(state["generator"].cpu())
+        restore_generator(self._generator, state["generator"])
+
+    def representation(self) -> State:
+        scalings = None if self._scalings is None else [s and s.state_dict() for s in self._scalings]
+        placeholder = self._placeholder.state_dict()
+        return {"seed": self._seed, "n_classes": self._n_classes, "scalings": scalings, "placeholder": placeholder}
+
+    def adopt(self, representation: State) -> None:
+        self.load_state_dict({**self.state_dict(), **representation})
+
+    def extend(self, other: Bank) -> None:
+        if not isinstance(other, NeuralBank) or (self._sharing and len(other.counts) and len(self.counts)):
+            raise ValueError(
+                "networks with lateral connections look at all that came before them, so those of two models cannot be "
+                "put side by side; learn with sharing=False to merge later"
+            )
+        self.admit(other._n_classes)
+        other.admit(self._n_classes)
+        for expert in other.experts:
+            self._seats.append(Seat(self._restored_expert(expert.state_dict(), retired=False), retired=False))
+        self._counts = torch.cat([self._counts, other.counts])
+        self._born += other._born
+        self._line_up()
 
     # Inside
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, whole
 
 __all__ = ["RecentSamples"]
 
@@ -95,6 +96,26 @@ class RecentSamples:
         merged[:, into] += merged[:, k]
         self._responsibilities = torch.cat([merged[:, :k], merged[:, k + 1 :]], dim=1)
 
+    def extend(self, other: RecentSamples, *, n_experts: int) -> None:
+        """Adds the samples of another model, whose experts come behind these; both are thinned out evenly.
+
+        Args:
+            other: Its recent samples.
+            n_experts: Experts of both.
+        """
+        if not len(self) or not len(other):
+            if len(other):
+                self.load_state_dict(other.state_dict())
+            return
+        (x, y, mine), (others_x, others_y, theirs) = self.state_dict()["rows"], other.state_dict()["rows"]
+        mine = functional.pad(mine, (0, n_experts - mine.shape[1]))
+        theirs = functional.pad(theirs, (n_experts - theirs.shape[1], 0))
+        n = len(y) + len(others_y)
+        kept = torch.linspace(0, n - 1, min(self.capacity, n)).long()
+        joined = [torch.cat(pair) for pair in ((x, others_x), (y, others_y), (mine, theirs))]
+        rows = [part[kept.to(part.device)] for part in joined]
+        self.load_state_dict({"rows": rows, "next": len(kept) % self.capacity})
+
     def state_dict(self) -> State:
         """Returns the samples and the place of the next ones."""
         rows = (self._x, self._y, self._responsibilities)
@@ -102,7 +123,10 @@ class RecentSamples:
 
     def load_state_dict(self, state: State) -> None:
         """Restores them."""
+        expect(state, {"next": whole(0, self.capacity)})
         x, y, responsibilities = state["rows"]
+        if not len(x) == len(y) == len(responsibilities) <= self.capacity:
+            raise StateError(f"at most {self.capacity} samples were expected; got {len(x)}, {len(y)} labels")
         self._x, self._y, self._responsibilities = (
             part.new_zeros(self.capacity, *part.shape[1:], device=device)
             for part, device in ((x, self._device), (y, "cpu"), (responsibilities, "cpu"))

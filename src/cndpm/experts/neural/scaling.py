@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cndpm.state import State
+from cndpm.state import State, expect, tensor
 
 __all__ = ["Scaling"]
 
@@ -61,4 +61,5 @@ class Scaling:
             state: A result of :meth:`state_dict`.
             device: Where the scaling shall live.
         """
+        expect(state, {"shift": tensor(*state["scale"].shape, dtype=torch.float32)})
         return cls(state["shift"].to(device, copy=True), state["scale"].to(device, copy=True))

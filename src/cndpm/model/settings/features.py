@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import nn
 
 from cndpm.experts.features import (
@@ -16,11 +16,13 @@ from cndpm.experts.features import (
     PatchFeatures,
     PrincipalFeatures,
 )
+from cndpm.experts.features.backbones import BACKBONES, BackboneFeatures
 from cndpm.model.settings.facts import Facts
 from cndpm.model.settings.import_paths import ImportPath, imported
 from cndpm.model.settings.section import Section
+from cndpm.names import UnknownNameError
 
-__all__ = ["AutoFeatures", "Fourier", "Identity", "OwnFeatures", "Patches"]
+__all__ = ["AutoFeatures", "Backbone", "Fourier", "Identity", "OwnFeatures", "Patches"]
 
 _N_PATCHES = 128
 _N_PRINCIPAL = 128
@@ -93,6 +95,47 @@ class Patches(Section):
         patches = PatchFeatures(default if self.n_patches == "auto" else self.n_patches)
         # Without labels every expert keeps a covariance of its own, which only few features allow.
         return PrincipalFeatures(patches, _N_PRINCIPAL) if facts.target == "none" else patches
+
+
+class Backbone(Section):
+    """Chooses a frozen pretrained network, for images.
+
+    Example:
+        >>> Backbone(image_size=128).backbone
+        'efficientnet-lite0'
+    """
+
+    kind: Literal["backbone"] = Field(default="backbone", description="a frozen pretrained network, for images")
+    backbone: str = Field(default="efficientnet-lite0", description=f"the network: {', '.join(BACKBONES)}")
+    weights: str | None = Field(
+        default=None, description="a file of weights of one's own; otherwise those that come with cndpm[backbones]"
+    )
+    image_size: Annotated[int, Field(ge=32, le=1024)] | Literal["auto"] = Field(
+        default="auto", description="edge that images are scaled to; 'auto': as the network was trained"
+    )
+    n_expanded: Annotated[int, Field(ge=0, le=32768)] = Field(
+        default=3400, description="rectified random projections beside the network's outputs; 0 for none"
+    )
+
+    @field_validator("backbone")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in BACKBONES:
+            raise UnknownNameError("backbone", name, BACKBONES)
+        return name
+
+    def build(self, facts: Facts) -> FeatureMap:
+        """Makes the map."""
+        if len(facts.input_shape) != 3 or facts.input_shape[0] not in (1, 3):
+            raise ValueError(
+                "features='backbone' needs images (1 or 3 channels, height, width); got samples of shape "
+                f"{facts.input_shape}. Give the images their shape with input_shape."
+            )
+        image_size = None if self.image_size == "auto" else self.image_size
+        n_expanded = 0 if facts.target == "none" else self.n_expanded
+        features = BackboneFeatures(self.backbone, weights=self.weights, image_size=image_size, n_expanded=n_expanded)
+        # Without labels every expert keeps a covariance of its own, which only few features allow.
+        return PrincipalFeatures(features, _N_PRINCIPAL) if facts.target == "none" else features
 
 
 class AutoFeatures(Section):

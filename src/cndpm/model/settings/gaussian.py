@@ -12,7 +12,7 @@ from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
 from cndpm.model.settings.companions import AutoCompanions, GaussiansAlone, GaussiansAndNetworks
 from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, Target
-from cndpm.model.settings.features import AutoFeatures, Fourier, Identity, OwnFeatures, Patches
+from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
 from cndpm.model.settings.section import Section
 
 __all__ = ["GaussianExperts"]
@@ -29,7 +29,7 @@ class GaussianExperts(Section):
     """
 
     kind: Literal["gaussian"] = Field(default="gaussian", description="conjugate Gaussians over fixed features")
-    features: AutoFeatures | Identity | Fourier | Patches | OwnFeatures = Field(
+    features: AutoFeatures | Identity | Fourier | Patches | Backbone | OwnFeatures = Field(
         default=AutoFeatures(), discriminator="kind", description="the space that the Gaussians live in"
     )
     covariance: Literal["auto", "shared", "own"] = Field(

@@ -12,7 +12,7 @@ from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural.neural_bank import NeuralBank
 from cndpm.experts.selected import SelectedBank
 from cndpm.model.settings.facts import Facts
-from cndpm.model.settings.features import AutoFeatures, Fourier, Identity, OwnFeatures, Patches
+from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
 from cndpm.model.settings.section import Section
 
 __all__ = ["DensitySelection", "GaussianSelection"]
@@ -58,7 +58,7 @@ class GaussianSelection(Section):
     kind: Literal["gaussian"] = Field(
         default="gaussian", description="a Gaussian over fixed features beside each expert; for target='none'"
     )
-    features: AutoFeatures | Identity | Fourier | Patches | OwnFeatures = Field(
+    features: AutoFeatures | Identity | Fourier | Patches | Backbone | OwnFeatures = Field(
         default=AutoFeatures(), discriminator="kind", description="the space that these Gaussians live in"
     )
 

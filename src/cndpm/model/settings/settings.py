@@ -7,14 +7,16 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from cndpm.model.settings.companions import GaussiansAndNetworks
+from cndpm.model.settings.companions import GaussiansAlone, GaussiansAndNetworks
 from cndpm.model.settings.facts import Target
+from cndpm.model.settings.features import AutoFeatures
 from cndpm.model.settings.flat import flat
 from cndpm.model.settings.gaussian import GaussianExperts
 from cndpm.model.settings.neural import NeuralExperts
 from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty, TaskNovelty
 from cndpm.model.settings.predictor_kinds import OwnPredictor
 from cndpm.model.settings.records import modernised
+from cndpm.model.settings.representations import AutoRepresentations, OneRepresentation, PooledRepresentations
 from cndpm.model.settings.section import Section
 from cndpm.model.settings.selection import GaussianSelection
 from cndpm.model.settings.spelling import nest
@@ -59,6 +61,11 @@ class CNDPMSettings(Section):
     experts: GaussianExperts | NeuralExperts = Field(
         default=GaussianExperts(), discriminator="kind", description="what an expert is"
     )
+    representations: AutoRepresentations | OneRepresentation | PooledRepresentations = Field(
+        default=AutoRepresentations(),
+        discriminator="kind",
+        description="what answers for the present beside the experts",
+    )
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -78,6 +85,18 @@ class CNDPMSettings(Section):
             100
         """
         return self.model_validate(self.merge(self.model_dump(), changes))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether experts, features and novelty are those of the default."""
+        experts = self.experts
+        return (
+            isinstance(experts, GaussianExperts)
+            and isinstance(experts.features, AutoFeatures)
+            and isinstance(experts.classifier, GaussiansAlone)
+            and isinstance(self.novelty, AutoNovelty)
+            and self.anytime
+        )
 
     @classmethod
     def merge(cls, base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

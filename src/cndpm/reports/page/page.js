@@ -1,6 +1,6 @@
 /* Builds the page from the data that Python put into it. Names in records are data: they only ever become text. */
 
-const WIDE = new Set(["accuracy", "tasks", "responsibilities", "samples", "composition"]);
+const WIDE = new Set(["prequential", "answering", "accuracy", "tasks", "responsibilities", "samples", "composition"]);
 let chosenRun = null;
 
 function commandLine(command) {
@@ -99,7 +99,7 @@ function mark() {
 
 function build(data) {
   ramp = data.ramp;
-  const problems = data.problems.length ? html("section", {}, html("h2", {}, "Records that cannot be shown"),
+  const problems = data.problems.length ? html("section", {}, html("h2", {}, "What could not be read"),
     html("div", { class: "card" }, html("ul", { class: "list" }, ...data.problems.map((one) => html("li", {}, html("code", {}, one.folder), html("br"), one.reason))))) : null;
   document.title = data.title;
   document.getElementById("page").replaceChildren(

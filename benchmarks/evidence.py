@@ -1,0 +1,245 @@
+"""Figures beside the twelve streams of benchmarks.drift: one section each, printed as lines of name and value.
+
+    python -m benchmarks.evidence                       # all sections, about ten minutes on one core
+    python -m benchmarks.evidence returning calibration --seeds 0,1,2
+
+Nothing here is a setting: models are the defaults throughout, and every section says what it measures on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from sklearn import datasets
+from sklearn.metrics import log_loss, r2_score, roc_auc_score
+from sklearn.model_selection import train_test_split
+
+from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+from cndpm.experiments import configure, prequential
+from cndpm.streams import drifting_clusters, load_scenario
+from cndpm.streams.rules import flipped_rule, tripling_scales
+
+Figures = Iterator[tuple[str, Any]]
+Split = tuple[Any, Any, Any, Any]
+
+
+def returning(seeds: Sequence[int]) -> Figures:
+    """Samples until 95 % of the former accuracy after each change; experts; accuracy; ten rows a batch."""
+    for name in ("drift-flip", "drift-rotate", "drift-in-turn", "drift-sine", "drift-sine-in-turn", "drift-turning"):
+        found = [_ahead(name, seed) for seed in seeds]
+        over = [[row["samples"] for row in one["recovery"]] for one in found]
+        yield f"{name}: samples until each change is over, by seed", over
+        yield f"{name}: experts, by seed", [one["n_experts"] for one in found]
+        yield f"{name}: accuracy", fmean(one["accuracy"] for one in found)
+
+
+def regression(seeds: Sequence[int]) -> Figures:
+    """Prequential error of two streams; R squared and intervals on 30 % held out, ten splits."""
+    yield "drift-sign: mean absolute error", fmean(_ahead("drift-sign", seed)["absolute_error"] for seed in seeds)
+    flow = load_scenario("drift-water-flow").draw().y
+    before = np.cumsum(flow)[:-1] / np.arange(1, len(flow))
+    yield "drift-water-flow: mean absolute error of the running mean", float(np.abs(flow[1:] - before).mean())
+    yield (
+        "drift-water-flow: mean absolute error",
+        fmean(_ahead("drift-water-flow", seed)["absolute_error"] for seed in seeds),
+    )
+    for name, load in (("diabetes", _diabetes), ("friedman1", _friedman)):
+        scores = [_intervals(_split(*load(seed), seed)) for seed in range(10)]
+        yield f"{name}: R squared", fmean(score for score, _ in scores)
+        yield f"{name}: share inside the 90 % intervals (%)", 100 * fmean(inside for _, inside in scores)
+
+
+def scales(seeds: Sequence[int]) -> Figures:
+    """Five domains whose scale triples: every fifth row is held out, the others are learned in order."""
+    rows = tripling_scales(0)
+    held = np.arange(len(rows.x)) % 5 == 4
+    models = [CNDPMClassifier(random_state=seed).partial_fit(rows.x[~held], rows.y[~held]) for seed in seeds]
+    yield "five scales: accuracy on held-out rows of all domains", _accuracy(models, rows.x[held], rows.y[held])
+    yield "five scales: experts, by seed", [model.n_experts_ for model in models]
+    yield "five scales: prequential accuracy", fmean(_ahead("drift-scales", seed)["accuracy"] for seed in seeds)
+
+
+def columns(seeds: Sequence[int]) -> Figures:
+    """A linear rule; all columns are multiplied by 100 after row 600; 500 such rows follow, then 1,000 of each test."""
+    rows = flipped_rule(0)
+    x, y = rows.x[:3000], rows.y[:3000]
+    first = [CNDPMClassifier(random_state=seed).partial_fit(x[:600], y[:600]) for seed in seeds]
+    before = _accuracy(first, x[2000:], y[2000:])
+    for model in first:
+        model.partial_fit(100 * x[600:1100], y[600:1100])
+    after = _accuracy(first, x[2000:], y[2000:])
+    yield "columns times 100: old rows before and after", [before, after]
+    yield "columns times 100: new rows after 500", _accuracy(first, 100 * x[1100:2000], y[1100:2000])
+
+
+def calibration(_: Sequence[int]) -> Figures:
+    """Log loss on 30 % held out, ten splits, and what the best single temperature would make of it."""
+    moons = lambda seed: datasets.make_moons(1000, noise=0.2, random_state=seed)  # noqa: E731
+    loaders = {"breast cancer": datasets.load_breast_cancer, "digits": datasets.load_digits, "wine": datasets.load_wine}
+    for name, load in loaders.items():
+        data = load(return_X_y=True)
+        yield from _calibrated(name, [_split(*data, seed) for seed in range(10)])
+    yield from _calibrated("moons", [_split(*moons(seed), seed) for seed in range(10)])
+
+
+def outliers(seeds: Sequence[int]) -> Figures:
+    """One feature of row 150 of 300 is replaced; accuracy, R squared or area under the curve on 1,000 others (%)."""
+    for name, score in (
+        ("classifier", _classified),
+        ("the paper's classifier", _classified_as_the_paper),
+        ("regressor", _regressed),
+        ("density", _described),
+    ):
+        for value in (None, 1e4, 1e8, 1e10, 3e38):
+            row = "no outlier" if value is None else f"{value:g}"
+            yield f"{name}, {row}", _tried(score, value, seeds)
+
+
+def novelty(seeds: Sequence[int]) -> Figures:
+    """Area under the curve of minus the log density, known rows that were held out against new ones."""
+    x, y = datasets.load_digits(return_X_y=True)
+    train, known = train_test_split(x[y < 8], test_size=0.3, random_state=0)
+    yield "digits 8 and 9 among the others", _area(train, known, x[y >= 8], seeds)
+    moons = datasets.make_moons(2000, noise=0.1, random_state=0)[0]
+    box = np.random.default_rng(0).uniform([-2, -1.5], [3, 2], size=(1000, 2))
+    yield "two moons against their box", _area(moons[:1000], moons[1000:], box, seeds)
+    draw = drifting_clusters(seed=0, n_classes=6)
+    sensors, later = (np.concatenate([draw(i)[0].numpy() for i in some]) for some in (range(900), range(900, 1000)))
+    other = np.concatenate([draw(i)[0].numpy() for i in range(1000, 1100)])
+    yield "drifting sensors against others", _area(sensors, later, other, seeds)
+
+
+SECTIONS: dict[str, Callable[[Sequence[int]], Figures]] = {
+    section.__name__: section for section in (returning, regression, scales, columns, calibration, outliers, novelty)
+}
+
+
+def _ahead(name: str, seed: int) -> dict[str, Any]:
+    """Answers and learns a scenario in batches of ten; returns the summary."""
+    stream = load_scenario(name).build(seed=0)
+    learner = configure(name, seed=seed, device="cpu").build_learner(stream)
+    return prequential(learner, stream).run().summary()
+
+
+def _accuracy(models: Sequence[CNDPMClassifier], x: Any, y: Any) -> float:
+    return 100 * fmean(float((model.predict(x) == y).mean()) for model in models)
+
+
+def _diabetes(_: int) -> tuple[Any, Any]:
+    data: tuple[Any, Any] = datasets.load_diabetes(return_X_y=True)
+    return data
+
+
+def _friedman(seed: int) -> tuple[Any, Any]:
+    data: tuple[Any, Any] = datasets.make_friedman1(2000, noise=1.0, random_state=seed)
+    return data
+
+
+def _split(x: Any, y: Any, seed: int) -> Split:
+    made: Split = tuple(train_test_split(x, y, test_size=0.3, random_state=seed))
+    return made
+
+
+def _intervals(split: Split) -> tuple[float, float]:
+    """Returns R squared, and the share of targets within 1.645 deviations of the mean."""
+    x, held, y, truth = split
+    mean, deviation = CNDPMRegressor(random_state=0).fit(x, y).predict(held, return_std=True)
+    return float(r2_score(truth, mean)), float((np.abs(truth - mean) < 1.645 * deviation).mean())
+
+
+def _calibrated(name: str, splits: Sequence[Split]) -> Figures:
+    losses = []
+    for x, held, y, truth in splits:
+        model = CNDPMClassifier(random_state=0).fit(x, y)
+        log_proba = np.maximum(model.predict_log_proba(held), -700)
+        loss = lambda t, p=log_proba, y=truth: log_loss(y, np.exp(log_softmax(p / np.exp(t), axis=1)))  # noqa: E731
+        losses.append((loss(0.0), min(loss(0.0), minimize_scalar(loss, bounds=(-3, 5), method="bounded").fun)))
+    own, best = (fmean(pair[i] for pair in losses) for i in range(2))
+    yield f"{name}: log loss, at the best temperature, ratio", [own, best, own / best]
+
+
+def _rows(value: float | None, seed: int) -> tuple[Any, Any]:
+    """Draws 300 rows to learn, one of them with an outlier, and 1,000 others, (1300, 4)."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=1300)
+    x = rng.normal(size=(1300, 4)) + 2 * y[:, None] * np.array([1, 0, 0, 1])
+    if value is not None:
+        x[150, 2] = value
+    return x, y
+
+
+def _tried(score: Callable[[float | None, int], float], value: float | None, seeds: Sequence[int]) -> float | str:
+    """Returns the mean score over seeds, or the reason why a model refuses the rows."""
+    try:
+        return fmean(score(value, seed) for seed in seeds)
+    except (ValueError, RuntimeError) as error:
+        return f"refused: {str(error)[:80]}"
+
+
+def _classified(value: float | None, seed: int, model: Any = None) -> float:
+    x, y = _rows(value, seed)
+    model = model or CNDPMClassifier(random_state=seed)
+    return 100 * float(model.partial_fit(x[:300], y[:300]).score(x[300:], y[300:]))
+
+
+def _classified_as_the_paper(value: float | None, seed: int) -> float:
+    few = {"density_sleep_steps": 300, "predictor_sleep_steps": 300, "hidden": 32, "likelihood": "gaussian"}
+    rates = {"density_lr": 1e-3, "predictor_lr": 1e-3}
+    model = CNDPMClassifier.paper(log_alpha=-1000.0, memory_size=100, settings=few | rates, random_state=seed)
+    return _classified(value, seed, model)
+
+
+def _regressed(value: float | None, seed: int) -> float:
+    x, y = _rows(value, seed)
+    target = x[:, 0] - x[:, 1] + y
+    model = CNDPMRegressor(random_state=seed).partial_fit(x[:300], target[:300])
+    return 100 * float(model.score(x[300:], target[300:]))
+
+
+def _described(value: float | None, seed: int) -> float:
+    x, _ = _rows(value, seed)
+    box = np.random.default_rng(seed).uniform(-5, 7, size=(1000, 4))
+    return 100 * _area(x[:300], x[300:], box, [seed])
+
+
+def _area(train: Any, known: Any, new: Any, seeds: Sequence[int]) -> float:
+    areas = []
+    for seed in seeds:
+        model = CNDPMDensity(random_state=seed).partial_fit(train)
+        scores = -model.score_samples(np.concatenate([known, new]))
+        areas.append(roc_auc_score(np.arange(len(scores)) >= len(known), scores))
+    return fmean(areas)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all where none is named")
+    parser.add_argument("--seeds", default="0,1,2", help="of the models")
+    parser.add_argument("--out", help="a JSON file for all figures")
+    options = parser.parse_args()
+    seeds, found = [int(seed) for seed in options.seeds.split(",")], {}
+    for section in options.sections or SECTIONS:
+        print(f"\n{section}: {(SECTIONS[section].__doc__ or '').strip()}")
+        for name, value in SECTIONS[section](seeds):
+            found[name] = value
+            print(f"  {name}: {_short(value)}", flush=True)
+    if options.out:
+        Path(options.out).write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_short(one) for one in value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()

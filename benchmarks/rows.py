@@ -1,0 +1,99 @@
+"""The cost of a stream that comes row by row: predict, then learn, through scikit-learn's face and through river's.
+
+    python -m benchmarks.rows
+
+Ten features, two classes, 3,000 rows, batches of one; the ratio to batches of ten is measured in the same run, the
+sides taking turns. Milliseconds are medians over stretches of 100 rows from row 600 on, when there are experts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+
+_N, _BEGIN, _STRETCH = 3000, 600, 100
+Floats = NDArray[np.float64]
+
+
+def rows(n: int = _N, n_features: int = 10) -> tuple[Floats, NDArray[np.int64]]:
+    """Returns rows of two classes that overlap, and their classes."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=n)
+    return rng.normal(size=(n, n_features)) + 1.5 * y[:, None] * (np.arange(n_features) < 3), y
+
+
+def milliseconds(step: Callable[[int], object], batch_size: int) -> float:
+    """Returns the median cost of a row, over stretches of rows, where a step handles a batch that begins at a row."""
+    taken = []
+    for first in range(0, _N, _STRETCH):
+        began = time.perf_counter()
+        for start in range(first, first + _STRETCH, batch_size):
+            step(start)
+        taken.append(1000 * (time.perf_counter() - began) / _STRETCH)
+    return float(np.median(taken[_BEGIN // _STRETCH :]))
+
+
+def estimator_step(model: Any, X: Floats, y: NDArray[Any] | None, batch_size: int) -> Callable[[int], object]:
+    """Returns what predicts a batch and then learns it."""
+
+    def step(start: int) -> None:
+        part = X[start : start + batch_size]
+        if start:
+            model.predict(part)
+        if y is None:
+            model.partial_fit(part)
+        else:
+            model.partial_fit(part, y[start : start + batch_size])
+
+    return step
+
+
+def river_step(model: Any, X: Floats, y: list[Any]) -> Callable[[int], object]:
+    """Returns what predicts a row of named features and then learns it; anomaly detectors score it."""
+    named = [dict(zip("abcdefghij", row, strict=True)) for row in X.tolist()]
+
+    def step(start: int) -> None:
+        if hasattr(model, "score_one"):
+            model.score_one(named[start])
+            model.learn_one(named[start])
+        else:
+            model.predict_one(named[start])
+            model.learn_one(named[start], y[start])
+
+    return step
+
+
+def measure() -> dict[str, float]:
+    """Returns milliseconds for a row, by name."""
+    X, y = rows()
+    cost: dict[str, float] = {}
+    for estimator, targets in ((CNDPMClassifier, y), (CNDPMRegressor, X[:, 0] + y), (CNDPMDensity, None)):
+        for size in (10, 1):
+            step = estimator_step(estimator(random_state=0), X, targets, size)
+            cost[f"{estimator.__name__}, batches of {size}"] = milliseconds(step, size)
+    return cost
+
+
+def measure_river() -> dict[str, float]:
+    """Returns milliseconds for a row through river's face, by name."""
+    from cndpm.river import CNDPMAnomaly, CNDPMClassifier, CNDPMRegressor
+
+    X, y = rows()
+    models = {"classifier": (CNDPMClassifier(), y), "regressor": (CNDPMRegressor(), X[:, 0] + y)}
+    models["anomaly detector"] = (CNDPMAnomaly(), y)
+    return {f"river {name}": milliseconds(river_step(m, X, t.tolist()), 1) for name, (m, t) in models.items()}
+
+
+if __name__ == "__main__":
+    cost = measure()
+    for name, value in cost.items():
+        ratio = value / cost[name.replace("of 1", "of 10")] if name.endswith("of 1") else 1.0
+        print(f"{name}: {value:.2f} ms a row, {ratio:.1f} times what it costs in batches of ten")
+    for name, value in measure_river().items():
+        print(f"{name}: {value:.2f} ms a row")

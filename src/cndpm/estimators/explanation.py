@@ -1,0 +1,53 @@
+"""The answer of `explain`: for every row, which expert answered, how sure it was, and how new the row is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Explanation"]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Explains answers, one entry for each of n rows.
+
+    Attributes:
+        expert: The expert most probably responsible, (n,); -1 where it is the provisional model of samples that wait in
+            the memory, and before anything was learned.
+        expert_proba: The probability that it is responsible, (n,).
+        prediction: What `predict` answers, (n,), or (n, n_outputs) for several targets.
+        novelty: How new the row is, (n,): the negative log of the share of known rows that look at least as strange.
+        proba: The probability of the label, (n,); of classifiers.
+        std: The standard deviation of the target, (n,) or (n, n_outputs); of regressors.
+        log_density: The log density of the row, (n,); of densities of x itself.
+
+    Example:
+        >>> from cndpm import CNDPMClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> model = CNDPMClassifier(random_state=0).fit(X, X[:, 0] > 0)
+        >>> answer = model.explain([[2.0, 0.0], [2.0, 9.0]])
+        >>> answer.prediction.tolist(), answer.expert.tolist(), (answer.novelty > 5).tolist()
+        ([True, False], [0, 0], [False, True])
+        >>> list(answer.columns())
+        ['expert', 'expert_proba', 'prediction', 'novelty', 'proba']
+    """
+
+    expert: NDArray[np.int64]
+    expert_proba: NDArray[np.float64]
+    prediction: NDArray[Any]
+    novelty: NDArray[np.float64]
+    proba: NDArray[np.float64] | None = None
+    std: NDArray[np.float64] | None = None
+    log_density: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.expert)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Returns the fields that are there by name, as `pandas.DataFrame` takes them."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: values for name, values in named.items() if values is not None}

@@ -1,0 +1,75 @@
+"""Inputs of estimators as rows, and the short way for those that need no conversion.
+
+scikit-learn's validation takes a third of a millisecond a call, whatever the number of rows: as long as learning one.
+Arrays of numbers in which there is nothing to find fault with pass by; everything else goes the long way, where it is
+converted, or refused with scikit-learn's words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cndpm.estimators.arrays import as_array
+
+__all__ = ["flat_rows", "plain_labels", "plain_rows"]
+
+_FEW = 20
+"""Labels up to which scikit-learn draws no conclusions from their number."""
+
+
+def flat_rows(X: Any, input_shape: tuple[int, ...] | None) -> Any:
+    """Turns tensors into arrays and images into rows; tables (pandas) stay as they are, for their column names.
+
+    Args:
+        X: (n, n_features), or (n, *input_shape).
+        input_shape: Shape of one sample where it is not a row.
+    """
+    X = as_array(X, "X")
+    if isinstance(X, np.ndarray) and X.ndim > 2:
+        if input_shape is None or X.shape[1:] != tuple(input_shape):
+            raise ValueError(_unshaped(X.shape, input_shape))
+        return X.reshape(len(X), -1)
+    return X
+
+
+def _unshaped(shape: tuple[int, ...], input_shape: tuple[int, ...] | None) -> str:
+    """Words the error of samples that come in a shape that was not announced."""
+    rows = "rows (n, n_features)" if input_shape is None else f"rows (n, n_features) or (n, *{input_shape})"
+    return (
+        f"X has shape {shape}, expected {rows}; input_shape is {input_shape}. "
+        f"Set input_shape={shape[1:]} for such samples, or flatten them to rows."
+    )
+
+
+def plain_rows(X: Any, n_features: int) -> NDArray[np.float32] | None:
+    """Returns X as float32, (n, n_features), if it is a plain array of finite numbers; None otherwise.
+
+    Args:
+        X: Anything.
+        n_features: Numbers of a row.
+
+    Example:
+        >>> plain_rows(np.array([[1, 2]]), 2)
+        array([[1., 2.]], dtype=float32)
+        >>> plain_rows(np.array([[1, np.nan]]), 2) is None and plain_rows([[1, 2]], 2) is None
+        True
+    """
+    if type(X) is not np.ndarray or X.dtype.kind not in "fiu" or X.ndim != 2 or X.shape[1] != n_features or not len(X):
+        return None
+    with np.errstate(over="ignore"):
+        rows = X.astype(np.float32)
+    return rows if np.isfinite(rows).all() else None
+
+
+def plain_labels(y: Any) -> NDArray[Any] | None:
+    """Returns y if it is a plain array of a few whole numbers, truths or words, (n,); None otherwise.
+
+    Example:
+        >>> plain_labels(np.array(["cat", "dog"])).tolist()
+        ['cat', 'dog']
+    """
+    is_plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU" and 0 < len(y) <= _FEW
+    return y if is_plain else None

@@ -1,0 +1,58 @@
+"""Changes of a learner that estimators make, as steps that can be done again, and draws from it."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from cndpm.estimators.arrays import admit_number, whole_number
+from cndpm.estimators.journal import Step
+from cndpm.model.cndpm import CNDPM
+
+__all__ = ["consolidate", "draw", "learning", "pruning"]
+
+
+def learning(x: Tensor, y: Tensor | None, batch_size: int) -> Step:
+    """Returns the step that learns samples batch by batch.
+
+    Args:
+        x: Inputs, (n, *input_shape), that nobody else changes.
+        y: Class indices (n,), targets (n, n_outputs), or None.
+        batch_size: Samples of a batch.
+    """
+    return Step(
+        lambda learner, between: learner.learn_block(x, y, batch_size, after_batch=between), n_bytes=_n_bytes(x, y)
+    )
+
+
+def pruning(x: Tensor, y: Tensor | None, threshold: float) -> Step:
+    """Returns the step that removes experts which are redundant on given data; it returns the merges.
+
+    Args:
+        x: The data, (n, *input_shape).
+        y: Its targets, or None.
+        threshold: Pairs of experts that are less similar are left alone.
+    """
+    least = admit_number(threshold, "threshold")
+    return Step(lambda learner, _: learner.prune(x, y, threshold=least), n_bytes=_n_bytes(x, y))
+
+
+def consolidate(learner: CNDPM) -> None:
+    """Sleeps on what waits in the memory, and makes answers exact until more is learned."""
+    learner.consolidate()
+    learner.finish()
+
+
+def draw(learner: CNDPM, n_samples: int, random_state: int) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Draws samples; see :meth:`cndpm.model.cndpm.CNDPM.sample`.
+
+    Args:
+        learner: Is not changed.
+        n_samples: Number of samples.
+        random_state: Determines the draws.
+    """
+    n = whole_number(n_samples, "n_samples", least=1, most=1 << 31)
+    return learner.sample(n, seed=whole_number(random_state, "random_state", least=0, most=(1 << 63) - 1))
+
+
+def _n_bytes(x: Tensor, y: Tensor | None) -> int:
+    return x.nbytes + (0 if y is None else y.nbytes)

@@ -1,0 +1,203 @@
+"""The log of a run: one event per line, only ever appended to, each with its number and a checksum.
+
+    {"event": "progress", "step": 30, "n_experts": 2, "line": 4, "crc": "5d41402a"}
+
+A run that resumes repeats the batches after its checkpoint; its "resume" event says how long the log was then, and what
+lies between is dropped on reading: lines that a crash cut off among them. Any other line that does not fit its
+checksum, or that is missing, is a problem, which readers are told of. Checksums begin with one of the configuration, so
+that lines of another run do not fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cndpm.storage import Appended
+
+__all__ = ["Log", "LogFile", "Row", "digest_of", "read_log", "salt_of"]
+
+Row = dict[str, Any]
+"""One event of a log, as plain values by name."""
+
+_SEAL = ', "crc": "'
+_N_SEAL = len(_SEAL) + 10  # with eight digits, a quote and a brace
+
+
+@dataclass(frozen=True)
+class Log:
+    """The events of a log.
+
+    Attributes:
+        rows: Its events in order, what was repeated after a resumption once.
+        problems: Lines that cannot be read.
+
+    Example:
+        >>> read_log(Path("nowhere"), sealed=True).rows
+        []
+    """
+
+    rows: list[Row]
+    problems: tuple[str, ...] = ()
+
+
+class LogFile:
+    """Appends events to a log.
+
+    Args:
+        path: The file. A line that a crash cut off is ended first, so that the next one stands alone.
+        salt: What checksums begin with; see :func:`salt_of`.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "log.jsonl")
+        ...     log = LogFile(path)
+        ...     row = log.append("progress", 3, {"n_experts": 1})
+        ...     log.close()
+        ...     read_log(path, sealed=True).rows
+        [{'event': 'progress', 'step': 3, 'n_experts': 1}]
+    """
+
+    def __init__(self, path: Path, salt: int = 0) -> None:
+        self._salt = salt
+        self._file = Appended(path)
+        content = path.read_bytes()
+        self._n_lines, self._digest = content.count(b"\n"), hashlib.sha256(content)
+        if content and not content.endswith(b"\n"):
+            self._write(b"\n")
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+        return self._file.size
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all of it."""
+        return self._digest.hexdigest()
+
+    def append(self, event: str, step: int, values: Row) -> Row:
+        """Adds one line, for readers to see at once.
+
+        Args:
+            event: Its kind.
+            step: Batches learned so far.
+            values: Plain values by name; none of them replaces the first two.
+        """
+        head = {"event": event, "step": step}
+        row = head | values | head
+        text = json.dumps({**row, "line": self._n_lines})
+        self._write(f'{text[:-1]}{_SEAL}{zlib.crc32(text.encode(), self._salt):08x}"}}\n'.encode())
+        return row
+
+    def sync(self) -> None:
+        """Brings everything to the disk."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Releases the file."""
+        self._file.close()
+
+    def _write(self, content: bytes) -> None:
+        self._file.write(content)
+        self._digest.update(content)
+        self._n_lines += content.count(b"\n")
+
+
+def digest_of(path: Path, n_bytes: int) -> str | None:
+    """Returns the SHA-256 of the first bytes of a file; None where it has fewer.
+
+    Args:
+        path: The file.
+        n_bytes: How many.
+    """
+    content = path.read_bytes()[:n_bytes] if path.is_file() else b""
+    return hashlib.sha256(content).hexdigest() if len(content) == n_bytes else None
+
+
+def salt_of(config: Row) -> int:
+    """Returns the number that the checksums of a run's log begin with."""
+    return zlib.crc32(json.dumps(config, sort_keys=True).encode())
+
+
+def read_log(path: Path, *, sealed: bool, salt: int = 0) -> Log:
+    """Reads a log, also while it is written to.
+
+    Args:
+        path: The file; no events where there is none.
+        sealed: Whether every line must have a number and a checksum. Earlier versions wrote none; of their logs a line
+            that cannot be read was cut off, and is skipped.
+        salt: As the log was written with.
+    """
+    if not path.is_file():
+        return Log([])
+    reading = _Reading(sealed, salt)
+    lines = path.read_bytes().split(b"\n")
+    for line in lines[:-1]:
+        reading.take(line)
+    if lines[-1]:
+        reading.take(lines[-1], is_open=True)
+    return Log([row for _, row in reading.rows.values()], tuple(text for _, text in reading.problems))
+
+
+class _Reading:
+    """Keeps the events and problems of a log up to some line."""
+
+    def __init__(self, sealed: bool, salt: int) -> None:
+        self.sealed, self._salt = sealed, salt
+        self.rows: dict[tuple[str, int], tuple[int, Row]] = {}
+        self.problems: list[tuple[int, str]] = []
+        self._offset = self._n_lines = self._n_lost = 0
+
+    def take(self, line: bytes, *, is_open: bool = False) -> None:
+        """Reads one line; one that is open, the last, may still be being written."""
+        offset, number = self._offset, self._n_lines
+        self._offset, self._n_lines = offset + len(line) + 1, number + 1
+        row, told = _parse(line, self._salt)
+        if row is None or (self.sealed and told is None):
+            if self.sealed and not is_open:
+                self.problems.append((offset, f"line {number + 1} is damaged"))
+            return
+        if told is not None and self.sealed and told != number + self._n_lost:
+            self.problems.append((offset, f"lines are missing or repeated before line {number + 1}"))
+            self._n_lost = told - number
+        self._add(offset, row)
+
+    def _add(self, offset: int, row: Row) -> None:
+        if row["event"] == "resume":
+            self._go_back(row)
+        key = (row["event"], row["step"])
+        self.rows.pop(key, None)  # what was repeated stands where it was repeated
+        self.rows[key] = (offset, row)
+
+    def _go_back(self, row: Row) -> None:
+        """Drops what lies beyond the checkpoint that a run went on from."""
+        start = row.pop("from", None)
+        if type(start) is int:
+            self.problems = [problem for problem in self.problems if problem[0] < start]
+            kept = {key: at for key, at in self.rows.items() if at[0] < start or key[0] == "resume"}
+        else:
+            kept = {key: at for key, at in self.rows.items() if at[1]["step"] <= row["step"]}
+        self.rows = kept
+
+
+def _parse(line: bytes, salt: int) -> tuple[Row | None, int | None]:
+    """Returns the event in a line, None for one that cannot be, and its number where its checksum fits."""
+    try:
+        text = line.decode()
+        row = json.loads(text)
+    except (ValueError, RecursionError):
+        return None, None
+    if not isinstance(row, dict) or not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
+        return None, None
+    seal, number = row.pop("crc", None), row.pop("line", None)
+    if seal is None:
+        return row, None
+    body = text[:-_N_SEAL] + "}"
+    fits = text[-_N_SEAL:] == f'{_SEAL}{seal}"}}' and seal == f"{zlib.crc32(body.encode(), salt):08x}"
+    return (row, number) if fits and type(number) is int else (None, None)

@@ -1,0 +1,244 @@
+"""Scores of answers that were given before the truth was known, added up batch by batch.
+
+Each kind of answer has its scores: classes (accuracy, log loss, Cohen's kappa), real values (absolute and squared
+error, log loss) and densities (bits per dimension). What is kept does not grow with the stream.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from cndpm.state import State
+
+__all__ = ["ClassAnswers", "ClassScores", "DensityAnswers", "DensityScores", "Scores", "ValueAnswers", "ValueScores"]
+
+_LOG_LEAST = math.log(torch.finfo(torch.float64).eps)
+"""The least log-probability that counts, as in scikit-learn: a class held impossible costs 36 nats, not infinity."""
+
+
+class ClassAnswers(NamedTuple):
+    """Answers of a classifier to one batch.
+
+    Attributes:
+        predicted: The most probable classes, (batch,), int64.
+        truth: The classes, (batch,), int64.
+        log_truth: Log-probabilities that the model gave to these, (batch,), float64; None where it gives none.
+
+    Example:
+        >>> answers = ClassAnswers(torch.tensor([0, 1]), torch.tensor([0, 0]), torch.tensor([-0.1, -2.0]))
+        >>> answers.losses()
+        tensor([0., 1.], dtype=torch.float64)
+    """
+
+    predicted: Tensor
+    truth: Tensor
+    log_truth: Tensor | None = None
+
+    def losses(self) -> Tensor:
+        """Returns 1 for every wrong answer and 0 for the others, (batch,)."""
+        return (self.predicted != self.truth).double()
+
+
+class ValueAnswers(NamedTuple):
+    """Answers of a regressor to one batch.
+
+    Attributes:
+        mean: Predicted values, (batch, n_outputs).
+        truth: The values, (batch, n_outputs).
+        variance: Predicted variances, (batch, n_outputs); None where the model gives none.
+
+    Example:
+        >>> ValueAnswers(torch.tensor([[1.0]]), torch.tensor([[1.5]])).losses()
+        tensor([0.5000], dtype=torch.float64)
+    """
+
+    mean: Tensor
+    truth: Tensor
+    variance: Tensor | None = None
+
+    def losses(self) -> Tensor:
+        """Returns the absolute errors, averaged over outputs, (batch,)."""
+        return (self.mean.double() - self.truth.double()).abs().mean(1)
+
+
+class DensityAnswers(NamedTuple):
+    """Answers of a density to one batch.
+
+    Attributes:
+        log_density: Of every sample, (batch,).
+        n_dims: Numbers in one sample.
+
+    Example:
+        >>> DensityAnswers(torch.tensor([0.0, -1.0]), n_dims=1).losses().shape
+        torch.Size([2])
+    """
+
+    log_density: Tensor
+    n_dims: int
+
+    def losses(self) -> Tensor:
+        """Returns the bits per dimension, (batch,)."""
+        return -self.log_density.double() / (math.log(2) * self.n_dims)
+
+
+class Scores(Protocol):
+    """Adds up answers of one kind.
+
+    Example:
+        >>> scores: Scores = DensityScores()
+        >>> scores.results()
+        {}
+    """
+
+    n_samples: int
+
+    def add(self, answers: ClassAnswers | ValueAnswers | DensityAnswers) -> None:
+        """Adds the answers to one batch."""
+
+    def results(self) -> dict[str, float]:
+        """Returns the scores of all answers so far; none before the first."""
+
+    def state_dict(self) -> State:
+        """Returns the sums as plain values."""
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores them to the bit."""
+
+
+class ClassScores:
+    r"""Accuracy in percent, mean log loss in nats, and Cohen's kappa, :math:`(p_o - p_e) / (1 - p_e)`.
+
+    :math:`p_o` is the share of right answers, :math:`p_e` that of a model that answers each class as often, by chance.
+
+    Example:
+        >>> scores = ClassScores()
+        >>> scores.add(ClassAnswers(torch.tensor([0, 1, 1, 0]), torch.tensor([0, 1, 0, 0])))
+        >>> scores.results()
+        {'accuracy': 75.0, 'kappa': 0.5}
+    """
+
+    def __init__(self) -> None:
+        self.n_samples, self._n_right, self._n_weighed, self._log_loss = 0, 0, 0, 0.0
+        self._answered: list[int] = []
+        self._true: list[int] = []
+
+    def add(self, answers: ClassAnswers) -> None:
+        self.n_samples += len(answers.truth)
+        self._n_right += int((answers.predicted == answers.truth).sum())
+        if answers.log_truth is not None:
+            self._n_weighed += len(answers.truth)
+            self._log_loss -= float(answers.log_truth.double().clamp(min=_LOG_LEAST).sum())
+        n_classes = max(len(self._true), int(torch.maximum(answers.predicted, answers.truth).max()) + 1)
+        self._answered = _counted(self._answered, answers.predicted, n_classes)
+        self._true = _counted(self._true, answers.truth, n_classes)
+
+    def results(self) -> dict[str, float]:
+        if not self.n_samples:
+            return {}
+        observed = self._n_right / self.n_samples
+        expected = sum(a * b for a, b in zip(self._answered, self._true, strict=True)) / self.n_samples**2
+        kappa = (observed - expected) / (1 - expected) if expected < 1 else 1.0
+        made = {"accuracy": 100 * observed, "kappa": kappa}
+        return made | {"log_loss": self._log_loss / self._n_weighed} if self._n_weighed else made
+
+    def state_dict(self) -> State:
+        sums = [self.n_samples, self._n_right, self._n_weighed, self._log_loss]
+        return {"sums": sums, "answered": self._answered, "true": self._true}
+
+    def load_state_dict(self, state: State) -> None:
+        self.n_samples, self._n_right, self._n_weighed, self._log_loss = state["sums"]
+        self._answered, self._true = list(state["answered"]), list(state["true"])
+
+
+class ValueScores:
+    """Mean absolute error, root of the mean squared error, R squared, and the log loss of Gaussians, if there are any.
+
+    Example:
+        >>> scores = ValueScores()
+        >>> scores.add(ValueAnswers(torch.tensor([[1.0], [2.0]]), torch.tensor([[1.0], [3.0]])))
+        >>> {name: round(value, 2) for name, value in scores.results().items()}
+        {'absolute_error': 0.5, 'root_squared_error': 0.71, 'r_squared': 0.5}
+    """
+
+    def __init__(self) -> None:
+        self.n_samples, self._absolute, self._squared, self._n_weighed, self._log_loss = 0, 0.0, 0.0, 0, 0.0
+        self._mean: list[float] = []
+        self._scatter: list[float] = []
+
+    def add(self, answers: ValueAnswers) -> None:
+        truth, error = answers.truth.double(), answers.mean.double() - answers.truth.double()
+        self._follow(truth)
+        self.n_samples += len(truth)
+        self._absolute += float(answers.losses().sum())
+        self._squared += float(error.square().mean(1).sum())
+        if answers.variance is not None:
+            variance = answers.variance.double()
+            self._n_weighed += len(truth)
+            self._log_loss += float(0.5 * ((2 * math.pi * variance).log() + error.square() / variance).sum())
+
+    def results(self) -> dict[str, float]:
+        if not self.n_samples:
+            return {}
+        made = {
+            "absolute_error": self._absolute / self.n_samples,
+            "root_squared_error": math.sqrt(self._squared / self.n_samples),
+        }
+        scatter = sum(self._scatter) / len(self._scatter)
+        if scatter > 0:
+            made["r_squared"] = 1 - self._squared / scatter
+        return made | {"log_loss": self._log_loss / self._n_weighed} if self._n_weighed else made
+
+    def state_dict(self) -> State:
+        sums = [self.n_samples, self._absolute, self._squared, self._n_weighed, self._log_loss]
+        return {"sums": sums, "mean": self._mean, "scatter": self._scatter}
+
+    def load_state_dict(self, state: State) -> None:
+        self.n_samples, self._absolute, self._squared, self._n_weighed, self._log_loss = state["sums"]
+        self._mean, self._scatter = list(state["mean"]), list(state["scatter"])
+
+    def _follow(self, truth: Tensor) -> None:
+        """Updates the mean of every target and the squared distances to it, which no large mean cancels."""
+        old, n = torch.tensor(self._mean or [0.0] * truth.shape[1], dtype=torch.float64), len(truth)
+        scatter = torch.tensor(self._scatter or [0.0] * truth.shape[1], dtype=torch.float64)
+        centre = truth.mean(0).cpu()
+        step, total = centre - old, self.n_samples + n
+        own = (truth.cpu() - centre).square().sum(0)
+        self._scatter = (scatter + own + step.square() * (self.n_samples * n / total)).tolist()
+        self._mean = (old + step * (n / total)).tolist()
+
+
+class DensityScores:
+    """Mean bits per dimension.
+
+    Example:
+        >>> scores = DensityScores()
+        >>> scores.add(DensityAnswers(torch.tensor([-2 * math.log(2)], dtype=torch.float64), n_dims=2))
+        >>> scores.results()
+        {'bits_per_dim': 1.0}
+    """
+
+    def __init__(self) -> None:
+        self.n_samples, self._bits = 0, 0.0
+
+    def add(self, answers: DensityAnswers) -> None:
+        self.n_samples += len(answers.log_density)
+        self._bits += float(answers.losses().sum())
+
+    def results(self) -> dict[str, float]:
+        return {"bits_per_dim": self._bits / self.n_samples} if self.n_samples else {}
+
+    def state_dict(self) -> State:
+        return {"sums": [self.n_samples, self._bits]}
+
+    def load_state_dict(self, state: State) -> None:
+        self.n_samples, self._bits = state["sums"]
+
+
+def _counted(counts: list[int], classes: Tensor, n_classes: int) -> list[int]:
+    """Adds the occurrences of some classes, (batch,), to counts, which grow to `n_classes`."""
+    new = torch.bincount(classes, minlength=n_classes).tolist()
+    return [before + more for before, more in zip(counts + [0] * (n_classes - len(counts)), new, strict=True)]

@@ -1,0 +1,35 @@
+"""Weights of samples that are forgotten at several rates, and the prior that few samples need."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Floats", "fading_weights", "prior_strength", "renewal_interval"]
+
+Floats = NDArray[np.float64]
+"""An array of double precision."""
+
+
+def fading_weights(keeps: Floats, n: int) -> tuple[Floats, Floats]:
+    """Returns what a batch leaves of older samples, (H,), and the weights of its own, (H, n).
+
+    Args:
+        keeps: What is left of a sample after the next one, for each of H horizons, (H,).
+        n: Samples of the batch.
+
+    Example:
+        >>> fading_weights(np.array([0.5]), 3)
+        (array([0.125]), array([[0.25, 0.5 , 1.  ]]))
+    """
+    return keeps**n, keeps[:, None] ** np.arange(n - 1, -1, -1)
+
+
+def prior_strength(n_features: int) -> float:
+    """Returns how many samples the prior of a covariance counts for: a tenth of the features, at least five."""
+    return max(5.0, n_features / 10)
+
+
+def renewal_interval(n: float) -> int:
+    """Returns after how many batches a solution is renewed that n samples made: one more batch hardly moves many."""
+    return 1 + int(n // 1000)

@@ -1,0 +1,140 @@
+"""Merging of learners that learned different streams with the same representation.
+
+Gaussian experts are sums, so the merged learner has the statistics of one that was given both streams, to rounding.
+Experts that stand for the same concept become one (:mod:`cndpm.mixture.matching`); memories are joined and slept on
+when more is learned; levels of novelty are measured on the records of all. In which order learners are merged, all at
+once or some first, makes no difference beyond rounding, but for the numbering of the experts.
+
+Networks are not sums: those of all learners are put side by side, for `prune` to find the ones that are redundant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cndpm.mixture.matching import same_concepts
+from cndpm.model.cndpm import CNDPM
+from cndpm.threads import one_thread
+
+__all__ = ["merge", "with_same_representation"]
+
+
+def with_same_representation(learner: CNDPM) -> CNDPM:
+    """Returns a learner that has learned nothing but represents samples as another one does.
+
+    What the first memory fixes, such as fitted features, is taken over; so both can be merged whatever they learn.
+
+    Args:
+        learner: Has at least one expert.
+
+    Raises:
+        ValueError: It has none, so nothing is fixed yet.
+
+    Example:
+        >>> learner = CNDPM(CNDPM.Settings(memory_size=20), input_shape=(3,))
+        >>> learner.learn_block(torch.randn(40, 3), torch.arange(40) % 2, batch_size=10)
+        >>> with_same_representation(learner).n_experts
+        0
+    """
+    if not learner.n_experts:
+        raise ValueError(
+            "this model has no expert yet, so its representation is not fixed; learn more, or call consolidate()"
+        )
+    blank = learner.blank()
+    blank.bank.adopt(learner.bank.representation())
+    return blank
+
+
+@one_thread()
+def merge(learners: Sequence[CNDPM]) -> CNDPM:
+    """Returns one learner that has learned what all of them have; they are left alone.
+
+    Args:
+        learners: With the same settings and the same representation; class indices mean the same in all.
+
+    Raises:
+        ValueError: They cannot be merged; the message says why and what to do.
+
+    Example:
+        >>> x, y = torch.randn(80, 3), torch.arange(80) // 40
+        >>> first = CNDPM(CNDPM.Settings(memory_size=20), input_shape=(3,))
+        >>> first.learn_block(x[:40], y[:40], batch_size=10)
+        >>> second = with_same_representation(first)
+        >>> second.learn_block(x[40:], y[40:], batch_size=10)
+        >>> both = merge([first, second])
+        >>> both.n_experts, round(float(both.counts.sum())) + len(both.memory)
+        (2, 80)
+    """
+    copies = _checked(learners)
+    merged, *others = sorted(copies, key=lambda learner: not learner.n_experts)  # the first has a representation
+    sources = [0] * merged.n_experts
+    for number, other in enumerate(others, start=1):
+        sources += [number] * other.n_experts
+        _extend(merged, other)
+    if len(set(sources)) > 1:
+        _unite(merged, same_concepts(merged.novelty.explained(merged.bank, sources), sources))
+    return merged
+
+
+def _checked(learners: Sequence[CNDPM]) -> list[CNDPM]:
+    """Returns copies that have finished what was interrupted; raises ValueError where they cannot be merged."""
+    if not learners:
+        raise ValueError("merge takes at least one model; got none")
+    first, copies = learners[0], []
+    for learner in learners:
+        if learner.settings != first.settings or learner.input_shape != first.input_shape:
+            raise ValueError("models that are merged must have the same settings and the same shape of samples")
+        copy = learner.blank()
+        copy.load_state_dict(learner.state_dict())
+        copy.settle()
+        copies.append(copy)
+    fixed = [copy.bank.representation() for copy in copies if copy.n_experts]
+    if any(not _is_same(fixed[0], other) for other in fixed[1:]):
+        raise ValueError(
+            "these models represent samples differently, because each fixed its features on its own first memory; "
+            "begin all but the first with model.with_same_representation()"
+        )
+    return copies
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Compares representations; the origin that sums are taken from may differ, as it can be moved."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return a.shape == b.shape and torch.equal(a.cpu(), b.cpu())
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return all(_is_same(a[name], b.get(name)) for name in a if name not in ("template", "n_classes", "placeholder"))
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_is_same, a, b))
+    return bool(a == b)
+
+
+def _extend(merged: CNDPM, other: CNDPM) -> None:
+    """Puts experts, notes and memories side by side."""
+    n_classes = max(merged.n_known_classes, other.n_known_classes)
+    for learner in (merged, other):
+        learner.meet(n_classes)
+    if other.n_experts:
+        merged.bank.extend(other.bank)
+        merged.novelty.extend(other.novelty)
+        if (drift := merged.bank.margin_drift()) is not None:
+            merged.novelty.follow(drift)
+    if len(other.memory):
+        merged.memory.extend(other.memory.batch())
+    merged.events.extend(other.events)
+
+
+def _unite(merged: CNDPM, groups: Sequence[Sequence[int]]) -> None:
+    """Makes one expert of every group."""
+    counts = merged.counts
+    gains = torch.zeros_like(counts)
+    for group in groups:
+        gains[list(group)] = counts[list(group)].sum().log() - counts[list(group)].log()
+    merged.bank.unite(groups)
+    merged.novelty.unite(groups, gains)
+    if (drift := merged.bank.margin_drift()) is not None:
+        merged.novelty.follow(drift)
+    merged.events.unite(groups)

@@ -1,0 +1,119 @@
+"""Figures of prequential runs: how samples were answered before they were learned, and by which expert."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cndpm.reports.curves import X_LABEL, group_lines, line_ends, stages_of_groups
+from cndpm.reports.figures import ChartPanel, HeatMap, LineChart
+from cndpm.reports.groups import Group
+from cndpm.reports.run import Run
+
+__all__ = ["answering_map", "prequential_chart", "recovery_words"]
+
+_MAX_ROWS = 60
+_CHANGES = 5  # more would make a caption too long
+
+_SCORES = {
+    "accuracy": ("Accuracy before learning", "accuracy of a window (%)"),
+    "absolute_error": ("Error before learning", "mean absolute error of a window"),
+    "bits_per_dim": ("Bits per dimension before learning", "bits per dimension of a window"),
+}
+"""What windows may hold, in the order of preference: title and axis."""
+
+
+def prequential_chart(groups: Sequence[Group]) -> LineChart | None:
+    """Shows the answers to samples that had not been learned yet, window by window; None where none were asked for."""
+    found = {name for group in groups for run in group.runs for row in windows(run) for name in _SCORES if name in row}
+    score = next((name for name in _SCORES if name in found), None)
+    if score is None:
+        return None
+    lines = group_lines(groups, lambda run: _curve(run, score))
+    title, label = _SCORES[score]
+    over = recovery_words(groups)
+    return LineChart(
+        key="prequential",
+        title=title,
+        caption="Every sample is answered before it is learned; a point is the mean of a window. "
+        + ("Every seed is faint, their mean bold. " if any(line.faint for line in lines) else "")
+        + "Where the shading begins or ends the stream changes, which learners are not told."
+        + (f" {over}" if over else ""),
+        alt=f"{title}, window by window, against batches learned. {line_ends(lines)} {over}",
+        x_label=X_LABEL,
+        y_label=label,
+        panels=[ChartPanel("", lines)],
+        bands=stages_of_groups(groups),
+        y_range=(0, 100) if score == "accuracy" else None,
+        n_colours=len(groups),
+    )
+
+
+def recovery_words(groups: Sequence[Group]) -> str:
+    """Says after how many samples each group's first complete seed was over each change; empty where none is known."""
+    found = {group.label: rows for group in groups if (rows := _recovery(group))}
+    if not found:
+        return ""
+    changes = [f"{row['change']:,}" for row in next(iter(found.values()))]
+    after = "; ".join(f"{label} {', '.join(map(_samples, rows))}" for label, rows in found.items())
+    return f"Samples until 95 % of the former level was regained after {', '.join(changes)}: {after}."
+
+
+def answering_map(run: Run) -> HeatMap | None:
+    """Shows which share of each window every expert would have answered by itself."""
+    rows = [row for row in windows(run) if row.get("experts") is not None]
+    n_experts = max((len(row["experts"]) for row in rows), default=0)
+    if not n_experts or n_experts > _MAX_ROWS:
+        return None
+    shares = np.zeros((n_experts + 1, len(rows)))
+    for j, row in enumerate(rows):
+        shares[1 : 1 + len(row["experts"]), j] = row["experts"]
+        shares[0, j] = row["n_samples"] - sum(row["experts"])
+    shares = 100 * shares / np.maximum(1, shares.sum(axis=0))
+    starts = [0, *(row["step"] for row in rows[:-1])]
+    edges = [band.start for band in run.stages]
+    return HeatMap(
+        key="answering",
+        title="Which expert answered, when",
+        caption="Each column is a window of the stream. An answer is a mixture of all experts; counted is the one with "
+        "the largest share in it. Before there is an expert the memory answers (top row).",
+        alt=_most(shares),
+        x_label=X_LABEL,
+        y_label="",
+        values=np.round(shares, 1).tolist(),
+        rows=["memory", *(f"expert {k + 1}" for k in range(n_experts))],
+        columns=[f"{a + 1}–{row['step']}" for a, row in zip(starts, rows, strict=True)],
+        value_label="share of the window (%)",
+        limits=(0, 100),
+        ticks=[int(np.searchsorted(starts, edge)) for edge in edges if edge <= starts[-1]],
+    )
+
+
+def windows(run: Run) -> list[dict[str, Any]]:
+    """Returns the lines of a record that score windows of answers."""
+    return [row for row in run.record.rows if row["event"] == "window"]
+
+
+def _curve(run: Run, score: str) -> tuple[list[int], list[float | None]]:
+    rows = windows(run)
+    return [row["step"] for row in rows], [row.get(score) for row in rows]
+
+
+def _recovery(group: Group) -> list[dict[str, Any]]:
+    """Returns the first changes of the first complete seed; of many, five."""
+    for run in group.complete:
+        rows: list[dict[str, Any]] = (run.record.summary or {}).get("prequential", {}).get("recovery") or []
+        return rows[:_CHANGES]
+    return []
+
+
+def _samples(row: dict[str, Any]) -> str:
+    return "never" if row["samples"] is None else f"{row['samples']:,}"
+
+
+def _most(shares: Any) -> str:
+    names = ["the memory", *(f"expert {k}" for k in range(1, len(shares)))]
+    means = ", ".join(f"{name} {value:.0f} %" for name, value in zip(names, shares.mean(axis=1), strict=True))
+    return f"Heat map of windows by expert. Mean shares: {means}."

@@ -1,0 +1,57 @@
+"""An anomaly detector for river."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from cndpm.estimators import CNDPMDensity as Estimator
+from cndpm.river.mixture import Mixture
+from river import base
+
+__all__ = ["CNDPMAnomaly"]
+
+
+class CNDPMAnomaly(Mixture, base.AnomalyDetector):  # type: ignore[misc]
+    """Scores how unlike everything known a row is.
+
+    The score is 1 less the share of known rows that look at least as strange: of rows like the known ones one in
+    twenty scores above 0.95, one in a hundred above 0.99, at any time. So a threshold is a rate of false alarms:
+    ``anomaly.ThresholdFilter(model, threshold=0.99)``.
+
+    Args:
+        memory_size: Samples gathered before a new expert is made of them.
+        settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
+        seed: Of every random choice.
+
+    Example:
+        >>> import random
+        >>> from cndpm.river import CNDPMAnomaly
+        >>> model, draws = CNDPMAnomaly(), random.Random(0)
+        >>> for _ in range(200):
+        ...     model.learn_one({"a": draws.gauss(0, 1), "b": draws.gauss(5, 1)})
+        >>> model.score_one({"a": 0.0, "b": 5.0}) < 0.5, model.score_one({"a": 0.0, "b": 12.0}) > 0.99
+        (True, True)
+    """
+
+    _estimator = Estimator
+
+    def learn_one(self, x: Mapping[Any, Any]) -> None:
+        """Learns one row, features by name."""
+        row = self._columns.learn(x)
+        if self._has_learned:
+            self._learn(row, None)
+        else:
+            self.estimator.partial_fit(row)
+
+    def learn_many(self, X: Any) -> None:
+        """Learns the rows of a pandas table, (n, d), one after the other."""
+        self.estimator.partial_fit(self._rows(X))
+
+    def score_one(self, x: Mapping[Any, Any]) -> float:
+        """Returns a score between 0 and 1, features by name; 0 before anything was learned."""
+        watch = self._learner.watch if self._has_learned else None
+        return 0.0 if watch is None else float(-np.expm1(-watch.novelty(torch.tensor(self._columns.row(x)))[0]))

@@ -1,0 +1,70 @@
+"""A regressor for river."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from cndpm.estimators import CNDPMRegressor as Estimator
+from cndpm.river.mixture import Mixture
+from river import base
+
+__all__ = ["CNDPMRegressor"]
+
+
+class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
+    """Predicts numbers in a stream whose distribution changes, without being told when.
+
+    Args:
+        memory_size: Samples gathered before a new expert is made of them.
+        settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
+        seed: Of every random choice.
+
+    Example:
+        >>> from cndpm.river import CNDPMRegressor
+        >>> model = CNDPMRegressor(memory_size=50)
+        >>> for i in range(100):
+        ...     model.learn_one({"a": i % 10, "b": i % 7}, 2 * (i % 10) + 1)
+        >>> bool(abs(model.predict_one({"a": 4, "b": 3}) - 9) < 0.5)
+        True
+    """
+
+    _estimator = Estimator
+
+    def learn_one(self, x: Mapping[Any, Any], y: float) -> None:
+        """Learns one row.
+
+        Args:
+            x: Its features by name.
+            y: Its target.
+        """
+        row = self._columns.learn(x)
+        if self._has_learned:
+            self._learn(row, torch.tensor([[float(y)]]))
+        else:
+            self.estimator.partial_fit(row, np.array([float(y)]))
+
+    def predict_one(self, x: Mapping[Any, Any]) -> float:
+        """Returns the mean of the target; 0 before anything was learned."""
+        if not self._has_learned:
+            return 0.0
+        return float(self._learner.predict_moments(torch.tensor(self._columns.row(x)))[0, 0, 0])
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learns rows one after the other.
+
+        Args:
+            X: A pandas table, (n, d), whose columns are the features.
+            y: Targets, (n,), a pandas series.
+        """
+        self.estimator.partial_fit(self._rows(X), np.asarray(y, dtype=np.float64))
+
+    def predict_many(self, X: Any) -> Any:
+        """Returns a pandas series of predictions, (n,)."""
+        import pandas as pd
+
+        answers = self.estimator.predict(self._rows_asked(X)) if self._has_learned else np.zeros(len(X))
+        return pd.Series(answers, index=X.index)

@@ -1,0 +1,30 @@
+"""State that is data and never code: trees of tensors and plain values in one file with a checksum over everything.
+
+:func:`save_state` writes a tree, :func:`load_state` reads it back to the bit and refuses what is damaged, of another
+kind or of a version that it does not know. :func:`expect` holds a state against the shapes that settings give.
+"""
+
+from cndpm.state.container import StateError
+from cndpm.state.expecting import expect, flag, integers, maybe, nothing, number, tensor, whole
+from cndpm.state.files import FORMAT_VERSION, StateFile, load_state, read_state, save_state
+from cndpm.state.tree import State, check_same_form, non_finite
+
+__all__ = [
+    "FORMAT_VERSION",
+    "State",
+    "StateError",
+    "StateFile",
+    "check_same_form",
+    "expect",
+    "flag",
+    "integers",
+    "load_state",
+    "maybe",
+    "non_finite",
+    "nothing",
+    "number",
+    "read_state",
+    "save_state",
+    "tensor",
+    "whole",
+]

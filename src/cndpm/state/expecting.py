@@ -1,0 +1,162 @@
+"""Holds a state against what settings say: names, types, shapes and ranges, before anything is made of it.
+
+    sizes = expect(state, {"counts": tensor("experts"), "sums": tensor("experts", "d")}, d=self.n_features)
+
+A letter or word stands for a size: one that is given is compared, one that is not is taken from the first tensor that
+has it, and must be the same in all others. Names that the forms do not mention are not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cndpm.state.container import StateError
+
+__all__ = ["expect", "flag", "integers", "maybe", "nothing", "number", "tensor", "whole"]
+
+Sizes = dict[str, int]
+Form = Callable[[str, Any, Sizes], None]
+"""Raises StateError for a value that has another form; may add to the sizes that are known."""
+
+Side = int | str
+
+
+def expect(state: Any, forms: Mapping[str, Form], **sizes: int) -> Sizes:
+    """Checks parts of a state by name.
+
+    Args:
+        state: A dictionary, as :func:`cndpm.state.load_state` returns it.
+        forms: What each name must hold.
+        **sizes: Sizes that are known.
+
+    Returns:
+        All sizes, those that were found included.
+
+    Raises:
+        StateError: A name is missing, or what it holds has another form.
+
+    Example:
+        >>> state = {"counts": torch.zeros(3, dtype=torch.float64), "step": 4}
+        >>> expect(state, {"counts": tensor("experts"), "step": whole()})
+        {'experts': 3}
+    """
+    if not isinstance(state, Mapping):
+        raise StateError(f"a dictionary with {', '.join(forms)} was expected; got a {type(state).__name__}")
+    known = dict(sizes)
+    for name, form in forms.items():
+        if name not in state:
+            raise StateError(f"{name!r} is missing; there is {', '.join(map(repr, list(state)[:20])) or 'nothing'}")
+        form(name, state[name], known)
+    return known
+
+
+def tensor(*shape: Side, dtype: torch.dtype | tuple[torch.dtype, ...] = torch.float64, finite: bool = True) -> Form:
+    """Returns the form of a tensor.
+
+    Args:
+        *shape: Numbers, or words that stand for sizes.
+        dtype: Its type, or several that are allowed.
+        finite: Whether infinities and NaN are refused.
+    """
+    allowed = dtype if isinstance(dtype, tuple) else (dtype,)
+
+    def check(name: str, value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, Tensor):
+            raise StateError(f"{name!r} must be a tensor; got a {type(value).__name__}")
+        if value.dtype not in allowed:
+            raise StateError(f"{name!r} must be of {' or '.join(map(str, allowed))}; got {value.dtype}")
+        if value.dim() != len(shape):
+            raise StateError(f"{name!r} must have the shape {_said(shape, sizes)}; got {tuple(value.shape)}")
+        for side, n in zip(shape, value.shape, strict=True):
+            if n != (side if isinstance(side, int) else sizes.setdefault(side, n)):
+                raise StateError(f"{name!r} must have the shape {_said(shape, sizes)}; got {tuple(value.shape)}")
+        if finite and value.is_floating_point() and not value.isfinite().all():
+            raise StateError(f"{name!r} must hold finite values; got infinities or NaN")
+
+    return check
+
+
+def integers(*shape: Side, low: int | None = None, below: int | None = None) -> Form:
+    """Returns the form of a tensor of int64 within a range.
+
+    Args:
+        *shape: Numbers, or words that stand for sizes.
+        low: The least value allowed.
+        below: The first value that is too large.
+    """
+    form = tensor(*shape, dtype=torch.int64)
+
+    def check(name: str, value: Any, sizes: Sizes) -> None:
+        form(name, value, sizes)
+        if value.numel() and low is not None and int(value.min()) < low:
+            raise StateError(f"{name!r} must hold numbers from {low} on; got {int(value.min())}")
+        if value.numel() and below is not None and int(value.max()) >= below:
+            raise StateError(f"{name!r} must hold numbers below {below}; got {int(value.max())}")
+
+    return check
+
+
+def number(low: float = -math.inf, high: float = math.inf) -> Form:
+    """Returns the form of a finite number within a range.
+
+    Args:
+        low: The least value allowed.
+        high: The greatest value allowed.
+    """
+
+    def check(name: str, value: Any, _: Sizes) -> None:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (is_number and math.isfinite(value) and low <= value <= high):
+            raise StateError(f"{name!r} must be a finite number from {low} to {high}; got {str(value)[:80]!r}")
+
+    return check
+
+
+def whole(low: int = 0, high: int = 1 << 62) -> Form:
+    """Returns the form of a whole number within a range.
+
+    Args:
+        low: The least value allowed.
+        high: The greatest value allowed.
+    """
+
+    def check(name: str, value: Any, _: Sizes) -> None:
+        if type(value) is not int or not low <= value <= high:
+            raise StateError(f"{name!r} must be a whole number from {low} to {high}; got {str(value)[:80]!r}")
+
+    return check
+
+
+def flag() -> Form:
+    """Returns the form of a value that is True or False."""
+
+    def check(name: str, value: Any, _: Sizes) -> None:
+        if not isinstance(value, bool):
+            raise StateError(f"{name!r} must be true or false; got {str(value)[:80]!r}")
+
+    return check
+
+
+def nothing() -> Form:
+    """Returns the form of None."""
+
+    def check(name: str, value: Any, _: Sizes) -> None:
+        if value is not None:
+            raise StateError(f"{name!r} must be empty; got a {type(value).__name__}")
+
+    return check
+
+
+def maybe(form: Form) -> Form:
+    """Returns a form that also allows None."""
+    return lambda name, value, sizes: None if value is None else form(name, value, sizes)
+
+
+def _said(shape: tuple[Side, ...], sizes: Sizes) -> str:
+    sides = [str(side) if isinstance(side, int) or side not in sizes else f"{side}={sizes[side]}" for side in shape]
+    return f"({', '.join(sides)})"

@@ -1,0 +1,191 @@
+"""Saves and loads states: every file says by which version, from which settings, and carries a checksum of all of it.
+
+Formats:
+
+1. safetensors with a tree in JSON as metadata, without a checksum; development versions before 0.1.0 wrote it.
+2. The same layout with the package's version, the resolved settings and a SHA-256 over every byte before it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from cndpm.state.container import Container, StateError, container_pieces, has_right_checksum, read_container
+from cndpm.state.tree import State, attach_tensors, detach_tensors
+from cndpm.storage import replace_file
+from cndpm.version import __version__
+
+__all__ = ["FORMAT_VERSION", "MissingStateError", "StateFile", "load_state", "read_state", "save_state"]
+
+FORMAT_VERSION = 2
+"""The version of the form of files; others are refused by name."""
+
+_HEADER, _OLD_HEADER = "cndpm state", "cndpm"
+_FIELDS = {"format", "package", "kind", "settings", "tree"}
+_OLD_FIELDS = {"format", "kind", "tree"}
+
+
+class MissingStateError(StateError, FileNotFoundError):
+    """There is no file of this name."""
+
+
+@dataclass(frozen=True)
+class StateFile:
+    """Everything in a file.
+
+    Attributes:
+        state: The tree, to the bit, with its tensors on the CPU.
+        kind: A word for what the state describes.
+        settings: What it was made with, resolved; empty where the file is of format 1.
+        package: The version that wrote it; None where the file is of format 1.
+        format: Version of the format.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     save_state(f"{folder}/a.cndpm", {"seed": 7}, kind="example", settings={"rate": 0.5})
+        ...     file = read_state(f"{folder}/a.cndpm", kind="example")
+        >>> file.settings, file.format, file.package is None
+        ({'rate': 0.5}, 2, False)
+    """
+
+    state: State
+    kind: str
+    settings: dict[str, Any]
+    package: str | None
+    format: int
+
+
+def save_state(
+    path: str | Path,
+    state: State,
+    *,
+    kind: str,
+    settings: dict[str, Any] | None = None,
+    keep: str | Path | None = None,
+) -> None:
+    """Writes a state to one file, whole or not at all; it is on the disk when this returns.
+
+    Args:
+        path: The file; its folder must exist. An existing file is replaced only when the new one is complete.
+        state: The tree to write.
+        kind: A word for what the state describes ("classifier", "checkpoint", ...); :func:`load_state` needs it again.
+        settings: What the state was made with, as plain values.
+        keep: A name in the same folder under which the file that is replaced stays.
+
+    Raises:
+        TypeError: The tree holds something else than dictionaries, lists, tensors and plain values.
+        OSError: The folder cannot be written, or the disk is full.
+
+    Example:
+        >>> import torch
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     save_state(f"{folder}/model.cndpm", {"weight": torch.ones(3), "seed": 7}, kind="example")
+        ...     load_state(f"{folder}/model.cndpm", kind="example")
+        {'weight': tensor([1., 1., 1.]), 'seed': 7}
+    """
+    tensors: dict[str, Tensor] = {}
+    header = {
+        "format": FORMAT_VERSION,
+        "package": __version__,
+        "kind": kind,
+        "settings": settings or {},
+        "tree": detach_tensors(state, tensors),
+    }
+    pieces = container_pieces({_HEADER: json.dumps(header)}, tensors)
+    replace_file(Path(path), pieces, keep=None if keep is None else Path(keep))
+
+
+def load_state(path: str | Path, *, kind: str) -> State:
+    """Reads a state written by :func:`save_state`.
+
+    Args:
+        path: The file.
+        kind: The word that the file was written with; a file of another kind is refused.
+
+    Returns:
+        The tree that was written, to the bit, with its tensors on the CPU.
+
+    Raises:
+        MissingStateError: There is no such file; a kind of FileNotFoundError.
+        StateError: The file is damaged, of another format, version or kind.
+    """
+    return read_state(path, kind=kind).state
+
+
+def read_state(path: str | Path, *, kind: str) -> StateFile:
+    """Reads a file with what it says of itself. The checksum comes first: nothing is made of a file that is damaged.
+
+    Args:
+        path: The file.
+        kind: The word that the file was written with; a file of another kind is refused.
+
+    Raises:
+        MissingStateError: There is no such file.
+        StateError: The file is damaged, of another format, version or kind.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise MissingStateError(f"there is no file {path}")
+    if not path.is_file():
+        raise StateError(f"{path} is not a file")
+    try:
+        with path.open("rb") as file:
+            return _read(file, path.stat().st_size, kind)
+    except StateError as error:
+        raise StateError(f"{path} {error}") from None
+    except OSError as error:
+        raise StateError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _read(file: BufferedReader, size: int, kind: str) -> StateFile:
+    is_whole = has_right_checksum(file, size)
+    try:
+        container = read_container(file, size)
+    except StateError as error:
+        raise StateError(f"is not a cndpm state file, or it is damaged: {error}") from None
+    if _HEADER not in container.texts and _OLD_HEADER not in container.texts:
+        raise StateError("is a safetensors file, but not one that cndpm wrote")
+    if not is_whole and _HEADER in container.texts:
+        raise StateError("is damaged: its checksum does not fit its content. Take another copy of it")
+    header = _header(container)
+    if header["kind"] != kind:
+        raise StateError(f"holds the state of a {str(header['kind'])[:80]}; a {kind} was asked for")
+    try:
+        state = attach_tensors(header["tree"], container.tensors)
+    except (StateError, RecursionError) as error:
+        raise StateError(f"is damaged: {error}") from None
+    if not isinstance(state, dict):
+        raise StateError("is damaged: its tree is no dictionary")
+    return StateFile(state, kind, header.get("settings", {}), header.get("package"), header["format"])
+
+
+def _header(container: Container) -> dict[str, Any]:
+    """Returns what a file says of itself, once this version understands it."""
+    is_old = _HEADER not in container.texts
+    try:
+        header = json.loads(container.texts[_OLD_HEADER if is_old else _HEADER])
+    except (ValueError, RecursionError):
+        raise StateError("is damaged: what it says of itself is not JSON") from None
+    if not isinstance(header, dict) or type(header.get("format")) is not int:
+        raise StateError("is damaged: it does not say which format it has")
+    if header["format"] != (1 if is_old else FORMAT_VERSION):
+        by, install = header.get("package"), "a newer version"
+        wrote = f" and was written by cndpm {by[:40]}" if isinstance(by, str) else ""
+        install = f"cndpm=={by[:40]}" if isinstance(by, str) else install
+        raise StateError(
+            f"has format {header['format']}{wrote}; this version, {__version__}, reads formats 1 and "
+            f"{FORMAT_VERSION}. Install {install} to load it"
+        )
+    if header.keys() != (_OLD_FIELDS if is_old else _FIELDS):
+        raise StateError(f"is damaged: it says {sorted(map(str, header))[:9]} of itself")
+    if not is_old and not (isinstance(header["settings"], dict) and isinstance(header["package"], str)):
+        raise StateError("is damaged: its settings are no dictionary, or its version no text")
+    return header

@@ -1,0 +1,129 @@
+"""Trees of tensors and plain values: taken apart for a file, put together again, and compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from cndpm.state.container import StateError
+
+__all__ = ["State", "attach_tensors", "check_same_form", "detach_tensors", "non_finite"]
+
+State = dict[str, Any]
+"""A tree of dictionaries (string keys) and lists; leaves are tensors or JSON values."""
+
+_TENSOR = "$tensor"
+
+
+def detach_tensors(node: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
+    """Copies a tree with a reference in place of every tensor.
+
+    Args:
+        node: The tree.
+        tensors: Receives the tensors by their names, on the host and contiguous.
+        name: Of the tree within a larger one.
+
+    Raises:
+        TypeError: It holds something else than dictionaries, lists, tensors and plain values.
+    """
+    if isinstance(node, Tensor):
+        tensors[name] = node.detach().cpu().contiguous()
+        return {_TENSOR: name}
+    if isinstance(node, dict):
+        for key in node:
+            if not isinstance(key, str) or key == _TENSOR:
+                raise TypeError(
+                    f"state keys are strings other than {_TENSOR!r}; got {key!r} under {name or 'the root'!r}"
+                )
+        return {key: detach_tensors(value, tensors, f"{name}/{key}" if name else key) for key, value in node.items()}
+    if isinstance(node, list | tuple):
+        return [detach_tensors(value, tensors, f"{name}/{i}") for i, value in enumerate(node)]
+    if node is None or isinstance(node, bool | int | float | str):
+        return node
+    raise TypeError(f"a state holds tensors and plain values; got {type(node).__name__} at {name!r}")
+
+
+def attach_tensors(tree: Any, tensors: dict[str, Tensor]) -> Any:
+    """Returns a tree with its tensors in their places.
+
+    Args:
+        tree: As :func:`detach_tensors` returned it.
+        tensors: By name.
+
+    Raises:
+        StateError: A tensor is missing, or is in no place of the tree, or in more than one.
+    """
+    waiting = dict(tensors)
+    made = _attached(tree, waiting)
+    if waiting:
+        raise StateError(f"tensors without a place in its tree: {_some(waiting)}")
+    return made
+
+
+def _attached(node: Any, waiting: dict[str, Tensor]) -> Any:
+    if isinstance(node, dict):
+        if _TENSOR not in node:
+            return {key: _attached(value, waiting) for key, value in node.items()}
+        name = node[_TENSOR]
+        if not isinstance(name, str) or name not in waiting:
+            raise StateError(f"its tree names the tensor {str(name)[:80]!r}, which is not there or is named twice")
+        return waiting.pop(name)
+    if isinstance(node, list):
+        return [_attached(value, waiting) for value in node]
+    return node
+
+
+def non_finite(state: Any) -> list[str]:
+    """Returns the names of all tensors in a tree that hold infinities or NaN.
+
+    Example:
+        >>> import torch
+        >>> non_finite({"a": torch.zeros(2), "b": [torch.tensor(float("nan"))]})
+        ['b/0']
+    """
+    tensors: dict[str, Tensor] = {}
+    detach_tensors(state, tensors)
+    return [name for name, tensor in tensors.items() if tensor.is_floating_point() and not tensor.isfinite().all()]
+
+
+def check_same_form(state: Any, made: Any, name: str = "state") -> None:
+    """Compares a state that was loaded with the one of what was made from it: names, shapes and types.
+
+    Names that only the second has are state that an earlier version did not keep. States of random generators, which
+    differ between devices, are not compared.
+
+    Args:
+        state: A tree.
+        made: Another.
+        name: Of the tree within a larger one.
+
+    Raises:
+        StateError: They differ, with the first place where they do.
+    """
+    if name.endswith("/generator"):
+        return
+    given, kept = _form(state), _form(made)
+    if given != kept:
+        raise StateError(f"{name} is {given}; {kept} is what fits there")
+    if isinstance(state, dict):
+        if more := sorted(state.keys() - made.keys()):
+            raise StateError(f"{name} has {_some(more)}, which does not belong there")
+        for key, value in state.items():
+            check_same_form(value, made[key], f"{name}/{key}")
+    elif isinstance(state, list | tuple):
+        for i, (value, other) in enumerate(zip(state, made, strict=True)):
+            check_same_form(value, other, f"{name}/{i}")
+
+
+def _form(node: Any) -> str:
+    if isinstance(node, Tensor):
+        return f"a tensor {tuple(node.shape)} of {str(node.dtype).removeprefix('torch.')}"
+    if isinstance(node, list | tuple):
+        return f"a list of {len(node)}"
+    return f"a {type(node).__name__}"
+
+
+def _some(names: Any, n: int = 3) -> str:
+    listed = list(names)
+    return ", ".join(map(repr, listed[:n])) + (f" and {len(listed) - n} more" if len(listed) > n else "")

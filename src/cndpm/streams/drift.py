@@ -1,0 +1,132 @@
+"""Scenarios of rows whose rule changes: ``drift-...``, each a recipe that a seed turns into a stream.
+
+They ask how the next rows are answered, so they have no test sets and are evaluated prequentially. Seed 0 draws the
+rows of the published comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from cndpm.names import UnknownNameError
+from cndpm.streams import river_rows, rules
+from cndpm.streams.rows import Rows, RowStream
+
+__all__ = ["DRIFTS", "DriftScenario", "drift_scenario"]
+
+
+class _Source(NamedTuple):
+    """Draws the rows of a scenario, and says what they are."""
+
+    draw: Callable[[int], Rows]
+    summary: str
+    target: Literal["classes", "values"] = "classes"
+
+
+def _data(read: Callable[[], Rows]) -> Callable[[int], Rows]:
+    """Returns rows that are the same for every seed."""
+    return lambda _: read()
+
+
+DRIFTS: dict[str, _Source] = {
+    "drift-flip": _Source(rules.flipped_rule, "A linear rule that is reversed half-way: needs no download"),
+    "drift-rotate": _Source(rules.rotated_rule, "A linear rule that is turned by 90 degrees half-way"),
+    "drift-in-turn": _Source(rules.rules_in_turn, "Two linear rules that take turns of 2,000 rows"),
+    "drift-turning": _Source(rules.turning_rule, "A linear rule of three classes that turns slowly by 180 degrees"),
+    "drift-scales": _Source(rules.tripling_scales, "Five domains with a rule each, whose scale triples every time"),
+    "drift-sign": _Source(rules.flipped_sign, "Regression: a linear target whose sign is reversed half-way", "values"),
+    "drift-sine": _Source(river_rows.sine, "River's Sine, reversed half-way"),
+    "drift-sine-in-turn": _Source(river_rows.sine_in_turn, "River's Sine and its reverse in turns of 2,000 rows"),
+    "drift-mixed": _Source(river_rows.mixed, "River's Mixed, reversed half-way"),
+    "drift-sea": _Source(river_rows.sea, "River's SEA with a tenth of the labels wrong: variant 0, 3, 0"),
+    "drift-agrawal": _Source(river_rows.agrawal, "River's Agrawal: rule 0, 4, 0"),
+    "drift-hyperplane": _Source(river_rows.hyperplane, "River's Hyperplane, five of ten weights moving"),
+    "drift-rbf": _Source(river_rows.moving_centroids, "River's RandomRBFDrift, all twenty centroids moving"),
+    "drift-image-segments": _Source(_data(river_rows.image_segments), "Segments of outdoor images, seven classes"),
+    "drift-phishing": _Source(_data(river_rows.phishing), "Websites, phishing or not"),
+    "drift-water-flow": _Source(_data(river_rows.water_flow), "Regression: the flow of water, hour by hour", "values"),
+    "drift-approval": _Source(_data(river_rows.approval), "Regression: approval, by day and polls", "values"),
+}
+"""Every scenario of rows by its name; those after `drift-sign` need ``cndpm[river]``."""
+
+
+class DriftScenario(BaseModel):
+    """The recipe of a stream of rows in a fixed order.
+
+    Attributes:
+        name: What it is called.
+        summary: One line that says what it is.
+        rows: The rows, by a name of :data:`DRIFTS`.
+        batch_size: Samples in a batch; the last batch before a change may have fewer.
+
+    Example:
+        >>> stream = DriftScenario(name="mine", rows="drift-flip", batch_size=20).build(seed=0)
+        >>> stream.n_batches, stream.changes, stream.n_classes
+        (300, (3000,), 2)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(min_length=1)]
+    summary: str = ""
+    rows: str
+    batch_size: Annotated[int, Field(gt=0)] = 10
+
+    @field_validator("rows")
+    @classmethod
+    def _is_known(cls, rows: str) -> str:
+        if rows not in DRIFTS:
+            raise UnknownNameError("rows", rows, tuple(DRIFTS))
+        return rows
+
+    @property
+    def target(self) -> Literal["classes", "values"]:
+        """Whether rows carry classes or real-valued targets."""
+        return DRIFTS[self.rows].target
+
+    @property
+    def endless(self) -> bool:
+        """False: rows come to an end."""
+        return False
+
+    @property
+    def has_tests(self) -> bool:
+        """False: there are no test sets, so that runs are evaluated prequentially."""
+        return False
+
+    def draw(self, seed: int = 0) -> Rows:
+        """Draws the rows, (n, n_features) float64, with their labels and changes."""
+        return DRIFTS[self.rows].draw(seed)
+
+    def build(
+        self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu"
+    ) -> RowStream:
+        """Draws the rows and makes the stream.
+
+        Args:
+            data_dir: Not needed; recipes of datasets are told where these lie.
+            seed: Determines the rows where they are generated.
+            device: Where batches arrive.
+        """
+        return RowStream(
+            self.draw(seed),
+            batch_size=self.batch_size,
+            seed=seed,
+            device=device,
+            description=self.model_dump(mode="json"),
+        )
+
+
+def drift_scenario(name: str, batch_size: int = 10) -> DriftScenario:
+    """Returns the recipe of this name.
+
+    Args:
+        name: A key of :data:`DRIFTS`.
+        batch_size: Samples in a batch.
+    """
+    return DriftScenario(name=name, summary=DRIFTS[name].summary, rows=name, batch_size=batch_size)

@@ -1,0 +1,126 @@
+"""Arrays from outside: what can be learned is taken, everything else is refused by name."""
+
+import enum
+
+import numpy as np
+import pytest
+import torch
+
+from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+from cndpm.estimators.arrays import admit_number, as_array, readable, whole_number
+from cndpm.estimators.label_codec import LabelCodec
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("value", [3e38, -3e38, 1e16, 2e15])
+def test_values_that_are_too_large_are_refused_with_their_place(value):
+    rows = RNG.normal(size=(20, 3))
+    rows[7, 2] = value
+    with pytest.raises(ValueError, match=r"X\[7, 2\] is .*values up to 1e\+15 can be learned"):
+        CNDPMDensity().fit(rows)
+    with pytest.raises(ValueError, match=r"y\[3\] is .*values up to 1e\+15"):
+        CNDPMRegressor().fit(rows[:4], [0, 1, 2, value])
+
+
+@pytest.mark.parametrize("value", [1e15, -1e12, 1e-45, 0.0])
+def test_extreme_values_below_that_are_learned(value):
+    rows = RNG.normal(size=(60, 3))
+    rows[30:, 1] = value
+    for model in (CNDPMDensity(memory_size=20).fit(rows), CNDPMDensity(memory_size=20).fit(np.full((30, 2), value))):
+        assert np.isfinite(model.score_samples(rows[:, : model.n_features_in_])).all()
+    assert np.isfinite(CNDPMRegressor(memory_size=20).fit(rows, rows[:, 1]).predict(rows)).all()
+
+
+def test_every_label_its_own_is_learned():
+    rows = RNG.normal(size=(500, 4))
+    model = CNDPMClassifier(memory_size=50, random_state=0, settings={"n_fourier": 32}).fit(rows, list(range(500)))
+    assert len(model.classes_) == 500
+    assert np.isfinite(model.predict_proba(rows[:20])).all()
+
+
+def test_one_sample_constant_and_duplicate_columns_are_learned():
+    assert CNDPMClassifier().fit([[1.0, 2.0]], ["only"]).predict([[5.0, 5.0]]).tolist() == ["only"]
+    rows = np.repeat(RNG.normal(size=(60, 1)), 3, axis=1)
+    rows[:, 2] = 7.0
+    model = CNDPMClassifier(memory_size=20, random_state=0).fit(rows, rows[:, 0] > 0)
+    assert model.score(rows, rows[:, 0] > 0) > 0.9
+
+
+def test_tensors_of_any_kind_are_arrays():
+    values = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    for tensor in (values, values.bfloat16(), values.to_sparse(), values.clone().requires_grad_()):
+        assert as_array(tensor, "X").tolist() == values.tolist()
+    with pytest.raises(ValueError, match="X is a tensor on the device 'meta'"):
+        as_array(values.to("meta"), "X")
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        as_array(values.to(torch.complex64), "X")
+
+
+def test_masked_values_are_refused_and_masks_of_nothing_are_not():
+    rows = np.ma.masked_array(np.ones((3, 2)), mask=False)
+    assert type(as_array(rows, "X")) is np.ndarray
+    rows[1, 1] = np.ma.masked
+    with pytest.raises(ValueError, match="X has 1 masked values"):
+        as_array(rows, "X")
+
+
+def test_what_only_looks_like_an_array_is_a_type_error():
+    with pytest.raises(TypeError, match="X cannot be read as an array of numbers: KeyError"), readable("X"):
+        raise KeyError("no")
+    with pytest.raises(ValueError, match="as it is"), readable("X"):
+        raise ValueError("as it is")
+
+
+def test_numbers_in_arguments_are_checked():
+    assert whole_number(np.int64(3), "n", least=1, most=5) == 3
+    for value, error in ((0, ValueError), (6, ValueError), (2.0, TypeError), (True, TypeError), ("3", TypeError)):
+        with pytest.raises(error, match="n must"):
+            whole_number(value, "n", least=1, most=5)
+    assert admit_number(np.float32(0.5), "threshold") == 0.5
+    for value, error in ((float("nan"), ValueError), ("a", TypeError), (None, TypeError)):
+        with pytest.raises(error, match="threshold must be a number"):
+            admit_number(value, "threshold")
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+
+@pytest.mark.parametrize(
+    ("label", "error", "message"),
+    [
+        (b"a", TypeError, "got a bytes"),
+        (frozenset({1}), TypeError, "got a frozenset"),
+        ((1, [2]), TypeError, "hashable"),
+        (1j, TypeError, "got a complex"),
+        (np.datetime64("2020-01-01"), TypeError, "got a date"),
+        (10**400, ValueError, "at most 1024 bits"),
+        (("a", float("nan")), ValueError, "NaN"),
+    ],
+)
+def test_labels_that_a_file_cannot_hold_are_refused_when_they_arrive(label, error, message):
+    with pytest.raises(error, match=message):
+        LabelCodec().encode([label], learn=True)
+
+
+def test_a_label_of_very_deep_tuples_is_refused_without_walking_to_its_end():
+    label = 1
+    for _ in range(200_000):
+        label = (label,)
+    with pytest.raises(TypeError, match="got a tuple"):
+        LabelCodec().encode([label], learn=True)
+
+
+@pytest.mark.parametrize("labels", [[-1, 2**63], [2**64, 1], ["a\0", "b"], ["", "\ud800"], [(1, (None, "a")), (2,)]])
+def test_classes_are_the_labels_to_the_last_digit_and_survive_saving(labels, tmp_path):
+    model = CNDPMClassifier(random_state=0).partial_fit(RNG.normal(size=(2, 3)), labels)
+    assert sorted(map(repr, model.classes_.tolist())) == sorted(map(repr, labels))
+    model.save(tmp_path / "model")
+    assert CNDPMClassifier.load(tmp_path / "model").classes_.tolist() == model.classes_.tolist()
+
+
+def test_members_of_enumerations_are_what_they_equal():
+    codec = LabelCodec()
+    assert codec.encode([Colour.RED, 3], learn=True).tolist() == [0, 0]
+    assert type(codec.labels[0]) is int

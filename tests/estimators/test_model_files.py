@@ -1,0 +1,160 @@
+"""Model files: of earlier versions, of other machines, and made up."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+from cndpm.estimators.older_files import DEFAULTS_THEN, PARAMETERS_SINCE
+from cndpm.model.settings import CNDPMSettings
+from cndpm.state import StateError, read_state, save_state
+from cndpm.state.container import container_pieces, read_container
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+KINDS = {
+    "classifier": (CNDPMClassifier, "predict_proba"),
+    "regressor": (CNDPMRegressor, "predict"),
+    "density": (CNDPMDensity, "score_samples"),
+}
+Y = np.repeat([0, 1, 2], 40)
+X = np.random.default_rng(0).normal(size=(120, 4)).astype(np.float32) + 6 * Y[:, None]
+
+
+@pytest.fixture
+def path(tmp_path):
+    settings = {"features": "identity"}
+    CNDPMClassifier(memory_size=20, settings=settings, random_state=0).partial_fit(X, Y).save(tmp_path / "m.cndpm")
+    return tmp_path / "m.cndpm"
+
+
+def reseal(path, change):
+    """Changes what a file says of itself and its tensors, and makes the checksum right again."""
+    with path.open("rb") as file:
+        content = read_container(file, path.stat().st_size)
+    header, tensors = json.loads(content.texts["cndpm state"]), dict(content.tensors)
+    change(header, tensors)
+    path.write_bytes(b"".join(container_pieces({"cndpm state": json.dumps(header)}, tensors)))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_model_of_format_1_is_read_and_answers_as_it_did(name, tmp_path):
+    kind, method = KINDS[name]
+    model = kind.load(FIXTURES / "59592b5" / f"{name}.cndpm")
+    answers = json.loads((FIXTURES / "59592b5" / "answers.json").read_text())[name]
+    np.testing.assert_allclose(getattr(model, method)(X[::10]), answers, rtol=1e-6, atol=1e-9)
+    model.save(tmp_path / "now")
+    assert read_state(tmp_path / "now", kind=kind.__name__).format == 2
+    again = kind.load(tmp_path / "now")
+    assert np.array_equal(getattr(again, method)(X), getattr(model, method)(X))
+
+
+def test_a_model_of_an_earlier_state_is_refused_with_the_commit_to_install():
+    with pytest.raises(StateError, match=r"commit ff62439 or before.* Install that commit"):
+        CNDPMDensity.load(FIXTURES / "ff62439" / "density.cndpm")
+
+
+def test_the_defaults_of_format_1_are_those_of_then():
+    for given, then in json.loads((FIXTURES / "59592b5" / "defaults.json").read_text()):
+        settings = CNDPMSettings.model_validate(CNDPMSettings.merge({}, {**DEFAULTS_THEN, **given}))
+        now = settings.model_dump(mode="json")
+        assert differing(then, now) == [], "a default has changed: add its value of then to DEFAULTS_THEN"
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_parameter_is_in_files_of_format_1_or_has_a_value_of_then(name):
+    kind = KINDS[name][0]
+    held = read_state(FIXTURES / "59592b5" / f"{name}.cndpm", kind=kind.__name__).state["params"]
+    missing = set(kind._get_param_names()) - held.keys() - {"density", "predictor", "features"}
+    assert missing <= PARAMETERS_SINCE.keys(), "a parameter has come since: add the value that does what was done then"
+    assert kind.load(FIXTURES / "59592b5" / f"{name}.cndpm").n_exemplars == 0
+
+
+def differing(then, now):
+    """Returns the paths of values that the settings of then had and those of now have otherwise."""
+    return [
+        path
+        for name, value in then.items()
+        for path in (
+            [f"{name}.{inner}" for inner in differing(value, now.get(name))]
+            if isinstance(value, dict) and isinstance(now.get(name), dict)
+            else [name] * (now.get(name) != value)
+        )
+    ]
+
+
+def test_a_loaded_model_keeps_the_settings_it_was_made_with_whatever_the_defaults_are_now(path):
+    def older(header, _):
+        header["settings"]["anytime"] = False  # as if that had been the default of its version
+
+    reseal(path, older)
+    assert CNDPMClassifier.load(path).learner_.settings.anytime is False
+
+
+def test_a_model_that_learned_on_a_gpu_is_read_without_one(path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    reseal(path, lambda header, _: header["tree"]["params"].update(device="cuda:1"))
+    model = CNDPMClassifier.load(path)
+    assert (model.device, str(model.learner_.device)) == ("cpu", "cpu")
+
+
+def test_networks_that_learned_on_a_gpu_go_on_with_random_numbers_of_their_own(tmp_path):
+    few = {"hidden": 4, "latent_dim": 2, "n_latent_samples": 2, "density_sleep_steps": 3, "predictor_sleep_steps": 3}
+    x = np.clip(X / 20, 0, 1)
+    model = CNDPMClassifier.paper(memory_size=20, settings=few, log_alpha=-20.0, random_state=0).partial_fit(x, Y)
+    model.save(tmp_path / "m")
+
+    def of_a_gpu(_, tensors):
+        tensors["learner/bank/generator"] = torch.arange(16, dtype=torch.uint8)  # a GPU's generator has 16 bytes
+
+    reseal(tmp_path / "m", of_a_gpu)
+    loaded = CNDPMClassifier.load(tmp_path / "m")
+    assert np.array_equal(loaded.predict_proba(x), model.predict_proba(x))
+    loaded.partial_fit(x, Y)
+
+
+def test_a_model_of_another_version_that_does_not_fit_names_the_version_to_install(path):
+    def later(header, tensors):
+        header["package"] = "7.0.0"
+        header["tree"]["learner"]["novel"] = 1
+
+    reseal(path, later)
+    with pytest.raises(StateError, match=r"written by cndpm 7\.0\.0; install cndpm==7\.0\.0"):
+        CNDPMClassifier.load(path)
+
+
+def test_a_file_that_names_code_is_not_loaded_unless_it_is_trusted(path):
+    def named(header, _):
+        header["tree"]["params"]["settings"] = {"features": "os:system"}
+
+    reseal(path, named)
+    with pytest.raises(StateError, match=r"names code to import: os:system\. .*imports=True"):
+        CNDPMClassifier.load(path)
+
+
+@pytest.mark.parametrize("name", ["learner/bank/gaussians/statistics/sums", "learner/bank/feature_map/mean"])
+def test_values_that_are_not_finite_are_neither_saved_nor_loaded(path, tmp_path, name):
+    def broken(_, tensors):
+        tensors[name].view(-1)[0] = float("nan")
+
+    model = CNDPMClassifier.load(path)
+    reseal(path, broken)
+    with pytest.raises(StateError, match="not finite in learner/bank"):
+        CNDPMClassifier.load(path)
+    model.learner_.bank.feature_map._mean[0] = float("inf")
+    with pytest.raises(StateError, match="nothing was saved"):
+        model.save(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_file_that_cannot_be_written_is_reported(path):
+    with pytest.raises(StateError, match="cannot write"):
+        CNDPMClassifier.load(path).save(path.parent / "absent" / "m")
+
+
+def test_a_state_that_lacks_parameters_is_refused_by_path(tmp_path):
+    save_state(tmp_path / "m", {"seed": 1}, kind="CNDPMClassifier")
+    with pytest.raises(StateError, match=r"m does not hold a complete CNDPMClassifier .*'n_outputs' is missing"):
+        CNDPMClassifier.load(tmp_path / "m")

@@ -1,0 +1,185 @@
+"""Merged learners against one that was given everything; and merging in any order, at once or by pairs."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+
+from cndpm.model.cndpm import CNDPM
+from cndpm.model.joining import merge, with_same_representation
+from cndpm.model.settings import CNDPMSettings
+
+
+def concepts(seed: int, *, n: int = 60, n_concepts: int = 3, d: int = 4):
+    """Blobs of two classes each, far apart, one after the other."""
+    generator = torch.Generator().manual_seed(seed)
+    centres = 8 * torch.randn(2 * n_concepts, d, generator=generator)
+    y = torch.cat([2 * concept + torch.randint(2, (n,), generator=generator) for concept in range(n_concepts)])
+    return centres[y] + torch.randn(len(y), d, generator=generator), y
+
+
+def new(target: str = "classes", **options) -> CNDPM:
+    return CNDPM(CNDPMSettings(memory_size=20, target=target, **options), input_shape=(4,))
+
+
+def learn(learner: CNDPM, x, y) -> CNDPM:
+    learner.learn_block(x, y if learner.settings.target != "none" else None, 10)
+    return learner
+
+
+def sharded(learner: CNDPM, x, y, n_shards: int = 3) -> list[CNDPM]:
+    """Learners of every third sample each; the first shares its representation."""
+    parts = [slice(start, None, n_shards) for start in range(n_shards)]
+    first = learn(learner, x[parts[0]], y[parts[0]])
+    return [first, *(learn(with_same_representation(first), x[part], y[part]) for part in parts[1:])]
+
+
+def finished(learner: CNDPM) -> CNDPM:
+    learner.consolidate()
+    learner.finish()
+    return learner
+
+
+def answers(learner: CNDPM, x) -> torch.Tensor:
+    if learner.settings.target == "classes":
+        return learner.predict_log_proba(x, exact=True).exp()
+    return learner.predict_moments(x, exact=True) if learner.settings.target == "values" else learner.log_prob(x)
+
+
+def assert_same(a: CNDPM, b: CNDPM, x) -> None:
+    torch.testing.assert_close(a.counts.sort().values, b.counts.sort().values, rtol=1e-9, atol=1e-6)
+    torch.testing.assert_close(answers(a, x), answers(b, x), rtol=1e-5, atol=1e-6)
+
+
+@settings(deadline=None, max_examples=3)
+@given(seed=st.integers(0, 10_000))
+def test_neither_the_order_of_merging_nor_its_grouping_matters(seed):
+    x, y = concepts(seed)
+    shards = sharded(new(n_fourier=8), x, y)
+    at_once = merge(shards)
+    a, b, c = shards
+    for merged in (merge([c, a, b]), merge([merge([a, b]), c]), merge([merge([c, b]), a])):
+        assert_same(merged, at_once, x)
+
+
+def test_order_and_grouping_do_not_matter_after_more_is_learned():
+    x, y = concepts(3)
+    a, b, c = sharded(new(n_fourier=8), x, y)
+    later, labels = concepts(3, n=30)
+    both = [learn(merged, later, labels) for merged in (merge([merge([c, a]), b]), merge([a, merge([b, c])]))]
+    assert_same(*(finished(learner) for learner in both), x)
+
+
+def test_merged_statistics_are_those_of_a_single_pass():
+    x, y = concepts(1, n=300)
+    shards = sharded(new(n_fourier=8), x, y)
+    single = with_same_representation(shards[0])
+    learn(single, x, y)
+    merged = merge(shards)
+    finished(single), finished(merged)
+    assert merged.n_experts == single.n_experts == 3
+    torch.testing.assert_close(merged.counts, single.counts, rtol=1e-9, atol=1e-6)
+    for mine, theirs in zip(merged.bank.sums_by_label(), single.bank.sums_by_label(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-6)
+    torch.testing.assert_close(merged.bank.scatter(), single.bank.scatter(), rtol=1e-7, atol=1e-6)
+
+
+def test_sums_about_different_origins_are_brought_to_one():
+    x, y = concepts(2)
+    a, b = (CNDPM(CNDPMSettings(memory_size=20, features="identity"), input_shape=(4,)) for _ in range(2))
+    learn(a, x, y)
+    b.bank.adopt({**a.bank.representation(), "template": None})
+    learn(b, x[60:], y[60:])
+    merged = merge([a, b])
+    counts, sums = merged.bank.sums_by_label()
+    of_parts = [learner.bank.sums_by_label() for learner in (a, b)]
+    torch.testing.assert_close(counts, of_parts[0][0] + of_parts[1][0])
+    torch.testing.assert_close(sums, of_parts[0][1] + of_parts[1][1])
+    scatters = sum(learner.bank.scatter() for learner in (a, b))
+    together = CNDPM(a.settings, input_shape=(4,))
+    together.bank.adopt(a.bank.representation())
+    assert float(merged.bank.scatter().diagonal().sum()) >= float(scatters.diagonal().sum()) * 0.999
+
+
+@pytest.mark.parametrize("target", ["none", "values"])
+def test_experts_with_covariances_of_their_own_merge_exactly(target):
+    x, y = concepts(5, n=90)
+    values = (x @ torch.ones(4, 1)) if target == "values" else y
+    shards = sharded(new(target), x, values)
+    merged = merge(shards)
+    assert_same(merge([merge([shards[2], shards[1]]), shards[0]]), merged, x)
+    assert round(float(merged.counts.sum())) + len(merged.memory) == len(x)
+    assert merged.n_experts < sum(shard.n_experts for shard in shards)
+
+
+def test_digits_in_four_shards_merge_to_the_experts_of_a_single_pass():
+    digits, labels = load_digits(return_X_y=True)
+    order = torch.cat([torch.nonzero(torch.tensor(labels) // 2 == task)[:, 0] for task in range(5)])
+    x, y = torch.tensor(digits, dtype=torch.float32)[order].reshape(-1, 1, 8, 8) / 16, torch.tensor(labels)[order]
+    learner = CNDPM(CNDPMSettings(memory_size=40, n_patches=6), input_shape=(1, 8, 8))
+    shards = sharded(learner, x, y, n_shards=4)
+    single = finished(learn(with_same_representation(shards[0]), x, y))
+    merged = finished(merge(shards))
+    assert float(merged.counts.sum()) == pytest.approx(len(x))
+    torch.testing.assert_close(merged.bank.sums_by_label(), single.bank.sums_by_label(), rtol=1e-6, atol=1e-4)
+    right = [(one.predict_log_proba(x).argmax(1) == y).double().mean() for one in (single, merged)]
+    assert abs(right[0] - right[1]) < 0.01
+
+
+def test_a_model_that_has_only_a_memory_gives_it_to_the_others():
+    x, y = concepts(4)
+    full, empty = learn(new(), x, y), learn(new(), x[:5], y[:5])
+    for models in ([full, empty], [empty, full]):
+        merged = merge(models)
+        assert len(merged.memory) == len(full.memory) + 5
+        assert merged.n_experts == full.n_experts
+
+
+def test_learners_are_left_alone():
+    x, y = concepts(6)
+    shards = sharded(new(), x, y)
+    before = [answers(shard, x) for shard in shards]
+    learn(merge(shards), x, y)
+    assert all(torch.equal(answers(shard, x), was) for shard, was in zip(shards, before, strict=True))
+
+
+def test_networks_are_put_side_by_side():
+    x, y = concepts(7, n=30, n_concepts=2)
+    options = {
+        "experts": "neural",
+        "sharing": False,
+        "hidden": 8,
+        "latent_dim": 2,
+        "standardise": True,
+        "likelihood": "gaussian",
+    }
+    brief = {"density_sleep_steps": 5, "predictor_sleep_steps": 5}
+    first = CNDPM(CNDPMSettings(memory_size=20, log_alpha=-50, **options, **brief), input_shape=(4,))
+    learn(first, x, y)
+    second = learn(with_same_representation(first), x, y)
+    merged = merge([first, second])
+    assert merged.n_experts == first.n_experts + second.n_experts
+    joint = torch.cat([learner.log_joint(x, y) for learner in (first, second)], dim=1)
+    torch.testing.assert_close(merged.log_joint(x, y), joint, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (lambda: learn(new(), *concepts(8)), "with_same_representation"),
+        (lambda: CNDPM(CNDPMSettings(memory_size=21), input_shape=(4,)), "same settings"),
+    ],
+)
+def test_models_that_cannot_be_merged_are_refused_with_the_reason(other, why):
+    with pytest.raises(ValueError, match=why):
+        merge([learn(new(), *concepts(9)), other()])
+
+
+def test_networks_that_look_at_each_other_cannot_be_merged():
+    x, y = concepts(7, n=30, n_concepts=2)
+    options = {"experts": "neural", "hidden": 8, "latent_dim": 2, "likelihood": "gaussian"}
+    options |= {"density_sleep_steps": 2, "predictor_sleep_steps": 2}
+    first = learn(CNDPM(CNDPMSettings(memory_size=20, log_alpha=-50, **options), input_shape=(4,)), x, y)
+    with pytest.raises(ValueError, match="sharing=False"):
+        merge([first, learn(with_same_representation(first), x, y)])

@@ -1,0 +1,121 @@
+"""river's own checks, its pipelines and its evaluation, and features that come and go."""
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cndpm import CNDPMClassifier as Estimator
+from cndpm.river import CNDPMAnomaly, CNDPMClassifier, CNDPMRegressor
+from river import anomaly, checks, compose, datasets, evaluate, metrics, preprocessing
+
+SLOW = "check_bounded_memory_growth"  # ten times as many rows as the others
+
+
+def checks_of(model):
+    """river's checks of a model, each on the first of its streams."""
+    found = {}
+    for check in checks.yield_checks(model):
+        found.setdefault(check.__name__, check)
+    return [check for name, check in found.items() if name != SLOW]
+
+
+def unlabelled(n=300, d=5):
+    draws = random.Random(0)
+    for i in range(n):
+        is_odd = i % 25 == 24
+        yield {f"v{j}": draws.gauss(6 * is_odd, 1) for j in range(d)}, is_odd
+
+
+def detector_checks():
+    """river's checks of anomaly detectors, on a stream of ours: theirs is downloaded."""
+    found = [check for check in checks.yield_checks(CNDPMAnomaly()) if hasattr(check, "func")]
+    plain = [check for check in checks.yield_checks(CNDPMAnomaly()) if not hasattr(check, "func")]
+    return plain + [
+        lambda model, f=check.func: f(model, list(unlabelled(100))) for check in found if check.__name__ != SLOW
+    ]
+
+
+def test_the_classifier_passes_rivers_checks():
+    for check in checks_of(CNDPMClassifier(memory_size=50)):
+        check(CNDPMClassifier(memory_size=50))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [CNDPMClassifier, CNDPMRegressor])
+def test_the_models_pass_rivers_checks_on_all_their_streams(kind):
+    checks.check_estimator(kind(memory_size=50))
+
+
+def test_the_detector_passes_rivers_checks():
+    for check in detector_checks():
+        check(CNDPMAnomaly(memory_size=50).clone())
+
+
+def test_a_pipeline_is_evaluated_progressively():
+    model = compose.Discard("popup_window") | preprocessing.StandardScaler() | CNDPMClassifier(memory_size=50)
+    accuracy = evaluate.progressive_val_score(datasets.Phishing().take(300), model, metrics.Accuracy())
+    assert accuracy.get() > 0.7
+
+
+def test_the_regressor_is_evaluated_progressively():
+    error = evaluate.progressive_val_score(
+        datasets.TrumpApproval().take(300), CNDPMRegressor(memory_size=50), metrics.MAE()
+    )
+    assert error.get() < 1.0
+
+
+def test_a_row_is_learned_as_the_estimator_learns_it():
+    model, estimator = CNDPMClassifier(memory_size=50), Estimator(memory_size=50, batch_size=1, random_state=0)
+    for x, y in datasets.Phishing().take(120):
+        row = np.array([[x[name] for name in sorted(x)]])
+        if hasattr(estimator, "learner_"):
+            expected = dict(zip(estimator.classes_.tolist(), estimator.predict_proba(row)[0].tolist(), strict=True))
+            assert model.predict_proba_one(x) == expected
+        model.learn_one(x, y)
+        estimator.partial_fit(row, [y])
+    assert model.events == estimator.events_ and model.n_experts == estimator.n_experts_ > 0
+
+
+def test_many_rows_are_as_one_after_the_other():
+    rows = list(datasets.ImageSegments().take(100))
+    X, y = pd.DataFrame([x for x, _ in rows]), pd.Series([y for _, y in rows])
+    many, one = CNDPMClassifier(memory_size=50), CNDPMClassifier(memory_size=50)
+    many.learn_many(X, y)
+    for x, label in rows:
+        one.learn_one(x, label)
+    np.testing.assert_allclose(many.predict_proba_many(X), one.predict_proba_many(X), rtol=1e-6, atol=1e-9)
+    assert list(many.predict_many(X)) == [one.predict_one(x) for x, _ in rows]
+
+
+def test_the_score_is_a_rate_of_false_alarms():
+    model, draws, scores = CNDPMAnomaly(memory_size=100), random.Random(1), []
+    for i in range(900):
+        x = {"a": draws.gauss(0, 1), "b": draws.gauss(3, 0.1)}
+        if i >= 300:
+            scores.append(model.score_one(x))
+        model.learn_one(x)
+    assert np.mean(np.array(scores) > 0.9) == pytest.approx(0.1, abs=0.04)
+    assert model.score_one({"a": 0.0, "b": 4.0}) > 0.999
+    filtered = anomaly.ThresholdFilter(model, threshold=0.99)
+    assert filtered.classify(model.score_one({"a": 9.0, "b": 3.0}))
+
+
+def test_a_missing_feature_has_its_mean_and_a_late_one_is_left_out():
+    model = CNDPMRegressor(memory_size=20)
+    for a, b in itertools.product(range(10), range(10)):
+        model.learn_one({"a": a, "b": b}, float(a))
+    assert (
+        model.predict_one({"b": 3}) == model.predict_one({"a": 4.5, "b": 3}) == model.predict_one({"a": None, "b": 3})
+    )
+    assert model.predict_one({"a": 4.5, "b": 3, "c": 1e9}) == model.predict_one({"a": math.nan, "b": 3})
+
+
+def test_words_are_refused_with_advice():
+    with pytest.raises(TypeError, match="features are numbers; 'colour' is 'red'"):
+        CNDPMClassifier().learn_one({"colour": "red"}, True)
+    with pytest.raises(ValueError, match="says which features there are; got an empty one"):
+        CNDPMAnomaly().learn_one({})

@@ -1,0 +1,54 @@
+"""A small version of ``python -m torture.loaders``, and that it would notice what it looks for."""
+
+import warnings
+from random import Random
+
+import pytest
+from torture.loader_worker import attempt, names
+from torture.loaders import attack
+from torture.readers import BAD
+from torture.small_run import be_quick
+from torture.victims import FLIPPED, VICTIMS, prepare
+
+from cndpm.errors import DamageWarning
+from cndpm.experiments import loop
+from cndpm.state import files
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    before = loop.describe_environment
+    be_quick()
+    folder = tmp_path_factory.mktemp("loaders")
+    prepare(folder)
+    yield folder
+    loop.describe_environment = before
+
+
+@pytest.mark.parametrize("victim", dict.fromkeys(VICTIMS), ids=lambda victim: victim.name)
+def test_nothing_that_is_damaged_passes_for_whole(root, victim):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamageWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for number in range(4 if "run" in victim.name else 12):
+            done, outcome, detail = attempt(root, victim, Random(f"suite {number}"))
+            assert outcome not in BAD, (done, detail)
+
+
+@pytest.mark.parametrize("victim", FLIPPED, ids=lambda victim: victim.name)
+def test_a_single_bit_is_refused_anywhere(root, victim):
+    outcomes = {attempt(root, victim, Random(f"suite {number}"), flips=True)[1] for number in range(25)}
+    assert outcomes == {"refused"}
+
+
+def test_a_checksum_that_is_not_looked_at_would_be_noticed(root, monkeypatch):
+    monkeypatch.setattr(files, "has_right_checksum", lambda file, size: True)
+    outcomes = {attempt(root, FLIPPED[0], Random(f"suite {number}"), flips=True)[1] for number in range(40)}
+    assert "silent" in outcomes
+
+
+def test_attempts_in_a_process_of_their_own_are_counted_by_victim():
+    tally = attack(seed=0, n=len(names("flips")), what="flips")
+    assert tally.bad == []
+    assert list(tally.counts) == names("flips")
+    assert tally.total("refused") == len(names("flips"))

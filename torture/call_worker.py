@@ -1,0 +1,199 @@
+"""Calls estimators with hostile arguments and prints what came of it, one line a call; see :mod:`torture.calls`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+from torture.hostile_inputs import PARAMETERS, hostile_rows, hostile_targets, odd, proper_rows, proper_targets
+
+__all__ = ["CALLS_OF_A_MODEL", "call", "fingerprint", "lives", "model_of"]
+
+CALLS_OF_A_MODEL = 25
+"""Calls that one model lives through."""
+
+_KINDS: tuple[tuple[type, dict[str, Any]], ...] = (
+    (CNDPMClassifier, {"settings": {"n_fourier": 16}}),
+    (CNDPMRegressor, {"settings": {"n_fourier": 16}}),
+    (CNDPMDensity, {}),
+    (CNDPMClassifier, {"input_shape": (2, 2), "settings": {"features": "identity"}}),
+    (CNDPMClassifier, {"log_alpha": -400.0, "settings": {"n_fourier": 16}}),
+    (CNDPMRegressor, {"settings": {"features": "identity"}}),
+)
+"""Few features: with the default's 512 most of the time would go into comparing states."""
+
+_N_FEATURES = 4
+_METHODS = ("partial_fit",) * 8 + ("fit",) * 3 + ("construct", "prune", "set_params") * 2 + ("consolidate",)
+_ASKED = (
+    *("predict", "predict_proba", "predict_log_proba", "score_samples", "score", "sample", "bits_per_dim", "save"),
+    *("novelty", "explain", "decision_function"),
+)
+_OWN = (ValueError, TypeError)
+
+
+def model_of(seed: int, life: int) -> tuple[Any, Random]:
+    """Returns a fitted model and the source of everything that is done to it."""
+    random = Random(f"{seed} {life}")
+    estimator, parameters = _KINDS[life % len(_KINDS)]
+    model = estimator(memory_size=random.choice((6, 15, 40)), random_state=life, device="cpu", **parameters)
+    n = random.choice((1, 12, 60))
+    model.partial_fit(proper_rows(random, n, _N_FEATURES), proper_targets(random, model._target, n))
+    return model, random
+
+
+def fingerprint(model: Any) -> list[Any]:
+    """Returns parameters and everything learned, to the bit."""
+    if not hasattr(model, "learner_"):
+        return [_plain(model.get_params(deep=False))]
+    learned = model._export()
+    del learned["params"]
+    return [_plain(model.get_params(deep=False)), _plain(learned)]
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, torch.Tensor):
+        return str(node.dtype), tuple(node.shape), node.detach().cpu().numpy().tobytes()
+    if isinstance(node, dict):
+        return [(str(key), _plain(value)) for key, value in node.items()]
+    if isinstance(node, list | tuple):
+        return [_plain(value) for value in node]
+    if isinstance(node, np.random.RandomState):
+        return _plain(list(node.get_state(legacy=False)["state"].values()))
+    return node.tobytes() if isinstance(node, np.ndarray) else repr(node)
+
+
+def call(model: Any, random: Random, folder: str) -> tuple[str, str]:
+    """Makes one hostile call; returns its outcome, one of `torture.calls.OUTCOMES`, and what was called."""
+    name = random.choice((*_METHODS, *_ASKED))
+    before = fingerprint(model)
+    try:
+        _attempt(model, name, random, folder)
+    except _OWN as error:
+        outcome, said = ("refused", str(error)) if str(error) else ("unclear", type(error).__name__)
+    except AttributeError as error:
+        outcome, said = ("refused" if "has no attribute" in str(error) else "foreign"), repr(error)
+    except OSError as error:
+        outcome, said = ("refused" if name == "save" else "foreign"), repr(error)
+    except Exception as error:
+        outcome, said = "foreign", repr(error)
+    else:
+        return _judge(model, name, before)
+    changed = "" if fingerprint(model) == before else "changed"
+    return changed or outcome, f"{name}: {said}"
+
+
+def _judge(model: Any, name: str, before: list[Any]) -> tuple[str, str]:
+    """Returns the outcome of a call that was accepted: answers are numbers, and asking changes nothing."""
+    if name in _ASKED and fingerprint(model) != before:
+        return "changed", name
+    ask = {"none": "score_samples", "values": "predict", "classes": "predict_proba"}[model._target]
+    try:
+        answer = getattr(model, ask)(np.linspace(-3.0, 9.0, 3 * model.n_features_in_).reshape(3, -1))
+    except Exception as error:
+        return "silent", f"{name}: {error!r}"
+    return ("accepted", name) if np.isfinite(answer).all() else ("silent", f"{name}: answers {answer.tolist()}")
+
+
+def _attempt(model: Any, name: str, random: Random, folder: str) -> None:
+    n = random.choice((1, 1, 2, 5, 12, 30))
+    rows = partial(hostile_rows, random, n, _N_FEATURES)
+    targets = partial(hostile_targets, random, n)
+    if random.random() < 0.4:
+        rows = partial(proper_rows, random, n, _N_FEATURES)
+    elif random.random() < 0.4:
+        targets = partial(proper_targets, random, model._target, n)
+    if name == "construct":
+        _construct(model, random)
+    elif name == "set_params":
+        _set_params(model, random)
+    elif name == "save":
+        path = random.choice((Path(folder) / "model", Path(folder) / "no" / "model", folder, "a\0b", odd(random)))
+        model.save(f"{folder}/{path}" if isinstance(path, str) else path)
+    elif name == "sample":
+        model.sample(random.choice((1, 3, odd(random))), random_state=random.choice((0, 2**70, odd(random))))
+    elif name == "consolidate":
+        model.consolidate()
+    elif name in ("fit", "partial_fit", "prune", "score"):
+        if name == "score":  # compares labels by code of scikit-learn
+            targets = partial(proper_targets, random, model._target, n)
+        arguments = (rows(),) if model._target == "none" and name == "prune" else (rows(), targets())
+        _with_options(model, name, arguments, random)
+    else:
+        getattr(model, name)(rows())
+
+
+def _with_options(model: Any, name: str, arguments: tuple[Any, ...], random: Random) -> None:
+    options: dict[str, Any] = {}
+    if name == "prune":
+        options = {"threshold": random.choice((0.9, -1, 0.0, float("nan"), odd(random)))}
+    elif name == "partial_fit" and model._target == "classes" and random.random() < 0.1:
+        options = {"classes": random.choice((range(5), [], ["a", "a"], odd(random)))}
+    if name == "fit" and random.random() < 0.5:
+        arguments = (arguments[0], proper_targets(random, model._target, 30))
+    getattr(model, name)(*arguments, **options)
+
+
+def _construct(model: Any, random: Random) -> None:
+    """Fits a model with hostile parameters; the given one must not notice."""
+    chosen = random.sample(sorted(PARAMETERS), random.choice((1, 1, 2)))
+    parameters = {name: random.choice(PARAMETERS[name]) for name in chosen}
+    other = clone(model)
+    vars(other).update({"memory_size": 15} | parameters)
+    other.fit(proper_rows(random, 12, _N_FEATURES), proper_targets(random, model._target, 12))
+
+
+def _set_params(model: Any, random: Random) -> None:
+    """Sets a parameter and learns; then the parameter is set back, which is not what is tested."""
+    name = random.choice(sorted(PARAMETERS))
+    before = model.get_params(deep=False)
+    try:
+        if random.random() < 0.2:
+            model.set_params(**{random.choice(("", "nothing", "settings__nothing", "settings__", "a__b")): 1})
+        model.set_params(**{name: random.choice(PARAMETERS[name])})
+        model.partial_fit(proper_rows(random, 3, _N_FEATURES), proper_targets(random, model._target, 3))
+    finally:
+        model.set_params(**before)
+
+
+def lives(seed: int, first: int, end: int, folder: str) -> Iterator[tuple[int, str, float, str]]:
+    """Yields number, outcome, seconds and detail of every call from `first` to `end`.
+
+    Args:
+        seed: Calls are functions of the seed and their number.
+        first: Number of the first call that is told; those before it in its model's life are made again.
+        end: Number behind the last one.
+        folder: Where models are saved.
+    """
+    for life in range(first // CALLS_OF_A_MODEL, -(-end // CALLS_OF_A_MODEL)):
+        model, random = model_of(seed, life)
+        for number in range(life * CALLS_OF_A_MODEL, min((life + 1) * CALLS_OF_A_MODEL, end)):
+            began = time.process_time()
+            outcome, detail = call(model, random, folder)
+            if number >= first:
+                yield number, outcome, time.process_time() - began, detail
+
+
+def main(seed: str, first: str, end: str) -> None:
+    """Makes the calls that the arguments ask for."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # scikit-learn's, about what it was given
+    with tempfile.TemporaryDirectory() as folder:
+        for number, outcome, seconds, detail in lives(int(seed), int(first), int(end), folder):
+            line = " ".join(detail.split())[:300].encode("ascii", "backslashreplace").decode()
+            print(number, outcome, f"{seconds:.4f}", line, sep="\t", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

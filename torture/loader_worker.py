@@ -1,0 +1,162 @@
+"""Loads damaged models, checkpoints and records, and prints a line for each: the process that is expected to die.
+
+    python -m torture.loader_worker SEED FIRST END FOLDER WHAT
+
+WHAT is "files" or "flips". A line is like that of `torture.reader_worker`.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import shutil
+import sys
+import time
+import warnings
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from cndpm import CNDPMDensity
+from cndpm.errors import CNDPMError, DamageWarning
+from cndpm.experiments.record import read_record
+from cndpm.reports.html import page_values
+from cndpm.reports.showing import shown
+from cndpm.state import load_state
+from torture.mutations import mutate
+from torture.reader_worker import limit_memory
+from torture.small_run import be_quick, outcome, run_once
+from torture.state_mutations import mutate_state
+from torture.victims import FLIPPED, MODELS, VICTIMS, Victim, prepare, samples
+
+__all__ = ["attempt", "names"]
+
+
+def names(what: str) -> list[str]:
+    """Returns the names of all victims of an attack, in turn."""
+    return [victim.name for victim in (FLIPPED if what == "flips" else VICTIMS)]
+
+
+def attempt(root: Path, victim: Victim, rng: Random, *, flips: bool = False) -> tuple[str, str, str]:
+    """Damages a victim and loads it.
+
+    Args:
+        root: Where :func:`prepare` was.
+        victim: Is copied first.
+        rng: The only source of chance.
+        flips: Whether a single bit is flipped.
+
+    Returns:
+        What was done, the outcome (as of `torture.readers`) and what there is to say.
+    """
+    if "model" in victim.kind:
+        return _attack_model(root, victim, rng, flips)
+    return _attack_run(root, victim, rng, flips)
+
+
+def _damaged(path: Path, other: Path, rng: Random, *, sealed: bool, flips: bool) -> tuple[str, bytes]:
+    content = path.read_bytes()
+    if flips:
+        at = rng.randrange(8 * len(content))
+        return f"bit {at}", content[: at // 8] + bytes([content[at // 8] ^ 1 << at % 8]) + content[at // 8 + 1 :]
+    return mutate_state(path, rng) if sealed else mutate(content, other.read_bytes(), rng)
+
+
+def _attack_model(root: Path, victim: Victim, rng: Random, flips: bool) -> tuple[str, str, str]:
+    path, other, copy = (root / f"{victim.file}.{side}" for side in ("a", "b", "damaged"))
+    sealed = victim.kind.startswith("sealed")
+    done, content = _damaged(path, other, rng, sealed=sealed, flips=flips)
+    if content in (path.read_bytes(), other.read_bytes()):
+        return done, "equal", ""
+    copy.write_bytes(content)
+    kind = type(MODELS[victim.file]())
+    try:
+        model = kind.load(copy)
+    except CNDPMError as error:
+        return done, ("refused" if copy.name in str(error) else "unnamed"), str(error)
+    except Exception as error:
+        return done, "foreign", f"load: {type(error).__name__}: {error}"
+    if not sealed:
+        return done, "silent", "a damaged file was loaded"
+    return (done, *_use(model))
+
+
+def _use(model: Any) -> tuple[str, str]:
+    """Uses a model of a file that was made up: it may answer anything, and may refuse."""
+    x, y = samples(1)
+    try:
+        if isinstance(model, CNDPMDensity):
+            model.score_samples(x[:5])
+            model.partial_fit(x[:40])
+        else:
+            model.predict(x[:5])
+            model.partial_fit(x[:40], y[:40])
+    except CNDPMError as error:
+        return "refused", f"in use: {error}"
+    except Exception as error:
+        return "foreign", f"in use: {type(error).__name__}: {error}"
+    return "changed", ""
+
+
+def _attack_run(root: Path, victim: Victim, rng: Random, flips: bool) -> tuple[str, str, str]:
+    source = victim.file if "checkpoint" in victim.kind else victim.kind
+    file = "checkpoint.cndpm" if "checkpoint" in victim.kind else victim.file
+    before, other = root / f"{source}.a", root / f"{source}.b"
+    sealed = victim.kind.startswith("sealed")
+    done, content = _damaged(before / file, other / file, rng, sealed=sealed, flips=flips)
+    if content == (before / file).read_bytes():
+        return done, "equal", ""
+    copy = root / "run"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(before, copy)
+    (copy / file).write_bytes(content)
+    if flips:
+        try:
+            load_state(copy / file, kind="checkpoint")
+        except CNDPMError as error:
+            return done, "refused", str(error)
+        return done, "silent", "a damaged checkpoint was loaded"
+    return (done, *_resume(root, copy, file, sealed))
+
+
+def _resume(root: Path, copy: Path, file: str, sealed: bool) -> tuple[str, str]:
+    """Reports and resumes a run with a damaged file, and compares its end with that of one which was never stopped."""
+    try:
+        content = shown([copy], page_values)[0]
+        told = " ".join(problem.reason for problem in content.collection.problems)
+        run_once(copy)
+        record = read_record(copy)
+        told += " ".join(record.problems)
+        ended = outcome(copy)
+    except CNDPMError as error:
+        return ("refused" if file in str(error) or copy.name in str(error) else "unnamed"), str(error)
+    except Exception as error:
+        return "foreign", f"{type(error).__name__}: {error}"
+    if ended == (root / "expected").read_text():
+        return "equal", ""
+    if file in told:
+        return "refused", told
+    return ("changed" if sealed else "silent"), "another end"
+
+
+def main(seed: int, first: int, end: int, root: Path, what: str) -> None:
+    """Carries out the attempts from `first` to `end`, with files below `root`."""
+    faulthandler.enable()
+    be_quick()
+    warnings.simplefilter("error")
+    warnings.simplefilter("ignore", DamageWarning)
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module="numpy|cndpm")
+    shutil.rmtree(root / "loaders", ignore_errors=True)
+    (root / "loaders").mkdir()
+    prepare(root / "loaders")
+    limit_memory()
+    victims = FLIPPED if what == "flips" else VICTIMS
+    for number in range(first, end):
+        begin = time.process_time()
+        victim = victims[number % len(victims)]
+        done, result, detail = attempt(root / "loaders", victim, Random(f"{seed} {number}"), flips=what == "flips")
+        line = (str(number), result, f"{time.process_time() - begin:.4f}", f"{done}: {detail!r}"[:600])
+        print("\t".join(line), flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:4]), Path(sys.argv[4]), sys.argv[5])

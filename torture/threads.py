@@ -1,0 +1,197 @@
+"""Asks a model from four threads while another one teaches it; each answer must be that of a state between two batches.
+
+    python -m torture.threads --n 100000 --seed 0
+
+The states are known from a model that learned the same batches alone; answers are compared to the bit. A fifth thread
+copies the model by pickling, and the copy must answer as one of the states too; now and then the process forks, and the
+child must answer and learn. Counted are foreign (an exception), mixed (an answer of no state, or another model in the
+end), backwards (a thread saw an earlier state after a later one), stuck (a thread or child did not end), and last the
+answers, copies and children that were right. Ends with 1 if any of the first four is not zero.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+from torture.attempts import Count
+from torture.call_worker import fingerprint
+
+__all__ = ["BAD", "Stage", "main", "perform"]
+
+BAD = ("foreign", "mixed", "backwards", "stuck")
+_N_READERS = 4
+_PATIENCE = 300.0
+_KINDS: tuple[tuple[type, dict[str, Any]], ...] = (
+    (CNDPMClassifier, {"settings": {"n_fourier": 32}}),
+    (CNDPMDensity, {}),
+    (CNDPMRegressor, {"settings": {"n_fourier": 32}}),
+)
+
+
+@dataclass
+class Stage:
+    """A model, what it will be taught, and the answers of all its states.
+
+    Attributes:
+        model: Has learned a little.
+        calls: Rows and targets of the calls that follow; most are of several batches.
+        probe: Rows that are asked about.
+        states: The number of the state by answer, as bytes.
+        end: The fingerprint of the last state.
+    """
+
+    model: Any
+    calls: list[tuple[np.ndarray, ...]]
+    probe: np.ndarray
+    states: dict[bytes, int] = field(default_factory=dict)
+    end: Any = None
+
+    @classmethod
+    def prepare(cls, seed: int, number: int, n_calls: int) -> Stage:
+        """Makes a stage, the states included.
+
+        Args:
+            seed: Of the data.
+            number: Chooses the estimator.
+            n_calls: Calls of the writer.
+        """
+        rng = np.random.default_rng((seed, number))
+        estimator, parameters = _KINDS[number % len(_KINDS)]
+        model = estimator(memory_size=40, random_state=seed, device="cpu", **parameters)
+        y = np.arange(50 + 30 * n_calls) * 4 // (50 + 30 * n_calls)
+        x = rng.normal(size=(len(y), 5)) + 5 * y[:, None]
+        data = [(x[s], y[s]) if model._target != "none" else (x[s],) for s in (slice(0, 50), slice(50, None))]
+        model.partial_fit(*data[0])
+        cuts = np.sort(rng.choice(np.arange(1, 30 * n_calls), n_calls - 1, replace=False))
+        calls = [tuple(part) for part in zip(*(np.split(values, cuts) for values in data[1]), strict=True)]
+        stage = cls(model, calls, x[:: len(x) // 8])
+        stage._rehearse()
+        return stage
+
+    def _rehearse(self) -> None:
+        """Learns the calls alone and notes the answer after every batch."""
+        model = pickle.loads(pickle.dumps(self.model))
+        self._note(model)
+        for call in self.calls:
+            x, y = call[0], call[1] if len(call) > 1 else None
+            before = pickle.loads(pickle.dumps(model))
+            model.partial_fit(*call)
+            rows = torch.tensor(x.astype(np.float32))
+            targets = None if y is None else _targets_of(model, y)
+            if hasattr(model, "_codec"):
+                before._codec = model._codec
+            before.learner_.learn_block(rows, targets, before.batch_size, after_batch=lambda _, b=before: self._note(b))
+        self.end = fingerprint(model)
+
+    def _note(self, model: Any) -> None:
+        self.states.setdefault(answer(model, self.probe), len(self.states))
+
+
+def _targets_of(model: Any, y: np.ndarray) -> torch.Tensor:
+    """Returns targets as the learner of a model takes them."""
+    if model._target == "classes":
+        return torch.from_numpy(model._codec.encode(y, learn=False))
+    return torch.tensor(y, dtype=torch.float32).reshape(len(y), -1)
+
+
+def answer(model: Any, probe: np.ndarray) -> bytes:
+    """Returns what a model says of some rows."""
+    name = {"classes": "predict_proba", "values": "predict", "none": "score_samples"}[model._target]
+    said: bytes = getattr(model, name)(probe).tobytes()
+    return said
+
+
+def perform(stage: Stage, count: Count, n: int, *, forks: bool) -> None:
+    """Has four threads ask until there are n answers and the writer is done.
+
+    Args:
+        stage: The model and its states.
+        count: Counts outcomes.
+        n: Answers wanted.
+        forks: Whether the process forks now and then.
+    """
+    over, asked = threading.Event(), [0] * (_N_READERS + 1)
+
+    def ask(reader: int) -> None:
+        latest = -1
+        while not over.is_set():
+            copied = reader == _N_READERS
+            try:
+                said = answer(pickle.loads(pickle.dumps(stage.model)) if copied else stage.model, stage.probe)
+            except Exception as error:
+                count.add(asked[reader], "foreign", 0.0, repr(error))
+                continue
+            state = stage.states.get(said)
+            outcome = "mixed" if state is None else "backwards" if state < latest else "copies" if copied else "answers"
+            count.add(asked[reader], outcome, 0.0, f"{type(stage.model).__name__}, state {state} after {latest}")
+            latest = latest if state is None else state
+            asked[reader] += 1
+
+    threads = [threading.Thread(target=ask, args=(reader,), daemon=True) for reader in range(_N_READERS + 1)]
+    for thread in threads:
+        thread.start()
+    for number, call in enumerate(stage.calls):
+        stage.model.partial_fit(*call)
+        while sum(asked[:_N_READERS]) < n * (number + 1) / len(stage.calls) and any(t.is_alive() for t in threads):
+            time.sleep(0.001)  # answers of this state, before the next call
+        if forks and number % 5 == 0:
+            _fork(stage, count)
+    over.set()
+    for thread in threads:
+        thread.join(_PATIENCE)
+        if thread.is_alive():
+            count.add(0, "stuck", 0.0, "a thread that asks")
+    if fingerprint(stage.model) != stage.end:
+        count.add(0, "mixed", 0.0, "the model at the end")
+
+
+def _fork(stage: Stage, count: Count) -> None:
+    """Forks while other threads ask; the child must answer and learn."""
+    child = os.fork()
+    if not child:
+        right = answer(stage.model, stage.probe) in stage.states
+        stage.model.partial_fit(*stage.calls[0])
+        os._exit(0 if right else 1)
+    began = time.perf_counter()
+    while time.perf_counter() - began < 30:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            count.add(child, "mixed" if status else "children", 0.0, f"a child ended with {status}")
+            return
+        time.sleep(0.01)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    count.add(child, "stuck", 0.0, "a child of a fork")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Asks as often as the arguments say; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m torture.threads", description="Ask a model that is being taught.")
+    parser.add_argument("--n", type=int, default=100_000, help="number of answers")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    began, count, n_calls = time.perf_counter(), Count(BAD), 60
+    for number in range(len(_KINDS)):
+        stage = Stage.prepare(options.seed, number, n_calls)
+        perform(stage, count, -(-options.n // len(_KINDS)), forks=True)
+        print(f"{type(stage.model).__name__}: {len(stage.states)} states")
+    print(f"seed {options.seed}, {_N_READERS} threads beside a writer: {count}")
+    print(f"{time.perf_counter() - began:.0f} s in all")
+    print("\n".join(count.lines[:100]))
+    return 1 if count.n_bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
