@@ -32,12 +32,13 @@ def test_every_dependency_has_an_oldest_version_to_try():
 
 
 def test_versions_that_are_tested_lie_in_the_ranges_that_should_work():
-    pinned = dict(line.lower().split("==") for line in (ROOT / "constraints.txt").read_text().split())
+    pinned = dict(line.lower().replace("_", "-").split("==") for line in (ROOT / "constraints.txt").read_text().split())
     for one in [bound for bounds in PROJECT["optional-dependencies"].values() for bound in bounds] + PROJECT[
         "dependencies"
     ]:
         if match := re.fullmatch(r"([\w-]+)>=([\d.]+)", one):
-            numbers = [tuple(map(int, re.findall(r"\d+", text)[:2])) for text in (pinned[match[1].lower()], match[2])]
+            tested = pinned[match[1].lower().replace("_", "-")]
+            numbers = [tuple(map(int, re.findall(r"\d+", text)[:2])) for text in (tested, match[2])]
             assert numbers[0] >= numbers[1], one
 
 

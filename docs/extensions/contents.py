@@ -1,4 +1,6 @@
-"""Completes tables of contents: a line with a star stands for all pages that begin so and are not named elsewhere.
+"""Completes tables of contents, and leads links to files of the repository's root to the pages that show them.
+
+In a table of contents a line with a star stands for all pages that begin so and are not named elsewhere.
 
 Sphinx has such lines too, but warns where one stands for nothing; here it keeps a place for pages to come. A star alone
 stands for all pages that are left, so that none is out of reach.
@@ -13,6 +15,15 @@ __all__ = ["complete", "setup"]
 DOCS = Path(__file__).parents[1]
 FOLDERS = {"index": (".", "howto"), "results/index": (".",)}
 """For every page with such lines, the folders, seen from its own, whose pages it has to reach."""
+
+
+ROOT_FILES = {
+    "CHANGELOG.md": "changelog.md",
+    "CODE_OF_CONDUCT.md": "conduct.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "reporting.md",
+}
+"""Files beside docs/, with the pages of docs/ that include them."""
 
 
 def complete(contents: str, pages: list[str]) -> str:
@@ -48,6 +59,8 @@ def _read(app: Sphinx, name: str, content: list[str]) -> None:
         found = [path for folder in FOLDERS[name] for path in sorted((home / folder).glob("*.md"))]
         pages = [path.relative_to(home).with_suffix("").as_posix() for path in found if path.stem != "index"]
         content[0] = complete(content[0], pages)
+    for file, page in ROOT_FILES.items():
+        content[0] = content[0].replace(f"](../{file})", f"]({page})")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

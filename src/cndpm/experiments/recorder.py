@@ -70,6 +70,7 @@ class Recorder:
     ) -> None:
         self.folder, self.config, self.environment = Path(folder), config, environment
         self._resumed_at: int | None = None
+        self._is_closed = False
         with self._reporting("create"):
             make_folder(self.folder)
             self._lock = FileLock(self.folder / LOCK)
@@ -174,9 +175,11 @@ class Recorder:
             self.folder.rmdir()
 
     def close(self) -> None:
-        """Releases the folder."""
-        self._log.close()
-        self._lock.release()
+        """Releases the folder; once."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._log.close()
+            self._lock.release()
 
     def __enter__(self) -> Self:
         return self
