@@ -26,7 +26,7 @@ docs: .venv/.documenting  ## The site, in build/docs/html; a broken link, formul
 	$(BIN)/python -m pytest tests/test_examples.py tests/test_docstrings.py
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --fresh-env --builder html docs build/docs/html
 
-docs-check: docs  ## The built site in a browser: search, console, dark and light, phone width.
+docs-check: docs  ## The built site in a browser: search, console, dark and light, phone width; a newcomer's paths as printed.
 	CNDPM_SITE=build/docs/html $(BIN)/python -m pytest tests/docs -m slow
 
 .venv/.documenting: .venv/.installed
