@@ -20,7 +20,7 @@ from torch import Tensor
 from cndpm.datasets import load_dataset
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.joining import merge, with_same_representation
+from cndpm.model.joining import blank, merge, with_same_representation
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import save_state
 
@@ -76,7 +76,7 @@ def main() -> None:
     bounds = [len(x) * i // _N_SHARDS // 10 * 10 for i in range(_N_SHARDS)] + [len(x)]
     shards: list[CNDPM] = []
     for start, stop in pairwise(bounds):
-        began = with_same_representation(shards[0]) if shards else new.blank()
+        began = with_same_representation(shards[0]) if shards else blank(new)
         shards.append(learned(began, x[start:stop], y[start:stop]))
         print("shard:", [round(n) for n in shards[-1].counts.tolist()], "and", len(shards[-1].memory), "in the memory")
     started = time.perf_counter()

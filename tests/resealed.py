@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from cndpm.experiments.log_file import LogFile, salt_of
+from cndpm.experiments.record import read_head, read_record
 from cndpm.experiments.sealed_json import read_json, write_json
 
 
@@ -11,7 +13,22 @@ def rewrite(path: Path, change) -> None:
     write_json(path, change(read_json(path)[0]))
 
 
-def replace_text(path: Path, old: str, new: str) -> None:
-    """Replaces text in a file's JSON, wherever it stands."""
+def rename(folder: Path, old: str, new: str) -> None:
+    """Replaces text in the configuration of a record, wherever it stands."""
     escaped = json.dumps(new)[1:-1]
-    rewrite(path, lambda content: json.loads(json.dumps(content).replace(old, escaped)))
+    rewrite_config(folder, lambda config: json.loads(json.dumps(config).replace(old, escaped)))
+
+
+def rewrite_config(folder: Path, change) -> None:
+    """Replaces the configuration of a record, and seals its log and its summary for the new one."""
+    record = read_record(folder)
+    head = read_head(folder)[0] | {"config": change(read_head(folder)[0]["config"])}
+    write_json(folder / "config.json", head)
+    (folder / "log.jsonl").unlink()
+    log = LogFile(folder / "log.jsonl", salt_of(head["config"]))
+    for row in record.rows:
+        log.append(row["event"], row["step"], row)
+    if record.summary is not None:
+        log.append("end", 0, {})
+        write_json(folder / "summary.json", record.summary, beside=head["config"])
+    log.close()

@@ -6,7 +6,7 @@
 Files are read in a process of their own, so that its death is counted and named; another one goes on behind the file
 that killed it. For each format the table counts
 
-- deaths: the process ended, or did not answer for a minute;
+- deaths: the process ended, or did not answer for five minutes;
 - foreign: an exception or a warning that is not the package's own left it;
 - unnamed: an error of the package does not name the damaged file;
 - silent: a changed file was read as other samples than before although its format has checksums of them (gzip,
@@ -39,7 +39,7 @@ Start = Callable[[int, int, int, str], "subprocess.Popen[bytes]"]
 
 BAD = ("deaths", "foreign", "unnamed", "silent")
 OUTCOMES = (*BAD, "changed", "equal", "refused")
-_PATIENCE = 60.0  # seconds without an answer
+_PATIENCE = 300.0  # seconds without an answer; on a busy machine making all victims takes a minute
 _MOST_DEATHS = 100  # after which there is nothing more to learn
 IN_MEMORY = Path("/dev/shm")  # files that are written and read a hundred thousand times need no disk
 _ROOT = Path(__file__).parents[1]

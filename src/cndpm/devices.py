@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 
 import torch
 from torch import Tensor
 
 from cndpm.validation import ConfigError
 
-__all__ = ["resolve_device", "restore_generator"]
+__all__ = ["resolve_device", "restore_generator", "total_memory"]
 
 
 def resolve_device(name: object) -> str:
@@ -64,3 +65,18 @@ def restore_generator(generator: torch.Generator, state: Tensor) -> None:
     else:
         digest = hashlib.sha256(bytes(state.tolist())).digest()
         generator.manual_seed(int.from_bytes(digest[:7], "little"))
+
+
+def total_memory(device: torch.device) -> float:
+    """Returns the bytes of memory that a device has; inf where the system does not tell.
+
+    Example:
+        >>> total_memory(torch.device("cpu")) > 2**20
+        True
+    """
+    if device.type == "cuda":
+        return float(torch.cuda.get_device_properties(device).total_memory)
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

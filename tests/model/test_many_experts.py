@@ -20,7 +20,9 @@ def blobs(n_groups: int, *, n: int = 90, d: int = 6, seed: int = 0):
 
 
 def grown(x, y, learner=None):
-    learner = learner or CNDPM(CNDPMSettings(memory_size=40, n_fourier=24), input_shape=tuple(x.shape[1:]))
+    learner = learner or CNDPM(
+        CNDPMSettings(memory_size=40, n_fourier=24, representations="one"), input_shape=tuple(x.shape[1:])
+    )
     learner.learn_block(x, y, 10)
     return learner
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from cndpm.reports import write_report
-from resealed import replace_text
+from resealed import rename
 
 USER = """
 <script>
@@ -88,9 +88,8 @@ def test_the_page_is_dark_where_the_reader_wants_it(records, visit):
 
 
 def test_a_run_called_script_does_not_run(copied, visit):
-    path = copied / "finetune" / "seed-0" / "config.json"
     name = "<img src=x onerror=document.title=1><script>document.title=2</script>"
-    replace_text(path, "split-digits", name)
+    rename(copied / "finetune" / "seed-0", "split-digits", name)
     seen, console = visit(copied)
     assert console == [] and seen["errors"] == []
     assert any(name in run["title"] for run in seen["runs"])

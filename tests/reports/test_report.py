@@ -6,13 +6,12 @@ import time
 import pytest
 
 from cndpm.experiments import ConfigError, RecordError
-from cndpm.experiments.sealed_json import read_json, write_json
 from cndpm.paper.experiment import Experiment
 from cndpm.reports import write_report
 from cndpm.reports.content import gather
 from cndpm.reports.html import encode, page_values, render_page
 from cndpm.reports.report import file_name
-from resealed import replace_text
+from resealed import rename, rewrite_config
 
 
 def data_of(page):
@@ -86,9 +85,8 @@ def test_a_run_without_any_evaluation_is_shown_as_interrupted(copied):
 
 
 def test_a_run_called_script_is_text(copied):
-    path = copied / "finetune" / "seed-0" / "config.json"
     name = "</script><script>alert('x')</script><!--"
-    replace_text(path, "split-digits", name)
+    rename(copied / "finetune" / "seed-0", "split-digits", name)
     page = render_page(gather([copied]))
     assert page.count("<script>") == 1 and page.count("</script>") == 2
     assert any(name in run["title"] for run in data_of(page)["runs"])
@@ -146,9 +144,8 @@ def test_a_hundred_runs_take_less_than_twenty_seconds_and_five_megabytes(records
         source = records / ("cndpm" if i % 10 < 7 else "finetune") / "seed-0"
         folder = tmp_path / "runs" / f"group-{i % 10}" / f"seed-{i // 10}"
         shutil.copytree(source, folder, ignore=shutil.ignore_patterns("checkpoint*"))
-        head = read_json(folder / "config.json")[0]
-        head["config"] |= {"seed": i // 10, "preset": f"preset {i % 10}"}
-        write_json(folder / "config.json", head)
+        named = {"seed": i // 10, "preset": f"preset {i % 10}"}
+        rewrite_config(folder, lambda config, named=named: config | named)
     start = time.process_time()  # of one core, whatever else the machine does
     report = write_report([tmp_path / "runs"], tmp_path / "out", formats=["html", "md", "csv", "tex", "png", "pdf"])
     assert time.process_time() - start < 20

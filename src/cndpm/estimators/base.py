@@ -1,4 +1,4 @@
-"""The estimator that classifier, regressor and density derive from: input, device, learner, saving and loading.
+"""The estimator that classifier, regressor and density derive from: parameters, input, device, learner.
 
 Calls are whole or have no effect, and may come from many threads: see :mod:`cndpm.estimators.guarded`.
 """
@@ -8,22 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from copy import deepcopy
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
 from cndpm.estimators.arrays import admit_magnitude, readable
-from cndpm.estimators.guarded import Guarded, answers, changes, persistent
+from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import Step
-from cndpm.estimators.model_files import load_model, refusal, resolved_settings, save_model
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.parameters import (
@@ -34,7 +32,7 @@ from cndpm.estimators.parameters import (
     validated_settings,
 )
 from cndpm.estimators.rows import flat_rows, plain_rows
-from cndpm.estimators.serial import to_plain
+from cndpm.estimators.saved import Saved
 from cndpm.estimators.steps import consolidate, learning
 from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
@@ -43,12 +41,8 @@ from cndpm.model.joining import with_same_representation
 from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.model.watch import Watch
 from cndpm.names import UnknownNameError
-from cndpm.state import State, StateError, check_same_form
 
 __all__ = ["Estimator", "describes_x"]
-
-_CODE = ("density", "predictor", "features")
-"""Parameters that may hold the user's own classes and modules."""
 
 _SEEDS = np.iinfo(np.int32).max
 
@@ -56,7 +50,7 @@ _ALWAYS = ("batch_size", "false_alarm_rate")
 """Parameters that may change while a model learns; they count from the next call on."""
 
 
-class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
+class Estimator(Saved):
     """Holds parameters and a learner, whatever y is; abstract.
 
     Args:
@@ -82,9 +76,6 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         >>> model.fit(np.random.default_rng(0).normal(size=(60, 2))).n_experts_
         1
     """
-
-    _kind: ClassVar[str]
-    _target: ClassVar[Literal["classes", "values", "none"]]
 
     def __init__(
         self,
@@ -227,98 +218,7 @@ class Estimator(Guarded, BaseEstimator):  # type: ignore[misc]
         blank._import({**self._exported(), "learner": learner.state_dict()})
         return blank
 
-    # Saving
-
-    def save(self, path: str | Path) -> None:
-        """Writes parameters and everything learned to one file: data, no code.
-
-        A saved model goes on learning, after :meth:`load`, to the same bits as if it had never been saved.
-        """
-        check_is_fitted(self, "learner_")
-        for name in _CODE:
-            if getattr(self, name) is not None:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is code, which the file does not hold; pickle the model, or save "
-                    "learner_.state_dict() with cndpm.state.save_state"
-                )
-        save_model(path, self._exported(), kind=self._kind)
-
-    @classmethod
-    def load(cls, path: str | Path, *, imports: bool = False) -> Self:
-        """Reads what :meth:`save` wrote; a model that learned on a GPU is read onto the CPU where there is none.
-
-        Args:
-            path: The file. Reading it runs no code of it.
-            imports: Whether settings in the file may name classes to import (``package.module:Class``), which is to run
-                code that is installed here.
-
-        Raises:
-            StateError: The file is damaged, of another kind, or of a version that this one cannot read.
-        """
-        names = frozenset(cls._get_param_names()) - set(_CODE)
-        state, params = load_model(path, kind=cls._kind, target=cls._target, parameters=names, imports=imports)
-        try:
-            estimator = cls(**params)
-            estimator._check(anew=True)
-            estimator._import(state)
-            check_same_form(state["learner"], estimator.learner_.state_dict())
-            estimator._rehearse()
-        except Exception as error:
-            raise StateError(refusal(path, cls._kind, state["package"], error)) from error
-        return estimator
-
-    @answers
-    def __getstate__(self) -> dict[str, Any]:
-        state = persistent(super().__getstate__())
-        if "_learner" in state:
-            state = {**state, "_learner": None, "_learned": self._export()}
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        learned = state.get("_learned")
-        super().__setstate__({name: value for name, value in state.items() if name not in ("_learned", "_learner")})
-        if learned is not None:
-            self._import(learned)
-
-    @answers
-    def _exported(self) -> State:
-        return self._export()
-
-    def _export(self) -> State:
-        """Returns everything learned, as tensors and plain values."""
-        params = {k: v for k, v in self.get_params(deep=False).items() if k not in _CODE}
-        if isinstance(params["random_state"], np.random.RandomState):
-            params["random_state"] = self._seed
-        names = getattr(self, "feature_names_in_", None)
-        return {
-            "params": to_plain(params),
-            "settings": self.learner_.settings.model_dump(mode="json"),
-            "seed": self._seed,
-            "n_outputs": self.learner_.settings.n_outputs,
-            "n_classes": self.learner_.n_classes,
-            "n_features_in": self.n_features_in_,
-            "feature_names_in": None if names is None else [str(name) for name in names],
-            "learner": self.learner_.state_dict(),
-        }
-
-    def _import(self, state: State) -> None:
-        self._seed = state["seed"]
-        self.n_features_in_ = state["n_features_in"]
-        if state["feature_names_in"] is not None:
-            self.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
-        learner = self._make_learner(n_classes=state["n_classes"], settings=resolved_settings(state["settings"]))
-        learner.load_state_dict(state["learner"])
-        self._learner = learner
-
     # Inside
-
-    def _rehearse(self) -> None:
-        """Answers once, for a sample of zeros: parts of a file that do not fit each other show here."""
-        if self.learner_.n_experts and self.density is None and self.predictor is None:
-            x = torch.zeros(1, *self._input_shape())
-            answers = {"classes": "predict_log_proba", "values": "predict_moments", "none": "expert_log_proba"}
-            if getattr(self.learner_, answers[self._target])(x).isnan().any():
-                raise StateError("its answers are not numbers")
 
     def _check(self, *, anew: bool) -> None:
         """Checks all parameters, before anything changes; those that learning began with have been checked then."""

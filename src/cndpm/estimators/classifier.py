@@ -23,6 +23,7 @@ from cndpm.estimators.rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
+from cndpm.model.answers import When
 from cndpm.state import State
 
 __all__ = ["CNDPMClassifier"]
@@ -97,7 +98,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return self
 
     @answers
-    def predict(self, X: ArrayLike | Tensor, *, exact: bool = False) -> NDArray[Any]:
+    def predict(self, X: ArrayLike | Tensor, *, exact: bool = False, when: When = "now") -> NDArray[Any]:
         """Returns the most probable label of each sample, (n,).
 
         Args:
@@ -105,32 +106,38 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             exact: Whether the experts' covariance is brought up to date first. Otherwise it is as old as its last
                 renewal, which follows a schedule; means are always up to date. After `fit` and `consolidate` answers
                 are exact until more is learned.
+            when: "now" asks for the rule that holds now, "any" as if any time of the stream were equally likely. Only
+                tables with default features tell them apart.
         """
-        best = self.predict_log_proba(X, exact=exact).argmax(axis=1)
+        best = self.predict_log_proba(X, exact=exact, when=when).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
     @answers
-    def predict_proba(self, X: ArrayLike | Tensor, *, exact: bool = False) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike | Tensor, *, exact: bool = False, when: When = "now") -> NDArray[np.float64]:
         """Returns probabilities (n, n_classes), columns in the order of `classes_`.
 
         Args:
             X: (n, n_features), or (n, *input_shape).
             exact: Whether what the experts share is brought up to date first; see :meth:`predict`.
+            when: See :meth:`predict`.
         """
-        proba: NDArray[np.float64] = np.exp(self.predict_log_proba(X, exact=exact))
+        proba: NDArray[np.float64] = np.exp(self.predict_log_proba(X, exact=exact, when=when))
         return proba
 
     @answers
-    def predict_log_proba(self, X: ArrayLike | Tensor, *, exact: bool = False) -> NDArray[np.float64]:
+    def predict_log_proba(
+        self, X: ArrayLike | Tensor, *, exact: bool = False, when: When = "now"
+    ) -> NDArray[np.float64]:
         """Returns log-probabilities (n, n_classes), columns as those of :meth:`predict_proba`.
 
         Args:
             X: (n, n_features), or (n, *input_shape).
             exact: Whether what the experts share is brought up to date first; see :meth:`predict`.
+            when: See :meth:`predict`.
         """
         x = self._answering(X)
-        log_proba = self.learner_.predict_log_proba(x, exact=exact).cpu().numpy()
+        log_proba = self.learner_.predict_log_proba(x, exact=exact, when=when).cpu().numpy()
         return log_proba[:, self._codec.order()]
 
     @answers

@@ -13,6 +13,7 @@ from cndpm.estimators.density import CNDPMDensity
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.model.joining import merge as merge_learners
+from cndpm.model.joining import relabel
 from cndpm.state import StateError
 
 __all__ = ["load_estimator", "merge"]
@@ -66,7 +67,7 @@ def _agree_on_labels(models: Sequence[CNDPMClassifier]) -> None:
     labels = [together.labels[i] for i in order]
     for model in models:
         mapping = [labels.index(label) for label in model._codec.labels]
-        model.learner_.relabel(mapping, len(labels))
+        relabel(model.learner_, mapping, len(labels))
         model._codec = LabelCodec(labels, closed=model._codec.closed)
 
 

@@ -19,6 +19,7 @@ from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.rows import plain_rows
 from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
+from cndpm.model.answers import When
 
 __all__ = ["CNDPMRegressor"]
 
@@ -84,16 +85,18 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     @answers
     def predict(
-        self, X: ArrayLike | Tensor, return_std: bool = False
+        self, X: ArrayLike | Tensor, return_std: bool = False, *, when: When = "now"
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the mean of each sample's target, (n,) or (n, n_outputs).
 
         Args:
             X: (n, n_features), or (n, *input_shape).
             return_std: Whether its standard deviation is returned too.
+            when: "now" asks for the rule that holds now, "any" as if any time of the stream were equally likely. Only
+                tables with default features tell them apart.
         """
         x = self._answering(X)
-        mean, variance = (part.cpu().numpy() for part in self.learner_.predict_moments(x).unbind(dim=1))
+        mean, variance = (part.cpu().numpy() for part in self.learner_.predict_moments(x, when=when).unbind(dim=1))
         if self._flat_target:
             mean, variance = mean[:, 0], variance[:, 0]
         return (mean, np.sqrt(variance)) if return_std else mean

@@ -217,6 +217,10 @@ class Bank(ABC):
         for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
             self.remove(k, into=into)
 
+    def affinity(self) -> Tensor | None:
+        """Returns how alike experts are, by what they have learned, (K, K), the higher the more; None for networks."""
+        return None
+
     def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
         """Gives class c the index mapping[c].
 

@@ -94,6 +94,9 @@ class CompositeBank(Bank):
     def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
         return self._chooser.explained(levels, sources)
 
+    def affinity(self) -> Tensor | None:
+        return self._chooser.affinity()
+
     def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
         self._companion.relabel(mapping, n_classes)
         self._chooser.relabel(mapping, n_classes)

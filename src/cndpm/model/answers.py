@@ -20,7 +20,7 @@ from cndpm.mixture import (
     present_moments,
 )
 from cndpm.model.context import Present
-from cndpm.model.memory import ShortTermMemory
+from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.threads import one_thread
 
 __all__ = ["Answers", "When"]
@@ -69,19 +69,22 @@ class Answers:
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
             when: Whether the present answers, where there is one.
         """
-        present = self._asked_present(when)
+        present = self._asked_present(when, for_classes=True)
 
         def answer(samples: Samples) -> Tensor:
-            log_density, counts, predictive = self._components(samples, exact, together=present is None)
+            mixed = self._bank.mixed(samples, exact=exact) if self._n_experts else None
+            log_density, counts, predictive = self._components(samples, exact, mixed)
             if not len(counts):
                 shape = (len(samples), n_classes)
                 return torch.full(shape, -math.log(n_classes), dtype=torch.float64, device=self._device)
-            if len(counts) == 1 < self._n_experts:  # the experts answered together, and nothing waits
-                return predictive().squeeze(1)
+            if mixed is not None and len(counts) == 1:  # the experts answered together, and nothing waits
+                return mixed[1]
             gate, experts = log_gate(log_density, counts), predictive()
-            now = None if present is None else present.answer(samples)
+            ever = mix_log_proba(gate, experts)
+            # Who answers together does not tell which of them is current.
+            now = None if present is None or mixed is not None else present.answer(samples, ever)
             if present is None or now is None:
-                return mix_log_proba(gate, experts)
+                return ever
             current, recent = present.current(self._n_experts, len(counts)), present.recent_labels(n_classes)
             now = torch.nn.functional.pad(now, (0, n_classes - now.shape[1]), value=-torch.inf)
             return present_log_proba(gate, experts, *(part.to(gate) for part in (now, current, recent)))
@@ -98,20 +101,33 @@ class Answers:
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
             when: Whether the present answers, where there is one.
         """
-        present = self._asked_present(when)
+        present = self._asked_present(when, for_classes=False)
 
         def answer(samples: Samples) -> Tensor:
             log_density, counts, predictive = self._components(samples, exact)
             if not len(counts):
                 raise ValueError("nothing has been learned yet, so no value can be predicted; learn a batch first")
             gate, experts = log_gate(log_density, counts), predictive()
-            now = None if present is None else present.answer(samples)
+            ever = mix_gaussians(gate, experts)
+            now = None if present is None else present.answer(samples, ever)
             if present is None or now is None:
-                return mix_gaussians(gate, experts)
+                return ever
             current = present.current(self._n_experts, len(counts))
             return present_moments(gate, experts, now.to(gate), current.to(gate))
 
         return torch.cat([answer(samples) for samples in batches])
+
+    def ever(self, batch: SampleBatch, n_classes: int) -> Tensor:
+        """Returns what the experts answer to a batch on its own, for any time, with what they share as it is.
+
+        Args:
+            batch: With targets: class indices ask for log-probabilities (B, n_classes), values for moments.
+            n_classes: Number of classes known.
+        """
+        alone = [batch.samples.alone()]
+        if batch.y is not None and batch.y.is_floating_point():
+            return self.predict_moments(alone, exact=False, when="any")
+        return self.predict_log_proba(alone, n_classes, exact=False, when="any")
 
     @torch.no_grad()
     @one_thread()
@@ -204,21 +220,21 @@ class Answers:
     def _n_experts(self) -> int:
         return len(self._bank.counts)
 
-    def _asked_present(self, when: When) -> Present | None:
+    def _asked_present(self, when: When, *, for_classes: bool) -> Present | None:
         if when not in ("now", "any"):
             raise ValueError(f"when is 'now' or 'any'; got {when!r}")
-        return self._present if when == "now" else None
+        present = self._present if when == "now" else None
+        return present if present is not None and present.for_classes == for_classes else None
 
     def _components(
-        self, samples: Samples, exact: bool, *, together: bool = False
+        self, samples: Samples, exact: bool, mixed: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
         """Returns log densities (B, n), counts (n,), and a function of predictives, the provisional model included.
 
-        Where experts are many, and `together` says that they may, they answer as one.
+        Experts that have answered together, `mixed`, count as one.
         """
         counts = self._bank.counts.to(self._device)
         n_experts = len(counts)
-        mixed = self._bank.mixed(samples, exact=exact) if n_experts and together else None
         if mixed is not None:
             counts, log_density = counts.sum().unsqueeze(0), mixed[0].unsqueeze(1)
         else:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor
 
+from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers, When
+from cndpm.model.door import Door
 from cndpm.model.events import EventLog
+from cndpm.model.founding import Report
 from cndpm.model.inputs import admit_targets, admit_x
+from cndpm.model.limit import ExpertLimit
 from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
 from cndpm.model.merging import log_joint, prune
+from cndpm.model.novelty import Novelty
 from cndpm.model.portrait import draw_portrait
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.model.settings.facts import Facts
@@ -52,6 +56,8 @@ class CNDPM(Learner):
         novelty: Decides which samples are new and which experts learn the others.
         memory: New samples, until an expert is made of them.
         founding: Makes experts of memories.
+        limit: Keeps their number within bounds.
+        parts: The density, predictor and feature map of one's own that it was made with.
         events: The log of what happened to the experts.
         watch: Says how new a row is; None where no rows are kept for it.
 
@@ -82,7 +88,7 @@ class CNDPM(Learner):
         n_exemplars: int = 0,
     ) -> None:
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
-        self._parts: dict[str, Any] = {"density": density, "predictor": predictor, "feature_map": feature_map}
+        self.parts: dict[str, Any] = {"density": density, "predictor": predictor, "feature_map": feature_map}
         self.bank = settings.experts.build(
             target=settings.target,
             n_outputs=settings.n_outputs,
@@ -90,21 +96,23 @@ class CNDPM(Learner):
             n_classes=n_classes,
             seed=seed,
             device=self.device,
-            **self._parts,
+            **self.parts,
         )
         facts = Facts(settings.target, settings.n_outputs, self.input_shape, n_classes, seed, self.device)
         self.present = settings.representations.build(facts, is_plain=settings.is_plain and feature_map is None)
         self.memory = ShortTermMemory(settings.memory_size, self.device)
+        self.door = Door() if len(self.input_shape) == 1 else None
         self._has_labels = settings.target == "classes"
         self.novelty, self.founding = settings.novelty.build(
             has_labels=self._has_labels, at_end_of_task=self.consolidate
         )
+        self.limit = ExpertLimit(settings.most_experts, settings.at_limit, self.device)
         self.experts = self
         self.task_listener = self.novelty.listener
         self._answers = Answers(self.bank, self.memory, self.present, anytime=settings.anytime, device=self.device)
         self._waiting: SampleBatch | None = None
         self._n_known_classes, self._is_exact = n_classes or 0, False
-        self.watch = None
+        self.watch, self.n_exemplars = None, n_exemplars
         if n_exemplars:
             self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
         self.events = EventLog()
@@ -130,6 +138,8 @@ class CNDPM(Learner):
         x, y = self._admit(x, y)
         n_threads = torch.get_num_threads()
         with one_thread():
+            if self.door is not None:
+                x = self.door.look(x)
             batches = prepared or self.bank.open(x, batch_size, start=start)
             self.settle()
             if y is not None and self._has_labels:
@@ -137,14 +147,13 @@ class CNDPM(Learner):
             for samples in batches:
                 stop = start + len(samples.x)
                 self.events.n_samples += len(samples.x)
-                if self.watch is not None:
-                    self.watch.see(x[start:stop])
-                batch = SampleBatch(samples, None if y is None else y[start:stop])
-                if self.present is not None and batch.y is not None:
-                    self.present.learn(samples, batch.y)
-                self._learn(batch)
+                came = SampleBatch(samples, None if y is None else y[start:stop])
+                batch = self.door.admit(came) if self.door is not None and self.door.is_watching else came
+                if self.watch is not None and batch is not None:
+                    self.watch.see(batch.samples.x)
                 if self.present is not None:
-                    self.present.watch(self.bank)
+                    self._learn_present(batch)
+                self._learn(batch)
                 start = stop
                 if after_batch is not None:
                     torch.set_num_threads(n_threads)  # what is called is not ours
@@ -174,10 +183,23 @@ class CNDPM(Learner):
             self._sleep_if_due()
         self._waiting = None
 
+    def _learn_present(self, batch: SampleBatch | None) -> None:
+        """Has the present weigh what is answered for a batch, and learn it, before the experts do."""
+        if self.present is not None and batch is not None and batch.y is not None:
+            self.present.watch(self.bank)
+            ever = self._answers.ever(batch, max(1, self._n_known_classes)) if self.present.n_rules else torch.zeros(0)
+            self.present.learn(batch.samples, batch.y, ever)
+
     def _sleep_if_due(self) -> None:
         while self.memory.is_full or self.bank.train(0) < 1:  # a sleep that was interrupted need not have a full memory
-            self.founding.sleep(self.bank, self.memory, self.novelty, self._report)
+            self._found(self.founding.sleep)
+
+    def _found(self, sleep: Callable[[Bank, ShortTermMemory, Novelty, Report], None]) -> None:
+        """Makes an expert of the memory, within the limit."""
+        if self.limit.before(self.bank, self.memory, self.novelty):
+            sleep(self.bank, self.memory, self.novelty, self._report)
             self._follow()
+            self.limit.after(self.bank, self.novelty, self.events)
 
     def _follow(self) -> None:
         """Reports to the log; batches inside a block need not wait for it."""
@@ -194,8 +216,7 @@ class CNDPM(Learner):
         """Sleeps now on the samples in the memory, whether it is full or not; it is empty afterwards."""
         self.settle()
         if len(self.memory):
-            self.founding.consolidate(self.bank, self.memory, self.novelty, self._report)
-            self._follow()
+            self._found(self.founding.consolidate)
 
     def finish(self) -> None:
         """Makes answers exact from now on, until more is learned."""
@@ -329,46 +350,28 @@ class CNDPM(Learner):
         batch, has_labels = self._given(x, y), self._has_labels
         return prune(self.bank, self.novelty, self.events, batch, threshold=threshold, classes=has_labels)
 
-    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
-        """Gives class c the index mapping[c].
-
-        Args:
-            mapping: New indices of the classes known, all different.
-            n_classes: Number of classes from now on.
-        """
-        self.settle()
-        self.bank.relabel(mapping, n_classes)
-        self.novelty.relabel(mapping)
-        self.memory.relabel(mapping)
-        self._n_known_classes = n_classes
-
-    def blank(self) -> CNDPM:
-        """Returns a learner with the same settings and parts that has learned nothing."""
-        parts: dict[str, Any] = {**self._parts, "feature_map": deepcopy(self._parts["feature_map"])}
-        facts: dict[str, Any] = {"n_classes": self.n_classes, "seed": self.seed, "device": self.device}
-        return CNDPM(self.settings, input_shape=self.input_shape, **facts, **parts)
-
     # What is kept
 
     def footprint(self) -> Footprint:
         kept = self.bank.footprint()
         n_samples, n_bytes = kept.memory_samples + len(self.memory), kept.memory_bytes + self.memory.n_bytes
-        if self.present is None:
-            return replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
-        rows = self.present.rows
-        return replace(
-            kept,
-            n_numbers_kept=kept.n_numbers_kept + self.present.n_numbers_kept,
-            memory_samples=n_samples + len(rows),
-            memory_bytes=n_bytes + rows.n_bytes,
-        )
+        kept = replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
+        return kept if self.present is None else self.present.added_to(kept)
 
     def describe(self) -> dict[str, Any]:
-        """Returns ``expert_counts``, samples by expert, and ``memory_classes``, samples in the memory by class."""
+        """Returns ``expert_counts``, samples by expert, ``memory_classes``, samples in the memory by class, and more.
+
+        ``n_rules`` where rules are kept beside the experts, ``n_set_aside`` where wild rows were not let in.
+        """
         y = self.memory.batch().y if len(self.memory) else None
         classes = None if y is None or y.is_floating_point() else torch.bincount(y).tolist()
         counts = [round(n, 2) for n in self.counts.tolist()]
-        return {"expert_counts": counts, "memory_classes": classes, **self.bank.describe()}
+        shown: dict[str, Any] = {"expert_counts": counts, "memory_classes": classes, **self.bank.describe()}
+        if self.present is not None:
+            shown["n_rules"] = self.present.n_rules
+        if self.door is not None and self.door.n_set_aside:
+            shown["n_set_aside"] = self.door.n_set_aside
+        return shown
 
     @torch.no_grad()
     def portray(self, x: Tensor, y: Tensor | None, *, seed: int) -> Portrait | None:
@@ -393,6 +396,7 @@ class CNDPM(Learner):
             "memory": self.memory.state_dict(),
             "novelty": self.novelty.state_dict(),
             "present": None if self.present is None else self.present.state_dict(),
+            "door": None if self.door is None else self.door.state_dict(),
             "n_known_classes": self._n_known_classes,
             "waiting": None if self._waiting is None else [self._waiting.samples.x.clone(), self._waiting.y],
             "is_exact": self._is_exact,
@@ -403,7 +407,7 @@ class CNDPM(Learner):
     def load_state_dict(self, state: State) -> None:
         expect(state, {"n_known_classes": whole(self.n_classes or 0, 1 << 31), "is_exact": flag()})
         facts = (self.settings.target, self.settings.n_outputs, state["n_known_classes"])
-        check_kept(state["memory"], self.input_shape, facts, self.memory.capacity)
+        check_kept(state["memory"], self.input_shape, facts)  # those of merged models may exceed the capacity
         if state["waiting"] is not None:
             check_kept(dict(zip("xy", state["waiting"], strict=True)), self.input_shape, facts)
         self.bank.load_state_dict(state["bank"])
@@ -413,6 +417,8 @@ class CNDPM(Learner):
             raise StateError(f"novelty is of {self.novelty.n_judged} experts; there are {self.n_experts}")
         if self.present is not None:
             self.present.load_state_dict(state["present"])
+        if self.door is not None:
+            self.door.load_state_dict(state["door"])
         self._n_known_classes, self._is_exact = state["n_known_classes"], state["is_exact"]
         self._waiting, self._learned = None, []
         self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)

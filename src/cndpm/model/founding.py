@@ -14,7 +14,7 @@ from cndpm.mixture import accepts_expert, route
 from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.novelty import Novelty
 
-__all__ = ["AlwaysFound", "EarnedFounding", "Founding", "teach"]
+__all__ = ["AlwaysFound", "EarnedFounding", "Founding", "Report", "teach"]
 
 _SLEEP_CHUNK = 100
 """Steps between two reports of progress; the result does not depend on it."""

@@ -5,12 +5,16 @@ Experts that stand for the same concept become one (:mod:`cndpm.mixture.matching
 when more is learned; levels of novelty are measured on the records of all. In which order learners are merged, all at
 once or some first, makes no difference beyond rounding, but for the numbering of the experts.
 
+What is true now (:mod:`cndpm.model.context`) begins anew, and rows kept to say how new others are (`watch`) stay the
+first learner's.
+
 Networks are not sums: those of all learners are put side by side, for `prune` to find the ones that are redundant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -20,7 +24,32 @@ from cndpm.mixture.matching import same_concepts
 from cndpm.model.cndpm import CNDPM
 from cndpm.threads import one_thread
 
-__all__ = ["merge", "with_same_representation"]
+__all__ = ["blank", "merge", "relabel", "with_same_representation"]
+
+
+def blank(learner: CNDPM) -> CNDPM:
+    """Returns a learner with the same settings and parts that has learned nothing."""
+    parts: dict[str, Any] = {**learner.parts, "feature_map": deepcopy(learner.parts["feature_map"])}
+    facts: dict[str, Any] = {"n_classes": learner.n_classes, "seed": learner.seed, "device": learner.device}
+    facts["n_exemplars"] = learner.n_exemplars
+    return CNDPM(learner.settings, input_shape=learner.input_shape, **facts, **parts)
+
+
+def relabel(learner: CNDPM, mapping: Sequence[int], n_classes: int) -> None:
+    """Gives class c the index mapping[c].
+
+    Args:
+        learner: Is changed.
+        mapping: New indices of the classes known, all different.
+        n_classes: Number of classes from now on.
+    """
+    learner.settle()
+    learner.bank.relabel(mapping, n_classes)
+    learner.novelty.relabel(mapping)
+    learner.memory.relabel(mapping)
+    learner.meet(n_classes)
+    if list(mapping) != list(range(len(mapping))):
+        _begin_the_present(learner)
 
 
 def with_same_representation(learner: CNDPM) -> CNDPM:
@@ -44,9 +73,9 @@ def with_same_representation(learner: CNDPM) -> CNDPM:
         raise ValueError(
             "this model has no expert yet, so its representation is not fixed; learn more, or call consolidate()"
         )
-    blank = learner.blank()
-    blank.bank.adopt(learner.bank.representation())
-    return blank
+    new = blank(learner)
+    new.bank.adopt(learner.bank.representation())
+    return new
 
 
 @one_thread()
@@ -75,6 +104,8 @@ def merge(learners: Sequence[CNDPM]) -> CNDPM:
     for number, other in enumerate(others, start=1):
         sources += [number] * other.n_experts
         _extend(merged, other)
+    if len(learners) > 1:
+        _begin_the_present(merged)
     if len(set(sources)) > 1:
         _unite(merged, same_concepts(merged.novelty.explained(merged.bank, sources), sources))
     return merged
@@ -88,7 +119,7 @@ def _checked(learners: Sequence[CNDPM]) -> list[CNDPM]:
     for learner in learners:
         if learner.settings != first.settings or learner.input_shape != first.input_shape:
             raise ValueError("models that are merged must have the same settings and the same shape of samples")
-        copy = learner.blank()
+        copy = blank(learner)
         copy.load_state_dict(learner.state_dict())
         copy.settle()
         copies.append(copy)
@@ -110,6 +141,14 @@ def _is_same(a: Any, b: Any) -> bool:
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_is_same, a, b))
     return bool(a == b)
+
+
+def _begin_the_present(learner: CNDPM) -> None:
+    """Forgets what is true now: streams that were learned side by side have no common present."""
+    if learner.present is not None:
+        fresh = blank(learner).present
+        assert fresh is not None
+        learner.present.load_state_dict(fresh.state_dict())
 
 
 def _extend(merged: CNDPM, other: CNDPM) -> None:

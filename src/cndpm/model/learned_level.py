@@ -342,7 +342,7 @@ class LearnedLevel(Novelty):
     def load_state_dict(self, state: State) -> None:
         """Restores the above to the bit. Rows of the record end in NaN, and levels of short ones are infinite."""
         forms = {
-            "record": tensor("experts", self.capacity, finite=False),
+            "record": tensor("experts", "margins", finite=False),  # more than the capacity where models were merged
             "history": tensor("samples", 2),
             "windows": tensor("windows"),
             "levels": tensor(3, "experts", finite=False),

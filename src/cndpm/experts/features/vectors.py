@@ -183,7 +183,6 @@ class FourierFeatures(FeatureMap):
         self._standardised.load_state_dict(state["standardised"])
         if self._standardised.fitted:
             form, n_inputs = (torch.float32, torch.float64), self._standardised.n_features
-            expect(
-                state, {"weight": tensor("d", "waves", dtype=form), "phase": tensor("waves", dtype=form)}, d=n_inputs
-            )
+            forms = {"weight": tensor("d", "waves", dtype=form), "phase": tensor("waves", dtype=form)}
+            expect(state, forms, d=n_inputs)
         self._weight, self._phase = state["weight"].clone(), state["phase"].clone()

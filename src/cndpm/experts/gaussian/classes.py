@@ -37,6 +37,9 @@ _LOG_UNSEEN_LABEL = -1e6
 """log p(y | x, k) of a label that expert k has never seen, as routing sees it: the evidence for a new expert in
 labelled streams, below any difference of two densities."""
 
+_SAME_LABELS = 0.5
+"""How alike the shares of labels of two experts must be (Bhattacharyya) to be taken for the same labels."""
+
 _TRACE = 1e-6
 """Shares of a sample below this are left out where components are many: each would make one more."""
 
@@ -295,6 +298,17 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             takes = best_of_sources(margins, np.array(sources)[owners]) & (margins >= levels.numpy()[owners][:, None])
             explained[np.ix_(owners, owners)] += takes * shares[components]
         return torch.from_numpy(explained)
+
+    def affinity(self) -> Tensor:
+        """Puts experts of the same labels first, then those whose means lie near each other."""
+        gaussians, table = self._ready(), self._labels
+        if isinstance(gaussians, OwnGaussians) and table.n_components == table.n_experts:
+            return gaussians.affinity()
+        counts = self._component_counts()
+        shares = np.zeros((table.n_experts, table.n_classes))
+        shares[table.owners, table.labels] = counts / np.maximum(self._totals(counts), 1e-300)[table.owners]
+        alike = (torch.from_numpy(np.sqrt(shares)) @ torch.from_numpy(np.sqrt(shares)).T) > _SAME_LABELS
+        return gaussians.expert_affinity(table.owners, table.n_experts) + 1e9 * alike
 
     def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
         table = np.full((self._labels.n_experts, max(n_classes, self._labels.n_classes)), -1, dtype=np.int64)

@@ -208,6 +208,25 @@ class OwnGaussians:
         )
         return (scores[:-1] - scores[-1:])[:, :-1]
 
+    def affinity(self) -> Tensor:
+        """Returns how well components explain typical samples of each other, against those samples' own, (J, J)."""
+        margins = self.typical_margins(np.arange(self.n_components))
+        lost = margins - margins.diagonal()
+        return torch.minimum(lost, lost.T).cpu()
+
+    def expert_affinity(self, owners: NDArray[np.int64], n_experts: int) -> Tensor:
+        """Returns minus the squared distances of the means of experts, (K, K), in units of the prior's variances.
+
+        Args:
+            owners: The expert of each component, (J,).
+            n_experts: K.
+        """
+        mine = torch.from_numpy(owners)
+        totals = torch.zeros(n_experts, dtype=torch.float64).index_add(0, mine, self.counts.cpu()).clamp_min(1e-9)
+        means = self._sums.new_zeros(n_experts, len(self._origin)).index_add(0, mine, self._sums) / totals[:, None]
+        means = means / self.prior.psi.diagonal().sqrt()
+        return -torch.cdist(means, means).square().cpu()
+
     def posterior(self) -> NormalInverseWishart:
         """Returns the posterior of every component, leading dimension J."""
         return self._posterior(list(range(self.n_components)))

@@ -150,6 +150,9 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         best = torch.from_numpy(best_of_sources(margins.numpy(), np.array(sources)))
         return ((margins >= levels[:, None]) & best).double()
 
+    def affinity(self) -> Tensor:
+        return self._ready().affinity()
+
     def _own_representation(self) -> State:
         return self._own_state()
 

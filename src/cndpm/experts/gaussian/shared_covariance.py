@@ -230,6 +230,20 @@ class SharedGaussians:
         factor = self.routing()
         return typical_cross_margins(factor, self.counts, torch.from_numpy(components).to(factor.anchors.device))
 
+    def expert_affinity(self, owners: NDArray[np.int64], n_experts: int) -> Tensor:
+        """Returns minus the squared distances of the means of experts, (K, K), as routing sees them.
+
+        Args:
+            owners: The expert of each component, (J,).
+            n_experts: K.
+        """
+        self._settle()
+        sums, mine = self.routing().sums, torch.from_numpy(owners)
+        totals = torch.zeros(n_experts, dtype=torch.float64).index_add(0, mine, self.counts).clamp_min(1e-9)
+        means = sums.new_zeros(n_experts, sums.shape[1]).index_add(0, mine.to(sums.device), sums)
+        means /= totals.to(sums.device)[:, None]
+        return -torch.cdist(means, means).square().cpu()
+
     def routing(self) -> Factor:
         """Returns the factor that routing uses; made on first use."""
         return self._routing or self._renew()

@@ -23,7 +23,7 @@ class Discriminants:
     """H linear discriminants of C classes over d features that differ in how fast they forget.
 
     Each keeps faded counts, sums and products of features. Within-class covariance and means are shrunk by a prior; the
-    solution is renewed after every batch, less often once it rests on thousands of samples.
+    solution is renewed when a twentieth of the samples it rests on have come anew.
 
     Args:
         n_features: d.
@@ -77,7 +77,7 @@ class Discriminants:
         self._sums = self._sums * left[:, None, None] + by_class @ rows
         for h, kept in enumerate(left.tolist()):
             self._products[h].addmm_((rows * weights[h, :, None]).T, rows, beta=kept)
-            self._waits[h] -= 1
+            self._waits[h] -= len(z)
             if self._waits[h] <= 0:
                 self._solve(h)
 

@@ -26,6 +26,11 @@ FLOOR = 8.0
 class Family(ABC):
     """Makes members, and answers of them at every temperature. Shapes: H horizons, T temperatures, B samples.
 
+    Attributes:
+        temperatures: Factors on log-probabilities, among which evidence chooses.
+        stacks: Whether a log-linear pool of the members is put beside their mixture.
+        hears_experts: Whether the mixture of experts counts as a member.
+
     Example:
         >>> family: Family = ClassFamily()
         >>> family.n_temperatures
@@ -34,6 +39,7 @@ class Family(ABC):
 
     temperatures: tuple[float, ...]
     stacks: bool
+    hears_experts: bool
 
     @property
     def n_temperatures(self) -> int:
@@ -57,6 +63,14 @@ class Family(ABC):
         Args:
             member: Made by this family.
             z: Features, (B, d).
+        """
+
+    @abstractmethod
+    def of_another(self, answer: Floats) -> Floats:
+        """Returns the answer of the experts as one of a member, (1, T, B, ...); (0, T, B, ...) if they are not heard.
+
+        Args:
+            answer: (B, ...).
         """
 
     @abstractmethod
@@ -89,13 +103,20 @@ class ClassFamily(Family):
 
     temperatures = (2.0, 1.0, 0.5, 0.25)
     stacks = True
+    hears_experts = True
 
     def make(self, n_features: int, width: int, keeps: tuple[float, ...]) -> Discriminants:
         return Discriminants(n_features, width, keeps)
 
     def answers(self, member: Any, z: Floats) -> Floats:
+        return self._tempered(member.logits(z))
+
+    def of_another(self, answer: Floats) -> Floats:
+        return self._tempered(answer[None])
+
+    def _tempered(self, logits: Floats) -> Floats:
         sharpness = np.array(self.temperatures)[None, :, None, None]
-        return log_normalise(member.logits(z)[:, None] * sharpness)
+        return log_normalise(logits[:, None] * sharpness)
 
     def log_scores(self, answers: Floats, y: Targets) -> Floats:
         scores: Floats = answers[..., np.arange(len(y)), y]
@@ -117,6 +138,7 @@ class ValueFamily(Family):
 
     temperatures = (1.0,)
     stacks = False
+    hears_experts = False  # their variances change too much when an expert is founded
 
     def make(self, n_features: int, width: int, keeps: tuple[float, ...]) -> Regressions:
         return Regressions(n_features, width, keeps)
@@ -124,6 +146,9 @@ class ValueFamily(Family):
     def answers(self, member: Any, z: Floats) -> Floats:
         moments: Floats = member.moments(z)
         return moments[:, None]
+
+    def of_another(self, answer: Floats) -> Floats:
+        return answer[None, None][:0]
 
     def log_scores(self, answers: Floats, y: Targets) -> Floats:
         mean, variance = answers[..., 0, :], answers[..., 1, :]

@@ -31,5 +31,5 @@ def prior_strength(n_features: int) -> float:
 
 
 def renewal_interval(n: float) -> int:
-    """Returns after how many batches a solution is renewed that n samples made: one more batch hardly moves many."""
-    return 1 + int(n // 1000)
+    """Returns after how many samples a solution is renewed that n samples made: a twentieth of them more."""
+    return int(n // 20)

@@ -13,8 +13,11 @@ __all__ = ["Regressions"]
 
 _CONSTANT_PRIOR = 1e-3
 
-_NOISE_PRIOR = 5.0
-"""Samples that the prior of the noise, the variance of the targets, counts for."""
+_NOISE_PRIOR = 0.05
+"""Variance that the noise begins with, as of one sample; targets have about unit variance."""
+
+_NOISE_KEEP = 0.99
+"""Errors are forgotten at least so fast: those of the first samples say little about the noise."""
 
 
 class Regressions:
@@ -40,7 +43,7 @@ class Regressions:
     def __init__(self, n_features: int, n_outputs: int, keeps: tuple[float, ...]) -> None:
         self.keeps = np.array(keeps)
         n, d, dtype = len(keeps), n_features + 1, torch.float64
-        self._counts = torch.zeros(n, dtype=dtype)
+        self._counts, self._n_errors = torch.zeros(n, dtype=dtype), torch.zeros(n, dtype=dtype)
         self._products = torch.zeros(n, d, d, dtype=dtype)
         self._targets = torch.zeros(n, d, n_outputs, dtype=dtype)
         self._errors = torch.zeros(n, n_outputs, dtype=dtype)
@@ -69,20 +72,27 @@ class Regressions:
         left, weights = (torch.from_numpy(part) for part in fading_weights(self.keeps, len(z)))
         mean, inflation = self._raw(rows)
         squares = (targets - mean).square() / inflation[:, :, None]
-        self._errors = left[:, None] * self._errors + (weights[:, :, None] * squares).sum(dim=1)
+        self._note_errors(squares)
         self._counts = left * self._counts + weights.sum(dim=1)
         for h, kept in enumerate(left.tolist()):
             faded = (rows * weights[h, :, None]).T
             self._products[h].addmm_(faded, rows, beta=kept)
             self._targets[h].addmm_(faded, targets, beta=kept)
-            self._waits[h] -= 1
+            self._waits[h] -= len(z)
             if self._waits[h] <= 0:
                 self._solve(h)
+
+    def _note_errors(self, squares: Tensor) -> None:
+        """Adds squared errors (H, B, o) to the noise."""
+        keeps = np.minimum(self.keeps, _NOISE_KEEP)
+        left, weights = (torch.from_numpy(part) for part in fading_weights(keeps, squares.shape[1]))
+        self._errors = left[:, None] * self._errors + (weights[:, :, None] * squares).sum(dim=1)
+        self._n_errors = left * self._n_errors + weights.sum(dim=1)
 
     def moments(self, z: Floats) -> Floats:
         """Returns mean and variance, (H, B, 2, o), of features (B, d)."""
         mean, inflation = self._raw(_with_constant(z))
-        noise = (self._errors + _NOISE_PRIOR) / (self._counts + _NOISE_PRIOR)[:, None]
+        noise = (self._errors + _NOISE_PRIOR) / (self._n_errors + 1)[:, None]
         variance = noise[:, None] * inflation[:, :, None]
         moments: Floats = torch.stack([mean, variance], dim=2).numpy()
         return moments
@@ -111,7 +121,7 @@ class Regressions:
         self._waits = list(state["waits"])
 
 
-_PARTS = ("counts", "products", "targets", "errors", "factors", "weights")
+_PARTS = ("counts", "products", "targets", "errors", "n_errors", "factors", "weights")
 
 
 def _with_constant(z: Floats) -> Tensor:

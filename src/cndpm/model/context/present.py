@@ -6,6 +6,7 @@ range that they were fitted for. What was learned of older rows in other feature
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, StepFeatures
 from cndpm.experts.pool import ClassFamily, Family, ValueFamily
+from cndpm.learner import Footprint
 from cndpm.mixture import currency, log_gate
 from cndpm.model.context.recent_rows import RecentRows, usual_range
-from cndpm.model.context.rules import Answer, Features, Rules
+from cndpm.model.context.rules import Features, Rules
 from cndpm.state import State
 
 __all__ = ["Present"]
@@ -31,7 +33,7 @@ _WATCHED = 100
 """The latest rows that tell whether places and labels are of the present, and whether the range was left."""
 
 _WITNESSES = 50
-"""Rows of them that the gate is asked about, and rows between two such questions."""
+"""Rows of them that tell which labels are recent, as many as the gate is asked about, and between two questions."""
 
 _MOST_OUTSIDE = 0.3
 """The share of the latest rows outside the range at which representations are fitted anew."""
@@ -60,7 +62,7 @@ class Present:
         >>> present = Present(for_classes=True, evidence=20.0, seed=0, **sizes)
         >>> for start in range(0, 1200, 10):  # the rule is reversed in the middle
         ...     part = slice(start, start + 10)
-        ...     present.learn(Samples(x[part]), y[part] if start < 800 else 1 - y[part])
+        ...     present.learn(Samples(x[part]), y[part] if start < 800 else 1 - y[part], torch.zeros(10, 2))
         >>> present.n_rules
         2
     """
@@ -79,7 +81,7 @@ class Present:
     ) -> None:
         self._device = torch.device(device)
         self._family: Family = ClassFamily() if for_classes else ValueFamily()
-        self._for_classes, self._n_features = for_classes, n_features
+        self.for_classes, self._n_features = for_classes, n_features
         self._width = 0 if for_classes else n_outputs
         self._evidence, self._most_rules = evidence, n_rules
         self._generator = torch.Generator().manual_seed(seed)
@@ -93,7 +95,7 @@ class Present:
         self._shift, self._scale = np.zeros(0), np.ones(0)
         self._current = torch.zeros(0, dtype=torch.float64)
         self._asked_at = 0
-        self._fit, self._lesson = object(), object()
+        self._fit = object()
 
     @property
     def n_rules(self) -> int:
@@ -106,6 +108,15 @@ class Present:
         models = 0 if self._rules is None else self._rules.n_numbers_kept
         return models + sum(part.n_numbers_kept for part in self._maps)
 
+    def added_to(self, kept: Footprint) -> Footprint:
+        """Returns a footprint with the models and rows of the present in it."""
+        return replace(
+            kept,
+            n_numbers_kept=kept.n_numbers_kept + self.n_numbers_kept,
+            memory_samples=kept.memory_samples + len(self.rows),
+            memory_bytes=kept.memory_bytes + self.rows.n_bytes,
+        )
+
     @property
     def events(self) -> list[tuple[int, str, int]]:
         """Events of rules: the sample's number, "founded", "renewed" or "returned", the rule's index."""
@@ -113,13 +124,17 @@ class Present:
 
     # Answers
 
-    def answer(self, samples: Samples) -> Tensor | None:
-        """Returns log-probabilities (B, C), or mean and variance (B, 2, n_outputs); None before the first rows."""
-        answer = self._answer(samples)
-        if answer is None:
+    def answer(self, samples: Samples, experts: Tensor) -> Tensor | None:
+        """Returns log-probabilities (B, C), or mean and variance (B, 2, n_outputs); None before the first rows.
+
+        Args:
+            samples: (B, ...).
+            experts: What the mixture of experts answers, of the same shape, on any device.
+        """
+        if self._rules is None:
             return None
-        mixed = answer.mixed
-        if not self._for_classes:
+        mixed = self._rules.answer(self._features(samples), self._of_experts(experts)).mixed
+        if not self.for_classes:
             mixed = np.stack([mixed[:, 0] * self._scale + self._shift, mixed[:, 1] * self._scale**2], axis=1)
         return torch.from_numpy(mixed)
 
@@ -137,17 +152,16 @@ class Present:
         """Returns how recent every class is, (n_classes,)."""
         counts = np.zeros(n_classes)
         counts[: len(self._counts)] = self._counts[:n_classes]
-        latest = np.bincount(self.rows.y[-_WATCHED:].numpy(), minlength=n_classes)[:n_classes].astype(np.float64)
+        latest = np.bincount(self.rows.y[-_WITNESSES:].numpy(), minlength=n_classes)[:n_classes].astype(np.float64)
         expected = latest.sum() * counts / max(1.0, counts.sum())
         return currency(torch.from_numpy(latest), torch.from_numpy(expected), pseudo=1.0)
 
-    def _answer(self, samples: Samples) -> Answer | None:
-        rules = self._rules
-        if rules is None:
-            return None
-        features = self._features(samples)
-        answer: Answer = samples.alone().derive("present", self._lesson, lambda _: rules.answer(features))
-        return answer
+    def _of_experts(self, answer: Tensor) -> NDArray[np.float64]:
+        """Returns the experts' answer for the classes met, or in the units of the rules' targets."""
+        values: NDArray[np.float64] = answer.detach().cpu().double().numpy()
+        if self.for_classes:
+            return values[:, : self._width]
+        return np.stack([(values[:, 0] - self._shift) / self._scale, values[:, 1] / self._scale**2], axis=1)
 
     def _features(self, samples: Samples) -> Features:
         """Returns the features of every representation, (B, d) each."""
@@ -168,38 +182,32 @@ class Present:
 
     # Learning
 
-    def learn(self, samples: Samples, y: Tensor) -> None:
+    def learn(self, samples: Samples, y: Tensor, experts: Tensor) -> None:
         """Learns a batch: what was answered is weighed, then it is learned.
 
         Args:
             samples: (B, ...).
             y: Class indices (B,) or targets (B, n_outputs), on the host.
+            experts: What the mixture of experts answers before it learns them, (B, C) or (B, 2, n_outputs).
         """
         rows = samples.x.cpu()
         self.n_seen += len(rows)
-        if self._for_classes:
+        if self.for_classes:
             self._meet(y)
+        self.rows.add(rows, y)
         if self._rules is not None:
-            self.rows.add(rows, y)
-            self._learn(samples, y.numpy())
-        else:
-            self.rows.add(rows, y)
+            features, targets = self._features(samples), self._targets(y.numpy())
+            answer = self._rules.answer(features, self._of_experts(experts))
+            self._rules.n_seen = self.n_seen
+            self._rules.learn(features, targets, answer, self._recall)
         if self._is_fit_due(rows):
             self._begin()
-        self._lesson = object()
-
-    def _learn(self, samples: Samples, y: NDArray[Any]) -> None:
-        assert self._rules is not None
-        answer = self._answer(samples)
-        assert answer is not None
-        self._rules.n_seen = self.n_seen
-        self._rules.learn(self._features(samples), self._targets(y), answer, self._recall)
 
     def _recall(self, n: int) -> tuple[Features, NDArray[Any]]:
         return self._cut(self._joined(self.rows.x[-n:])), self._targets(self.rows.y[-n:].numpy())
 
     def _targets(self, y: NDArray[Any]) -> NDArray[Any]:
-        return y if self._for_classes else (y.astype(np.float64) - self._shift) / self._scale
+        return y if self.for_classes else (y.astype(np.float64) - self._shift) / self._scale
 
     def _meet(self, y: Tensor) -> None:
         n_classes = max(self._width, int(y.max()) + 1)
@@ -208,7 +216,6 @@ class Present:
             self._counts = np.pad(self._counts, (0, n_classes - len(self._counts)))
             if self._rules is not None:
                 self._rules.admit(n_classes)
-                self._lesson = object()
         self._counts += np.bincount(y.numpy(), minlength=n_classes)
 
     def _is_fit_due(self, rows: Tensor) -> bool:
@@ -230,7 +237,7 @@ class Present:
         self._maps = self._new_maps()
         for part in self._maps:
             part.fit(rows.clamp(self._low, self._high), generator=self._generator)
-        if not self._for_classes:
+        if not self.for_classes:
             y = self.rows.y.double().numpy()
             self._shift, self._scale = y.mean(axis=0), np.maximum(y.std(axis=0), 1e-9)
         before, self._rules = self._rules, self._new_rules()
@@ -297,7 +304,7 @@ class Present:
         self._rules = None if state["rules"] is None else self._new_rules()
         if self._rules is not None:
             self._rules.load_state_dict(state["rules"])
-        self._fit, self._lesson = object(), object()
+        self._fit = object()
 
 
 _ARRAYS = ("counts", "outside", "shift", "scale")

@@ -1,7 +1,8 @@
 """Rules that take turns: models of the latest samples compete with models of rules that were met before.
 
 Over R representations of x there are *recent* models, which forget at several rates, and for every *rule* one that
-forgets nothing. Three kinds of weights choose among them, all by log loss on samples before they are learned:
+forgets nothing. For classes the mixture of experts counts as a recent model too. Three kinds of weights choose among
+them, all by log loss on samples before they are learned:
 
 - discounted losses choose representations, horizons and temperatures, for recent models together and for all rules;
 - a sticky filter chooses between the recent models and the rules, so that a rule which returns is back within a few
@@ -59,7 +60,7 @@ class Answer:
     """Answers for B samples, and the parts they are made of.
 
     Attributes:
-        recent: By recent models, (M, T, B, ...).
+        recent: By recent models, the experts last, (M, T, B, ...).
         rules: By rules, (K, R, T, B, ...).
         hypotheses: By "recent" and by every rule, (1 + K, B, ...).
         filtered: The sticky filter's, (B, ...).
@@ -71,8 +72,8 @@ class Answer:
         >>> from cndpm.experts.pool import ClassFamily
         >>> sizes = {"sizes": [1], "width": 2, "evidence": 20.0, "n_rules": 8, "served": 300}
         >>> rules = Rules(ClassFamily(), [(0.98, 0.99)], **sizes)
-        >>> rules.answer([np.zeros((5, 1))]).recent.shape  # two members, four temperatures, five samples, two classes
-        (2, 4, 5, 2)
+        >>> rules.answer([np.zeros((5, 1))], np.zeros((5, 2))).recent.shape  # 3 models, 4 temperatures, 5 samples
+        (3, 4, 5, 2)
     """
 
     recent: Floats
@@ -107,7 +108,7 @@ class Rules:
         >>> rules = Rules(ClassFamily(), [(0.98, 0.99)], **sizes)
         >>> z, y = np.array([[-1.0], [1.0]] * 10), np.array([0, 1] * 10)
         >>> rules.begin([z], y)
-        >>> np.exp(rules.answer([z[:2]]).mixed).argmax(axis=1)
+        >>> rules.answer([z[:2]], np.zeros((2, 2))).mixed.argmax(axis=1)
         array([0, 1])
     """
 
@@ -126,7 +127,8 @@ class Rules:
         self._evidence, self._most, self._min_served = evidence, n_rules, served
         self._width = width
         self._recent: list[Any] = [family.make(d, width, own) for d, own in zip(sizes, keeps, strict=True)]
-        self._is_fast = np.concatenate([np.array(own) <= _FAST for own in keeps])
+        of_experts = [False] if family.hears_experts else []
+        self._is_fast = np.concatenate([*(np.array(own) <= _FAST for own in keeps), of_experts]).astype(bool)
         self._rules = [self._new_rule()]
         self._served, self.in_force, self._challenge = [0], 0, Challenge()
         n_members, n_temperatures = len(self._is_fast), family.n_temperatures
@@ -165,14 +167,15 @@ class Rules:
         for member in self._members():
             member.admit(n_classes)
 
-    def answer(self, features: Features) -> Answer:
+    def answer(self, features: Features, experts: Floats) -> Answer:
         """Answers for now.
 
         Args:
             features: Of B samples, (B, d) for every representation.
+            experts: What the mixture of experts answers, (B, ...).
         """
         family = self._family
-        recent = self._of(self._recent, features)
+        recent = np.concatenate([self._of(self._recent, features), family.of_another(experts)])
         rules = np.stack([self._of(rule, features) for rule in self._rules])
         within_rules = _weights(self._of_rules)
         hypotheses = np.stack(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -54,6 +54,13 @@ class CNDPMSettings(Section):
     )
     n_outputs: int = Field(default=1, ge=1, description="number of real-valued targets, for target='values'")
     memory_size: int = Field(default=500, ge=1, description="capacity M of the short-term memory, in samples")
+    max_experts: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        default="auto", description="the most experts there may be; 'auto': as many as take half of the device's memory"
+    )
+    at_limit: Literal["merge", "refuse"] = Field(
+        default="merge",
+        description="what happens there: the two most similar experts become one, or no more are founded; both warn",
+    )
     anytime: bool = Field(default=True, description="whether what waits in the memory takes part in predictions")
     novelty: AutoNovelty | FixedNovelty | TaskNovelty = Field(
         default=AutoNovelty(), discriminator="kind", description="how it is decided that data is new"
@@ -66,6 +73,11 @@ class CNDPMSettings(Section):
         discriminator="kind",
         description="what answers for the present beside the experts",
     )
+
+    @property
+    def most_experts(self) -> int | None:
+        """The most experts there may be; None for as many as the memory of their device allows."""
+        return None if self.max_experts == "auto" else self.max_experts
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:

@@ -1,0 +1,134 @@
+"""Sets wild rows aside: finite values so far beyond all others that one of them would move everything learned.
+
+The range is measured on the first rows and then frozen, so that a batch inside a block that holds nothing wild is not
+looked at again. Rows that are wild together are a change of units and are let in.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cndpm.model.memory import SampleBatch
+from cndpm.state import State
+
+__all__ = ["Door"]
+
+_MEASURED_ON = 200
+"""Rows on which the range is measured."""
+
+_SPREADS = 1000.0
+"""Spreads beyond the middle at which a value is wild: no noise and no drift of a column reaches it in one step."""
+
+_LATELY = 20
+"""Judged rows of which more than half must be wild to be let in."""
+
+_LARGE = 1e12
+"""Values beyond which squares, sums of them and products are not safe in single precision."""
+
+_FEWEST = 5
+"""Rows that tell a median."""
+
+
+class Door:
+    """Judges rows.
+
+    Attributes:
+        n_set_aside: Rows that were not let in.
+        is_watching: Whether batches of the block that was looked at last must be judged.
+
+    Example:
+        >>> door, x = Door(), torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
+        >>> torch.equal(door.look(x), x)
+        True
+        >>> bool(door.judge(x).any())
+        False
+        >>> door.judge(torch.tensor([[0.0, 1e10], [0.5, 0.5]])).tolist(), door.n_set_aside
+        ([True, False], 1)
+    """
+
+    def __init__(self) -> None:
+        self.n_set_aside, self.is_watching = 0, True
+        self._n, self._mean, self._squares = 0, torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
+        self._lately: list[bool] = []
+
+    def look(self, x: Tensor) -> Tensor:
+        """Takes note whether a block (n, d) holds anything that must be judged; returns it with finite squares.
+
+        What is computed of many rows at once multiplies those set aside by zero, which infinity survives.
+        """
+        rows = x.cpu().double()
+        middle, reach = self._range() if self._n >= _MEASURED_ON else _range_of(rows)
+        self.is_watching = self._n < _MEASURED_ON or bool(_is_wild(rows, middle, reach).any())
+        if not self.is_watching or not bool((x.abs() > _LARGE).any()):
+            return x
+        farthest = (_SPREADS * reach).clamp_max(_LARGE)
+        return x.clamp((middle - farthest).to(x), (middle + farthest).to(x))
+
+    def admit(self, batch: SampleBatch) -> SampleBatch | None:
+        """Returns a batch without its wild rows; None where all are wild."""
+        is_wild = self.judge(batch.samples.x)
+        if not is_wild.any():
+            return batch
+        return None if is_wild.all() else batch.rows(~is_wild)
+
+    def judge(self, x: Tensor) -> Tensor:
+        """Returns which rows of a batch (B, d) are wild, (B,) bool, on the host."""
+        rows = x.cpu().double()
+        # The first batch is judged by itself, later ones by all rows let in before.
+        middle, reach = _range_of(rows) if self._n < _FEWEST else self._range()
+        is_wild = _is_wild(rows, middle, reach)
+        self._lately = (self._lately + is_wild.tolist())[-_LATELY:]
+        if sum(self._lately) > _LATELY // 2:
+            self._n, self._lately = 0, []
+            is_wild = torch.zeros_like(is_wild)
+        if self._n < _MEASURED_ON:
+            self._measure(rows[~is_wild])
+        self.n_set_aside += int(is_wild.sum())
+        return is_wild
+
+    def _measure(self, rows: Tensor) -> None:
+        """Adds rows to those that the range is measured on."""
+        if not self._n:
+            self._mean, self._squares = torch.zeros_like(rows[0]), torch.zeros_like(rows[0])
+        for row in rows:  # Welford's recurrence, so that it matters little how rows come in batches
+            self._n += 1
+            off = row - self._mean
+            self._mean = self._mean + off / self._n
+            self._squares = self._squares + off * (row - self._mean)
+
+    def _range(self) -> tuple[Tensor, Tensor]:
+        return self._mean, _reach((self._squares / max(1, self._n - 1)).sqrt())
+
+    def state_dict(self) -> State:
+        """Returns the range, and what was set aside."""
+        sums = {"n": self._n, "mean": self._mean.clone(), "squares": self._squares.clone()}
+        return {**sums, "n_set_aside": self.n_set_aside, "lately": list(self._lately)}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores it to the bit."""
+        self._n, self._mean, self._squares = state["n"], state["mean"].cpu().clone(), state["squares"].cpu().clone()
+        self.n_set_aside, self._lately = state["n_set_aside"], list(state["lately"])
+
+
+def _range_of(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the median of every column and how far from it values are still no wild ones, two of (d,)."""
+    middle = rows.median(dim=0).values
+    if len(rows) < _FEWEST:
+        return middle, torch.full_like(middle, torch.inf)
+    return middle, _reach((rows - middle).abs().quantile(0.75, dim=0))
+
+
+def _reach(spread: Tensor) -> Tensor:
+    """Returns how far from the middle of a column values may lie, (d,).
+
+    A column that hardly varies is measured by the others: what is new in it may be large beside nothing.
+    """
+    varying = spread[spread > 0]
+    usual = varying.median() if len(varying) else spread.new_tensor(torch.inf)
+    return _SPREADS * torch.maximum(spread, usual)
+
+
+def _is_wild(rows: Tensor, middle: Tensor, reach: Tensor) -> Tensor:
+    """Returns which rows (B, d) lie beyond the reach in any column, (B,) bool."""
+    return ((rows - middle).abs() > reach).any(dim=1)

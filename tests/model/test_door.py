@@ -1,0 +1,80 @@
+"""Wild rows are set aside; a change of units is not."""
+
+import pytest
+import torch
+
+from cndpm.model.cndpm import CNDPM
+from cndpm.model.door import Door
+from cndpm.model.settings import CNDPMSettings
+
+
+def rows(n=300, d=4, seed=0):
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("value", [1e4, 1e8, -1e10, 3e38])
+def test_a_wild_row_changes_nothing_that_is_learned_otherwise(value):
+    x = rows()
+    y = (x[:, 0] > 0).long()
+    wild = x.clone()
+    wild[157, 2] = value
+    learners = [CNDPM(CNDPMSettings(memory_size=100, representations="one"), input_shape=(4,)) for _ in range(2)]
+    learners[0].learn_block(wild, y, 10)
+    others = torch.arange(300) != 157
+    for start in range(0, 300, 10):
+        part = torch.arange(start, start + 10)
+        learners[1].learn(x[part[others[part]]], y[part[others[part]]])
+    asked = rows(50, seed=1)
+    torch.testing.assert_close(*(learner.predict_log_proba(asked) for learner in learners), rtol=1e-3, atol=1e-3)
+    assert learners[0].door.n_set_aside == 1
+    assert learners[0].describe()["n_set_aside"] == 1
+
+
+def test_a_wild_row_among_the_first_is_found():
+    door, x = Door(), rows(20)
+    x[3, 1] = 1e6
+    door.look(x)
+    assert door.judge(x).nonzero().flatten().tolist() == [3]
+
+
+def test_a_change_of_units_is_let_in():
+    door, x = Door(), rows(400)
+    x[200:] *= 1e6
+    judged = torch.cat([door.judge(part) for part in x.split(10)])
+    assert not judged[:200].any()
+    assert judged[200:210].all()
+    assert not judged[230:].any()
+
+
+def test_what_happens_once_in_ten_rows_is_never_let_in():
+    door, x = Door(), rows(1200)
+    x[205::10, 0] = 1e9
+    judged = torch.cat([door.judge(part) for part in x.split(10)])
+    assert judged[205::10].all()
+    assert int(judged.sum()) == door.n_set_aside == 100
+
+
+def test_a_column_that_begins_to_vary_is_not_wild():
+    door, x = Door(), rows(400)
+    x[:300, 2] = 0
+    door.judge(x[:300])
+    assert not door.judge(x[300:]).any()
+
+
+def test_a_tame_block_is_not_watched():
+    door, x = Door(), rows(300)
+    door.judge(x)
+    door.look(x)
+    assert not door.is_watching
+    x[7, 0] = 1e9
+    door.look(x)
+    assert door.is_watching
+
+
+def test_a_door_is_restored():
+    door, other, x = Door(), Door(), rows()
+    door.judge(x)
+    door.judge(torch.full((1, 4), 1e9))
+    other.load_state_dict(door.state_dict())
+    assert other.n_set_aside == 1
+    assert other.judge(torch.full((1, 4), 1e9)).all()
