@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -10,6 +11,17 @@ from pathlib import Path
 from cndpm.reports.screenshot import find_browser
 
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe"]
+
+
+START = """
+import os, sys
+read, write = (os.dup(int(number)) for number in sys.argv[1:3])  # copies, since 3 and 4 may be among them
+os.dup2(read, 103)
+os.dup2(write, 104)
+os.dup2(103, 3)  # the protocol reads from 3 and writes to 4
+os.dup2(104, 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Browser:
@@ -20,9 +32,8 @@ class Browser:
         theirs_in, ours_out = os.pipe()
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         command = [find_browser(), *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"]
-        words = " ".join(f"'{word}'" for word in command)  # the protocol reads from 3 and writes to 4
-        shell = ["sh", "-c", f"exec {words} 3<&{theirs_in} 4>&{theirs_out}"]
-        self._process = subprocess.Popen(shell, pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL)
+        start = [sys.executable, "-c", START, str(theirs_in), str(theirs_out), *command]
+        self._process = subprocess.Popen(start, pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL)
         os.close(theirs_in)
         os.close(theirs_out)
         self._reader, self._writer = os.fdopen(ours_in, "rb"), os.fdopen(ours_out, "wb")
