@@ -1,8 +1,10 @@
 # The two commands of the README are `make demo` and `make test`; each sets itself up on a fresh checkout.
 PYTHON ?= python3
 BIN := .venv/bin
+# torch comes in many builds of gigabytes; `make dist` tries the one that is pinned. PINS= tries what the bounds say.
+PINS ?= --pin $(shell grep '^torch==' constraints.txt)
 
-.PHONY: setup demo test test-slow mutants torture audit lint format bench clean
+.PHONY: setup demo test test-slow docs docs-check dist mutants torture audit lint format bench clean
 
 setup: .venv/.installed
 
@@ -19,6 +21,22 @@ test: setup  ## The default suite.
 
 test-slow: setup  ## What needs minutes or the published datasets (CNDPM_DATA=...).
 	$(BIN)/python -m pytest -m slow
+
+docs: .venv/.documenting  ## The site, in build/docs/html; a broken link, formula or reference, or a public name without words, fails.
+	$(BIN)/python -m pytest tests/test_examples.py tests/test_docstrings.py
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --fresh-env --builder html docs build/docs/html
+
+docs-check: docs  ## The built site in a browser: search, console, dark and light, phone width; a newcomer's paths as printed.
+	CNDPM_SITE=build/docs/html $(BIN)/python -m pytest tests/docs -m slow
+
+.venv/.documenting: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
+	touch $@
+
+dist: setup  ## Wheel and sdist in dist/, each tried in an empty environment.
+	$(BIN)/python -m release build
+	$(BIN)/python -m release try --newest $(PINS)
+	$(BIN)/python -m release try --oldest $(PINS)
 
 mutants: setup  ## Changes of meaning, one at a time, that some test should notice; JOBS=1 tries one after the other.
 	$(BIN)/python -m mutants --jobs $(or $(JOBS),2)

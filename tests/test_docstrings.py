@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -70,10 +71,23 @@ def docstrings_without_verb(name: str) -> list[str]:
     return [text.partition("\n")[0] for text in texts if text.partition(" ")[0] in CLAUSES]
 
 
+def constants_without_docstring(name: str) -> list[str]:
+    """Names public constants and types that no docstring follows; those of the command line are options of commands."""
+    body, public = tree_of(name).body, public_names(tree_of(name))
+    found = []
+    for node, after in pairwise([*body, ast.Pass()]):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", node)]
+        names = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+        if isinstance(node, ast.Assign | ast.AnnAssign) and not isinstance(getattr(after, "value", None), ast.Constant):
+            found += sorted(names & public)
+    return [] if ".cli." in name else found
+
+
 RULES = {
     "classes have an example": classes_without_example,
     "functions of two or more arguments list them": functions_without_arguments,
     "docstrings begin with a sentence": docstrings_without_verb,
+    "constants have a docstring": constants_without_docstring,
 }
 """For every rule, a function that lists the breaches of a module."""
 

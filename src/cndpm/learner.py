@@ -11,7 +11,7 @@ Whoever holds many batches at once says so, which a learner may use to compute a
     learner.learn_block(x, y, batch_size=10)
 
 Nothing outside asks for a learner's type. What only some learners can do is a capability, None where it is missing:
-:attr:`Learner.experts` answers expert by expert, :attr:`Learner.task_listener` must be told where tasks begin and end.
+`Learner.experts` answers expert by expert, `Learner.task_listener` must be told where tasks begin and end.
 """
 
 from __future__ import annotations

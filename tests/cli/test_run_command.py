@@ -147,6 +147,14 @@ def test_missing_data_says_what_where_and_how(cndpm, tmp_path):
     assert "cndpm data fetch mnist" in outcome.err
 
 
+@pytest.mark.parametrize("command", [("run",), ("compare", "--learners", "finetune,reservoir")])
+def test_a_run_that_cannot_begin_leaves_no_folder(cndpm, tmp_path, command):
+    name, *options = command
+    outcome = cndpm(name, "split-mnist", *options, "--data-dir", str(tmp_path / "nowhere"))
+    assert outcome.code == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_that_cannot_be_written_is_reported_before_data_are_read(cndpm):
     Path("file").write_text("")
     outcome = cndpm("run", "split-mnist", "--learner", "finetune", "--out", "file/run", "--data-dir", "nowhere")

@@ -146,3 +146,10 @@ def test_a_grid_of_settings_is_searched(moons):
     best = search.best_estimator_.learner_.settings.experts
     assert best.features.n_fourier == search.best_params_["settings__n_fourier"]
     assert best.covariance == search.best_params_["settings__experts__covariance"]
+
+
+@pytest.mark.parametrize("input_shape", [None, (1, 4, 5)])
+def test_images_in_a_shape_that_was_not_announced_are_refused_with_the_parameter(input_shape):
+    model = CNDPMClassifier(input_shape=input_shape, random_state=0)
+    with pytest.raises(ValueError, match=r"input_shape is .*Set input_shape=\(1, 4, 4\)"):
+        model.fit(np.zeros((3, 1, 4, 4)), [0, 1, 0])

@@ -101,6 +101,17 @@ def test_a_run_stopped_between_the_last_batch_and_its_summary_ends_the_same(tmp_
     assert read_record(tmp_path / "stopped").column("step") == read_record(tmp_path / "whole").column("step")
 
 
+def test_a_run_that_fails_before_its_first_batch_is_learned_leaves_nothing(tmp_path, monkeypatch):
+    class Faulty(LEARNERS["finetune"]):
+        def learn(self, x, y):
+            raise ZeroDivisionError
+
+    monkeypatch.setitem(LEARNERS, "faulty", Faulty)
+    with pytest.raises(ZeroDivisionError):
+        run_config(quick("faulty"), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_complete_run_is_not_repeated(tmp_path):
     first = run_config(quick(), tmp_path)
     assert run_config(quick(), tmp_path, resume=True, monitor=StopsAt(1)) == first
@@ -217,7 +228,7 @@ def test_the_learner_reports_long_phases_to_the_monitor(tmp_path, monkeypatch):
 
     monkeypatch.setitem(LEARNERS, "sleeper", Sleeper)
     run_config(quick("sleeper"), tmp_path, monitor=Watching())
-    assert set(phases) == {("sleep", 0.5)}
+    assert set(phases) == {("sleep", 0.5), ("evaluation", 0.0)}
 
 
 def test_footprints_are_in_every_evaluation(tmp_path):

@@ -97,6 +97,29 @@ def test_what_a_crash_left_half_written_is_cleared(tmp_path):
     assert not list(tmp_path.glob(".checkpoint*"))
 
 
+def test_a_record_that_was_just_begun_is_discarded_with_its_folder(tmp_path):
+    with open_recorder(tmp_path / "run") as recorder:
+        recorder.append("start", 0)
+        recorder.save_checkpoint({"step": 0})
+        recorder.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_older_record_is_not_discarded(tmp_path):
+    with open_recorder(tmp_path):
+        pass
+    with open_recorder(tmp_path, resume=True) as recorder:
+        recorder.discard()
+    assert read_record(tmp_path).status == "interrupted"
+
+
+def test_what_others_keep_in_a_discarded_record_s_folder_stays(tmp_path):
+    with open_recorder(tmp_path) as recorder:
+        (tmp_path / "notes.txt").write_text("mine")
+        recorder.discard()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordError, match=r"cannot create the record in .*file"):

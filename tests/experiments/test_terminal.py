@@ -66,3 +66,24 @@ def test_a_mixture_without_experts_has_no_score():
 )
 def test_counts_are_printed_as_the_paper_prints_them(n, text):
     assert format_count(n) == text
+
+
+def test_an_empty_memory_is_no_longer_shown():
+    text = io.StringIO()
+    monitor = TerminalMonitor(Bars(Console(file=text, width=200)))
+    monitor.started("digits", step=0, n_batches=100)
+    monitor.evaluated(ROW)
+    monitor.evaluated(ROW | {"memory_samples": 0})
+    before, after = text.getvalue().splitlines()
+    assert "memory 120" in before
+    assert "memory" not in after
+
+
+def test_work_that_takes_long_is_shown_when_it_begins():
+    text = io.StringIO()
+    monitor = TerminalMonitor(Bars(Console(file=text, force_terminal=True, width=200)))
+    monitor.started("digits", step=0, n_batches=100)
+    monitor.learned(50)
+    monitor.phase("sleep", 0.0)  # a moment later: a bar is otherwise moved ten times a second at most
+    assert "sleep 0%" in text.getvalue()
+    monitor.close()

@@ -14,6 +14,8 @@ def test_the_picture_shows_the_page_in_the_colours_asked_for(records, tmp_path):
     assert light.size == (800, 600)
     assert (light.getpixel((2, 2)), dark.getpixel((2, 2))) == ((246, 247, 249), (14, 19, 26))
     assert len(light.getcolors(100_000)) > 100  # figures, not an empty page
+    foot = dark.crop((0, 590, 800, 600)).getcolors(100_000)
+    assert (255, 255, 255) not in {colour for _, colour in foot}  # what lies behind the window's frame is cut off
 
 
 def test_a_missing_browser_is_said_with_the_remedy(monkeypatch, tmp_path):

@@ -49,7 +49,7 @@ def subset(**fields):
         ({"subsets": [], "epochs": 1}, "subsets"),
         ({"subsets": [subset(classes=[])], "epochs": 1}, "classes"),
         ({"subsets": [subset(classes=[1, 1])], "epochs": 1}, r"\[1\] appear more often"),
-        ({"subsets": [subset(classes=[-1])], "epochs": 1}, "greater than or equal to 0"),
+        ({"subsets": [subset(classes=[-1])], "epochs": 1}, "a class is a label"),
         ({"subsets": [subset(weight=1), subset()], "epochs": 1}, "1 of 2 do"),
         ({"subsets": [subset(weight=1)], "epochs": 1, "replacement": False}, "drawn with replacement"),
         ({"subsets": [subset(fraction=0)], "epochs": 1}, "greater than 0"),

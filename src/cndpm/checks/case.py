@@ -18,6 +18,7 @@ from cndpm.state import State, load_state, save_state
 __all__ = ["Batch", "ContractError", "LearnerCase", "require", "same", "through_file"]
 
 Batch = tuple[Tensor, Tensor | None]
+"""Inputs (B, *input_shape) and labels (B,), which may be missing."""
 
 
 class ContractError(AssertionError):

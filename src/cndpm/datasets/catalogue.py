@@ -15,6 +15,7 @@ from cndpm.names import UnknownNameError
 __all__ = ["Download", "Entry", "Format", "Layout", "catalogue", "catalogue_entry"]
 
 Format = Literal["idx", "idx-transposed", "cifar-python", "cifar10-binary", "cifar100-binary", "mat"]
+"""Formats of published files, each with a reader of its own."""
 
 
 class _Fact(BaseModel):

@@ -20,6 +20,7 @@ from cndpm.errors import CNDPMError
 
 __all__ = [
     "DamagedFileError",
+    "MixedSizesError",
     "RefusedPickleError",
     "check_memory",
     "memory_limit",
@@ -49,6 +50,10 @@ class DamagedFileError(CNDPMError, ValueError):
         ...         print("own.npz" in str(error))
         True
     """
+
+
+class MixedSizesError(DamagedFileError):
+    """Reports a folder of images that differ in size where none was named to resize them to."""
 
 
 class RefusedPickleError(CNDPMError, ValueError):

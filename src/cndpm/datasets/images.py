@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from cndpm.datasets.files import DamagedFileError, check_memory
+from cndpm.datasets.files import DamagedFileError, MixedSizesError, check_memory
 
 __all__ = ["SUFFIXES", "read_images"]
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".webp")
+"""Endings of the files that are looked for in folders of images."""
+
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "WEBP")
 _GREY = ("1", "L", "LA", "La")
 _DEEP_GREY = ("I", "I;16", "I;16B", "I;16L", "I;16N")
@@ -66,10 +68,11 @@ def _common_size(files: Sequence[Path], headers: Sequence[_Header]) -> tuple[int
     first = headers[0]
     for file, header in zip(files, headers, strict=True):
         if header[:2] != first[:2]:
-            raise DamagedFileError(
+            raise MixedSizesError(
                 f"images need one size (height x width): {files[0]} is {first.height} x {first.width}, {file} is "
-                f"{header.height} x {header.width}. Give a size, as in load_dataset(..., size={first[:2]}) or "
-                "`cndpm data pack FOLDER OUT.npz --size N`, or resize the files."
+                f"{header.height} x {header.width}. Give a size, as in load_dataset(..., size={first[:2]}), in a "
+                f"scenario's file `transform = {{ size = {first.height} }}`, or with "
+                "`cndpm data pack FOLDER OUT.npz --size N`; or resize the files."
             )
     return first.height, first.width
 

@@ -15,6 +15,7 @@ from cndpm.model.settings import CNDPMSettings
 __all__ = ["SEPARATOR", "changed_settings", "leaves"]
 
 SEPARATOR = "__"
+"""Stands between the parts of a nested parameter's name, as in scikit-learn."""
 
 
 def leaves(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:

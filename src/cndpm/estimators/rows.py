@@ -28,9 +28,20 @@ def flat_rows(X: Any, input_shape: tuple[int, ...] | None) -> Any:
         input_shape: Shape of one sample where it is not a row.
     """
     X = as_array(X, "X")
-    if input_shape is not None and isinstance(X, np.ndarray) and X.shape[1:] == tuple(input_shape):
+    if isinstance(X, np.ndarray) and X.ndim > 2:
+        if input_shape is None or X.shape[1:] != tuple(input_shape):
+            raise ValueError(_unshaped(X.shape, input_shape))
         return X.reshape(len(X), -1)
     return X
+
+
+def _unshaped(shape: tuple[int, ...], input_shape: tuple[int, ...] | None) -> str:
+    """Words the error of samples that come in a shape that was not announced."""
+    rows = "rows (n, n_features)" if input_shape is None else f"rows (n, n_features) or (n, *{input_shape})"
+    return (
+        f"X has shape {shape}, expected {rows}; input_shape is {input_shape}. "
+        f"Set input_shape={shape[1:]} for such samples, or flatten them to rows."
+    )
 
 
 def plain_rows(X: Any, n_features: int) -> NDArray[np.float32] | None:

@@ -1,11 +1,13 @@
 """Configuration, the one loop that runs a learner on a stream, metrics, and records on disk.
 
-from cndpm.experiments import configure, read_record, run, run_config
+The same from Python as on the command line, and any learner on any stream:
 
-run_config(configure("split-digits", learner="reservoir"), "runs/mine")
-read_record("runs/mine").column("accuracy")
-run(my_learner, my_stream, "runs/own")
-prequential(my_model, my_stream).run().summary()
+    from cndpm.experiments import configure, prequential, read_record, run, run_config
+
+    run_config(configure("split-digits", learner="reservoir"), "runs/mine")
+    read_record("runs/mine").column("accuracy")
+    run(my_learner, my_stream, "runs/own")
+    prequential(my_model, my_stream).run().summary()
 """
 
 from cndpm.extras import require_extra

@@ -27,6 +27,8 @@ from cndpm.validation import ConfigError, describe_errors, validate
 __all__ = ["SECTIONS", "RunConfig", "RunSettings", "completed", "configure"]
 
 SECTIONS = ("scenario", "learner", "run")
+"""The sections of a configuration, in the order in which they are resolved."""
+
 _SCENARIO_OPTIONS = ("epochs", "repeats", "fraction", "batch_size", "class_order")
 
 

@@ -22,6 +22,8 @@ from cndpm.storage import Appended
 __all__ = ["Log", "LogFile", "Row", "digest_of", "read_log", "salt_of"]
 
 Row = dict[str, Any]
+"""One event of a log, as plain values by name."""
+
 _SEAL = ', "crc": "'
 _N_SEAL = len(_SEAL) + 10  # with eight digits, a quote and a brace
 

@@ -135,12 +135,19 @@ def _record(
     with closing(monitor), Recorder(folder, config=config, environment=environment, resume=resume) as record:
         if record.summary is not None:
             return record.summary
-        learner, stream = make()
-        before, learner.on_progress = learner.on_progress, monitor.phase
+        begun: _Run | None = None
         try:
-            return _Run(learner, stream, record, monitor, config, settings).complete()
-        finally:
-            learner.on_progress = before
+            learner, stream = make()
+            before, learner.on_progress = learner.on_progress, monitor.phase
+            try:
+                begun = _Run(learner, stream, record, monitor, config, settings)
+                return begun.complete()
+            finally:
+                learner.on_progress = before
+        except Exception:
+            if begun is None or begun.step == 0:  # nothing was learned: there is nothing to go on with
+                record.discard()
+            raise
 
 
 class _EndOfRun(Exception):
@@ -300,6 +307,7 @@ class _Run:
         n_stages_begun = sum(start < self.step for start in self.stream.stage_starts)
         learned = learned_tasks(self.stream.stage_tasks, n_stages_begun - 1)
         stage_end = final or self.step in self.schedule.stage_ends
+        self.monitor.phase("evaluation", 0.0)
         values = asdict(evaluate(self.learner, test))
         if values["task_accuracy"] is not None:
             values["learned_accuracy"] = mean([values["task_accuracy"][task] for task in learned])

@@ -25,7 +25,10 @@ from cndpm.state import State
 __all__ = ["Answers", "Meter", "Target", "Window"]
 
 Target = Literal["classes", "values", "none"]
+"""Kinds of y that are judged."""
+
 Answers = ClassAnswers | ValueAnswers | DensityAnswers
+"""Answers of a model, of the kind that its target asks for."""
 
 _SCORES: Mapping[Target, type[Any]] = {"classes": ClassScores, "values": ValueScores, "none": DensityScores}
 

@@ -20,6 +20,7 @@ from cndpm.storage import replace_file
 __all__ = ["PORTRAIT", "Portrait", "load_portrait", "save_portrait"]
 
 PORTRAIT = "portrait.npz"
+"""The file of a record that holds the portrait of a mixture."""
 
 
 def save_portrait(folder: Path, portrait: Portrait) -> None:

@@ -47,8 +47,14 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 2
+"""The version of the form of records."""
+
 CONFIG, LOG, CHECKPOINT, SUMMARY, LOCK = "config.json", "log.jsonl", "checkpoint.cndpm", "summary.json", "lock"
+"""The names of a record's files."""
+
 PREVIOUS = "checkpoint.previous.cndpm"
+"""The checkpoint before the last one."""
+
 END = "end"
 """The last event of a complete run: a log that lacks it has lost something."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -70,12 +70,14 @@ class Recorder:
     ) -> None:
         self.folder, self.config, self.environment = Path(folder), config, environment
         self._resumed_at: int | None = None
+        self._is_closed = False
         with self._reporting("create"):
             make_folder(self.folder)
             self._lock = FileLock(self.folder / LOCK)
             self._acquire()
+        self._is_new = not any((self.folder / name).exists() for name in (CONFIG, CHECKPOINT, PREVIOUS))
         try:
-            if any((self.folder / name).exists() for name in (CONFIG, CHECKPOINT, PREVIOUS)):
+            if not self._is_new:
                 self._check_same_run(config, resume=resume)
             with self._reporting("write"):
                 for name in (CONFIG, CHECKPOINT, SUMMARY, PORTRAIT):
@@ -161,10 +163,23 @@ class Recorder:
             remove_file(self.folder / PREVIOUS)
         write_json(self.folder / SUMMARY, summary, beside=read_head(self.folder)[0]["config"])
 
+    def discard(self) -> None:
+        """Removes a record that this recorder began, and its folder where nothing else is in it; older ones stay."""
+        self.close()
+        if not self._is_new:
+            return
+        for name in (CONFIG, LOG, CHECKPOINT, PREVIOUS, LOCK):
+            (self.folder / name).unlink(missing_ok=True)
+            clear_leftovers(self.folder / name)
+        with suppress(OSError):  # somebody keeps something else there
+            self.folder.rmdir()
+
     def close(self) -> None:
-        """Releases the folder."""
-        self._log.close()
-        self._lock.release()
+        """Releases the folder; once."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._log.close()
+            self._lock.release()
 
     def __enter__(self) -> Self:
         return self

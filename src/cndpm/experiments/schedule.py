@@ -13,6 +13,7 @@ ENDLESS = (
     "this stream does not say where it ends; say when to stop with --set run.max_batches=N, from Python with "
     "RunSettings(max_batches=N)"
 )
+"""The message for a stream without an end where no limit is given."""
 
 
 @dataclass(frozen=True)

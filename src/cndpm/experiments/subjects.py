@@ -5,7 +5,7 @@ The method's cost does not depend on what the images show: random ones of MNIST'
 
 from __future__ import annotations
 
-import resource
+import math
 import sys
 from collections.abc import Callable
 from typing import Protocol
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 Clock = Callable[[], float]
+"""A function that returns seconds, for example `time.perf_counter`."""
 
 AWAKE: dict[str, float] = {"density_sleep_steps": 0, "predictor_sleep_steps": 0, "log_alpha": -1e9}
 """Settings of a subject whose wake steps are timed: experts cost nothing to found, and nothing is new."""
@@ -141,6 +142,10 @@ def best_of(n: int, call: Callable[[], object], clock: Clock) -> float:
 
 
 def peak_resident_mib() -> float:
-    """Returns the most memory that this process has had so far, in MiB."""
+    """Returns the most memory that this process has had so far, in MiB; NaN on Windows, which does not count it so."""
+    if sys.platform == "win32":
+        return math.nan
+    import resource
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -64,13 +65,28 @@ def run_sweeps(
         for folder, config in configs.items()
         for seed in seeds
     ]
-    summaries = iter(run_jobs(planned, jobs, **options))
+    with _without_empty_folders(configs):
+        summaries = iter(run_jobs(planned, jobs, **options))
     results = []
     for folder, config in configs.items():
         runs = [{"seed": seed, "folder": str(folder / f"seed-{seed}"), **next(summaries)} for seed in seeds]
         results.append(combine_seeds(config.scenario.name, config.learner, config.preset, runs))
         write_json(folder / "result.json", results[-1], sealed=False)
     return results
+
+
+@contextmanager
+def _without_empty_folders(folders: Iterable[Path]) -> Iterator[None]:
+    """Removes folders that are empty after an error and, below the current folder, empty ones around them."""
+    try:
+        yield
+    except Exception:
+        for folder in folders:
+            around = () if folder.is_absolute() else folder.parents[:-1]
+            with suppress(OSError):  # one holds something, and so do those around it
+                for path in (folder, *around):
+                    path.rmdir()
+        raise
 
 
 def claim_folder(name: str, parent: str | Path = "runs") -> Path:

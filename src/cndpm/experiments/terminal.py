@@ -131,7 +131,8 @@ class TerminalMonitor(Monitor):
             name: Of what takes long.
             fraction: The part done.
         """
-        if self._due():
+        begins = self.console.is_terminal and fraction == 0  # shown at once: what follows may take long
+        if begins or self._due():
             self._facts["phase"] = f"{name} {fraction:.0%}"
             self._show()
 
@@ -139,8 +140,9 @@ class TerminalMonitor(Monitor):
         """Shows experts and memory."""
         self._facts["experts"] = f"{row['n_experts']} expert{'s' if row['n_experts'] != 1 else ''}"
         self._facts["parameters"] = f"{format_count(row['n_parameters'])} parameters"
-        if row["memory_samples"]:
-            self._facts["memory"] = f"memory {row['memory_samples']}"
+        self._facts["memory"] = f"memory {row['memory_samples']}"
+        if not row["memory_samples"]:
+            del self._facts["memory"]
 
     def evaluated(self, row: dict[str, Any]) -> None:
         """Shows what is known so far."""

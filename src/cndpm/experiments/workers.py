@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import time
 import traceback
 from collections import deque
@@ -179,7 +180,13 @@ class _Worker:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Keeps Ctrl-C, which a terminal sends to all, from processes started here: their parent stops them."""
+    """Keeps Ctrl-C, which a terminal sends to all, from processes started here: their parent stops them.
+
+    Windows has no masks of signals; there the processes see it too, and end with a trace of their own.
+    """
+    if sys.platform == "win32":
+        yield
+        return
     resource_tracker.ensure_running()  # started with the first process, it would let interrupts through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

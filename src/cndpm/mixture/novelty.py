@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+"""An array of double precision."""
 
 MIN_RECORD = 20
 """The fewest margins from which a level is computed; with fewer nothing is new."""

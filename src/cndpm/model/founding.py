@@ -263,6 +263,7 @@ def _train(bank: Bank, founders: SampleBatch, report: Report) -> None:
     """Begins an expert, unless one is under way, and trains it to the end."""
     if bank.train(0) == 1:
         bank.found(*founders)
+        report(0.0)
     while (done := bank.train(_SLEEP_CHUNK)) < 1:
         report(done)
 

@@ -13,6 +13,7 @@ LARGEST = 1e15
 """Values beyond it are refused: sums of their squares, in float32 where experts route, would lose everything else."""
 
 Target = Literal["classes", "values", "none"]
+"""Kinds of y: class indices, real values, or none."""
 
 
 def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:

@@ -126,6 +126,7 @@ TABLE1 = (
         {"iid-offline": 73.80, "iid-online": 20.46, "finetune": 2.43, "reservoir": 10.01, "cndpm": 20.10},
     ),
 )
+"""The cells of the paper's table 1."""
 
 CIFAR10 = (
     *learner_column(
@@ -146,6 +147,7 @@ CIFAR10 = (
         epochs=10,
     ),
 )
+"""The cells of the paper's table on epochs of Split-CIFAR10."""
 
 
 def dissected_cell(scenario: str, column: str, init: float, final: float, gating: float) -> Cell:
@@ -189,6 +191,8 @@ LONGER_MNIST = _longer(
     },
     repeated=616e3,
 )
+"""The cells of Split-MNIST in the paper's table on longer streams."""
+
 LONGER_CIFAR10 = _longer(
     "split-cifar10",
     {
@@ -200,6 +204,8 @@ LONGER_CIFAR10 = _longer(
     },
     repeated=4.60e6,
 )
+"""The cells of Split-CIFAR10 in it."""
+
 LONGER_CIFAR100 = _longer(
     "split-cifar100",
     {
@@ -211,6 +217,7 @@ LONGER_CIFAR100 = _longer(
     },
     repeated=19.2e6,
 )
+"""The cells of Split-CIFAR100 in it."""
 
 
 def memory_cells() -> tuple[Cell, ...]:
@@ -279,6 +286,7 @@ TASK_BASED = (
     _task_based_cell("CN-DPM", "cndpm", 93.70, 0.07, batch_size=10),
     _task_based_cell("Upper bound (iid)", "iid-online", 97.53, 0.30),
 )
+"""The cells of the comparison with methods that are told the tasks."""
 
 SHARING = (
     Cell(
@@ -305,6 +313,7 @@ SHARING = (
         },
     ),
 )
+"""The cells of the ablation of lateral connections."""
 
 # The paper says "an α higher than the optimal value" that gave seven experts, but not which. We find five up to
 # log α = 50, six at 70, not all of them redundant, and fourteen or more at 80, whose runs the experiment on the
@@ -317,3 +326,4 @@ PRUNING = Cell(
     overrides=("learner.log_alpha=80",),
     published={"accuracy": Published(87.07), "n_experts": Published(7)},
 )
+"""The run that the pruning of the paper's appendix D begins with."""

@@ -24,7 +24,11 @@ __all__ = [
 ]
 
 X_LABEL = "batches learned"
+"""The label of every axis that runs along the stream."""
+
 METRIC_LABELS = {"accuracy": "accuracy on all tasks (%)", "bits_per_dim": "bits per dimension (less is better)"}
+"""The labels of measures, by their names in records."""
+
 _GROWTH = {
     "n_experts": ("Experts over the stream", "number of experts"),
     "n_parameters": ("Parameters over the stream", "trained parameters"),

@@ -25,7 +25,10 @@ from cndpm.validation import ConfigError
 __all__ = ["FIGURE_FORMATS", "FORMATS", "Report", "write_report"]
 
 FIGURE_FORMATS = ("png", "pdf", "svg")
+"""Formats of figures as files."""
+
 FORMATS = ("html", *TEXT_FORMATS, *FIGURE_FORMATS)
+"""All formats that a report can be written in."""
 
 _WORTH_A_PROCESS = 12
 """The number of figures from which starting another process pays."""

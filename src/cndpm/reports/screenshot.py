@@ -8,9 +8,14 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from PIL import Image
+
 from cndpm.experiments.record import RecordError
 
 __all__ = ["find_browser", "take_screenshot"]
+
+_FRAME = 200
+"""Pixels more than are asked for: a window has a frame, and as much is left white at the foot of its picture."""
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -39,7 +44,7 @@ def take_screenshot(
     if browser is None:
         raise RecordError("a screenshot needs Chromium or Chrome on the PATH, for example: apt install chromium")
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=4000"]
-    flags += [f"--window-size={width},{height}", f"--screenshot={picture}"]
+    flags += [f"--window-size={width},{height + _FRAME}", f"--screenshot={picture}"]
     flags += ["--blink-settings=preferredColorScheme=0"] if dark else []
     picture.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as profile:
@@ -47,6 +52,8 @@ def take_screenshot(
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode or not picture.exists():
         raise RecordError(f"{browser} took no picture of {page}: {done.stderr[-300:]}")
+    with Image.open(picture) as taken:
+        taken.crop((0, 0, width, height)).save(picture)
     return picture
 
 

@@ -25,6 +25,8 @@ from cndpm.reports.showing import shown
 __all__ = ["REFRESH_SECONDS", "make_server"]
 
 REFRESH_SECONDS = 2.0
+"""Seconds between two looks of the page at the records."""
+
 _HOST = "127.0.0.1"
 _BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n"
 

@@ -24,6 +24,8 @@ from cndpm.version import __version__
 __all__ = ["FORMAT_VERSION", "MissingStateError", "StateFile", "load_state", "read_state", "save_state"]
 
 FORMAT_VERSION = 2
+"""The version of the form of files; others are refused by name."""
+
 _HEADER, _OLD_HEADER = "cndpm state", "cndpm"
 _FIELDS = {"format", "package", "kind", "settings", "tree"}
 _OLD_FIELDS = {"format", "kind", "tree"}

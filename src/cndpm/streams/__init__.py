@@ -1,9 +1,10 @@
 """Scenarios (recipes) and streams (batches).
 
-scenario = load_scenario("split-mnist")
-stream = scenario.build(seed=0)
-for x, y in stream.batches():
-    learner.learn(x, y)
+A scenario becomes a stream when it is given data and a seed:
+
+    stream = load_scenario("split-mnist").build(seed=0)
+    for x, y in stream.batches():
+        learner.learn(x, y)
 """
 
 from cndpm.streams.drift import DriftScenario

@@ -15,6 +15,7 @@ from cndpm.validation import ConfigError
 __all__ = ["Rows", "batch_sizes", "blur", "draw_stage"]
 
 Rows = NDArray[np.int64]
+"""Indices into a pool of samples, (n,)."""
 
 
 def draw_stage(

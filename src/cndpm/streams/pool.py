@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from cndpm.datasets.dataset import Dataset
+from cndpm.datasets.files import MixedSizesError
 from cndpm.datasets.loading import load_dataset
+from cndpm.names import UnknownNameError
 from cndpm.streams.ordering import Rows
 from cndpm.streams.randomness import Purpose, host_generator
 from cndpm.streams.transforms import permute_pixels, resize, rotate, set_channels
@@ -60,7 +62,7 @@ class Pool:
         self._scenario, self._seed = scenario, seed
         subsets = [subset for stage in scenario.stages for subset in stage.subsets]
         names = dict.fromkeys(subset.dataset for subset in subsets)
-        self._datasets = {name: load_dataset(name, data_dir) for name in names}
+        self._datasets = {name: _load(name, data_dir, scenario.transform.size) for name in names}
         self._sources = list(dict.fromkeys(map(_source, subsets)))
         self._offsets = self._label_offsets()
         lengths = [len(self._datasets[source.dataset].train) for source in self._sources]
@@ -102,13 +104,25 @@ class Pool:
         return torch.cat(xs), torch.cat(ys), tuple(sorted(classes))
 
     def _classes(self, subset: Subset) -> tuple[int, ...]:
-        return subset.classes or tuple(range(len(self._datasets[subset.dataset].classes)))
+        """Returns the labels of a subset; those that are named are looked up in the dataset."""
+        names = self._datasets[subset.dataset].classes
+        if subset.classes is None:
+            return tuple(range(len(names)))
+        return tuple(c if isinstance(c, int) else self._label(subset.dataset, c) for c in subset.classes)
+
+    def _label(self, dataset: str, name: str) -> int:
+        names = self._datasets[dataset].classes
+        if name not in names:
+            raise UnknownNameError(f"class of {dataset}", name, names)
+        return names.index(name)
 
     def _check_classes(self, subset: Subset) -> None:
-        n = len(self._datasets[subset.dataset].classes)
-        beyond = [label for label in self._classes(subset) if label >= n]
+        n, labels = len(self._datasets[subset.dataset].classes), self._classes(subset)
+        beyond = [label for label in labels if label >= n]
         if beyond:
             raise ConfigError(f"{subset.dataset} has classes 0 to {n - 1}; the scenario asks for {beyond}")
+        if len(set(labels)) < len(labels):
+            raise ConfigError(f"{subset.classes} name a class of {subset.dataset} twice, by name and by label")
 
     def _kept(self, rows: Rows, subset: Subset, label: int) -> Rows:
         """Chooses a fixed random part of one class, at least one sample; smaller fractions are parts of larger ones."""
@@ -140,6 +154,16 @@ class Pool:
                 "Set the scenario's transform: size and channels bring images to one shape."
             )
         return seen[0] if len(seen) == 1 else torch.cat(seen)
+
+
+def _load(name: str, data_dir: str | Path | None, size: int | None) -> Dataset:
+    """Reads a dataset; a folder of images that differ in size is read at the scenario's."""
+    try:
+        return load_dataset(name, data_dir)
+    except MixedSizesError:
+        if size is None:
+            raise
+        return load_dataset(name, data_dir, size=size)
 
 
 def _see(x: Tensor, source: _DatasetView, transform: Transform) -> Tensor:

@@ -20,14 +20,24 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
 
 from cndpm.streams.scenario_stream import ScenarioStream
 
-__all__ = ["Blur", "Scenario", "Stage", "Subset", "Transform"]
+__all__ = ["Blur", "ClassName", "Scenario", "Stage", "Subset", "Transform"]
 
 Share = Annotated[float, Field(gt=0, le=1)]
 Label = Annotated[int, Field(ge=0)]
+
+
+def _class_name(value: object) -> int | str:
+    if (isinstance(value, str) and value) or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value
+    raise ValueError(f"a class is a label (0, 1, ...) or the name that its dataset gives it; got {value!r}")
+
+
+ClassName = Annotated[int | str, PlainValidator(_class_name)]
+"""A class by its label, or by the name that its dataset gives it."""
 
 
 class _Recipe(BaseModel):
@@ -40,7 +50,8 @@ class Subset(_Recipe):
 
     Attributes:
         dataset: A name of the catalogue, an ``.npz`` file or a folder of images.
-        classes: The labels taken; all where None.
+        classes: The classes taken, by label or by name (that of their folder, where images lie in folders); all where
+            None.
         fraction: Share of every class's training samples that is kept.
         weight: Share of the stage, relative to the weights of its other subsets. Without weights a stage draws
             uniformly from all samples of its subsets.
@@ -54,7 +65,7 @@ class Subset(_Recipe):
     """
 
     dataset: Annotated[str, Field(min_length=1)]
-    classes: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
+    classes: Annotated[tuple[ClassName, ...], Field(min_length=1)] | None = None
     fraction: Share = 1.0
     weight: Annotated[float, Field(gt=0)] | None = None
     rotation: float = 0.0
@@ -73,7 +84,7 @@ class Subset(_Recipe):
         """The task that the subset belongs to."""
         if self.task is not None:
             return self.task
-        words = [self.dataset]
+        words = [Path(self.dataset).name.removesuffix(".npz")]  # of a path, only what it leads to
         words += ["/".join(map(str, self.classes))] if self.classes is not None else []
         words += [f"turned {self.rotation:g}"] if self.rotation else []
         words += [f"permuted {self.permutation}"] if self.permutation is not None else []
@@ -153,7 +164,8 @@ class Transform(_Recipe):
     """Transformations applied to every image before a learner receives it.
 
     Attributes:
-        size: Height and width to which images are resized (bilinear); None leaves them.
+        size: Height and width to which images are resized (bilinear); None leaves them. Folders of images of several
+            sizes need it.
         channels: 3 repeats grey images; 1 averages colours; None leaves them.
         binarise: Each pixel is drawn as 0 or 1 with its intensity as the probability, anew at every access.
 
@@ -215,13 +227,25 @@ class Scenario(_Recipe):
         """True: every task has its test set."""
         return True
 
+    @model_validator(mode="after")
+    def _tasks_differ(self) -> Scenario:
+        datasets: dict[str, str] = {}
+        for subset in (subset for stage in self.stages for subset in stage.subsets if subset.task is None):
+            known = datasets.setdefault(subset.task_name, subset.dataset)
+            if known != subset.dataset:
+                raise ValueError(
+                    f"subsets of {known} and {subset.dataset} would both be the task {subset.task_name!r}; name one "
+                    'of them, as in { dataset = "...", task = "..." }'
+                )
+        return self
+
     def build(
         self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu"
     ) -> ScenarioStream:
         """Reads the data and makes the stream.
 
         Args:
-            data_dir: Where datasets lie; see :func:`~cndpm.streams.resolve_data_dir`.
+            data_dir: Where datasets lie; see :func:`~cndpm.datasets.resolve_data_dir`.
             seed: Determines every draw.
             device: Where the data are kept and batches arrive.
         """

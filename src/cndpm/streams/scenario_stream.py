@@ -38,7 +38,7 @@ _MAX_SAMPLES = 100_000_000
 
 
 class ScenarioStream(Stream):
-    """Batches as a scenario prescribes; see :meth:`Scenario.build`.
+    """Batches as a scenario prescribes; see :meth:`~cndpm.streams.scenario.Scenario.build`.
 
     An endless scenario begins anew after its last stage: a *round* is one passage through all stages.
 

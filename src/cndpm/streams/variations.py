@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from cndpm.streams.scenario import Blur, Scenario, Stage, Subset
+from cndpm.streams.scenario import Blur, ClassName, Scenario, Stage, Subset
 
 __all__ = [
     "VARIATIONS",
@@ -84,7 +84,7 @@ def imbalanced(scenario: Scenario, ratio: float = 10.0) -> Scenario:
     return scenario.model_copy(update={"stages": stages})
 
 
-def _thin(subset: Subset, share: dict[int, float]) -> list[Subset]:
+def _thin(subset: Subset, share: dict[ClassName, float]) -> list[Subset]:
     """Makes one subset per class with its share of the samples (and of the weight), still one task."""
     classes = subset.classes or ()
     total = sum(share[label] for label in classes)
@@ -150,7 +150,7 @@ def set_epochs(scenario: Scenario, epochs: float) -> Scenario:
     )
 
 
-def reorder_classes(scenario: Scenario, order: Sequence[int]) -> Scenario:
+def reorder_classes(scenario: Scenario, order: Sequence[ClassName]) -> Scenario:
     """Puts class ``order[i]`` where the scenario has its i-th lowest class; labels keep their meaning.
 
     A task that gets other classes loses the name it was given, which was that of its old ones.
@@ -175,19 +175,20 @@ def reorder_classes(scenario: Scenario, order: Sequence[int]) -> Scenario:
     return scenario.model_copy(update={"stages": stages})
 
 
-def _replace_classes(subset: Subset, replaced: dict[int, int]) -> Subset:
+def _replace_classes(subset: Subset, replaced: dict[ClassName, ClassName]) -> Subset:
     classes = tuple(replaced[label] for label in subset.classes or ())
     same = set(classes) == set(subset.classes or ())
     return subset.model_copy(update={"classes": classes, "task": subset.task if same else None})
 
 
-def _named_classes(scenario: Scenario, purpose: str) -> list[int]:
+def _named_classes(scenario: Scenario, purpose: str) -> list[ClassName]:
     subsets = [subset for stage in scenario.stages for subset in stage.subsets]
     if any(subset.classes is None for subset in subsets):
         raise ValueError(
             f"{purpose} needs a scenario whose subsets name their classes; {scenario.name} has some without"
         )
-    return sorted({label for subset in subsets for label in subset.classes or ()})
+    labels = {label for subset in subsets for label in subset.classes or ()}
+    return sorted(labels, key=lambda label: (isinstance(label, str), label))  # numbers before names
 
 
 VARIATIONS: dict[str, tuple[Callable[[Scenario], Scenario], str]] = {

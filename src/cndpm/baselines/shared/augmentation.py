@@ -12,6 +12,7 @@ from cndpm.experts.features.jitter import shift_and_mirror
 __all__ = ["Augmentation", "AugmentationName"]
 
 AugmentationName = Literal["auto", "none", "shift", "crop-flip"]
+"""Names of augmentations; "auto" depends on the images, see `Augmentation`."""
 
 
 class Augmentation:

@@ -24,6 +24,8 @@ from cndpm.baselines.shared.pixel_vae import ClassPriors, PixelVAE
 __all__ = ["LogitNetwork", "NetworkName", "build_classifier", "build_vae", "initialise"]
 
 NetworkName = Literal["auto", "mlp", "resnet18"]
+"""Names of networks; "auto" takes the one that suits the shape of the inputs."""
+
 M = TypeVar("M", bound=nn.Module)
 
 

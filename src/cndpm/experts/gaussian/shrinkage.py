@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 TAILS = (math.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0, 4.0)
+"""Degrees of freedom that are tried; infinity is the Gaussian."""
 
 _GRID = [10 ** (-exponent / 2) for exponent in range(12, -1, -1)]
 

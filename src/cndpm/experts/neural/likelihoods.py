@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 LikelihoodName = Literal["bernoulli", "unit-gaussian", "gaussian", "pixel-gaussian", "logistic"]
+"""Names of the distributions of x given a network's output."""
 
 
 class Likelihood(nn.Module, ABC):

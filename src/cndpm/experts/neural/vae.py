@@ -18,6 +18,7 @@ from cndpm.experts.neural.parts import Density
 __all__ = ["VAE", "Bound", "evaluation_noise", "lower_bound"]
 
 Bound = Literal["elbo", "importance-weighted"]
+"""Names of lower bounds on log p(x)."""
 
 
 class VAE(Density):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 __all__ = ["Floats", "fading_weights", "prior_strength", "renewal_interval"]
 
 Floats = NDArray[np.float64]
+"""An array of double precision."""
 
 
 def fading_weights(keeps: Floats, n: int) -> tuple[Floats, Floats]:

@@ -135,3 +135,4 @@ class AutoNetworks(Section):
 
 
 ShapedNetworks: TypeAlias = PlainNetworks | ResNetNetworks | ResNet18Networks
+"""Architectures that are chosen by name, without looking at the input."""

@@ -12,6 +12,7 @@ from cndpm.experts.neural.parts import Density, Predictor
 __all__ = ["CustomDensity", "CustomPredictor", "Facts", "Target"]
 
 Target: TypeAlias = Literal["classes", "values", "none"]
+"""Kinds of y: class indices, real values, or none."""
 
 
 @dataclass(frozen=True)

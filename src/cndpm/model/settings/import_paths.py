@@ -9,7 +9,7 @@ from pydantic import Field
 
 __all__ = ["ImportPath", "imported"]
 
-ImportPath: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+ImportPath: TypeAlias = Annotated[str, Field(pattern=r"^[_A-Za-z][\w.]*:[_A-Za-z]\w*$")]
 """``package.module:Class``; nothing is imported before the class is needed."""
 
 

@@ -13,8 +13,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from cndpm.experts.features.backbones.efficientnet_lite import EfficientNetLite
@@ -95,10 +93,23 @@ def _load(path: Path, _: int) -> tuple[EfficientNetLite, str]:
     return EfficientNetLite(_weights(path)), hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _weights(path: Path) -> dict[str, Tensor]:
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError  # here: the package is not needed otherwise
+    from safetensors.torch import load_file
+
     try:
-        read = load_file(path) if path.suffix == ".safetensors" else torch.load(path, "cpu", weights_only=True)
-    except (SafetensorError, OSError, RuntimeError, ValueError, EOFError, KeyError, TypeError) as error:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
+
+
+def _weights(path: Path) -> dict[str, Tensor]:
+    is_safe = path.suffix == ".safetensors"
+    if is_safe:
+        require_extra("safetensors", purpose="a file of weights that ends in .safetensors")
+    try:
+        read = _read_safetensors(path) if is_safe else torch.load(path, "cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a readable file of weights: {error}") from error
     except Exception as error:  # the unpickler of torch has an error of its own for code that it refuses to run
         raise ValueError(f"{path} is not a file of weights alone: {error}") from error

@@ -1,0 +1,99 @@
+"""Builds wheel and sdist, and runs the smoke test of the wheel where nothing else is installed.
+
+python -m release build                      # dist/*.tar.gz, and dist/*.whl made of it
+python -m release try --newest               # the newest dependencies, but for what --pin names
+python -m release try --oldest               # the oldest that pyproject.toml allows, but for what --pin names
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+__all__ = ["build", "main", "oldest", "try_wheel"]
+
+ROOT = Path(__file__).parents[1]
+DIST = ROOT / "dist"
+EXTRAS = ("", "cli")
+"""What is installed, in this order: the smoke test of each begins when it is there."""
+
+
+def build() -> list[Path]:
+    """Builds the sdist, and the wheel from the sdist, so that what is missing in the one is noticed in the other."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "build", "--outdir", DIST, ROOT], check=True)
+    return sorted(DIST.iterdir())
+
+
+def oldest(project: dict[str, object], extras: Iterable[str] = EXTRAS) -> list[str]:
+    """Returns the dependencies of a project table with their lower bounds as exact versions.
+
+    Args:
+        project: The table `project` of pyproject.toml.
+        extras: Extras whose dependencies are counted too; "" is the package itself.
+
+    Example:
+        >>> oldest({"dependencies": ["numpy>=1.26"], "optional-dependencies": {"cli": ["rich>=13.7"]}})
+        ['numpy==1.26', 'rich==13.7']
+    """
+    optional: dict[str, list[str]] = project["optional-dependencies"]  # type: ignore[assignment]
+    needed: list[str] = list(project["dependencies"])  # type: ignore[call-overload]
+    needed += [one for extra in extras if extra for one in optional[extra]]
+    found = [re.fullmatch(r"([\w.-]+)>=([\w.]+)", one) for one in needed]
+    return [f"{match[1]}=={match[2]}" for match in found if match]
+
+
+def try_wheel(wheel: Path, constraints: Sequence[str]) -> None:
+    """Installs a wheel in an empty environment, step by step, and runs the smoke test after each step.
+
+    Args:
+        wheel: The wheel.
+        constraints: Versions that dependencies must have.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        venv.create(home / "env", with_pip=True)
+        python = home / "env" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+        (home / "constraints.txt").write_text("\n".join(constraints) + "\n")
+        (home / "empty").mkdir()
+        for extra in EXTRAS:
+            wanted = f"cndpm[{extra}] @ {wheel.resolve().as_uri()}" if extra else str(wheel.resolve())
+            install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*install, "--constraint", home / "constraints.txt", wanted], check=True)
+            smoke = [python, "-W", "error::DeprecationWarning:cndpm", Path(__file__).with_name("smoke.py")]
+            subprocess.run([*smoke, extra or "core"], check=True, cwd=home / "empty")
+        subprocess.run([python, "-m", "pip", "check"], check=True)
+        subprocess.run([python, "-m", "pip", "list", "--format=freeze"], check=True)
+
+
+def main() -> None:
+    """Carries out one command."""
+    parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
+    parser.add_argument("command", choices=("build", "try"))
+    bounds = parser.add_mutually_exclusive_group()
+    bounds.add_argument("--newest", action="store_true", help="whatever the registry has (the default)")
+    bounds.add_argument("--oldest", action="store_true", help="the lower bounds of pyproject.toml")
+    parser.add_argument("--pin", action="append", default=[], metavar="NAME==VERSION", help="wins over either")
+    given = parser.parse_args()
+    if given.command == "build":
+        print("\n".join(map(str, build())))
+        return
+    wheels = list(DIST.glob("*.whl"))
+    if len(wheels) != 1:
+        sys.exit(f"expected one wheel in {DIST}, found {len(wheels)}. Run `python -m release build` first.")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pinned = [pin.partition("==")[0] for pin in given.pin]
+    bounds_wanted = [one for one in oldest(project) if one.partition("==")[0] not in pinned] if given.oldest else []
+    try_wheel(wheels[0], [*bounds_wanted, *given.pin])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""The smoke test of an installed cndpm; it needs nothing but the package. ``python smoke.py core|cli``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["check_cli", "check_core"]
+
+
+def check_core() -> None:
+    """Learns, answers, saves and loads with the package alone, and is told what the command line needs."""
+    import cndpm
+
+    assert "torch" not in sys.modules, "import cndpm should not import torch"
+    assert cndpm.__version__ == importlib.metadata.version("cndpm"), "the version is written in one place"
+
+    import numpy as np
+
+    from cndpm import CNDPMClassifier
+    from cndpm.streams import load_scenario
+
+    stream = load_scenario("split-digits", fraction=0.3).build(seed=0)
+    model = CNDPMClassifier(input_shape=(1, 8, 8), memory_size=60, settings={"n_patches": 8}, random_state=0)
+    for x, y in stream:
+        model.partial_fit(x, y.numpy())
+    model.consolidate()
+    x = np.concatenate([task.x.numpy() for task in stream.tasks])
+    y = np.concatenate([task.y.numpy() for task in stream.tasks])
+    accuracy = model.score(x, y)
+    assert accuracy > 0.8, f"accuracy on the digits is {accuracy}"
+    model.save("model.cndpm")
+    again = CNDPMClassifier.load("model.cndpm")
+    assert (again.predict_proba(x) == model.predict_proba(x)).all(), "a loaded model answers to the same bits"
+    if importlib.util.find_spec("rich") is None:
+        told = subprocess.run([sys.executable, "-m", "cndpm", "list"], capture_output=True, text=True, check=False)
+        assert told.returncode != 0
+        assert "cndpm[cli]" in told.stderr, told.stderr
+    print(f"cndpm {cndpm.__version__}: core, {accuracy:.1%} on the digits with {model.n_experts_} experts")
+
+
+def check_cli() -> None:
+    """Runs a scenario from the shell and looks at what it leaves."""
+    shell = Path(sys.executable).with_name("cndpm.exe" if sys.platform == "win32" else "cndpm")
+    for arguments in (["--version"], ["list"]):
+        subprocess.run([shell, *arguments], check=True)
+    options = ["--fraction", "0.3", "--set", "learner.n_patches=8", "--set", "learner.memory_size=60", "--quiet"]
+    done = subprocess.run(
+        [shell, "run", "split-digits", *options, "--json"], check=True, capture_output=True, text=True
+    )
+    result = json.loads(done.stdout.splitlines()[-1])
+    page = Path(result["runs"][0]["folder"]).parent / "report" / "index.html"
+    assert result["accuracy"] > 80, result["accuracy"]
+    assert "<svg" in page.read_text(encoding="utf-8") or "charts" in page.read_text(encoding="utf-8"), page
+    print(f"command line: {result['accuracy']:.1f} %, report of {page.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    {"core": check_core, "cli": check_cli}[sys.argv[1]]()

@@ -1,0 +1,117 @@
+"""Headless Chromium, driven by the DevTools protocol over two pipes: no driver, no client library."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from cndpm.reports.screenshot import find_browser
+
+FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe"]
+
+
+START = """
+import os, sys
+read, write = (os.dup(int(number)) for number in sys.argv[1:3])  # copies, since 3 and 4 may be among them
+os.dup2(read, 103)
+os.dup2(write, 104)
+os.dup2(103, 3)  # the protocol reads from 3 and writes to 4
+os.dup2(104, 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+
+
+class Browser:
+    """One page; `messages` are what its console said, `requests` the addresses it asked for."""
+
+    def __init__(self) -> None:
+        ours_in, theirs_out = os.pipe()
+        theirs_in, ours_out = os.pipe()
+        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        command = [find_browser(), *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"]
+        start = [sys.executable, "-c", START, str(theirs_in), str(theirs_out), *command]
+        self._process = subprocess.Popen(start, pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL)
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._reader, self._writer = os.fdopen(ours_in, "rb"), os.fdopen(ours_out, "wb")
+        self._n, self._session, self._rest = 0, None, b""
+        self._events: list[dict] = []
+        self.messages: list[str] = []
+        self.requests: list[str] = []
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self._call(f"{domain}.enable")
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+        self._reader.close()
+        self._writer.close()
+        self._profile.cleanup()
+
+    def open(self, address: str, *, width: int = 1280, dark: bool = False) -> None:
+        """Loads a page; a phone's screen is 390 wide."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._call("Emulation.setEmulatedMedia", features=[scheme])
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self._call("Emulation.setDeviceMetricsOverride", **screen)
+        self._events.clear()
+        self._call("Page.navigate", url=address)
+        while not any(event["method"] == "Page.loadEventFired" for event in self._events):
+            self._events.append(self._receive())
+
+    def evaluate(self, script: str):
+        """Returns the value of an expression in the page; promises are waited for."""
+        answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def wait_for(self, script: str, seconds: float = 20.0):
+        """Evaluates until the value is true; returns it."""
+        limit = time.monotonic() + seconds
+        while not (value := self.evaluate(script)):
+            assert time.monotonic() < limit, f"{script} did not become true in {seconds} s"
+            self.evaluate("new Promise((done) => setTimeout(done, 50))")
+        return value
+
+    def picture(self, path: Path) -> None:
+        """Writes a PNG of the page as it is."""
+        import base64
+
+        Path(path).write_bytes(base64.b64decode(self._call("Page.captureScreenshot")["data"]))
+
+    def _call(self, method: str, **parameters):
+        self._n += 1
+        message = {"id": self._n, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        self._writer.write(json.dumps(message).encode() + b"\0")
+        self._writer.flush()
+        while (answer := self._receive()).get("id") != self._n:
+            self._events.append(answer)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def _receive(self) -> dict:
+        while b"\0" not in self._rest:
+            part = self._reader.read1(1 << 16)
+            assert part, "Chromium has ended"
+            self._rest += part
+        first, _, self._rest = self._rest.partition(b"\0")
+        message = json.loads(first)
+        self._note(message.get("method"), message.get("params", {}))
+        return {"method": None, **message}
+
+    def _note(self, method: str | None, given: dict) -> None:
+        if method == "Network.requestWillBeSent":
+            self.requests.append(given["request"]["url"])
+        elif method == "Runtime.consoleAPICalled" and given["type"] in ("error", "warning", "assert"):
+            self.messages.append(str(given["args"]))
+        elif method == "Runtime.exceptionThrown":
+            self.messages.append(str(given["exceptionDetails"]))
+        elif method == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
+            self.messages.append(str(given["entry"]))

@@ -1,0 +1,94 @@
+"""The documentation site, built strictly and read in a real browser."""
+
+import re
+import zlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.slow
+
+PAGES = [
+    "index",
+    "start",
+    "overview",
+    "method",
+    "settings",
+    "howto/images",
+    "results/gate",
+    "reference/cndpm.estimators",
+]
+SIZE = "[document.documentElement.scrollWidth, innerWidth]"
+GROUND = "getComputedStyle(document.body).backgroundColor"
+LOOSE = "[...document.images].filter((image) => !image.complete || !image.naturalWidth).map((image) => image.src)"
+
+
+def lightness(colour):
+    return sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
+
+
+def test_search_finds_the_page_about_a_word(browser, address):
+    browser.open(f"{address}/search.html?q=anomalies")
+    found = browser.wait_for("[...document.querySelectorAll('#search-results li a')].map((a) => a.href).join(' ')")
+    assert "howto/unlabelled.html" in found
+    assert browser.messages == []
+
+
+def test_search_is_reached_from_the_first_page_by_typing(browser, address):
+    browser.open(f"{address}/index.html")
+    browser.evaluate("document.querySelector('input[name=q]').value = 'log_responsibilities'")
+    browser.evaluate("document.querySelector('input[name=q]').form.submit()")
+    found = browser.wait_for("[...document.querySelectorAll('#search-results li a')].map((a) => a.href).join(' ')")
+    assert "reference/cndpm.mixture.html" in found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_no_error_asks_nobody_else_and_fits_a_phone(browser, address, page):
+    browser.open(f"{address}/{page}.html")
+    assert browser.evaluate(LOOSE) == []
+    browser.open(f"{address}/{page}.html", width=390)
+    wide, screen = browser.evaluate(SIZE)
+    assert wide <= screen == 390
+    assert browser.messages == []
+    assert [url for url in browser.requests if not url.startswith((address, "about:", "data:"))] == []
+
+
+def test_the_site_is_light_or_dark_as_the_reader_wants(browser, address):
+    browser.open(f"{address}/index.html")
+    assert lightness(browser.evaluate(GROUND)) > 200
+    browser.open(f"{address}/index.html", dark=True)
+    assert lightness(browser.evaluate(GROUND)) < 60
+    browser.evaluate(
+        "document.querySelector('.theme-toggle').click()"
+    )  # by hand: the other one, whatever the system says
+    assert browser.wait_for("['light', 'dark'].includes(document.body.dataset.theme)")
+    assert browser.messages == []
+
+
+def test_formulas_are_drawn(browser, address):
+    browser.open(f"{address}/method.html")
+    boxes = browser.evaluate("[...document.querySelectorAll('math')].map((m) => m.getBoundingClientRect().width)")
+    assert len(boxes) > 20
+    assert min(boxes) > 0
+    assert browser.evaluate("document.querySelector('math mfrac').getBoundingClientRect().height") > 20
+
+
+def test_every_public_name_is_in_the_reference(site, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    from extensions.reference import all_names
+
+    head, _, packed = (site / "objects.inv").read_bytes().partition(b"zlib.\n")
+    assert head.startswith(b"# Sphinx inventory version 2")
+    known = {line.split(" ")[0] for line in zlib.decompress(packed).decode().splitlines()}
+    wanted = all_names()
+    assert len(wanted) > 600
+    assert [name for name in wanted if name not in known] == []
+
+
+def test_every_page_is_reached_from_the_table_of_contents(site):
+    first = (site / "index.html").read_text()
+    pages = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").glob("*.md")]
+    pages += [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs" / "howto").glob("*.md")]
+    assert [str(page) for page in pages if page.name != "index.html" and f'href="{page}"' not in first] == []
