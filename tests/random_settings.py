@@ -104,7 +104,9 @@ def out_of_range(random: Random) -> tuple[dict[str, Any], str]:
 
 
 def of_wrong_type(random: Random) -> tuple[dict[str, Any], str]:
-    return given(random, random.choice(LEAVES), random.choice(["many", [1, 2], {"a": 1}, object()]))
+    place = random.choice(LEAVES)
+    takes_words = place.field.annotation is str or str in get_args(place.field.annotation)
+    return given(random, place, random.choice([*([] if takes_words else ["many"]), [1, 2], {"a": 1}, object()]))
 
 
 def unknown(random: Random) -> tuple[dict[str, Any], str]:

@@ -418,7 +418,7 @@ class CNDPM(Learner):
         if self.present is not None:
             self.present.load_state_dict(state["present"])
         if self.door is not None:
-            self.door.load_state_dict(state["door"])
+            self.door.load_state_dict(state.get("door"))
         self._n_known_classes, self._is_exact = state["n_known_classes"], state["is_exact"]
         self._waiting, self._learned = None, []
         self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)

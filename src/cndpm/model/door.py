@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cndpm.model.memory import SampleBatch
-from cndpm.state import State
+from cndpm.state import State, expect, tensor, whole
 
 __all__ = ["Door"]
 
@@ -105,8 +105,11 @@ class Door:
         sums = {"n": self._n, "mean": self._mean.clone(), "squares": self._squares.clone()}
         return {**sums, "n_set_aside": self.n_set_aside, "lately": list(self._lately)}
 
-    def load_state_dict(self, state: State) -> None:
-        """Restores it to the bit."""
+    def load_state_dict(self, state: State | None) -> None:
+        """Restores it to the bit; None, as earlier versions kept none, changes nothing."""
+        if state is None:
+            return
+        expect(state, {"n": whole(), "n_set_aside": whole(), "mean": tensor("d"), "squares": tensor("d")})
         self._n, self._mean, self._squares = state["n"], state["mean"].cpu().clone(), state["squares"].cpu().clone()
         self.n_set_aside, self._lately = state["n_set_aside"], list(state["lately"])
 

@@ -108,6 +108,8 @@ def merge(learners: Sequence[CNDPM]) -> CNDPM:
         _begin_the_present(merged)
     if len(set(sources)) > 1:
         _unite(merged, same_concepts(merged.novelty.explained(merged.bank, sources), sources))
+    if others and merged.present is not None:
+        merged.present.forget()  # several streams have no present in common; the experts answer until rows come
     return merged
 
 

@@ -175,7 +175,9 @@ def test_labels_of_the_latest_rows_are_recent():
     for start in range(0, 300, 10):
         y = torch.full((10,), 0 if start < 200 else 1)
         present.learn(Samples(x[start : start + 10]), y, torch.zeros(10, 2))
-    assert present.recent_labels(3).tolist() == [0.0, 1.0, 1.0]
+    assert present.recent_labels(3).tolist() == [0.0, 1.0, 0.0]
+    present.forget()
+    assert present.n_rules == len(present.rows) == 0
 
 
 def test_a_wild_value_does_not_move_the_usual_range():

@@ -154,7 +154,8 @@ class Present:
         counts[: len(self._counts)] = self._counts[:n_classes]
         latest = np.bincount(self.rows.y[-_WITNESSES:].numpy(), minlength=n_classes)[:n_classes].astype(np.float64)
         expected = latest.sum() * counts / max(1.0, counts.sum())
-        return currency(torch.from_numpy(latest), torch.from_numpy(expected), pseudo=1.0)
+        recent = currency(torch.from_numpy(latest), torch.from_numpy(expected), pseudo=1.0)
+        return recent * torch.from_numpy(counts > 0)  # of a class that it has not met the present knows nothing
 
     def _of_experts(self, answer: Tensor) -> NDArray[np.float64]:
         """Returns the experts' answer for the classes met, or in the units of the rules' targets."""
@@ -202,6 +203,14 @@ class Present:
             self._rules.learn(features, targets, answer, self._recall)
         if self._is_fit_due(rows):
             self._begin()
+
+    def forget(self) -> None:
+        """Begins anew, as if no row had come; the experts answer alone until some have."""
+        self.rows = RecentRows(self.rows.capacity)
+        self.n_seen = self._n_fits = self._asked_at = 0
+        self._rules, self._maps = None, []
+        self._counts, self._outside = np.zeros_like(self._counts), np.zeros(0)
+        self._current, self._fit = torch.zeros(0, dtype=torch.float64), object()
 
     def _recall(self, n: int) -> tuple[Features, NDArray[Any]]:
         return self._cut(self._joined(self.rows.x[-n:])), self._targets(self.rows.y[-n:].numpy())
