@@ -28,6 +28,7 @@ exclude_patterns = ["extensions/**"]
 html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_favicon = "static/favicon.svg"
 html_copy_source = False
 html_show_copyright = html_show_sphinx = False
 html_math_renderer = "mathml"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from cndpm.reports.screenshot import find_browser
@@ -73,10 +74,11 @@ class Browser:
     def wait_for(self, script: str, seconds: float = 20.0):
         """Evaluates until the value is true; returns it."""
         limit = time.monotonic() + seconds
-        while not (value := self.evaluate(script)):
-            assert time.monotonic() < limit, f"{script} did not become true in {seconds} s"
-            self.evaluate("new Promise((done) => setTimeout(done, 50))")
-        return value
+        while time.monotonic() < limit:
+            with suppress(AssertionError):  # a page that is being left does not answer
+                if value := self.evaluate(f"new Promise((done) => setTimeout(() => done({script}), 50))"):
+                    return value
+        raise AssertionError(f"{script} did not become true in {seconds} s")
 
     def picture(self, path: Path) -> None:
         """Writes a PNG of the page as it is."""
