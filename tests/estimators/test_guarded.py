@@ -268,3 +268,20 @@ def test_a_thread_that_waits_has_its_turn_between_two_batches():
         patched.setattr(CNDPM, "_learn", between)
         model.partial_fit(X[100:110], Y[100:110])
     assert seen.index(True) == 1
+
+
+def test_an_exception_that_leaves_gradients_switched_off_does_not_leave_them_so(monkeypatch):
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    model = CNDPMClassifier(memory_size=20, random_state=0).partial_fit(x, x[:, 0] > 0)
+
+    def interrupted(*_: object, **__: object) -> None:
+        torch.set_grad_enabled(False)  # as where an exception arrives while `no_grad` is left
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model.learner_), "learn_block", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(x, x[:, 0] > 0)
+    is_enabled = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    assert is_enabled

@@ -6,6 +6,7 @@ import torch
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.door import Door
 from cndpm.model.settings import CNDPMSettings
+from cndpm.state import StateError
 
 
 def rows(n=300, d=4, seed=0):
@@ -78,3 +79,11 @@ def test_a_door_is_restored():
     other.load_state_dict(door.state_dict())
     assert other.n_set_aside == 1
     assert other.judge(torch.full((1, 4), 1e9)).all()
+
+
+@pytest.mark.parametrize("lately", [None, 3, [True, "no"], [1, 0]])
+def test_a_made_up_record_of_the_latest_rows_is_refused(lately):
+    door = Door()
+    door.judge(rows(20))
+    with pytest.raises(StateError, match="lately"):
+        Door().load_state_dict({**door.state_dict(), "lately": lately})

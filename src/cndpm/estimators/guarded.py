@@ -19,6 +19,7 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+import torch
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
 from cndpm.errors import CNDPMError
@@ -191,13 +192,14 @@ def changes(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P
 
         def call(_: Turn) -> R:
             nonlocal is_done
-            n_changes = self._n_changes
+            n_changes, with_gradients = self._n_changes, torch.is_grad_enabled()
             try:
                 _between_batches(self, self._undo)
                 result = method(self, *args, **kwargs)
                 is_done = True
                 return result
             except BaseException as error:
+                torch.set_grad_enabled(with_gradients)  # an exception that arrived as it was switched back on
                 _undo_and_tell(self, error, name, n_changes)
                 raise
 

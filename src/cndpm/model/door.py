@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cndpm.model.memory import SampleBatch
-from cndpm.state import State, expect, tensor, whole
+from cndpm.state import State, StateError, expect, tensor, whole
 
 __all__ = ["Door"]
 
@@ -116,6 +116,8 @@ class Door:
             return
         expect(state, {"n": whole(), "n_set_aside": whole(), "mean": tensor("d"), "squares": tensor("d")})
         self._n, self._mean, self._squares = state["n"], state["mean"].cpu().clone(), state["squares"].cpu().clone()
+        if not isinstance(state["lately"], list) or not all(isinstance(wild, bool) for wild in state["lately"]):
+            raise StateError("lately is a list of truths")
         self.n_set_aside, self._lately = state["n_set_aside"], list(state["lately"])
 
 

@@ -222,3 +222,14 @@ def test_a_known_sample_among_new_ones_is_better_left_to_its_expert(digits):
     known = log_joint(bank, x, y)[:, 0] > log_leave_one_out(bank, x, y)
     assert not known[:100].any()
     assert known[100:].all()
+
+
+def test_a_provisional_model_has_a_column_for_every_class_that_is_met():
+    x, y = torch.randn(30, 2, generator=torch.Generator().manual_seed(0)), torch.arange(30) % 2
+    bank = GaussianBank(IdentityFeatures(), n_classes=2)
+    bank.found(Samples(x), y)
+    bank.train(1)
+    memory, asked = Samples(x[:5] + 9), Samples(x[:3])
+    for n_classes in (2, 5):
+        bank.admit(n_classes)
+        assert bank.provisional(memory, y[:5], exact=False).predictive(asked).shape == (3, n_classes)
