@@ -120,14 +120,15 @@ def test_a_block_is_cut_into_every_sample_once_in_order_and_alike_wherever_one_s
 
 @given(n=st.integers(1, 60), batch_size=st.integers(1, 15), chunk_size=st.integers(1, 40), in_order=st.booleans())
 def test_chunks_are_whole_batches_of_about_their_size_and_know_the_one_behind(n, batch_size, chunk_size, in_order):
-    x = torch.arange(float(n))[:, None]
-    batches = list(open_block(x, batch_size, chunk_size=chunk_size, in_order=in_order))
-    chunks = list({id(samples.whole): samples.whole for samples in batches}.values())
+    x, options = torch.arange(float(n))[:, None], {"chunk_size": chunk_size, "in_order": in_order}
+    reached = ((samples.whole, samples.whole.following) for samples in open_block(x, batch_size, **options))
+    behind = dict(reached)
+    chunks = list(behind)
     assert torch.equal(torch.cat([chunk.x for chunk in chunks]), x)
     assert all(len(chunk) % batch_size == 0 for chunk in chunks[:-1])
     assert all(len(chunk) <= max(chunk_size, batch_size) for chunk in chunks)
     assert all(chunk.in_order is in_order for chunk in chunks)
-    assert [chunk.following for chunk in chunks] == [*chunks[1:], None]
+    assert list(behind.values()) == [*chunks[1:], None]
 
 
 def test_a_chunk_is_a_copy_made_when_it_is_reached(x):

@@ -30,8 +30,8 @@ class Explanation:
         >>> X = np.random.default_rng(0).normal(size=(200, 2))
         >>> model = CNDPMClassifier(random_state=0).fit(X, X[:, 0] > 0)
         >>> answer = model.explain([[2.0, 0.0], [2.0, 9.0]])
-        >>> answer.prediction.tolist(), answer.expert.tolist(), (answer.novelty > 5).tolist()
-        ([True, False], [0, 0], [False, True])
+        >>> bool(answer.prediction[0]), answer.expert.tolist(), (answer.novelty > 5).tolist()
+        (True, [0, 0], [False, True])
         >>> list(answer.columns())
         ['expert', 'expert_proba', 'prediction', 'novelty', 'proba']
     """

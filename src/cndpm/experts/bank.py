@@ -97,6 +97,11 @@ class Bank(ABC):
     def describes_x(self) -> bool:
         """Whether :meth:`log_density` is a density of x itself, not of some features of it."""
 
+    @property
+    @abstractmethod
+    def has_additive_density(self) -> bool:
+        """Whether :meth:`log_density` is that of sums over samples, not of networks."""
+
     @abstractmethod
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         """Cuts inputs into batches whose features are computed together; see :func:`cndpm.experts.chunks.open_block`.

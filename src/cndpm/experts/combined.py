@@ -103,6 +103,10 @@ class CombinedBank(CompositeBank):
     def describes_x(self) -> bool:
         return self.gaussians.describes_x
 
+    @property
+    def has_additive_density(self) -> bool:
+        return self.gaussians.has_additive_density
+
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         self.networks.open(x)
         return self.gaussians.open(x, batch_size, start=start)

@@ -45,6 +45,10 @@ class SelectedBank(CompositeBank):
     def describes_x(self) -> bool:
         return self.describer.describes_x
 
+    @property
+    def has_additive_density(self) -> bool:
+        return self.describer.has_additive_density
+
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         of_describer = self.describer.open(x)
         return of_describer if batch_size is None else self.selector.open(x, batch_size, start=start)

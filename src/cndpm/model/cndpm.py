@@ -355,7 +355,10 @@ class CNDPM(Learner):
     def footprint(self) -> Footprint:
         kept = self.bank.footprint()
         n_samples, n_bytes = kept.memory_samples + len(self.memory), kept.memory_bytes + self.memory.n_bytes
-        kept = replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
+        if self.watch is not None:
+            n_samples, n_bytes = n_samples + self.watch.n_rows, n_bytes + self.watch.n_bytes
+        n_numbers = kept.n_numbers_kept + (0 if self.door is None else self.door.n_numbers_kept)
+        kept = replace(kept, n_numbers_kept=n_numbers, memory_samples=n_samples, memory_bytes=n_bytes)
         return kept if self.present is None else self.present.added_to(kept)
 
     def describe(self) -> dict[str, Any]:

@@ -52,6 +52,11 @@ class Door:
         self._n, self._mean, self._squares = 0, torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
         self._lately: list[bool] = []
 
+    @property
+    def n_numbers_kept(self) -> int:
+        """Numbers of the range."""
+        return self._mean.numel() + self._squares.numel()
+
     def look(self, x: Tensor) -> Tensor:
         """Takes note whether a block (n, d) holds anything that must be judged; returns it with finite squares.
 

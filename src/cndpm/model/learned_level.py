@@ -32,9 +32,8 @@ from cndpm.experts.bank import Bank, Evidence
 from cndpm.mixture import Routing, margins, route
 from cndpm.mixture.novelty import MIN_RECORD, Floats, levels, novelty_level, row_moments, window_means
 from cndpm.model.joined_levels import joined_levels, united_levels
-from cndpm.model.label_windows import LabelWindows
 from cndpm.model.novelty import Novelty
-from cndpm.state import State, expect, tensor, whole
+from cndpm.state import State, StateError, expect, tensor, whole
 
 __all__ = ["LabelWindows", "LearnedLevel", "MarginRecord"]
 
@@ -59,6 +58,67 @@ no more with a thousand experts than with ten."""
 
 Labels = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+
+class LabelWindows:
+    """Counts how many of the latest samples of every label were strange.
+
+    Args:
+        window: Latest samples of a label that count.
+
+    Example:
+        >>> windows = LabelWindows(window=4)
+        >>> windows.push(np.array([True, True, False]), np.array([7, 7, 8])).tolist()
+        [1.0, 1.0, 0.0]
+        >>> windows.shares(np.array([7, 8])).tolist()
+        [1.0, 0.0]
+    """
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self._latest: dict[int, Floats] = {}
+
+    def push(self, strange: Flags, labels: Labels) -> Floats:
+        """Takes note of samples and returns the share of strange ones around each within its label, (B,).
+
+        Args:
+            strange: Whether each sample is, (B,).
+            labels: Class indices, (B,).
+        """
+        means = np.empty(len(strange))
+        for label in set(labels.tolist()):
+            mine = labels == label
+            latest, values = self._latest.get(label, np.empty(0)), strange[mine].astype(np.float64)
+            strange_lately = values.any() or latest.any()
+            means[mine] = window_means(values, latest, self._window) if strange_lately else 0.0
+            self._latest[label] = np.concatenate([latest, values])[-self._window :]
+        return means
+
+    def shares(self, labels: Labels) -> Floats:
+        """Returns the share of strange samples among the latest of each label given, (B,); NaN before the first."""
+        known = {label: self._latest.get(label) for label in set(labels.tolist())}
+        means = {label: math.nan if latest is None else float(latest.mean()) for label, latest in known.items()}
+        return np.array([means[label] for label in labels.tolist()])
+
+    def forget(self, labels: Labels) -> None:
+        """Begins anew with the labels given."""
+        for label in set(labels.tolist()):
+            self._latest.pop(label, None)
+
+    def state_dict(self) -> State:
+        """Returns everything noted."""
+        return {str(label): torch.tensor(latest) for label, latest in self._latest.items()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores it to the bit."""
+        for label in state:
+            if not (label.isascii() and label.isdecimal()):
+                raise StateError(f"labels are numbered from 0; got {label[:20]!r}")
+            if not expect(state, {label: tensor("latest")})["latest"]:
+                raise StateError(f"label {label} has no samples, and is noted")
+        self._latest = {
+            int(label): np.array(latest.detach().cpu().numpy(), dtype=np.float64) for label, latest in state.items()
+        }
 
 
 class MarginRecord:
@@ -350,6 +410,10 @@ class LearnedLevel(Novelty):
             "n_unmeasured": whole(),
         }
         expect(state, forms)
+        if state["record"].shape[1] < self._record.capacity:
+            raise StateError(
+                f"record has {state['record'].shape[1]} margins an expert; at least {self._record.capacity}"
+            )
         self._record.replace(_array(state["record"]), _array(state["levels"]), state["n_unmeasured"])
         self._history, self._windows = _array(state["history"]), _array(state["windows"])
         self._by_label.load_state_dict(state["by_label"])

@@ -71,6 +71,10 @@ class AdditiveBank(Bank, Generic[Gaussians]):
     def describes_x(self) -> bool:
         return self.feature_map.keeps_x
 
+    @property
+    def has_additive_density(self) -> bool:
+        return True
+
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         x = x.to(self.device)
         if batch_size is None:

@@ -93,7 +93,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         super().__init__(feature_map, seed=seed, device=device)
         self.covariance, self.for_classes, self.shrinkage, self.tail = covariance, for_classes, shrinkage, tail
         self._labels = LabelTable(n_classes or 1)
-        self._provisional: tuple[Samples, bool, ProvisionalGaussians] | None = None
+        self._provisional: tuple[Samples, tuple[bool, int], ProvisionalGaussians] | None = None
 
     @property
     def counts(self) -> Tensor:
@@ -196,8 +196,8 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         labels = self._as_labels(samples.x, y)
         if not isinstance(self._gaussians, SharedGaussians):  # no covariance is known yet, or none that is shared
             return kernel_model(self.feature_map, samples.x, labels.to(samples.x.device), self._labels.n_classes)
-        known = self._provisional
-        if known is None or known[0] is not samples or known[1] is not exact:
+        known, key = self._provisional, (exact, self._labels.n_classes)
+        if known is None or known[0] is not samples or known[1] != key:
             model = ProvisionalGaussians(
                 self._gaussians,
                 samples,
@@ -206,7 +206,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
                 n_classes=self._labels.n_classes,
                 log_volume=self._log_volume,
             )
-            known = self._provisional = (samples, exact, model)
+            known = self._provisional = (samples, key, model)
         return known[2]
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:

@@ -123,6 +123,10 @@ class NeuralBank(Bank):
     def describes_x(self) -> bool:
         return True
 
+    @property
+    def has_additive_density(self) -> bool:
+        return False
+
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         x = x.to(self._device)
         self._placeholder.density.check(x)

@@ -276,7 +276,7 @@ class Present:
         """Asks the gate from time to time which experts' places the latest rows are in."""
         counts = bank.counts
         is_due = self.n_seen - self._asked_at >= _WITNESSES or len(counts) != len(self._current)
-        if len(counts) < 2 or not is_due:
+        if len(counts) < 2 or not is_due or not len(self.rows):
             return
         self._asked_at = self.n_seen
         witnesses = self.rows.x[-_WATCHED:][-2 * _WITNESSES :: 2]

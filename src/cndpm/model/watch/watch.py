@@ -75,7 +75,9 @@ class Watch:
     ) -> None:
         self._bank, self._input_shape = bank, input_shape
         self._asks = target == "none" and bank.describes_x
-        self._with_kernels = bank.is_additive or not self._asks  # a network may give probabilities, not densities
+        self._with_kernels = (
+            bank.has_additive_density or not self._asks
+        )  # a network may give probabilities, not densities
         self._exemplars = Exemplars(math.prod(input_shape), capacity=capacity, seed=seed)
         self._of_experts: _OfExperts | None = None
         self._fitted: _Fitted | None = None
@@ -89,6 +91,16 @@ class Watch:
     def has_kernels(self) -> bool:
         """Whether :meth:`log_density` is that of kernels by now."""
         return self.is_ready and self._fit().kernels is not None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows kept."""
+        return len(self._exemplars.rows)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the rows kept."""
+        return self.n_rows * math.prod(self._input_shape) * 4
 
     def see(self, x: Tensor) -> None:
         """Takes note of samples (n, *input_shape) that are about to be learned."""
@@ -126,8 +138,10 @@ class Watch:
         is_asked = self._asks and len(known) and len(self._bank.counts)
         self._of_experts = None
         if is_asked:
-            spread = self._experts_alone(torch.from_numpy(_spread(known)))
-            self._of_experts = _OfExperts(self._experts_alone(torch.from_numpy(known)), spread.mean(keepdims=True))
+            alone = self._experts_alone(torch.from_numpy(known))
+            # Where kernels do not compete nothing is compared, and a density of 8-bit values takes no others.
+            spread = self._experts_alone(torch.from_numpy(_spread(known))) if self._with_kernels else alone
+            self._of_experts = _OfExperts(alone, spread.mean(keepdims=True))
 
     @torch.no_grad()
     def _log_weighted(self, x: Tensor) -> Floats:
@@ -150,7 +164,7 @@ class Watch:
         """
         weighted, counts = self._log_weighted(known), self._bank.counts.numpy()
         mixed: Floats = np.logaddexp.reduce(weighted, axis=1) - math.log(float(counts.sum()))
-        if not self._bank.is_additive:
+        if not self._bank.has_additive_density:
             return mixed
         best = weighted.argmax(axis=1)
         owners = np.unique(best)
