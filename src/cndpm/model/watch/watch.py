@@ -208,10 +208,6 @@ class Watch:
         self._fitted = None
 
 
-def _mean_of_spread(kernels: RowKernels, rows: NDArray[np.float32]) -> float:
-    return float(kernels.leave_one_out_at(_spread(rows)).mean())
-
-
 def _spread(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Returns rows with every value spread over the interval that it may have been rounded from."""
     noise = np.random.default_rng(len(rows)).uniform(-0.5, 0.5, size=rows.shape)
