@@ -10,14 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.experts.features.feature_map import FeatureMap
-from cndpm.experts.features.vectors import IdentityFeatures
+from cndpm.experts.features.standardised import StandardisedFeatures
 from cndpm.state import State
 
 __all__ = ["FunctionFeatures"]
 
 
-class FunctionFeatures(FeatureMap):
+class FunctionFeatures(StandardisedFeatures):
     """The flattened output of a function of arrays, standardised on the first memory.
 
     The function is code, which no state holds: to load a state, make the map with the same function.
@@ -36,24 +35,8 @@ class FunctionFeatures(FeatureMap):
     """
 
     def __init__(self, function: Callable[[NDArray[np.float32]], Any], *, chunk_size: int = 256) -> None:
+        super().__init__()
         self.function, self.chunk_size = function, chunk_size
-        self._standardised = IdentityFeatures()
-
-    @property
-    def fitted(self) -> bool:
-        return self._standardised.fitted
-
-    @property
-    def n_features(self) -> int:
-        """Size of the flattened output."""
-        return self._standardised.n_features
-
-    def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
-        self._standardised.fit(self._rows(x), generator=generator)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        self._require_fitted()
-        return self._standardised(self._rows(x))
 
     def _rows(self, x: Tensor) -> Tensor:
         return torch.cat([self._part(part) for part in torch.split(x, self.chunk_size)])

@@ -5,14 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from cndpm.experts.features.feature_map import FeatureMap
-from cndpm.experts.features.vectors import IdentityFeatures
+from cndpm.experts.features.standardised import StandardisedFeatures
 from cndpm.state import State
 
 __all__ = ["ModuleFeatures"]
 
 
-class ModuleFeatures(FeatureMap):
+class ModuleFeatures(StandardisedFeatures):
     """The flattened output of a frozen module, standardised on the first memory.
 
     The module is put into evaluation mode and never trained. Its weights travel with the state, its code does not: to
@@ -31,29 +30,13 @@ class ModuleFeatures(FeatureMap):
     """
 
     def __init__(self, module: nn.Module, *, chunk_size: int = 256) -> None:
+        super().__init__()
         self.module = module.eval().requires_grad_(False)
         self.chunk_size = chunk_size
-        self._standardised = IdentityFeatures()
-
-    @property
-    def fitted(self) -> bool:
-        return self._standardised.fitted
-
-    @property
-    def n_features(self) -> int:
-        """Size of the flattened output."""
-        return self._standardised.n_features
-
-    def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
-        self.module.to(x.device)
-        self._standardised.fit(self._forward(x), generator=generator)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        self._require_fitted()
-        return self._standardised(self._forward(x))
 
     @torch.no_grad()
-    def _forward(self, x: Tensor) -> Tensor:
+    def _rows(self, x: Tensor) -> Tensor:
+        self.module.to(x.device)
         try:
             return torch.cat([self.module(chunk).flatten(1).float() for chunk in torch.split(x, self.chunk_size)])
         except (RuntimeError, AttributeError) as error:
