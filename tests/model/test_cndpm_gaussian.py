@@ -39,8 +39,8 @@ def test_features_of_a_prepared_test_set_are_computed_once_and_answers_stay_the_
         learner.learn_block(x, y, 10)
     before = prepared.bank.feature_map.n_samples
     for exact in (False, True, False):
-        expected = plain.predict_log_proba(test, exact=exact), plain.expert_log_proba(test, exact=exact)
-        answers = prepared.predict_log_proba(asked, exact=exact), prepared.expert_log_proba(asked, exact=exact)
+        expected = plain.predict_log_proba(test, exact=exact), plain.expert_log_proba(test)
+        answers = prepared.predict_log_proba(asked, exact=exact), prepared.expert_log_proba(asked)
         assert all(map(torch.equal, answers, expected))
     assert prepared.bank.feature_map.n_samples - before == 300
     assert plain.bank.feature_map.n_samples - before == 6 * 300
