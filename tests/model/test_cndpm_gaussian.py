@@ -59,11 +59,11 @@ def test_between_renewals_answers_factorise_nothing_and_are_nearly_exact():
     x, y = two_classes(1500, 30)
     learner = make((30,), memory_size=100)
     learner.learn_block(x[:600], y[:600], 10)
-    before = learner.bank._ready().n_factorisations
+    before = learner.bank.ready().n_factorisations
     for start in range(600, 800, 10):
         learner.predict_log_proba(x[start : start + 10])
         learner.learn(x[start : start + 10], y[start : start + 10])
-    assert learner.bank._ready().n_factorisations - before <= 1  # 286 features: renewed after as many samples
+    assert learner.bank.ready().n_factorisations - before <= 1  # 286 features: renewed after as many samples
     test = two_classes(500, 30, seed=9)[0]
     lagging, exact = learner.predict_log_proba(test), learner.predict_log_proba(test, exact=True)
     assert (lagging.argmax(1) == exact.argmax(1)).double().mean() > 0.998

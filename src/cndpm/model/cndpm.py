@@ -238,7 +238,7 @@ class CNDPM(Learner):
 
     @property
     def describes_x(self) -> bool:
-        return self.bank.describes_x
+        return self.bank.density_of != "features"
 
     def log_prob(self, x: Inputs, *, exact: bool = False) -> Tensor:
         return self._answers.log_prob(self._asked(x), exact=exact or self._is_exact)
