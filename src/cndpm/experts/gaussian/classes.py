@@ -149,7 +149,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     def mixed(self, samples: Samples, *, exact: bool = True) -> tuple[Tensor, Tensor] | None:
         if self._gaussians is None or self.labels.n_experts * self.labels.n_classes <= _FEW_ANSWERS:
             return None
-        components, scores = self._gaussians.log_prob_near(samples, exact=exact)
+        components, scores = self._gaussians.answers.log_prob_near(samples, exact=exact)
         counts, labels = (torch.from_numpy(part) for part in (self.component_counts(), self.labels.labels))
         weighted = scores + counts.clamp_min(1e-300).log().to(scores.device)[components]
         log_density = weighted.logsumexp(dim=1) - (self._log_volume + math.log(float(counts.sum())))
@@ -185,9 +185,10 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         shares = torch.from_numpy(self.component_counts())[components].to(generator.device)
         chosen = components[torch.multinomial(shares, n, replacement=True, generator=generator).cpu()]
         rows = torch.empty(n, self.feature_map.n_features, dtype=torch.float64, device=self.device)
+        answers = self.ready().answers
         for component in torch.unique(chosen).tolist():
             mask = chosen == component
-            rows[mask.to(self.device)] = self.ready().sample(component, int(mask.sum()), generator).to(self.device)
+            rows[mask.to(self.device)] = answers.sample(component, int(mask.sum()), generator).to(self.device)
         return self.feature_map.inverse(rows), torch.from_numpy(self.labels.labels)[chosen].to(self.device)
 
     # The contract of additive banks
@@ -281,7 +282,8 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         components = table.components_of(labels)
         unknown = ~np.isin(labels, table.labels[components])
         if unknown.any():
-            components = np.union1d(components, gaussians.near(samples))
+            near = gaussians.nearest(samples)
+            components = np.arange(table.n_components) if near is None else np.union1d(components, near.cpu().numpy())
         scores, new = gaussians.routing_log_prob(samples, components)
         weighted = scores - self._log_volume + np.log(np.maximum(self.component_counts()[components], 1e-300))
         owners = table.owners[components]
@@ -356,7 +358,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         """Returns log p(label, x | k) of components, (B, J), and its sums log p(x | k) by expert, (B, K)."""
 
         def mix(chunk: Samples) -> Tensor:
-            weighted = self._weighted(self.ready().log_prob(chunk, exact=exact))
+            weighted = self._weighted(self.ready().answers.log_prob(chunk, exact=exact))
             return torch.cat([weighted, self._mix_by_expert(weighted)], dim=1)
 
         # Counts are another tensor whenever something was learned, so they stand for all that answers depend on.

@@ -126,7 +126,10 @@ class ClassMerging(AdditiveMerging["GaussianBank"]):
         shares = np.zeros((table.n_experts, table.n_classes))
         shares[table.owners, table.labels] = counts / np.maximum(self._bank.totals(counts), 1e-300)[table.owners]
         alike = (torch.from_numpy(np.sqrt(shares)) @ torch.from_numpy(np.sqrt(shares)).T) > _SAME_LABELS
-        return gaussians.expert_affinity(table.owners, table.n_experts) + 1e9 * alike
+        sums, owners = gaussians.whitened_sums().cpu(), torch.from_numpy(table.owners)
+        totals = torch.from_numpy(self._bank.totals(counts)).clamp_min(1e-9)
+        means = sums.new_zeros(table.n_experts, sums.shape[1]).index_add(0, owners, sums) / totals[:, None]
+        return 1e9 * alike - torch.cdist(means, means).square()
 
     def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
         table = self._bank.labels
