@@ -170,7 +170,8 @@ def test_when_is_now_or_any(in_turn):
 
 
 def test_labels_of_the_latest_rows_are_recent():
-    present = Present(for_classes=True, n_outputs=1, n_recent=500, n_features=5, evidence=20.0, n_rules=8, seed=0)
+    sizes = {"n_columns": 3, "n_outputs": 1, "n_recent": 500, "n_features": 5, "n_rules": 8}
+    present = Present(for_classes=True, evidence=20.0, seed=0, **sizes)
     x, _ = rule(300)
     for start in range(0, 300, 10):
         y = torch.full((10,), 0 if start < 200 else 1)
