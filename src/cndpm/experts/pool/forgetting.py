@@ -33,6 +33,8 @@ def prior_strength(n_features: int) -> float:
 def renewal_interval(n: float, n_features: int) -> int:
     """Returns after how many samples a solution is renewed: a twentieth of what it rests on, or of its features.
 
+    Not before five have come, so that rows which come one by one cost little more than in batches.
+
     Args:
         n: Samples that it rests on.
         n_features: Numbers solved for; renewing costs the cube of them, a sample the square.
@@ -41,4 +43,4 @@ def renewal_interval(n: float, n_features: int) -> int:
         >>> renewal_interval(1000.0, 10), renewal_interval(30.0, 200)
         (50, 10)
     """
-    return int(max(n, n_features) // 20)
+    return int(max(n, n_features, 100) // 20)

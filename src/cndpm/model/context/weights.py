@@ -109,12 +109,9 @@ class Weights:
 
     @property
     def of_members(self) -> Floats:
-        """The largest part that any of the mixtures gives to every recent model, (M,)."""
+        """The part of every recent model in their mixture, (M,)."""
         shares: Floats = _posterior(self._of_recent).sum(axis=1)
-        if not self._family.stacks:
-            return shares
-        stacked: Floats = _posterior(self._of_stack)[1] * np.abs(self._exponents[: self.n_recent])
-        return np.maximum(shares, stacked)
+        return shares
 
     def add_rule(self) -> None:
         """Makes room for a rule, which is given half of what the recent models have."""
