@@ -27,7 +27,7 @@ def test_a_wild_row_changes_nothing_that_is_learned_otherwise(value):
         learners[1].learn(x[part[others[part]]], y[part[others[part]]])
     asked = rows(50, seed=1)
     torch.testing.assert_close(*(learner.predict_log_proba(asked) for learner in learners), rtol=1e-3, atol=1e-3)
-    assert learners[0].door.n_set_aside == 1
+    assert learners[0].arrivals.door.n_set_aside == 1
     assert learners[0].describe()["n_set_aside"] == 1
 
 

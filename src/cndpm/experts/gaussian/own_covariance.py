@@ -145,15 +145,6 @@ class OwnGaussians:
         )
         self._factors, self._changed = None, set()
 
-    def sums_of_features(self) -> Tensor:
-        """Returns the sums of features of every component, (J, d), whatever the origin."""
-        return self._sums + self.counts[:, None] * self._origin
-
-    def scatter(self) -> Tensor:
-        """Returns the scatter about the components' means, added up, (d, d), lower triangle."""
-        scaled = self._sums / self.counts.clamp_min(1e-9).sqrt()[:, None]
-        return (self._second_moments.sum(dim=0) - scaled.T @ scaled).tril()
-
     def template(self) -> State:
         """Returns the state of Gaussians with this prior and no component."""
         state = self.state_dict()

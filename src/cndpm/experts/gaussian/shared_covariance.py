@@ -169,15 +169,6 @@ class SharedGaussians:
             self._before = self._before[keep]
             self._renew()
 
-    def sums_of_features(self) -> Tensor:
-        """Returns the sums of features of every component, (J, d), whatever the origin."""
-        counts = self.counts.to(self.statistics.origin.device)
-        return self.statistics.sums + counts[:, None] * self.statistics.origin
-
-    def scatter(self) -> Tensor:
-        """Returns the scatter about the components' means, (d, d), lower triangle."""
-        return self.statistics.within_scatter().tril()
-
     def template(self) -> State:
         """Returns the state of Gaussians with this origin and no component."""
         return SharedGaussians(self.statistics.origin, self._features).state_dict()
