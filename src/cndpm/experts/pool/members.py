@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cndpm.experts.pool.faded_products import FadedProducts
 from cndpm.experts.pool.forgetting import renewal_interval
-from cndpm.state import State, StateError, expect
+from cndpm.state import State, StateError, expect, part
 from cndpm.state.expecting import Form
 
 __all__ = ["Members"]
@@ -130,7 +130,7 @@ class Members(ABC):
 
     def load_state_dict(self, state: State) -> None:
         """Restores them to the bit; a state of another form may be taken in part before it is refused."""
-        expect(state, self._forms(), members=len(self), d=self.n_features)
+        expect(state, {"sums": part(), **self._forms()}, members=len(self), d=self.n_features)
         waits = state.get("waits")
         if not isinstance(waits, list) or len(waits) != len(self) or not all(type(n) is int for n in waits):
             raise StateError(f"'waits' must be a list of {len(self)} whole numbers; got {str(waits)[:80]}")

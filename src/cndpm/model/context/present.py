@@ -23,7 +23,7 @@ from cndpm.model.context.recent_rows import RecentRows
 from cndpm.model.context.representations import Representations
 from cndpm.model.context.rules import Features, Rules
 from cndpm.model.context.weights import Answer
-from cndpm.state import State, StateError, expect, tensor, whole
+from cndpm.state import State, StateError, expect, maybe, part, tensor, whole
 
 __all__ = ["Present"]
 
@@ -326,6 +326,10 @@ class Present:
 
     def _check(self, state: State) -> None:
         """Raises StateError where the present's own parts of a state have another form."""
+        parts = dict.fromkeys(("representations", "rules"), maybe(part()))
+        expect(state, {"width": whole(), "rows": part(), **parts})
+        if (state["rules"] is None) != (state["representations"] is None):
+            raise StateError("'rules' and 'representations' are there together, or neither is")
         numbers = dict.fromkeys(("n_seen", "n_fits", "asked_at"), whole())
         least, most = (0, 1 << 31) if self.for_classes else (self._width, self._width)
         counts = tensor(state["width"] if self.for_classes else 0)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cndpm.experts.features import FourierFeatures, IdentityFeatures, StepFeatures
 from cndpm.model.context.recent_rows import usual_range
-from cndpm.state import State, StateError, expect, tensor
+from cndpm.state import State, StateError, expect, part, tensor
 
 __all__ = ["Representations"]
 
@@ -44,7 +44,7 @@ class Representations:
     @property
     def n_numbers_kept(self) -> int:
         """Numbers of the maps and of the range."""
-        maps = sum(part.n_numbers_kept for part in (self._row, self._waves, self._steps)) if self._row.fitted else 0
+        maps = sum(one.n_numbers_kept for one in (self._row, self._waves, self._steps)) if self._row.fitted else 0
         return maps + 2 * self._low.numel()
 
     def fit(self, rows: Tensor, generator: torch.Generator) -> None:
@@ -56,8 +56,8 @@ class Representations:
         """
         self._low, self._high = usual_range(rows)
         rows = rows.clamp(self._low, self._high)
-        for part in (self._row, self._waves, self._steps):
-            part.fit(rows, generator=generator)
+        for feature_map in (self._row, self._waves, self._steps):
+            feature_map.fit(rows, generator=generator)
 
     def outside(self, rows: Tensor) -> Tensor:
         """Returns which rows (n, d) lie outside the range, (n,) bool."""
@@ -78,14 +78,17 @@ class Representations:
         """Returns maps and range."""
         maps = {"row": self._row, "waves": self._waves, "steps": self._steps}
         range_ = {"low": self._low.clone(), "high": self._high.clone()}
-        return {name: part.state_dict() for name, part in maps.items()} | range_
+        return {name: one.state_dict() for name, one in maps.items()} | range_
 
     def load_state_dict(self, state: State) -> None:
         """Restores them to the bit; a state of another form may be taken in part before it is refused."""
         form = tensor("d", dtype=torch.float32)
-        d = expect(state, {"low": form, "high": form})["d"]
-        for name in ("row", "waves", "steps"):
-            getattr(self, f"_{name}").load_state_dict(_on_host(state.get(name)))
+        maps = ("row", "waves", "steps")
+        d = expect(state, {"low": form, "high": form, **dict.fromkeys(maps, part())})["d"]
+        for name in maps:
+            getattr(self, f"_{name}").load_state_dict(_on_host(state[name]))
+        if not all(one.fitted for one in (self._row, self._waves, self._steps)):
+            raise StateError("'row', 'waves' and 'steps' must be fitted")
         if self._row.n_features != d or self._steps.n_inputs != d or self._waves.n_inputs != d:
             raise StateError(f"'row', 'waves' and 'steps' must be of {d} columns, as 'low' is")
         self._low, self._high = state["low"].cpu().clone(), state["high"].cpu().clone()

@@ -19,7 +19,7 @@ from cndpm.experts.pool import Family
 from cndpm.experts.pool.members import Members
 from cndpm.mixture.time import Challenge, Floats, challenge
 from cndpm.model.context.weights import Answer, Weights
-from cndpm.state import State, StateError, expect, number, whole
+from cndpm.state import State, StateError, expect, number, part, whole
 
 __all__ = ["Rules"]
 
@@ -212,7 +212,7 @@ class Rules:
         of_members: Any = state.get("members")
         if not _are_whole(served) or not 1 <= len(served) <= self._most:
             raise StateError(f"'served' must tell of 1 to {self._most} rules; got {str(served)[:80]}")
-        expect(state, {"in_force": whole(0, len(served) - 1), "n_seen": whole()})
+        expect(state, {"in_force": whole(0, len(served) - 1), "n_seen": whole(), "weights": part()})
         if not isinstance(of_members, list) or len(of_members) != len(self._members):
             raise StateError(f"'members' must be a list of {len(self._members)} representations")
         for members, saved in zip(self._members, of_members, strict=True):
