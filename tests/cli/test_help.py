@@ -5,7 +5,18 @@ import sys
 
 import pytest
 
-COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("bench",), ("data",)]
+COMMANDS = [
+    (),
+    ("list",),
+    ("run",),
+    ("compare",),
+    ("reproduce",),
+    ("report",),
+    ("watch",),
+    ("play",),
+    ("bench",),
+    ("data",),
+]
 COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify"), ("data", "pack")]
 
 

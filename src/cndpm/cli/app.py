@@ -12,6 +12,7 @@ from cndpm.cli import options
 from cndpm.cli.bench import add_bench_command
 from cndpm.cli.data import data_app
 from cndpm.cli.merging import add_merge_command
+from cndpm.cli.play import add_play_command
 from cndpm.cli.reports import add_report_commands, leave_report
 
 __all__ = ["app"]
@@ -224,3 +225,4 @@ def reproduce(
 add_report_commands(app)
 add_bench_command(app)
 add_merge_command(app)
+add_play_command(app)
