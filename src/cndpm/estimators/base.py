@@ -297,8 +297,13 @@ class Estimator(Saved):
         if checked is None:
             with readable("X"):
                 checked = validate_data(self, X=flat_rows(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
-        admit_magnitude(checked[0] if isinstance(checked, tuple) else checked, "X")
+        self._admit_magnitude(checked[0] if isinstance(checked, tuple) else checked)
         return checked
+
+    def _admit_magnitude(self, rows: NDArray[Any]) -> None:
+        """Refuses samples with values that are too large, unless they are rows: learners set single ones aside."""
+        if self.input_shape is not None and len(self.input_shape) > 1:
+            admit_magnitude(rows, "X")
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
         # A copy in memory of torch, which is aligned: numpy's is so by luck, and bits must not depend on that.

@@ -54,18 +54,21 @@ class EventLog:
 
     Attributes:
         n_samples: Samples learned so far; the learner counts them.
+        learned: Batches that known experts learned and that were not followed yet, one after another: the number of
+            samples by the end of the batch, and the samples that each expert learned of it, (n_experts,).
         events: All events.
 
     Example:
         >>> log = EventLog()
         >>> log.n_samples = 500
-        >>> log.follow([], n_experts=1)
+        >>> log.follow(n_experts=1)
         >>> log.events
         [Event(sample=500, kind='founded', expert=0, into=None)]
     """
 
     def __init__(self) -> None:
         self.n_samples = 0
+        self.learned: list[tuple[int, NDArray[np.float64]]] = []
         self.events: list[Event] = []
         self._share = np.zeros(0)
         self._absent = np.zeros(0, dtype=np.int64)
@@ -83,7 +86,7 @@ class EventLog:
     def extend(self, other: EventLog) -> None:
         """Appends the experts of another log, as if they had been founded now; its samples count as learned."""
         self.n_samples += other.n_samples
-        self.follow([], n_experts=len(self._share) + len(other._share))
+        self.follow(len(self._share) + len(other._share))
 
     def unite(self, groups: Sequence[Sequence[int]]) -> None:
         """Reports that every group of experts is one from now on; each is ascending, and together they are all."""
@@ -95,16 +98,15 @@ class EventLog:
         self.events.append(Event(self.n_samples, "dropped", expert))
         self._forget(expert)
 
-    def follow(self, learned: Sequence[tuple[int, NDArray[np.float64]]], *, n_experts: int) -> None:
-        """Looks for experts that returned, and for new ones.
+    def follow(self, n_experts: int) -> None:
+        """Looks for new experts, and for those that returned; batches of a block need not wait for it.
 
         Args:
-            learned: For batches that known experts learned since the last call, one after another: the number of
-                samples by the end of the batch, and the samples that each expert learned of it, (n_experts,).
             n_experts: Number of experts by now; those beyond the ones known so far have just been founded.
         """
-        for sample, amounts in learned:
+        for sample, amounts in self.learned:
             self._follow(sample, amounts[: len(self._share)])
+        self.learned.clear()
         for expert in range(len(self._share), n_experts):
             self.events.append(Event(self.n_samples, "founded", expert))
             self._share, self._absent = np.append(self._share, 1.0), np.append(self._absent, 0)
@@ -147,7 +149,7 @@ class EventLog:
         for name, form in shares.items():
             for value in state[name]:
                 expect({name: value}, {name: form})
-        self.n_samples = state["n_samples"]
+        self.n_samples, self.learned = state["n_samples"], []
         self.events = [_event(values) for values in state["events"]]
         self._share = np.array(state["share"], dtype=np.float64)
         self._absent = np.array(state["absent"], dtype=np.int64)
