@@ -49,6 +49,9 @@ _WAIT = 2.0
 
 _RIDGE = 20.0
 
+_N_EVENTS = 1000
+"""Events that are kept, so that a stream without end does not fill the memory."""
+
 Features = list[Floats]
 Targets = NDArray[Any]
 Recall = Callable[[int], tuple[Features, Targets]]
@@ -99,7 +102,7 @@ class Rules:
 
     Attributes:
         in_force: The rule that learns.
-        events: Happenings: (sample, "founded" | "renewed" | "returned", rule).
+        events: The latest 1,000 happenings: (sample, "founded" | "renewed" | "returned", rule).
         n_seen: Samples of the stream so far, for the events.
 
     Example:
@@ -276,7 +279,7 @@ class Rules:
         best = int(weights.argmax())
         if best != self.in_force and weights[best] > 0.5:
             self.in_force, self._challenge = best, Challenge()
-            self.events.append((self.n_seen, "returned", best))
+            self._note("returned", best)
 
     def _found(self, recall: Recall) -> None:
         """Makes a rule of the samples since its challengers began to lead."""
@@ -294,8 +297,12 @@ class Rules:
                 served = [n if k != self.in_force else np.inf for k, n in enumerate(self._served)]
                 self.in_force = int(np.argmin(served))
             self._rules[self.in_force], self._served[self.in_force] = rule, 0
-        self.events.append((self.n_seen, "renewed" if renewed else "founded", self.in_force))
+        self._note("renewed" if renewed else "founded", self.in_force)
         self.teach(*recall(n))
+
+    def _note(self, kind: str, rule: int) -> None:
+        self.events.append((self.n_seen, kind, rule))
+        del self.events[:-_N_EVENTS]
 
     def _new_rule(self) -> list[Any]:
         return [self._family.make(d, self._width, (1.0,)) for d in self._sizes]
