@@ -14,7 +14,6 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from cndpm.model.cndpm import CNDPM
@@ -61,6 +60,7 @@ class Journal:
         before: Attributes of the estimator before the step that is under way.
 
     Example:
+        >>> import torch
         >>> from cndpm.model.settings import CNDPMSettings
         >>> learner = CNDPM(CNDPMSettings(memory_size=5), input_shape=(2,))
         >>> journal, rows = Journal(learner), torch.zeros(3, 2)
@@ -102,9 +102,7 @@ class Journal:
 
         So it should when doing the steps again would take long, and when the learner was changed by other means.
         """
-        n_experts, counts, n_waiting = self._mark
-        changed = (learner.n_experts, len(learner.memory)) != (n_experts, n_waiting)
-        return self._seconds > _RATIO * self._cost or changed or not torch.equal(learner.counts, counts)
+        return self._seconds > _RATIO * self._cost or _mark(learner) != self._mark
 
     def begin(self, step: Step, before: dict[str, Any]) -> None:
         """Takes note of a step that is about to be done.
@@ -152,6 +150,6 @@ def _copied(state: Any) -> Any:
     return [_copied(value) for value in state] if isinstance(state, list) else state
 
 
-def _mark(learner: CNDPM) -> tuple[int, Tensor, int]:
-    """Returns a few numbers of which learning changes at least one."""
-    return learner.n_experts, learner.counts.clone(), len(learner.memory)
+def _mark(learner: CNDPM) -> tuple[int, int, int]:
+    """Returns a few numbers of which learning, pruning and consolidating change at least one."""
+    return learner.events.n_samples, learner.n_experts, len(learner.memory)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cndpm.estimators.arrays import as_array
+from cndpm.model.inputs import LARGEST
 
 __all__ = ["flat_rows", "plain_labels", "plain_rows"]
 
@@ -45,7 +46,7 @@ def _unshaped(shape: tuple[int, ...], input_shape: tuple[int, ...] | None) -> st
 
 
 def plain_rows(X: Any, n_features: int) -> NDArray[np.float32] | None:
-    """Returns X as float32, (n, n_features), if it is a plain array of finite numbers; None otherwise.
+    """Returns X as float32, (n, n_features), if it is a plain array of numbers that can be learned; None otherwise.
 
     Args:
         X: Anything.
@@ -61,7 +62,8 @@ def plain_rows(X: Any, n_features: int) -> NDArray[np.float32] | None:
         return None
     with np.errstate(over="ignore"):
         rows = X.astype(np.float32)
-    return rows if np.isfinite(rows).all() else None
+    # Neither a NaN nor an infinite number passes.
+    return rows if np.abs(rows).max(initial=0.0) <= LARGEST else None
 
 
 def plain_labels(y: Any) -> NDArray[Any] | None:
