@@ -2,7 +2,7 @@
 
 A learner that is taken from its state goes on to the same bits as one that was never saved. So the journal holds a
 state, now and then, and the steps since; a learner in which a step was broken off is made anew of the state and of the
-steps that were done. The state is taken when the steps since the last one took forty times as long as taking it, so
+steps that were done. The state is taken when the steps since the last one took eighty times as long as taking it, so
 both the cost of a journal and the time that undoing takes are bounded.
 """
 
@@ -21,7 +21,7 @@ from cndpm.state import State
 
 __all__ = ["Between", "Journal", "Step"]
 
-_RATIO = 40.0
+_RATIO = 80.0
 """Seconds of steps for each second of taking a state."""
 
 _MOST_BYTES = 1 << 26
