@@ -220,7 +220,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         """Returns a copy of the labels known so far, so that new ones are only taken over once all are found good."""
         if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):
             raise ValueError(f"classes={list(classes)} differs from the first call's: {self._codec.labels}")
-        return LabelCodec(self._codec.labels, closed=self._codec.closed)
+        return self._codec.copy()
 
     def _fresh(self, X: Any, y: Any, classes: Sequence[Any] | None) -> Self:
         """Returns another estimator that has learned these samples and nothing else."""
