@@ -33,6 +33,8 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
     "fast": {"numba": "numba"},
     "river": {"river": "river"},
     "tensorboard": {"tensorboard": "tensorboard"},
+    "mlflow": {"mlflow": "mlflow-skinny"},
+    "wandb": {"wandb": "wandb"},
 }
 """For every extra, the modules that it brings and the names under which pip knows them."""
 
