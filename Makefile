@@ -46,6 +46,7 @@ torture: setup  ## Damaged files, kills, lost power, hostile calls and configura
 	$(BIN)/python -m torture.loaders --n 100000 --seed 0 --jobs $(or $(JOBS),2)
 	$(BIN)/python -m torture.loaders --n 10000 --seed 0 --what flips --jobs $(or $(JOBS),2)
 	$(BIN)/python -m torture.kills --n 1200 --seed 0 --jobs $(or $(JOBS),2)
+	$(BIN)/python -m torture.serving --kills 1000 --seed 0
 	$(BIN)/python -m torture.crash_points --seed 0 --jobs $(or $(JOBS),2)
 	$(BIN)/python -m torture.calls --n 100000 --seed 0 --jobs $(or $(JOBS),2)
 	$(BIN)/python -m torture.interrupts --n 1700 --seed 0 --jobs $(or $(JOBS),2)

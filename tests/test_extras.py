@@ -1,5 +1,6 @@
 """The estimators need none of the extras; what does need one names it."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -119,6 +120,16 @@ def test_the_package_lists_its_estimators_before_they_are_imported(tmp_path):
 def test_an_installed_extra_is_not_missed():
     assert is_installed("typer")
     require_extra("typer", "rich", purpose="the command line")
+
+
+def test_serving_names_its_extra(monkeypatch):
+    import cndpm.serving
+
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    with pytest.raises(
+        MissingExtraError, match=r"cndpm\.serving needs .*\(fastapi\)\. Run: pip install 'cndpm\[serve\]'"
+    ):
+        importlib.reload(cndpm.serving)
 
 
 def test_the_error_is_an_import_error_that_names_the_module(monkeypatch):

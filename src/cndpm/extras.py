@@ -33,6 +33,12 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
     "fast": {"numba": "numba"},
     "river": {"river": "river"},
     "tensorboard": {"tensorboard": "tensorboard"},
+    "serve": {
+        "fastapi": "fastapi",
+        "filelock": "filelock",
+        "prometheus_client": "prometheus-client",
+        "uvicorn": "uvicorn",
+    },
     "mlflow": {"mlflow": "mlflow-skinny"},
     "wandb": {"wandb": "wandb"},
 }

@@ -5,18 +5,8 @@ import sys
 
 import pytest
 
-COMMANDS = [
-    (),
-    ("list",),
-    ("run",),
-    ("compare",),
-    ("reproduce",),
-    ("report",),
-    ("watch",),
-    ("play",),
-    ("bench",),
-    ("data",),
-]
+COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("bench",), ("data",)]
+COMMANDS += [("merge",), ("serve",), ("play",)]
 COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify"), ("data", "pack")]
 
 

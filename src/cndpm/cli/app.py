@@ -14,6 +14,7 @@ from cndpm.cli.data import data_app
 from cndpm.cli.merging import add_merge_command
 from cndpm.cli.play import add_play_command
 from cndpm.cli.reports import add_report_commands, leave_report
+from cndpm.cli.serving import add_serve_command
 
 __all__ = ["app"]
 
@@ -227,4 +228,5 @@ def reproduce(
 add_report_commands(app)
 add_bench_command(app)
 add_merge_command(app)
+add_serve_command(app)
 add_play_command(app)
