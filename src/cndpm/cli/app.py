@@ -80,6 +80,7 @@ def run(
     resume: options.Resume = False,
     jobs: options.Jobs = 1,
     tensorboard: options.TensorBoard = False,
+    track: options.Track = "",
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -91,6 +92,8 @@ def run(
     from cndpm.experiments import claim_folder, configure, latest_folder, run_seeds
 
     _find_own_modules()
+    asked = [name.strip() for name in track.split(",") if name.strip()]
+    watch = Watch(quiet=quiet, trackers=dict.fromkeys([*asked, *["tensorboard"] * tensorboard]))
     config = configure(
         scenario,
         learner=learner,
@@ -105,7 +108,6 @@ def run(
     )
     name = f"{config.scenario.name}-{learner}"
     folder = out or (latest_folder(config, name) if resume else None) or claim_folder(name)
-    watch = Watch(quiet=quiet, tensorboard=tensorboard)
     result = run_seeds(
         config,
         range(seed, seed + seeds),
