@@ -24,7 +24,7 @@ from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
 from cndpm.model.answers import When
-from cndpm.state import State
+from cndpm.state import State, StateError
 
 __all__ = ["CNDPMClassifier"]
 
@@ -241,6 +241,9 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def _import(self, state: State) -> None:
         super()._import(state)
         self._codec = LabelCodec([from_plain(label) for label in state["labels"]], closed=state["closed"])
+        n_classes = len(self._codec) if self._codec.closed else None
+        if state["n_classes"] != n_classes:
+            raise StateError(f"n_classes must be {n_classes}, as its labels say; got {state['n_classes']}")
 
 
 def _labels(y: Any) -> Any:
