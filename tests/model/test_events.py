@@ -145,7 +145,8 @@ def test_an_expert_is_away_once_its_share_is_below_a_twentieth():
 def test_shares_of_the_experts_that_stay_are_their_own_after_one_goes():
     log = EventLog()
     log.follow(3)
-    follow(log, 300, 2, n_experts=3)
+    follow(log, 30, 1, n_experts=3)
+    follow(log, 10, 2, n_experts=3)
     before = log.state_dict()["share"]
     log.merge(1, 0)
     assert log.state_dict()["share"] == [before[0], before[2]]

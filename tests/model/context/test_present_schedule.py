@@ -1,5 +1,7 @@
 """When the present is fitted and asked, over how many rows, and in which units it answers."""
 
+from itertools import pairwise
+
 import torch
 
 from cndpm.experts.chunks import Samples
@@ -66,7 +68,7 @@ def test_the_gate_is_asked_again_after_fifty_rows():
             learner.learn(x, torch.full((10,), label))
             asked.add(learner.present.state_dict()["asked_at"])
     times = sorted(asked)[2:]
-    assert len(times) > 3 and {later - earlier for earlier, later in zip(times, times[1:], strict=False)} == {50}
+    assert len(times) > 3 and {later - earlier for earlier, later in pairwise(times)} == {50}
 
 
 def test_answers_follow_the_units_of_the_targets():
