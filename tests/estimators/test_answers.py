@@ -84,9 +84,9 @@ def test_other_classes_than_the_first_call_gave_are_refused(table):
 
 def test_fit_leaves_nothing_waiting(table):
     x, y = table
-    assert len(CNDPMRegressor(memory_size=40, random_state=0).fit(x[:60], y[:60]).learner_.memory) == 0
-    assert len(CNDPMClassifier(memory_size=40, random_state=0).fit(x[:60], y[:60] > 0).learner_.memory) == 0
-    assert len(CNDPMDensity(memory_size=40, random_state=0).fit(x[:60]).learner_.memory) == 0
+    assert len(CNDPMRegressor(memory_size=40, random_state=0).fit(x[:30], y[:30]).learner_.memory) == 0
+    assert len(CNDPMClassifier(memory_size=40, random_state=0).fit(x[:30], y[:30] > 0).learner_.memory) == 0
+    assert len(CNDPMDensity(memory_size=40, random_state=0).fit(x[:30]).learner_.memory) == 0
 
 
 def test_densities_are_scored_by_their_mean_and_in_bits_by_dimension(table):

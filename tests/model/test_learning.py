@@ -59,11 +59,14 @@ def test_what_waits_is_reviewed_after_a_batch_of_which_nothing_is_new(known, mon
     assert reviews == [2]
 
 
-def test_classes_take_part_in_routing_and_values_do_not(known):
-    assert list(known.novelty.state_dict()["by_label"]) == ["0"]
-    regression = make(target="values")
-    regression.learn_block(rows(60), rows(60, seed=1)[:, :1], 10)
-    assert regression.novelty.state_dict()["by_label"] == {}
+@pytest.mark.parametrize("target", ["classes", "values"])
+def test_classes_take_part_in_routing_and_values_do_not(target, monkeypatch):
+    learner, told = make(target=target), []
+    y = torch.arange(30) % 2 if target == "classes" else rows(30, seed=1)[:, :1]
+    route = learner.novelty.route
+    monkeypatch.setattr(learner.novelty, "route", lambda *given: (told.append(given[1]), route(*given))[1])
+    learner.learn_block(rows(30), y, 10)
+    assert all(labels is None for labels in told) if target == "values" else torch.equal(torch.cat(told)[:20], y[:20])
 
 
 def test_pairs_that_are_less_than_nine_tenths_similar_are_not_pruned_by_default(monkeypatch):

@@ -48,3 +48,17 @@ def test_no_gradient_reaches_an_earlier_column():
 def test_lateral_widths_must_match_the_layers():
     with pytest.raises(ValueError, match="got 1 for 2 layers"):
         LateralMLP(5, [4, 3], [7])
+
+
+def test_every_layer_sees_the_layer_below_of_all_earlier_columns():
+    """Three layers, written out: the third looks at the second ones."""
+    first, second = LateralMLP(3, [4, 5, 2]), LateralMLP(3, [2, 3, 1], lateral_widths=[4, 5, 2])
+    x = torch.randn(6, 3)
+    with torch.no_grad():
+        earlier = first(x, ())
+        h1 = torch.relu(second.layers[0](x))
+        h2 = torch.relu(second.layers[1](torch.cat([earlier[0], h1], dim=1)))
+        h3 = torch.relu(second.layers[2](torch.cat([earlier[1], h2], dim=1)))
+        for got, expected in zip(second(x, earlier), (h1, h2, h3), strict=True):
+            torch.testing.assert_close(got, expected)
+        torch.testing.assert_close(second.top(second(x, earlier), earlier), torch.cat([earlier[2], h3], dim=1))

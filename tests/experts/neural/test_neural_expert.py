@@ -12,9 +12,11 @@ from cndpm.experts.neural.vae import VAE
 def make(**options) -> NeuralExpert:
     torch.manual_seed(0)
     training = PartTraining(lr=1e-2, sleep=LessonSchedule(max_steps=10), **options)
-    return NeuralExpert(
+    expert = NeuralExpert(
         VAE((3,), hidden=(4,), decoder_hidden=(4,), latent_dim=2), Classifier((3,), 2, hidden=(4,)), training, training
     )
+    expert.predictor.see(torch.tensor([0, 1]))
+    return expert
 
 
 def step(expert: NeuralExpert, x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> list[torch.Tensor]:
@@ -43,6 +45,8 @@ def test_a_predictor_learns_by_responsibility_alone():
     before = [p.detach().clone() for p in expert.predictor.parameters()]
     expert.learn_predictor(x, torch.tensor([0, 1]), torch.zeros(2), ())
     assert all(torch.equal(a, b) for a, b in zip(before, expert.predictor.parameters(), strict=True))
+    expert.learn_predictor(x, torch.tensor([0, 1]), torch.ones(2), ())
+    assert not all(torch.equal(a, b) for a, b in zip(before, expert.predictor.parameters(), strict=True))
 
 
 def test_the_joint_density_is_that_of_x_times_that_of_the_label():
