@@ -4,13 +4,15 @@
     CNDPM_DATA=... python -m benchmarks.sharding mnist      # about five minutes on two cores
     python -m benchmarks.sharding tasks                     # overhead of the engine for one task
 
-``--engine ray`` does the same on a Ray cluster that is started here; ``--kill`` starts two nodes and kills one of them in
-the middle.
+``--engine ray`` does the same on a Ray cluster that is started here; ``--kill`` starts two nodes and kills one of them
+in the middle.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import tempfile
 import threading
 import time
@@ -33,7 +35,7 @@ def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
     return (rng.normal(size=(10, 32))[y] * 2 + rng.normal(size=(n, 32))).astype(np.float32), y
 
 
-def nothing(task: Any, attempt: Attempt) -> Any:
+def nothing(task: Any, attempt: Attempt) -> Any:  # noqa: ARG001
     """Carries out a task that takes no time."""
     return task
 
@@ -116,6 +118,7 @@ def _with_a_node_killed(model: CNDPMClassifier, shards: Any, folder: Path) -> An
     import ray
     from ray.cluster_utils import Cluster
 
+    os.environ |= {"PYTHONPATH": os.pathsep.join(sys.path), "RAY_worker_niceness": "0"}  # nodes are as this process
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     second = cluster.add_node(num_cpus=1)
     ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")

@@ -56,7 +56,7 @@ class RayEngine(Engine):
         if not ray.is_initialized():
             here: dict[str, Any] = {"num_cpus": self.n_workers, "include_dashboard": False}
             where = here if self._address is None else {"address": self._address}
-            with _own_modules():
+            with _as_this_process():
                 ray.init(log_to_driver=False, logging_level="ERROR", **where)
             self._has_started = True
         return ray
@@ -80,16 +80,19 @@ class RayEngine(Engine):
 
 
 @contextmanager
-def _own_modules() -> Iterator[None]:
-    """Has workers that are started here find the modules that this process finds."""
-    before = os.environ.get("PYTHONPATH")
+def _as_this_process() -> Iterator[None]:
+    """Has workers that are started here find the modules that this process finds, and run with its priority."""
+    before = dict(os.environ)
     os.environ["PYTHONPATH"] = os.pathsep.join(path or "." for path in sys.path)
+    os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's own 15 starves where others compute
     try:
         yield
     finally:
-        del os.environ["PYTHONPATH"]
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
+        for name in ("PYTHONPATH", "RAY_worker_niceness"):
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]
 
 
 def _outcome(call: Any) -> Any:

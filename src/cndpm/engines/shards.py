@@ -55,7 +55,12 @@ class Shard(ABC):
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Shard:
-        """Returns a shard of some of the rows."""
+        """Returns a shard of some of the rows.
+
+        Args:
+            start: The first of them.
+            stop: The first behind them.
+        """
 
 
 @dataclass(frozen=True)
