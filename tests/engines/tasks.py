@@ -32,6 +32,6 @@ def wait_for_node(task, attempt):
 
     folder, name = task
     Path(folder, f"{name}-{attempt.number}").write_text(ray.get_runtime_context().get_node_id())
-    while not Path(folder, "go-on").exists():
+    while not Path(folder, f"go-on-{name}").exists():
         time.sleep(0.05)
     return attempt.number
