@@ -33,6 +33,15 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
     "fast": {"numba": "numba"},
     "river": {"river": "river"},
     "tensorboard": {"tensorboard": "tensorboard"},
+    "serve": {
+        "fastapi": "fastapi",
+        "filelock": "filelock",
+        "prometheus_client": "prometheus-client",
+        "uvicorn": "uvicorn",
+    },
+    "mlflow": {"mlflow": "mlflow-skinny"},
+    "wandb": {"wandb": "wandb"},
+    "ray": {"pyarrow": "pyarrow", "ray": "ray"},
 }
 """For every extra, the modules that it brings and the names under which pip knows them."""
 

@@ -11,8 +11,11 @@ import typer
 from cndpm.cli import options
 from cndpm.cli.bench import add_bench_command
 from cndpm.cli.data import data_app
+from cndpm.cli.fitting import add_fit_command
 from cndpm.cli.merging import add_merge_command
+from cndpm.cli.play import add_play_command
 from cndpm.cli.reports import add_report_commands, leave_report
+from cndpm.cli.serving import add_serve_command
 
 __all__ = ["app"]
 
@@ -78,6 +81,7 @@ def run(
     resume: options.Resume = False,
     jobs: options.Jobs = 1,
     tensorboard: options.TensorBoard = False,
+    track: options.Track = "",
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -89,6 +93,8 @@ def run(
     from cndpm.experiments import claim_folder, configure, latest_folder, run_seeds
 
     _find_own_modules()
+    asked = [name.strip() for name in track.split(",") if name.strip()]
+    watch = Watch(quiet=quiet, trackers=dict.fromkeys([*asked, *["tensorboard"] * tensorboard]))
     config = configure(
         scenario,
         learner=learner,
@@ -103,7 +109,6 @@ def run(
     )
     name = f"{config.scenario.name}-{learner}"
     folder = out or (latest_folder(config, name) if resume else None) or claim_folder(name)
-    watch = Watch(quiet=quiet, tensorboard=tensorboard)
     result = run_seeds(
         config,
         range(seed, seed + seeds),
@@ -223,4 +228,7 @@ def reproduce(
 
 add_report_commands(app)
 add_bench_command(app)
+add_fit_command(app)
 add_merge_command(app)
+add_serve_command(app)
+add_play_command(app)

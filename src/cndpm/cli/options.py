@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "Address",
     "DataDir",
     "Device",
+    "EngineName",
     "Epochs",
     "Fraction",
     "Jobs",
@@ -25,6 +27,7 @@ __all__ = [
     "Seeds",
     "Set",
     "TensorBoard",
+    "Track",
 ]
 
 Scenario = Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")]
@@ -36,6 +39,10 @@ Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start fro
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")]
 Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="Number of seeds, from --seed on.")]
 Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Runs at the same time, each in its own process.")]
+EngineName = Annotated[str, typer.Option("--engine", metavar="E", help="local (processes) or ray (a cluster).")]
+Address = Annotated[
+    str | None, typer.Option(metavar="A", help="Of a Ray cluster that runs.", show_default="starts one here")
+]
 Epochs = Annotated[
     float | None, typer.Option(metavar="E", help="Epochs of every stage.", show_default="the scenario's")
 ]
@@ -52,6 +59,9 @@ DataDir = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the same run where it stopped.")]
 TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard.")]
+Track = Annotated[
+    str, typer.Option(metavar="A,B", help="Also log for mlflow, tensorboard or wandb.", show_default="none")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of output.")]
 Prequential = Annotated[bool, typer.Option("--prequential", help="Answer each batch before learning it.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

@@ -37,6 +37,9 @@ _NEGLIGIBLE = 0.01
 
 _EVENTS = ("founded", "renewed", "returned")
 
+_N_EVENTS = 1000
+"""Events that are kept, so that a stream without end does not fill the memory."""
+
 Features = list[Tensor]
 Recall = Callable[[int], tuple[Features, Tensor]]
 """Returns features and targets of the latest n samples."""
@@ -56,7 +59,7 @@ class Rules:
 
     Attributes:
         in_force: The rule that learns.
-        events: Happenings: (sample, "founded" | "renewed" | "returned", rule).
+        events: The latest 1,000 happenings: (sample, "founded" | "renewed" | "returned", rule).
         n_seen: Samples of the stream so far, for the events.
 
     Example:
@@ -173,7 +176,7 @@ class Rules:
         if best != self.in_force and weights[best] > 0.5:
             self.in_force, self._challenge = best, Challenge()
             self._weights.forget_labels()
-            self.events.append((self.n_seen, "returned", best))
+            self._note("returned", best)
 
     def _found(self, recall: Recall) -> None:
         """Makes a rule of the samples since its challengers began to lead, or of that in force with other labels."""
@@ -194,8 +197,12 @@ class Rules:
         for members, n_recent in zip(self._members, self._n_recent, strict=True):
             members.begin(n_recent + self.in_force, n_recent + before, labels)
         self._weights.forget_labels()
-        self.events.append((self.n_seen, "renewed" if is_young else "founded", self.in_force))
+        self._note("renewed" if is_young else "founded", self.in_force)
         self._teach(*recall(n), recent=False, rule=True)
+
+    def _note(self, kind: str, rule: int) -> None:
+        self.events.append((self.n_seen, kind, rule))
+        del self.events[:-_N_EVENTS]
 
     def state_dict(self) -> State:
         """Returns everything."""

@@ -1,0 +1,150 @@
+"""The application: endpoints that ask and teach one model.
+
+`create_app` makes an ASGI application, which any ASGI server can run; `cndpm.serving.Server` runs it with uvicorn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import FastAPI, HTTPException, Query, Response
+from fastapi.middleware import Middleware
+
+from cndpm.serving.answering import described, explanations, learnable, predictions, rows
+from cndpm.serving.batcher import Batcher
+from cndpm.serving.guard import Guard
+from cndpm.serving.limits import Limits
+from cndpm.serving.messages import Asked, Events, Explained, Health, Learned, Predicted, Taught
+from cndpm.serving.metrics import Metrics
+from cndpm.serving.store import Store
+from cndpm.serving.writer import BusyError, LearnRequest, Writer, WriterFailedError
+from cndpm.version import __version__
+
+__all__ = ["create_app"]
+
+PATHS = ("/predict", "/explain", "/learn", "/events", "/model", "/health", "/metrics")
+
+
+def create_app(
+    store: Store, *, limits: Limits | None = None, token: str | None = None, hosts: tuple[str, ...] | None = None
+) -> FastAPI:
+    """Makes the application that serves the model of a store; it closes the store when it is stopped.
+
+    Args:
+        store: Holds the model; nobody else may change it.
+        limits: Of requests and of what waits.
+        token: Every request but those for health must carry it as ``Authorization: Bearer TOKEN``.
+        hosts: Names by which the server may be asked for; None allows any.
+    """
+    service = _Service(store, limits or Limits())
+    guard: dict[str, Any] = {"limits": service.limits, "token": token, "hosts": hosts, "paths": PATHS}
+    app = FastAPI(
+        title="cndpm",
+        version=__version__,
+        description="A model that learns while it answers.",
+        lifespan=service.lifespan,
+        middleware=[Middleware(Guard, requested=service.metrics.requested, **guard)],
+    )
+    service.add_endpoints(app)
+    return app
+
+
+class _Service:
+    """One model with what asks it, teaches it and counts."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self.store, self.limits, self.model = store, limits, store.model
+        self.metrics = Metrics()
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="cndpm-answers")
+        callbacks: Any = {"learned": self.metrics.learned, "checkpointed": self.metrics.checkpointed}
+        self.writer = Writer(store, limits, **callbacks)
+        ask = partial(Batcher, executor=self._executor, limits=limits, asked=self.metrics.asked)
+        self._predicting = ask(partial(predictions, self.model))
+        self._explaining = ask(partial(explanations, self.model))
+        self._add_gauges()
+
+    @asynccontextmanager
+    async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+        """Closes everything when the server is stopped: what waits is learned, and a checkpoint is written."""
+        yield
+        await asyncio.to_thread(self.writer.close)
+        self._executor.shutdown()
+
+    def add_endpoints(self, app: FastAPI) -> None:
+        app.post("/predict", response_model=Predicted)(self.predict)
+        app.post("/explain", response_model=Explained)(self.explain)
+        app.post("/learn", response_model=Learned)(self.learn)
+        app.get("/events", response_model=Events)(self.events)
+        app.get("/model")(self.facts)
+        app.get("/health", response_model=Health)(self.health)
+        app.get("/metrics", response_class=Response)(self.measured)
+
+    async def predict(self, body: Asked) -> Response:
+        """Answers rows."""
+        return _json(await self._predicting.ask(self._rows(body.X)))
+
+    async def explain(self, body: Asked) -> Response:
+        """Answers rows, and says which expert answered and how new each row is."""
+        return _json(await self._explaining.ask(self._rows(body.X)))
+
+    async def learn(self, body: Taught) -> Response:
+        """Learns rows; the answer comes when they are learned and on the disk."""
+        X = self._rows(body.X)
+        try:
+            y = learnable(self.model, body.y, len(X))
+            place = await asyncio.wrap_future(self.writer.submit(LearnRequest(X, y, body.id)))
+        except BusyError as error:
+            raise HTTPException(503, str(error), {"Retry-After": "1"}) from error
+        except WriterFailedError as error:
+            raise HTTPException(500, str(error)) from error
+        except (ValueError, TypeError) as error:
+            raise HTTPException(422, str(error)) from error
+        return _json({"n_rows": len(X), "record": place.record, "row": place.row})
+
+    async def events(self, since: Annotated[int, Query(ge=0)] = 0) -> Response:
+        """Lists what happened to the experts, from event number `since` on."""
+        events = await self._read(lambda: self.model.events_)
+        return _json({"events": [event._asdict() for event in events[since:]], "n_events": len(events)})
+
+    async def facts(self) -> Response:
+        """Tells of the model: its kind, experts, samples and labels."""
+        return _json(await self._read(lambda: described(self.model)))
+
+    async def health(self) -> Response:
+        """Tells whether the server answers and learns; 503 when it learns no more."""
+        if self.writer.failure is not None:
+            return _json({"status": "failed", "reason": str(self.writer.failure)}, status=503)
+        return _json({"status": "ok", "reason": None})
+
+    async def measured(self) -> Response:
+        """Returns metrics in Prometheus' text format."""
+        text = await self._read(self.metrics.text)
+        return Response(text, media_type=self.metrics.content_type)
+
+    # Inside
+
+    def _rows(self, X: list[list[float]]) -> Any:
+        try:
+            return rows(X, self.model, most=self.limits.rows)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from error
+
+    async def _read(self, question: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, question)
+
+    def _add_gauges(self) -> None:
+        self.metrics.gauge("experts", "Experts of the model", lambda: self.model.n_experts_)
+        self.metrics.gauge("samples", "Samples learned so far", lambda: self.model.learner_.events.n_samples)
+        self.metrics.gauge("waiting_rows", "Rows that wait to be learned", lambda: self.writer.n_waiting)
+        self.metrics.gauge("log_bytes", "Log since the last checkpoint", lambda: self.store.log_bytes)
+
+
+def _json(content: Mapping[str, Any], status: int = 200) -> Response:
+    """Returns an answer; written here since checking one's own answers again takes longer than computing them."""
+    return Response(json.dumps(content, allow_nan=False), status_code=status, media_type="application/json")

@@ -1,0 +1,142 @@
+"""Turns away requests before they are read: without the token, from a page of another site, or too large.
+
+A server on loopback needs no token, but a web page that is open in a browser on the same machine can send requests to
+it, under a name of its own that it lets point here. So the name by which a request asks for the server is checked.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Any
+
+from cndpm.serving.limits import Limits
+
+__all__ = ["LOOPBACK", "Guard"]
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+"""Names of this machine that no other one can reach."""
+
+_OPEN = ("/health",)
+"""Paths that need no token: they tell nothing about the model."""
+
+Scope = dict[str, Any]
+Receive = Callable[[], Any]
+Send = Callable[[dict[str, Any]], Any]
+
+
+class _TooLargeError(Exception):
+    """The body of a request has more bytes than are allowed."""
+
+
+class Guard:
+    """Wraps an ASGI application.
+
+    Args:
+        app: Sees only requests that may pass.
+        limits: Bytes of a body.
+        token: Every request but those for health must carry it; None where none is needed.
+        hosts: Names by which the server may be asked for; None allows any.
+        requested: Is told path, status and seconds of every request.
+        paths: The endpoints there are; requests for others are told of as "other".
+
+    Example:
+        >>> guard = Guard(None, Limits(), token="secret")
+        >>> guard.refusal({"path": "/predict", "headers": [(b"authorization", b"Bearer secret")]}) is None
+        True
+        >>> guard.refusal({"path": "/predict", "headers": []})
+        (401, 'a token is needed: send the header "Authorization: Bearer TOKEN"')
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        limits: Limits,
+        *,
+        token: str | None = None,
+        hosts: Collection[str] | None = None,
+        requested: Callable[[str, int, float], None] = lambda *_: None,
+        paths: Collection[str] = (),
+    ) -> None:
+        self.app, self._limits, self._token, self._hosts = app, limits, token, hosts
+        self._requested, self._paths = requested, frozenset(paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request itself or passes it on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def sending(message: dict[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            refused = self.refusal(scope)
+            if refused is None:
+                await self._pass_on(scope, receive, sending)
+            else:
+                await _answer(sending, *refused)
+        finally:
+            path = scope["path"] if scope["path"] in self._paths else "other"
+            self._requested(path, status, time.perf_counter() - began)
+
+    def refusal(self, scope: Scope) -> tuple[int, str] | None:
+        """Returns status and reason for a request that is turned away by its head; None for others."""
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        if self._hosts is not None and _name(headers.get(b"host", b"")) not in self._hosts:
+            return 421, "this server is asked for by another name than its own"
+        if self._token is not None and scope["path"] not in _OPEN:
+            expected = b"Bearer " + self._token.encode()
+            if not secrets.compare_digest(headers.get(b"authorization", b""), expected):
+                return 401, 'a token is needed: send the header "Authorization: Bearer TOKEN"'
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > self._limits.body_bytes:
+            return 413, self._too_large
+        return None
+
+    @property
+    def _too_large(self) -> str:
+        return f"the body of a request has at most {self._limits.body_bytes} bytes; send several requests"
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        n_bytes = 0
+
+        async def receiving() -> Any:
+            nonlocal n_bytes
+            message = await receive()
+            n_bytes += len(message.get("body", b""))
+            if n_bytes > self._limits.body_bytes:  # sent in pieces, without a length
+                raise _TooLargeError
+            return message
+
+        async def sending(message: dict[str, Any]) -> None:
+            if n_bytes <= self._limits.body_bytes:  # the application words the error otherwise
+                await send(message)
+
+        with suppress(_TooLargeError):
+            await self.app(scope, receiving, sending)
+        if n_bytes > self._limits.body_bytes:
+            await _answer(send, 413, self._too_large)
+
+
+def _name(host: bytes) -> str:
+    """Returns the name in a Host header, without the port."""
+    text = host.decode("latin-1")
+    if text.startswith("["):
+        return text.partition("]")[0] + "]"
+    return text.partition(":")[0]
+
+
+async def _answer(send: Send, status: int, reason: str) -> None:
+    body = json.dumps({"detail": reason}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

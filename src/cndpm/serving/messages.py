@@ -1,0 +1,115 @@
+"""Bodies of requests and answers, as the OpenAPI page shows them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["Asked", "Events", "Explained", "Health", "Learned", "Predicted", "Taught"]
+
+_FORBID = ConfigDict(extra="forbid")
+
+
+class Asked(BaseModel):
+    """Rows that are asked about.
+
+    Example:
+        >>> Asked(X=[[1, 2]]).X
+        [[1.0, 2.0]]
+    """
+
+    model_config = _FORBID
+
+    X: list[list[float]] = Field(description="Rows of numbers, each as long as those the model has learned.")
+
+
+class Taught(BaseModel):
+    """Rows to learn.
+
+    Example:
+        >>> Taught(X=[[1, 2]], y=["cat"], id="7f3a").y
+        ['cat']
+    """
+
+    model_config = _FORBID
+
+    X: list[list[float]] = Field(description="Rows of numbers, each as long as those the model has learned.")
+    y: list[bool | int | float | str | list[float] | None] | None = Field(
+        default=None, description="A label or target for every row; none for densities."
+    )
+    id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100,
+        description="Of this request. One that comes again, since its answer was lost, is not learned twice.",
+    )
+
+
+class Predicted(BaseModel):
+    """Answers, one entry for each row.
+
+    Example:
+        >>> Predicted(prediction=["cat"], proba=[[1.0]], classes=["cat"]).prediction
+        ['cat']
+    """
+
+    prediction: list[Any] = Field(description="Labels, means, or 1 for known and -1 for new rows.")
+    proba: list[list[float | None]] | None = Field(default=None, description="Probabilities, in the order of classes.")
+    classes: list[Any] | None = Field(default=None, description="The labels met so far.")
+    std: list[Any] | None = Field(default=None, description="Standard deviations of targets.")
+    log_density: list[float | None] | None = Field(default=None, description="Of densities.")
+
+
+class Explained(BaseModel):
+    """Explanations, one entry for each row; see :class:`cndpm.estimators.explanation.Explanation`.
+
+    Example:
+        >>> Explained(expert=[0], expert_proba=[1.0], prediction=["cat"], novelty=[0.1]).expert
+        [0]
+    """
+
+    expert: list[int]
+    expert_proba: list[float | None]
+    prediction: list[Any]
+    novelty: list[float | None]
+    proba: list[float | None] | None = None
+    std: list[Any] | None = None
+    log_density: list[float | None] | None = None
+
+
+class Learned(BaseModel):
+    """Acknowledges rows: they are learned and on the disk.
+
+    Example:
+        >>> Learned(n_rows=10, record=3, row=0).record
+        3
+    """
+
+    n_rows: int
+    record: int = Field(description="Number of the call of partial_fit that learned them.")
+    row: int = Field(description="Which row of that call is their first.")
+
+
+class Events(BaseModel):
+    """Events of the experts; see :class:`cndpm.model.events.Event`.
+
+    Example:
+        >>> Events(events=[{"sample": 500, "kind": "founded", "expert": 0, "into": None}], n_events=1).n_events
+        1
+    """
+
+    events: list[dict[str, Any]]
+    n_events: int = Field(description="All events so far; give it as `since` to see later ones.")
+
+
+class Health(BaseModel):
+    """Tells whether the server answers and learns.
+
+    Example:
+        >>> Health(status="ok").status
+        'ok'
+    """
+
+    status: Literal["ok", "failed"]
+    reason: str | None = Field(default=None, description="Why nothing more is learned.")

@@ -1,0 +1,77 @@
+"""Measures a server for Prometheus: requests, the rows of a call, learning, and the model itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+__all__ = ["Metrics"]
+
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+_ROWS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+class Metrics:
+    """Counts what a server does.
+
+    Attributes:
+        content_type: Of what :meth:`text` returns.
+
+    Example:
+        >>> metrics = Metrics()
+        >>> metrics.requested("/predict", 200, 0.004)
+        >>> 'cndpm_requests_total{path="/predict",status="200"} 1.0' in metrics.text().decode()
+        True
+    """
+
+    content_type = CONTENT_TYPE_LATEST
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        r = self._registry
+        self._requests = Counter("cndpm_requests", "Requests answered", ["path", "status"], registry=r)
+        self._seconds = Histogram(
+            "cndpm_request_seconds", "Seconds of a request", ["path"], buckets=_SECONDS, registry=r
+        )
+        self._rows = Histogram("cndpm_call_rows", "Rows answered in one call of the model", buckets=_ROWS, registry=r)
+        self._learned = Counter("cndpm_rows_learned", "Rows learned and on the disk", registry=r)
+        self._checkpoints = Counter("cndpm_checkpoints", "Checkpoints written", registry=r)
+
+    def requested(self, path: str, status: int, seconds: float) -> None:
+        """Counts a request.
+
+        Args:
+            path: The endpoint; unknown ones are counted together.
+            status: Of the answer.
+            seconds: From the first byte of the request to the last of the answer.
+        """
+        self._requests.labels(path, str(status)).inc()
+        self._seconds.labels(path).observe(seconds)
+
+    def asked(self, n_rows: int) -> None:
+        """Counts a call of the model that answered so many rows."""
+        self._rows.observe(n_rows)
+
+    def learned(self, n_rows: int) -> None:
+        """Counts rows that were learned."""
+        self._learned.inc(n_rows)
+
+    def checkpointed(self) -> None:
+        """Counts a checkpoint."""
+        self._checkpoints.inc()
+
+    def gauge(self, name: str, meaning: str, value: Callable[[], float]) -> None:
+        """Adds a number that is read when it is asked for.
+
+        Args:
+            name: After ``cndpm_``.
+            meaning: In a few words.
+            value: Returns it.
+        """
+        Gauge(f"cndpm_{name}", meaning, registry=self._registry).set_function(value)
+
+    def text(self) -> bytes:
+        """Returns all numbers in Prometheus' text format."""
+        return generate_latest(self._registry)

@@ -1,0 +1,215 @@
+"""Learning of a served model: one thread, a queue, and no acknowledgement before the rows are on the disk.
+
+Requests that wait are learned together, in one call and one record. The model refuses rows that it cannot learn, and is
+then as it was before; where several requests were tried together, each is tried by itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cndpm.errors import CNDPMError
+from cndpm.serving.limits import Limits
+from cndpm.serving.row_log import Acknowledgement
+from cndpm.serving.store import Store, learn_rows
+
+__all__ = ["BusyError", "LearnRequest", "Writer", "WriterFailedError"]
+
+
+class BusyError(CNDPMError, RuntimeError):
+    """Too many rows wait to be learned; the request may come again later."""
+
+
+class WriterFailedError(CNDPMError, RuntimeError):
+    """Learned rows could not be written; the server learns nothing more until it is started again."""
+
+
+@dataclass(frozen=True)
+class LearnRequest:
+    """Rows that one client wants learned.
+
+    Attributes:
+        X: (n, n_features).
+        y: Labels or targets, n of them; None for densities.
+        name: The client's id of this request, if it has one: the same id is not learned twice.
+        future: Is given the place of the rows.
+
+    Example:
+        >>> LearnRequest(np.ones((2, 3), dtype=np.float32), ["a", "b"], "mine").future.done()
+        False
+    """
+
+    X: NDArray[np.float32]
+    y: Sequence[Any] | None
+    name: str | None = None
+    future: Future[Acknowledgement] = field(default_factory=Future)
+
+
+class Writer:
+    """Learns rows one request after another.
+
+    Args:
+        store: Its model learns; nobody else may change it.
+        limits: Of what waits.
+        learned: Is told the number of rows, after they were written.
+        checkpointed: Is told of every checkpoint.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from cndpm import CNDPMClassifier
+        >>> X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+        >>> with TemporaryDirectory() as folder:
+        ...     CNDPMClassifier(random_state=0).fit(X, X[:, 0] > 0).save(f"{folder}/model.cndpm")
+        ...     store = Store(Path(folder, "model.cndpm"), Path(folder, "served"))
+        ...     writer = Writer(store)
+        ...     print(writer.submit(LearnRequest(X[:2], [True, False])).result())
+        ...     writer.close()
+        Acknowledgement(record=0, row=0)
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        limits: Limits | None = None,
+        *,
+        learned: Callable[[int], None] = lambda _: None,
+        checkpointed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store, self._limits = store, limits or Limits()
+        self._learned, self._checkpointed = learned, checkpointed
+        self._waiting: deque[LearnRequest] = deque()
+        self._n_waiting = 0
+        self._changed = threading.Condition()
+        self._is_closing = False
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="cndpm-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def n_waiting(self) -> int:
+        """Rows that wait to be learned."""
+        return self._n_waiting
+
+    @property
+    def failure(self) -> Exception | None:
+        """The error after which nothing more is learned; None while all is well."""
+        return self._failure
+
+    def submit(self, request: LearnRequest) -> Future[Acknowledgement]:
+        """Puts rows in the queue; the result comes when they are learned and on the disk.
+
+        Raises:
+            BusyError: Too many rows wait.
+            WriterFailedError: An earlier record could not be written.
+        """
+        with self._changed:
+            if self._failure is not None:
+                raise WriterFailedError(f"learned rows could not be written: {self._failure}. Start the server again.")
+            if self._is_closing:
+                raise BusyError("the server is being stopped")
+            if self._n_waiting and self._n_waiting + len(request.X) > self._limits.waiting_rows:
+                raise BusyError(f"{self._n_waiting} rows wait to be learned; come again later")
+            self._waiting.append(request)
+            self._n_waiting += len(request.X)
+            self._changed.notify()
+        return request.future
+
+    def close(self) -> None:
+        """Learns what waits, writes a checkpoint where something was learned, and releases the folder."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+        self._thread.join()
+        if self._store.n_rows_since and self._failure is None:
+            self._store.checkpoint()
+            self._checkpointed()
+        self._store.close()
+
+    # The thread
+
+    def _run(self) -> None:
+        while requests := self._take():
+            self._learn_new(requests)
+            with self._changed:
+                self._n_waiting -= sum(len(request.X) for request in requests)
+            if self._store.is_due and self._failure is None:
+                self._guarded(self._store.checkpoint)
+                self._checkpointed()
+
+    def _take(self) -> list[LearnRequest]:
+        """Returns the next requests, in the order in which they came; none when all is done and closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_closing)
+            taken: list[LearnRequest] = []
+            n_rows = 0
+            while self._waiting and (not taken or n_rows + len(self._waiting[0].X) <= self._limits.batch_rows):
+                taken.append(self._waiting.popleft())
+                n_rows += len(taken[-1].X)
+            return taken
+
+    def _learn_new(self, requests: Sequence[LearnRequest]) -> None:
+        """Learns requests but for those that were learned before; their clients did not hear of it."""
+        new: dict[object, LearnRequest] = {}
+        again = []
+        for request in requests:
+            if request.name in self._store.known or request.name in new:
+                again.append(request)
+            else:
+                new[object() if request.name is None else request.name] = request
+        if new:
+            self._learn(list(new.values()))
+        for request in again:
+            assert request.name is not None
+            if request.name in self._store.known:
+                request.future.set_result(self._store.known[request.name])
+            else:  # the first of the same id was refused
+                self._learn([request])
+
+    def _learn(self, requests: Sequence[LearnRequest]) -> None:
+        if self._failure is not None:
+            self._refuse(requests, WriterFailedError(f"an earlier record could not be written: {self._failure}"))
+            return
+        X = np.concatenate([request.X for request in requests])
+        y = None if requests[0].y is None else [target for request in requests for target in request.y or ()]
+        try:
+            learn_rows(self._store.model, X, y)
+        except Exception as error:
+            if len(requests) == 1:
+                self._refuse(requests, error)
+            else:
+                for request in requests:
+                    self._learn([request])
+            return
+        self._write(requests, X, y)
+
+    def _write(self, requests: Sequence[LearnRequest], X: NDArray[np.float32], y: Sequence[Any] | None) -> None:
+        """Writes what was learned and acknowledges it; a model that is ahead of its log must learn no more."""
+        names = [(request.name, len(request.X)) for request in requests]
+        places = self._guarded(lambda: self._store.append(X, y, names))
+        if self._failure is not None:
+            self._refuse(requests, WriterFailedError(f"the rows could not be written: {self._failure}"))
+            return
+        self._learned(len(X))
+        for request, (_, place) in zip(requests, places, strict=True):
+            request.future.set_result(place)
+
+    def _guarded(self, write: Callable[[], Any]) -> Any:
+        try:
+            return write()
+        except Exception as error:
+            self._failure = error
+            return None
+
+    @staticmethod
+    def _refuse(requests: Sequence[LearnRequest], error: Exception) -> None:
+        for request in requests:
+            request.future.set_exception(error)

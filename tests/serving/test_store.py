@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+from tests.serving.client import clusters
+
+from cndpm import CNDPMClassifier, CNDPMRegressor
+from cndpm.checks.case import same
+from cndpm.errors import DamageWarning
+from cndpm.serving import Store, StoreError
+from cndpm.serving import store as store_module
+from cndpm.serving.row_log import LogError
+from cndpm.serving.store import learn_rows
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "served"
+
+
+def teach(store, *, start, n_records, size=7, checkpoint=False):
+    X, y = clusters(200, seed=1)
+    for k in range(start, start + n_records):
+        rows = slice(size * k, size * k + size)
+        learn_rows(store.model, X[rows], y[rows])
+        store.append(X[rows], y[rows], [(f"request {k}", size)])
+        if checkpoint:
+            store.checkpoint()
+
+
+def expected(model_file, n_records, size=7):
+    X, y = clusters(200, seed=1)
+    model = CNDPMClassifier.load(model_file)
+    for k in range(n_records):
+        learn_rows(model, X[size * k : size * k + size], y[size * k : size * k + size])
+    return model
+
+
+def is_same(model, other):
+    return same(model.learner_.state_dict(), other.learner_.state_dict())
+
+
+def test_what_was_appended_is_there_again_to_the_bit(model_file, folder):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=5)
+    store.close()
+    again = Store(model_file, folder)
+    assert is_same(again.model, expected(model_file, 5))
+    assert (again.n_records, list(again.known)) == (5, [f"request {k}" for k in range(5)])
+    again.close()
+
+
+def test_a_model_goes_on_over_checkpoints_and_restarts_to_the_same_bits(model_file, folder):
+    for start in range(0, 12, 3):
+        store = Store(model_file, folder)
+        teach(store, start=start, n_records=3, checkpoint=start == 3)
+        store.close()
+    again = Store(model_file, folder)
+    assert is_same(again.model, expected(model_file, 12))
+    assert list(again.known) == [f"request {k}" for k in range(12)]
+    again.close()
+
+
+def test_two_checkpoints_are_kept(model_file, folder):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=5, checkpoint=True)
+    store.close()
+    assert sorted(path.name for path in folder.glob("model-*")) == [f"model-{n:012}.cndpm" for n in (4, 5)]
+    assert sorted(path.name for path in folder.glob("log-*")) == [f"log-{n:012}.jsonl" for n in (4, 5)]
+
+
+def test_a_damaged_checkpoint_is_replaced_by_the_one_before_and_the_log(model_file, folder):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=4, checkpoint=True)
+    teach(store, start=4, n_records=2)
+    store.close()
+    newest = max(folder.glob("model-*"))
+    newest.write_bytes(newest.read_bytes()[:1000])
+    with pytest.warns(DamageWarning, match="an older checkpoint"):
+        again = Store(model_file, folder)
+    assert is_same(again.model, expected(model_file, 6))
+    again.close()
+
+
+def test_records_that_are_missing_are_refused(model_file, folder):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=4, checkpoint=True)
+    teach(store, start=4, n_records=1)
+    store.close()
+    max(folder.glob("model-*")).unlink()
+    min(folder.glob("log-*")).unlink()
+    with pytest.raises(LogError, match="records 3 to 3 are missing"):
+        Store(model_file, folder)
+
+
+def test_a_checkpoint_is_due_after_so_many_rows(model_file, folder):
+    store = Store(model_file, folder, checkpoint_rows=14)
+    teach(store, start=0, n_records=1)
+    assert not store.is_due
+    teach(store, start=1, n_records=1)
+    assert store.is_due
+    store.checkpoint()
+    assert not store.is_due
+    store.close()
+
+
+def test_ids_are_remembered_up_to_a_number(model_file, folder, monkeypatch):
+    monkeypatch.setattr(store_module, "_REMEMBERED", 3)
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=5, size=1)
+    assert list(store.known) == ["request 2", "request 3", "request 4"]
+    store.close()
+
+
+def test_a_folder_has_one_server(model_file, folder):
+    store = Store(model_file, folder)
+    with pytest.raises(StoreError, match="in use by another server"):
+        Store(model_file, folder)
+    store.close()
+
+
+def test_a_folder_belongs_to_one_model(model_file, folder, tmp_path):
+    Store(model_file, folder).close()
+    X, y = clusters(60, seed=5)
+    CNDPMClassifier(random_state=0).fit(X, y).save(tmp_path / "other.cndpm")
+    with pytest.raises(StoreError, match="goes on from another model"):
+        Store(tmp_path / "other.cndpm", folder)
+    Store(model_file, folder).close()  # a refusal lets go of the folder
+
+
+def test_a_model_that_is_not_there_is_named(tmp_path, folder):
+    with pytest.raises(StoreError, match=r"cannot read the model .*none\.cndpm"):
+        Store(tmp_path / "none.cndpm", folder)
+
+
+def test_regressors_learn_their_targets_again(tmp_path, folder):
+    X = np.random.default_rng(0).normal(size=(80, 3)).astype(np.float32)
+    model = CNDPMRegressor(memory_size=30, random_state=0).fit(X, X[:, 0])
+    model.save(tmp_path / "regressor.cndpm")
+    store = Store(tmp_path / "regressor.cndpm", folder)
+    targets = X[:9, 0].astype(np.float64).tolist()
+    learn_rows(store.model, X[:9], targets)
+    store.append(X[:9], targets, [(None, 9)])
+    store.close()
+    again = Store(tmp_path / "regressor.cndpm", folder)
+    assert is_same(again.model, store.model)
+    again.close()

@@ -1,0 +1,134 @@
+import threading
+
+import numpy as np
+import pytest
+from tests.serving.client import clusters
+
+from cndpm import CNDPMClassifier
+from cndpm.serving import Limits, Store
+from cndpm.serving.row_log import Acknowledgement
+from cndpm.serving.writer import BusyError, LearnRequest, Writer, WriterFailedError
+
+X, Y = clusters(60, seed=1)
+
+
+@pytest.fixture
+def store(model_file, tmp_path):
+    return Store(model_file, tmp_path / "served")
+
+
+def request(start, stop, name=None, *, y=None):
+    return LearnRequest(X[start:stop], Y[start:stop] if y is None else y, name)
+
+
+class Held:
+    """Lets a writer take its first request and holds it there, so that others wait together."""
+
+    def __init__(self, store):
+        self._taken, self._go_on = threading.Event(), threading.Event()
+        learn = store.model.partial_fit
+
+        def partial_fit(*args):
+            self._taken.set()
+            self._go_on.wait(10)
+            return learn(*args)
+
+        store.model.partial_fit = partial_fit
+
+    def __enter__(self):
+        return self
+
+    def wait(self):
+        assert self._taken.wait(10)
+
+    def __exit__(self, *_):
+        self._go_on.set()
+
+
+def test_rows_are_learned_in_the_order_in_which_they_came(store, model_file):
+    writer = Writer(store)
+    for start in range(0, 30, 5):
+        writer.submit(request(start, start + 5)).result(10)
+    writer.close()
+    other = CNDPMClassifier.load(model_file)
+    for start in range(0, 30, 5):
+        other.partial_fit(X[start : start + 5], Y[start : start + 5])
+    assert np.array_equal(store.model.predict_proba(X), other.predict_proba(X))
+
+
+def test_requests_that_wait_share_a_record(store):
+    writer = Writer(store, Limits(batch_rows=6))
+    with Held(store) as held:
+        first = writer.submit(request(0, 1))
+        held.wait()
+        others = [writer.submit(request(k, k + 2)) for k in (1, 3, 5, 7)]
+    assert first.result(10) == Acknowledgement(0, 0)
+    places = [(1, 0), (1, 2), (1, 4), (2, 0)]  # three requests of two rows fill a call
+    assert [other.result(10) for other in others] == [Acknowledgement(*place) for place in places]
+    writer.close()
+
+
+def test_a_refused_request_spoils_none_that_came_with_it(store):
+    writer = Writer(store)
+    with Held(store) as held:
+        first = writer.submit(request(0, 1))
+        held.wait()
+        good, bad, late = (
+            writer.submit(request(1, 3)),
+            writer.submit(request(3, 5, y=["a", float("nan")])),
+            writer.submit(request(5, 6)),
+        )
+    assert [one.result(10).record for one in (first, good, late)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="NaN"):
+        bad.result(10)
+    writer.close()
+    assert store.model.learner_.events.n_samples == 90 + 1 + 2 + 1
+
+
+def test_the_same_id_is_learned_once(store):
+    writer = Writer(store)
+    first = writer.submit(request(0, 4, "mine")).result(10)
+    assert writer.submit(request(0, 4, "mine")).result(10) == first
+    with Held(store) as held:
+        writer.submit(request(4, 5))
+        held.wait()
+        twice = [writer.submit(request(5, 8, "yours")) for _ in range(2)]
+    assert twice[0].result(10) == twice[1].result(10)
+    writer.close()
+    assert store.model.learner_.events.n_samples == 90 + 4 + 1 + 3
+
+
+def test_too_many_waiting_rows_are_turned_away(store):
+    writer = Writer(store, Limits(waiting_rows=5))
+    with Held(store) as held:
+        writer.submit(request(0, 3))
+        held.wait()
+        writer.submit(request(3, 5))
+        with pytest.raises(BusyError, match="5 rows wait"):
+            writer.submit(request(5, 6))
+    writer.close()
+
+
+def test_a_record_that_cannot_be_written_is_not_acknowledged_and_ends_learning(store, monkeypatch):
+    writer = Writer(store)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "append", full)
+    with pytest.raises(WriterFailedError, match="No space left"):
+        writer.submit(request(0, 2)).result(10)
+    with pytest.raises(WriterFailedError, match="Start the server again"):
+        writer.submit(request(2, 4))
+    writer.close()
+    assert not list(store.folder.glob("model-*1.cndpm"))  # the model is ahead of its log and must not be kept
+
+
+def test_a_checkpoint_is_written_when_it_is_due_and_at_the_end(model_file, tmp_path):
+    store = Store(model_file, tmp_path / "served", checkpoint_rows=4)
+    told = []
+    writer = Writer(store, learned=told.append, checkpointed=lambda: told.append("checkpoint"))
+    writer.submit(request(0, 4)).result(10)
+    writer.submit(request(4, 5)).result(10)
+    writer.close()
+    assert told == [4, "checkpoint", 1, "checkpoint"]
