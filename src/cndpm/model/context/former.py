@@ -1,4 +1,4 @@
-"""What was the present for rows of another range: kept for such rows, until they are predicted better without it."""
+"""Keeps what was the present for rows of another range, until such rows are predicted better without it."""
 
 from __future__ import annotations
 
