@@ -6,7 +6,7 @@ import sys
 import pytest
 
 COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("bench",), ("data",)]
-COMMANDS += [("fit",), ("merge",), ("serve",)]
+COMMANDS += [("fit",), ("merge",), ("serve",), ("sweep",)]
 COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify"), ("data", "pack")]
 
 
