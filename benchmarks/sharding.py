@@ -81,9 +81,7 @@ def measure_merging(n: int) -> None:
         merged.save(f"{folder}/merged")
         seconds = time.perf_counter() - began
         sizes = [Path(folder, name).stat().st_size / 2**20 for name in ("0", "3", "merged")]
-    print(
-        f"four models of {sizes[0]:.1f} to {sizes[1]:.1f} MiB, read, merged and written as {sizes[2]:.1f} MiB: {seconds:.2f} s"
-    )
+    print(f"four models of {sizes[0]:.1f} to {sizes[1]:.1f} MiB become one of {sizes[2]:.1f} MiB: {seconds:.2f} s")
 
 
 def split_mnist(n: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
