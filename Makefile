@@ -50,16 +50,16 @@ mutants: setup  ## Changes of meaning, one at a time, that some test should noti
 	$(BIN)/python -m mutants --jobs $(or $(JOBS),2)
 
 torture: setup  ## Damaged files, kills, lost power, hostile calls and configurations, interrupts, threads; fails if one does harm.
-	$(BIN)/python -m torture.readers --n 100000 --seed 0
-	$(BIN)/python -m torture.loaders --n 100000 --seed 0
-	$(BIN)/python -m torture.loaders --n 10000 --seed 0 --what flips
-	$(BIN)/python -m torture.kills --n 1000 --seed 0
+	$(BIN)/python -m torture.readers --n 100000 --seed 0 --jobs $(or $(JOBS),2)
+	$(BIN)/python -m torture.loaders --n 100000 --seed 0 --jobs $(or $(JOBS),2)
+	$(BIN)/python -m torture.loaders --n 10000 --seed 0 --what flips --jobs $(or $(JOBS),2)
+	$(BIN)/python -m torture.kills --n 1200 --seed 0 --jobs $(or $(JOBS),2)
 	$(BIN)/python -m torture.serving --kills 1000 --seed 0
-	$(BIN)/python -m torture.crash_points --seed 0
-	$(BIN)/python -m torture.calls --n 100000 --seed 0
-	$(BIN)/python -m torture.interrupts --n 1700 --seed 0
-	$(BIN)/python -m torture.threads --n 100000 --seed 0
-	$(BIN)/python -m torture.overrides --n 20000 --seed 0
+	$(BIN)/python -m torture.crash_points --seed 0 --jobs $(or $(JOBS),2)
+	$(BIN)/python -m torture.calls --n 100000 --seed 0 --jobs $(or $(JOBS),2)
+	$(BIN)/python -m torture.interrupts --n 1700 --seed 0 --jobs $(or $(JOBS),2)
+	$(BIN)/python -m torture.threads --n 200 --seed 0 --jobs $(or $(JOBS),2)
+	$(BIN)/python -m torture.overrides --n 20000 --seed 0 --jobs $(or $(JOBS),2)
 
 audit: setup  ## Known vulnerabilities of the pinned packages; needs the network.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit

@@ -112,8 +112,8 @@ def agreement(learner: CNDPM, blobs: Blobs, n: int = 10_000) -> str:
     same, right, differences = 0, 0, []
     for start in range(0, n, 500):
         part, rows = learner.prepare(x[start : start + 500]).kept[0], slice(start, start + 500)
-        scores = bank.component_log_prob(part, exact=False)
-        counts, labels = bank.component_counts, bank.component_labels
+        scores = bank.ready().answers.log_prob(part, exact=False)
+        counts, labels = bank.ready().counts, torch.from_numpy(bank.labels.labels)
         log_proba = (scores + counts.log()).log_softmax(dim=1)
         everything = sum_by_label(log_proba, labels.expand(len(scores), -1), answers.shape[1])
         same += int((everything.argmax(1) == answers[rows].argmax(1)).sum())

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from cndpm.datasets import load_dataset
 from cndpm.experts.gaussian import GaussianBank
+from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.joining import blank, merge, with_same_representation
 from cndpm.model.settings import CNDPMSettings
@@ -55,13 +56,21 @@ def accuracy(learner: CNDPM, x: Tensor, y: Tensor) -> float:
     return 100 * float((learner.predict_log_proba(x).argmax(dim=1) == y).double().mean())
 
 
+def sums(learner: CNDPM) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns what experts with one covariance are: samples (C,) and features (C, d) by label, and scatter (d, d)."""
+    assert isinstance(learner.bank, GaussianBank)
+    gaussians, labels = learner.bank.ready(), torch.from_numpy(learner.bank.labels.labels)
+    assert isinstance(gaussians, SharedGaussians)
+    statistics, n_classes = gaussians.statistics, learner.bank.labels.n_classes
+    counts = torch.zeros(n_classes, dtype=torch.float64).index_add(0, labels, gaussians.counts)
+    features = statistics.sums + gaussians.counts[:, None] * statistics.origin
+    by_label = features.new_zeros(n_classes, features.shape[1]).index_add(0, labels, features)
+    return counts, by_label, statistics.within_scatter().tril()
+
+
 def differences(a: CNDPM, b: CNDPM) -> str:
     """Compares sums of both models, label by label, relative to their size."""
-    banks = [learner.bank for learner in (a, b)]
-    parts = []
-    for bank in banks:
-        assert isinstance(bank, GaussianBank)
-        parts.append((*bank.sums_by_label(), bank.scatter()))
+    parts = [sums(learner) for learner in (a, b)]
     worst = [float((mine - theirs).abs().max() / mine.abs().max()) for mine, theirs in zip(*parts, strict=True)]
     return "counts by label {:.1e}, sums by label {:.1e}, scatter {:.1e}".format(*worst)
 

@@ -20,9 +20,10 @@ extensions = [
     "extensions.contents",
     "extensions.docstrings",
     "extensions.mathml",
+    "extensions.notebooks",
     "extensions.reference",
 ]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+source_suffix = {".md": "markdown", ".ipynb": "markdown", ".rst": "restructuredtext"}
 root_doc = "index"
 exclude_patterns = ["extensions/**"]
 html_theme = "furo"

@@ -7,6 +7,7 @@ from torch import Tensor
 from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
 from cndpm.model.settings import CNDPMSettings
+from cndpm.model.settings.facts import Facts
 
 __all__ = [
     "found",
@@ -23,7 +24,8 @@ __all__ = [
 
 def make_bank(settings: CNDPMSettings, **facts: Any) -> Bank:
     """Makes the bank that settings describe."""
-    return settings.experts.build(target=settings.target, n_outputs=settings.n_outputs, **facts)
+    parts = {name: facts.pop(name) for name in ("density", "predictor", "feature_map") if name in facts}
+    return settings.experts.build(Facts(settings.target, settings.n_outputs, **facts), **parts)
 
 
 def n_experts(bank: Bank) -> int:

@@ -1,10 +1,7 @@
-"""Calls estimators with hostile arguments and prints what came of it, one line a call; see :mod:`torture.calls`."""
+"""Calls estimators with hostile arguments, one call after the other; see :mod:`torture.calls`."""
 
 from __future__ import annotations
 
-import sys
-import tempfile
-import time
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -17,9 +14,10 @@ import torch
 from sklearn.base import clone
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
+from torture.attempts import Outcome
 from torture.hostile_inputs import PARAMETERS, hostile_rows, hostile_targets, odd, proper_rows, proper_targets
 
-__all__ = ["CALLS_OF_A_MODEL", "call", "fingerprint", "lives", "model_of"]
+__all__ = ["CALLS_OF_A_MODEL", "attempts", "call", "fingerprint", "model_of"]
 
 CALLS_OF_A_MODEL = 25
 """Calls that one model lives through."""
@@ -75,7 +73,7 @@ def _plain(node: Any) -> Any:
 
 
 def call(model: Any, random: Random, folder: str) -> tuple[str, str]:
-    """Makes one hostile call; returns its outcome, one of `torture.calls.OUTCOMES`, and what was called."""
+    """Makes one hostile call; returns its outcome, as of :mod:`torture.calls`, and what was called."""
     name = random.choice((*_METHODS, *_ASKED))
     before = fingerprint(model)
     try:
@@ -167,8 +165,8 @@ def _set_params(model: Any, random: Random) -> None:
         model.set_params(**before)
 
 
-def lives(seed: int, first: int, end: int, folder: str) -> Iterator[tuple[int, str, float, str]]:
-    """Yields number, outcome, seconds and detail of every call from `first` to `end`.
+def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]:
+    """Yields the outcome of every call from `first` to `end`.
 
     Args:
         seed: Calls are functions of the seed and their number.
@@ -176,24 +174,11 @@ def lives(seed: int, first: int, end: int, folder: str) -> Iterator[tuple[int, s
         end: Number behind the last one.
         folder: Where models are saved.
     """
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # scikit-learn's, about what it was given
     for life in range(first // CALLS_OF_A_MODEL, -(-end // CALLS_OF_A_MODEL)):
         model, random = model_of(seed, life)
         for number in range(life * CALLS_OF_A_MODEL, min((life + 1) * CALLS_OF_A_MODEL, end)):
-            began = time.process_time()
-            outcome, detail = call(model, random, folder)
+            outcome, detail = call(model, random, str(folder))
             if number >= first:
-                yield number, outcome, time.process_time() - began, detail
-
-
-def main(seed: str, first: str, end: str) -> None:
-    """Makes the calls that the arguments ask for."""
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")  # scikit-learn's, about what it was given
-    with tempfile.TemporaryDirectory() as folder:
-        for number, outcome, seconds, detail in lives(int(seed), int(first), int(end), folder):
-            line = " ".join(detail.split())[:300].encode("ascii", "backslashreplace").decode()
-            print(number, outcome, f"{seconds:.4f}", line, sep="\t", flush=True)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+                yield Outcome(number, outcome, detail)

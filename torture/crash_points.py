@@ -1,47 +1,66 @@
 """Cuts the power at every operation on files of a small run, resumes it, and compares the end to the bit.
 
-    python -m torture.crash_points --seed 0
+    python -m torture.crash_points --seed 0 --jobs 2
 
-After each operation, five fates of what was not synced are tried (`torture.disk.FATES`). What is left is written to an
-empty folder, and the run is resumed there: it must end with the same learner, log and summary, and leave no other file.
-States that are equal are tried once. The same is done with saving a model over another: one of the two must be there,
-whole. Ends with 1 if anything differs.
+Options are those of :mod:`torture.attempts`. After each operation, five fates of what was not synced are tried
+(`torture.disk.FATES`). What is left is written to an empty folder, and the run is resumed there: it must end with the
+same learner, log and summary, and leave no other file. The same is done with saving a model over another: one of the
+two must be there, whole. Counted are states that are wrong, right, or equal to one that the process has tried. Ends
+with 1 if any was wrong.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import shutil
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from cndpm import CNDPMClassifier
+from torture.attempts import Attack, Outcome, scratch
+from torture.attempts import main as carry_out
 from torture.disk import FATES, Operation, recording, survivors
-from torture.readers import IN_MEMORY
 from torture.small_run import be_quick, outcome, run_once
 
-__all__ = ["attack_run", "attack_save", "main"]
+__all__ = ["FILES", "Victim", "attempts", "crash", "main"]
 
 FILES = {"checkpoint.cndpm", "config.json", "lock", "log.jsonl", "portrait.npz", "summary.json"}
 
 
-def attack_run(root: Path, *, seed: int, every: int = 1) -> tuple[int, int, list[str]]:
-    """Crashes a run everywhere.
+@dataclass(frozen=True)
+class Victim:
+    """Something that was done to files.
+
+    Attributes:
+        operations: Everything that was asked of the file system, in order.
+        first: Operations before the first crash point.
+        folder: Where it was done.
+        check: Goes on from what is left in a folder; returns what is wrong, an empty text if nothing is.
+    """
+
+    operations: list[Operation]
+    first: int
+    folder: Path
+    check: Callable[[Path], str]
+
+    @property
+    def n_points(self) -> int:
+        """Crash points: after each operation, and before the first one."""
+        return len(self.operations) - self.first + 1
+
+
+def recorded_run(root: Path, seed: int) -> Victim:
+    """Carries out a run and records it.
 
     Args:
         root: An empty folder.
-        seed: Of the run, and of what survives by chance.
-        every: Tries each crash point whose number is divisible by this.
-
-    Returns:
-        The number of crash points, of different states that were resumed, and a line for each that went wrong.
+        seed: Of the run.
     """
     whole = root / "whole"
     with recording() as recorded:
@@ -53,18 +72,19 @@ def attack_run(root: Path, *, seed: int, every: int = 1) -> tuple[int, int, list
         left = {file.name for file in folder.iterdir()}
         return "" if outcome(folder) == expected and left == FILES else f"another end, or other files: {sorted(left)}"
 
-    return _crash(recorded.operations, whole, root / "crashed", resume, seed, every)
+    return Victim(recorded.operations, 0, whole, resume)
 
 
-def attack_save(root: Path, *, seed: int) -> tuple[int, int, list[str]]:
-    """Crashes everywhere while a model is saved over another one.
+def recorded_save(root: Path, seed: int) -> Victim:
+    """Saves a model over another one and records it.
 
     Args:
         root: An empty folder.
-        seed: Of what survives by chance.
+        seed: Of the rows.
     """
     x = np.random.default_rng(seed).normal(size=(60, 2))
-    model = CNDPMClassifier(memory_size=20, random_state=0).fit(x, x[:, 0] > 0)
+    small = {"features": "identity", "representations": "one"}
+    model = CNDPMClassifier(memory_size=20, settings=small, random_state=0).fit(x, x[:, 0] > 0)
     folder = root / "models"
     folder.mkdir()
     with recording() as recorded:
@@ -78,60 +98,76 @@ def attack_save(root: Path, *, seed: int) -> tuple[int, int, list[str]]:
         CNDPMClassifier.load(crashed / "a.cndpm")
         return "" if (crashed / "a.cndpm").read_bytes() in states else "neither the old nor the new model"
 
-    return _crash(recorded.operations, folder, root / "crashed", load, seed, first=n)
+    return Victim(recorded.operations, n, folder, load)
 
 
-def _crash(
-    operations: list[Operation],
-    source: Path,
-    target: Path,
-    check: Callable[[Path], str],
-    seed: int,
-    every: int = 1,
-    *,
-    first: int = 0,
-) -> tuple[int, int, list[str]]:
-    rng, tried, bad = Random(seed), set(), []
-    points = range(first, len(operations) + 1, every)
-    for n in points:
+_RECORDED = {"run": recorded_run, "save": recorded_save}
+
+
+def crash(victim: Victim, seed: int, points: Iterable[int], target: Path) -> Iterator[Outcome]:
+    """Cuts the power at some crash points, once for every state that is left.
+
+    Args:
+        victim: What was done.
+        seed: Of what survives by chance.
+        points: Numbers of crash points, from 0.
+        target: A folder that is emptied each time.
+    """
+    tried = set()
+    for number in points:
+        operations, rng = victim.operations[: victim.first + number], Random(f"{seed} {number}")
         for fate in FATES:
-            files = survivors(operations[:n], fate, rng)
+            files = survivors(operations, fate, rng)
             state = hashlib.sha256(repr(sorted(files.items())).encode()).digest()
             if state in tried:
+                yield Outcome(number, "equal")
                 continue
             tried.add(state)
-            shutil.rmtree(target, ignore_errors=True)
-            target.mkdir()
-            for path, content in files.items():
-                (target / path.relative_to(source)).write_bytes(content)
-            try:
-                problem = check(target)
-            except Exception as error:
-                problem = f"{type(error).__name__}: {error}"
-            if problem:
-                bad.append(f"operation {n} ({operations[n - 1][0] if n else 'none'}), {fate}: {problem[:300]}")
-    return len(points), len(tried), bad
+            problem = _problem(victim, files, target)
+            said = f"{operations[-1][0] if operations else 'none'}, {fate}: {problem[:300]}"
+            yield Outcome(number, "wrong" if problem else "right", said)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs both attacks; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m torture.crash_points", description="Cut the power everywhere.")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--every", type=int, default=1, help="try each crash point divisible by this")
-    options = parser.parse_args(arguments)
+def _problem(victim: Victim, files: dict[Path, bytes], target: Path) -> str:
+    """Returns what is wrong after going on from some files, an empty text if nothing is."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    for path, content in files.items():
+        (target / path.relative_to(victim.folder)).write_bytes(content)
+    try:
+        return victim.check(target)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def attempts(seed: int, first: int, end: int, folder: Path, what: str) -> Iterator[Outcome]:
+    """Yields the outcomes of the crash points from `first` to `end`.
+
+    Args:
+        seed: Of the victim, and of what survives by chance.
+        first: The first crash point.
+        end: The one behind the last.
+        folder: An empty folder.
+        what: "run" or "save".
+    """
     be_quick()
-    failed = []
-    for name, attack in (("run", attack_run), ("save", attack_save)):
-        begin = time.perf_counter()
-        with TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
-            every = {"every": options.every} if name == "run" else {}
-            n_points, n_states, bad = attack(Path(folder), seed=options.seed, **every)
-        seconds = time.perf_counter() - begin
-        print(f"{name}: {n_points} crash points, {n_states} states, {len(bad)} wrong, {seconds:.0f} s", flush=True)
-        failed += bad
-    print(f"seed {options.seed}")
-    print("\n".join(failed[:100]))
-    return 1 if failed else 0
+    yield from crash(_RECORDED[what](folder, seed), seed, range(first, end), folder / "crashed")
+
+
+def _n_points(what: str) -> int:
+    be_quick()
+    with scratch() as folder:
+        return _RECORDED[what](Path(folder), 0).n_points
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carries out both attacks; returns the exit code."""
+    codes = []
+    for what, title in (("run", "crash points of a run"), ("save", "crash points of saving")):
+        n_points = partial(_n_points, what)
+        attack = Attack(title, "torture.crash_points", n_points, ("wrong",), ("right", "equal"), arguments=(what,))
+        codes.append(carry_out(attack, arguments))
+    return max(codes)
 
 
 if __name__ == "__main__":

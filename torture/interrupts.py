@@ -1,10 +1,10 @@
 """Interrupts calls of estimators at random moments; the model must be as it was before or after the whole call.
 
-    python -m torture.interrupts --n 1000 --seed 0
+    python -m torture.interrupts --n 1700 --seed 0 --jobs 2
 
-Exceptions arrive in several ways: a KeyboardInterrupt or a MemoryError raised before a random line of the package is
-run; a real SIGINT, sent by another thread after a random time; an exception that another thread asks for
-(PyThreadState_SetAsyncExc) after a random time. After each
+Options are those of :mod:`torture.attempts`. Exceptions arrive in several ways: a KeyboardInterrupt or a MemoryError
+raised before a random line of the package is run; a real SIGINT, sent by another thread after a random time; an
+exception that another thread asks for (PyThreadState_SetAsyncExc) after a random time. After each
 
 - the exception must tell whether the call was done (nothing was changed if it says nothing), and the model be equal, to
   the bit, to one that was given whole calls;
@@ -18,7 +18,6 @@ the first four is not 0.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import os
 import pickle
@@ -26,7 +25,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -37,12 +36,18 @@ import torch
 
 import cndpm
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
-from torture.attempts import Count
+from torture.attempts import Attack, Outcome, main
 from torture.call_worker import fingerprint
 
-__all__ = ["BAD", "attempt", "main"]
+__all__ = ["ATTACK", "attempt", "attempts"]
 
-BAD = ("untold", "between", "later", "stuck")
+ATTACK = Attack(
+    "interrupts",
+    "torture.interrupts",
+    1700,
+    ("untold", "between", "later", "stuck"),
+    ("done", "missed", "undone"),
+)
 _PACKAGE = str(Path(cndpm.__file__).parent)
 _WAYS = ("line", "line", "signal", "asked for")
 _NEURAL = {
@@ -183,25 +188,14 @@ def _answers(model: Any, x: np.ndarray) -> bool:
     return not thread.is_alive()
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Makes the attempts that the arguments ask for; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m torture.interrupts", description="Interrupt calls of estimators.")
-    parser.add_argument("--n", type=int, default=1000, help="number of attempts")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
+def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]:  # noqa: ARG001
+    """Yields the outcomes of the attempts from `first` to `end`, without any files."""
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
     sys.setswitchinterval(1e-4)  # else the thread that interrupts would wait longer than most calls take
-    began, count = time.perf_counter(), Count(BAD)
-    for number in range(options.n):
-        before = time.perf_counter()
-        outcome, detail = attempt(options.seed, number)
-        count.add(number, outcome, time.perf_counter() - before, detail)
-    print(f"{options.n} interrupts, seed {options.seed}: {count}")
-    print(f"{time.perf_counter() - began:.0f} s in all, slowest attempt {count.slowest:.2f} s")
-    print("\n".join(count.lines[:100]))
-    return 1 if count.n_bad else 0
+    for number in range(first, end):
+        yield Outcome(number, *attempt(seed, number))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(ATTACK))

@@ -1,67 +1,63 @@
 """Kills small runs at random moments, again and again until each is complete, and compares the ends to the bit.
 
-    python -m torture.kills --n 1000 --seed 0
+    python -m torture.kills --n 1200 --seed 0 --jobs 2     # 1,200 runs, each killed about once
 
-A run is carried out in a process of its own, which receives SIGKILL after a random time; another one resumes it. A run
-that has come to its end must have the learner, log and summary of one that was never stopped, and no other file. Ends
-with 1 if any has not.
+Options are those of :mod:`torture.attempts`. A run is carried out in a process of its own, which receives SIGKILL after
+a random time; another one resumes it. A run that has come to its end must have the learner, log and summary of one that
+was never stopped, and no other file. Counted are wrong, kills, and the runs that came to the same end. Ends with 1 if
+any was wrong.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 
+from torture.attempts import Attack, Outcome, main
 from torture.crash_points import FILES
-from torture.readers import IN_MEMORY
 from torture.small_run import be_quick, outcome, run_once
 
-__all__ = ["attack", "main"]
+__all__ = ["ATTACK", "attempts"]
 
+ATTACK = Attack("killed runs", "torture.kills", 1200, ("wrong",), ("kills", "same"))
 _N_SEEDS = 5
 
 
-def attack(root: Path, *, n: int, seed: int) -> tuple[int, int, list[str]]:
-    """Kills runs.
+def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]:
+    """Kills the runs from `first` to `end`.
 
     Args:
-        root: An empty folder.
-        n: Kills; the run that the last one stops is carried to its end.
         seed: Determines when, as far as the machine is as fast.
-
-    Returns:
-        The number of kills, of runs that were completed after some, and a line for each that went wrong.
+        first: The first run.
+        end: The one behind the last.
+        folder: Where records go.
     """
-    rng, n_kills, n_runs, bad = Random(seed), 0, 0, []
-    expected = {}
-    begin = time.perf_counter()
+    be_quick()
+    expected, began = [], time.perf_counter()
     for number in range(_N_SEEDS):
-        run_once(root / f"whole-{number}", seed=number)
-        expected[number] = outcome(root / f"whole-{number}")
-    duration = 1.5 * (time.perf_counter() - begin) / _N_SEEDS
-    while n_kills < n:
-        folder, number, n_before = root / "killed", n_runs % _N_SEEDS, n_kills
-        shutil.rmtree(folder, ignore_errors=True)
-        while (
-            status := _run_for(folder, number, rng.uniform(0, duration) if n_kills < n else None)
-        ) == -signal.SIGKILL:
+        run_once(folder / f"whole-{number}", seed=number)
+        expected.append(outcome(folder / f"whole-{number}"))
+    duration = 1.5 * (time.perf_counter() - began) / _N_SEEDS
+    for number in range(first, end):
+        killed, rng, n_kills = folder / "killed", Random(f"{seed} {number}"), 0
+        shutil.rmtree(killed, ignore_errors=True)
+        while (status := _run_for(killed, number % _N_SEEDS, rng.uniform(0, duration))) == -signal.SIGKILL:
             n_kills += 1
-        n_runs += 1
-        left = {file.name for file in folder.iterdir()}
-        if status or outcome(folder) != expected[number] or left != FILES:
-            bad.append(f"run {n_runs}, after {n_kills - n_before} kills: exit code {status}, files {sorted(left)}")
-    return n_kills, n_runs, bad
+        left = {file.name for file in killed.iterdir()}
+        is_wrong = status or left != FILES or outcome(killed) != expected[number % _N_SEEDS]
+        said = f"after {n_kills} kills: exit code {status}, files {sorted(left)}"
+        yield Outcome(number, "kills", times=n_kills)
+        yield Outcome(number, "wrong" if is_wrong else "same", said)
 
 
-def _run_for(folder: Path, seed: int, seconds: float | None) -> int:
+def _run_for(folder: Path, seed: int, seconds: float) -> int:
     """Runs in a forked process, for so long at most; returns its exit code, that of the signal if it was killed."""
     child = os.fork()
     if not child:
@@ -73,32 +69,15 @@ def _run_for(folder: Path, seed: int, seconds: float | None) -> int:
             traceback.print_exc()
         finally:
             os._exit(code)
-    if seconds is not None:
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.0005)
-        os.kill(child, signal.SIGKILL)
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.0005)
+    os.kill(child, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the attack; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m torture.kills", description="Kill runs at random moments.")
-    parser.add_argument("--n", type=int, default=1000, help="number of kills")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
-    be_quick()
-    begin = time.perf_counter()
-    with TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
-        n_kills, n_runs, bad = attack(Path(folder), n=options.n, seed=options.seed)
-    seconds = time.perf_counter() - begin
-    print(f"{n_kills} kills, {n_runs} runs completed, {len(bad)} wrong, seed {options.seed}, {seconds:.0f} s")
-    print("\n".join(bad[:100]))
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(ATTACK))

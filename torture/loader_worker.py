@@ -1,17 +1,10 @@
-"""Loads damaged models, checkpoints and records, and prints a line for each: the process that is expected to die.
-
-    python -m torture.loader_worker SEED FIRST END FOLDER WHAT
-
-WHAT is "files" or "flips". A line is like that of `torture.reader_worker`.
-"""
+"""Loads damaged models, checkpoints and records, one after the other; see :mod:`torture.loaders`."""
 
 from __future__ import annotations
 
-import faulthandler
 import shutil
-import sys
-import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,18 +15,14 @@ from cndpm.experiments.record import read_record
 from cndpm.reports.html import page_values
 from cndpm.reports.showing import shown
 from cndpm.state import load_state
+from torture.attempts import Outcome
 from torture.mutations import mutate
 from torture.reader_worker import limit_memory
 from torture.small_run import be_quick, outcome, run_once
 from torture.state_mutations import mutate_state
 from torture.victims import FLIPPED, MODELS, VICTIMS, Victim, prepare, samples
 
-__all__ = ["attempt", "names"]
-
-
-def names(what: str) -> list[str]:
-    """Returns the names of all victims of an attack, in turn."""
-    return [victim.name for victim in (FLIPPED if what == "flips" else VICTIMS)]
+__all__ = ["attempt", "attempts"]
 
 
 def attempt(root: Path, victim: Victim, rng: Random, *, flips: bool = False) -> tuple[str, str, str]:
@@ -138,25 +127,23 @@ def _resume(root: Path, copy: Path, file: str, sealed: bool) -> tuple[str, str]:
     return ("changed" if sealed else "silent"), "another end"
 
 
-def main(seed: int, first: int, end: int, root: Path, what: str) -> None:
-    """Carries out the attempts from `first` to `end`, with files below `root`."""
-    faulthandler.enable()
+def attempts(seed: int, first: int, end: int, folder: Path, what: str) -> Iterator[Outcome]:
+    """Yields the outcomes of the attempts from `first` to `end`.
+
+    Args:
+        seed: Attempts are functions of the seed and their number.
+        first: The first attempt.
+        end: The one behind the last.
+        folder: Where victims are made and damaged.
+        what: "files", or "flips" for single bits.
+    """
     be_quick()
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", DamageWarning)
     warnings.filterwarnings("ignore", category=RuntimeWarning, module="numpy|cndpm")
-    shutil.rmtree(root / "loaders", ignore_errors=True)
-    (root / "loaders").mkdir()
-    prepare(root / "loaders")
+    prepare(folder)
     limit_memory()
-    victims = FLIPPED if what == "flips" else VICTIMS
+    victims, flips = (FLIPPED, True) if what == "flips" else (VICTIMS, False)
     for number in range(first, end):
-        begin = time.process_time()
-        victim = victims[number % len(victims)]
-        done, result, detail = attempt(root / "loaders", victim, Random(f"{seed} {number}"), flips=what == "flips")
-        line = (str(number), result, f"{time.process_time() - begin:.4f}", f"{done}: {detail!r}"[:600])
-        print("\t".join(line), flush=True)
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:4]), Path(sys.argv[4]), sys.argv[5])
+        done, outcome, detail = attempt(folder, victims[number % len(victims)], Random(f"{seed} {number}"), flips=flips)
+        yield Outcome(number, outcome, f"{done}: {detail!r}")

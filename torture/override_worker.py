@@ -1,9 +1,7 @@
-"""Configures runs from hostile overrides and scenario files, and prints what came of it (:mod:`torture.overrides`)."""
+"""Configures runs from hostile overrides and scenario files, one after the other; see :mod:`torture.overrides`."""
 
 from __future__ import annotations
 
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +9,7 @@ from random import Random
 
 from cndpm.cli.errors import exit_code
 from cndpm.experiments import configure
+from torture.attempts import Outcome
 from torture.mutations import mutate
 
 __all__ = ["attempts", "configured"]
@@ -140,27 +139,14 @@ def configured(random: Random, folder: Path) -> tuple[str, str]:
     return ("slow" if time.perf_counter() - began > _PATIENCE else outcome), f"{source} {overrides} {said}"
 
 
-def attempts(seed: int, first: int, end: int) -> Iterator[tuple[int, str, float, str]]:
-    """Yields number, outcome, seconds and detail of attempts, which are functions of the seed and their number.
+def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]:
+    """Yields the outcomes of attempts, which are functions of the seed and their number.
 
     Args:
         seed: Of all choices.
         first: Number of the first attempt.
         end: Number behind the last one.
+        folder: Where scenario files are written.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(first, end):
-            began = time.process_time()
-            outcome, detail = configured(Random(f"{seed} {number}"), Path(folder))
-            yield number, outcome, time.process_time() - began, detail
-
-
-def main(seed: str, first: str, end: str) -> None:
-    """Makes the attempts that the arguments ask for."""
-    for number, outcome, seconds, detail in attempts(int(seed), int(first), int(end)):
-        line = " ".join(detail.split())[:400].encode("ascii", "backslashreplace").decode()
-        print(number, outcome, f"{seconds:.4f}", line, sep="\t", flush=True)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    for number in range(first, end):
+        yield Outcome(number, *configured(Random(f"{seed} {number}"), folder))

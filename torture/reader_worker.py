@@ -1,28 +1,21 @@
-"""Reads damaged files, one after the other, and prints a line for each: the process that is expected to die.
-
-    python -m torture.reader_worker SEED FIRST END FOLDER
-
-A line holds, between tabs, the number of the attempt, its outcome, the seconds of the processor that it took, and what
-there is to say.
-"""
+"""Reads damaged files of datasets, one after the other; see :mod:`torture.readers`."""
 
 from __future__ import annotations
 
-import faulthandler
 import hashlib
 import resource
-import sys
-import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 from cndpm.datasets import DamagedFileError, MissingDataError, RefusedPickleError, load_dataset
 from cndpm.datasets.dataset import Dataset
+from torture.attempts import Outcome
 from torture.formats import Format, formats, write_files
 from torture.mutations import mutate
 
-__all__ = ["damage", "limit_memory", "read_one"]
+__all__ = ["attempts", "damage", "limit_memory", "read_one"]
 
 _MEMORY = 2 << 30  # bytes above what is in use at the start
 _OWN = (DamagedFileError, MissingDataError, RefusedPickleError)
@@ -97,20 +90,13 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def main(seed: int, first: int, end: int, root: Path) -> None:
-    """Carries out the attempts from `first` to `end`, with files below `root`."""
-    faulthandler.enable()
+def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]:
+    """Yields the outcomes of the attempts from `first` to `end`, with files below `folder`."""
     warnings.simplefilter("error")
     limit_memory()
     for chosen in formats():
-        write_files(chosen.files, root / chosen.name)
+        write_files(chosen.files, folder / chosen.name)
     for number in range(first, end):
         chosen, content, sealed, done = damage(seed, number)
-        begin = time.process_time()
-        outcome, detail = read_one(root / chosen.name, chosen, content, sealed)
-        line = (str(number), outcome, f"{time.process_time() - begin:.4f}", f"{done}: {detail!r}"[:600])
-        print("\t".join(line), flush=True)
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:4]), Path(sys.argv[4]))
+        outcome, detail = read_one(folder / chosen.name, chosen, content, sealed)
+        yield Outcome(number, outcome, f"{done}: {detail!r}")

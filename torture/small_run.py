@@ -8,11 +8,9 @@ from typing import Any
 
 import torch
 
-from cndpm.experiments import Monitor, RunSettings, loop, run
-from cndpm.experiments.record import CHECKPOINT, read_record
+from cndpm.experiments import Monitor, RunSettings, loop, read_checkpoint, read_record, run
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
-from cndpm.state import load_state
 from cndpm.state.tree import detach_tensors
 from cndpm.streams import Task, drifting_clusters, stream_from
 
@@ -49,7 +47,7 @@ def outcome(folder: str | Path) -> str:
     """Returns everything that a complete run must have left, times apart, as one text: bits of the learner included."""
     record = read_record(folder)
     tensors: dict[str, torch.Tensor] = {}
-    tree = detach_tensors(load_state(Path(folder) / CHECKPOINT, kind="checkpoint")["learner"], tensors)
+    tree = detach_tensors(read_checkpoint(folder)["learner"], tensors)
     bits = {name: tensor.reshape(-1).clone().view(torch.uint8).tolist() for name, tensor in tensors.items()}
     rows = [_timeless(row) for row in record.rows if row["event"] != "resume"]
     return json.dumps([record.status, record.problems, _timeless(record.summary or {}), rows, tree, bits])

@@ -44,7 +44,7 @@ _HEADER = "cndpm state"
 
 
 def mutate_state(path: Path, rng: Random) -> tuple[str, bytes]:
-    """Changes one to three things in a state file and seals it again.
+    """Changes one to three things in a state file and seals it again; what has lost all parts is left alone.
 
     Args:
         path: A valid file.
@@ -64,6 +64,8 @@ def mutate_state(path: Path, rng: Random) -> tuple[str, bytes]:
 
 
 def _change_tensor(_: Any, tensors: dict[str, Tensor], rng: Random) -> str:
+    if not tensors:
+        return "no tensors left"
     name = rng.choice(sorted(tensors))
     how = rng.choice(sorted(_TENSOR_CHANGES))
     before = tensors[name]
@@ -124,7 +126,9 @@ def _change_leaf(header: Any, _: dict[str, Tensor], rng: Random) -> str:
 
 def _change_tree(header: Any, tensors: dict[str, Tensor], rng: Random) -> str:
     """Drops, doubles, renames or exchanges a part; tensors without a place go too, so that the change is met itself."""
-    path = rng.choice(_nodes(header["tree"]))
+    if not (nodes := _nodes(header["tree"])):
+        return "no tree left"
+    path = rng.choice(nodes)
     node, key = _parent(header["tree"], path), path[-1]
     how = rng.choice(("dropped", "renamed", "exchanged", "doubled"))
     if how == "dropped":

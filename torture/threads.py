@@ -1,7 +1,8 @@
 """Asks a model from four threads while another one teaches it; each answer must be that of a state between two batches.
 
-    python -m torture.threads --n 100000 --seed 0
+    python -m torture.threads --n 200 --seed 0 --jobs 2     # 200 models, 500 answers of each: 100,000
 
+Options are those of :mod:`torture.attempts`; an attempt is a model that is taught and gives 500 answers.
 The states are known from a model that learned the same batches alone; answers are compared to the bit. A fifth thread
 copies the model by pickling, and the copy must answer as one of the states too; now and then the process forks, and the
 child must answer and learn. Counted are foreign (an exception), mixed (an answer of no state, or another model in the
@@ -11,25 +12,34 @@ answers, copies and children that were right. Ends with 1 if any of the first fo
 
 from __future__ import annotations
 
-import argparse
 import os
 import pickle
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
-from torture.attempts import Count
+from torture.attempts import Attack, Outcome, main
 from torture.call_worker import fingerprint
 
-__all__ = ["BAD", "Stage", "main", "perform"]
+__all__ = ["ATTACK", "Stage", "attempts", "perform"]
 
-BAD = ("foreign", "mixed", "backwards", "stuck")
+ATTACK = Attack(
+    "models asked by four threads beside a writer",
+    "torture.threads",
+    200,
+    ("foreign", "mixed", "backwards", "stuck"),
+    ("answers", "copies", "children"),
+)
+_N_ANSWERS, _N_CALLS = 500, 20
 _N_READERS = 4
 _PATIENCE = 300.0
 _KINDS: tuple[tuple[type, dict[str, Any]], ...] = (
@@ -112,30 +122,35 @@ def answer(model: Any, probe: np.ndarray) -> bytes:
     return said
 
 
-def perform(stage: Stage, count: Count, n: int, *, forks: bool) -> None:
-    """Has four threads ask until there are n answers and the writer is done.
+@dataclass
+class Heard:
+    """Counts outcomes, by several threads, with the first detail of each."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    details: dict[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, outcome: str, detail: str) -> None:
+        """Counts one outcome."""
+        with self._lock:
+            self.counts[outcome] += 1
+            self.details.setdefault(outcome, detail)
+
+
+def perform(stage: Stage, n: int, *, forks: bool) -> Heard:
+    """Has four threads ask until there are n answers and the writer is done; returns what they heard.
 
     Args:
         stage: The model and its states.
-        count: Counts outcomes.
         n: Answers wanted.
         forks: Whether the process forks now and then.
     """
-    over, asked = threading.Event(), [0] * (_N_READERS + 1)
+    heard, over, asked = Heard(), threading.Event(), [0] * (_N_READERS + 1)
 
     def ask(reader: int) -> None:
         latest = -1
         while not over.is_set():
-            copied = reader == _N_READERS
-            try:
-                said = answer(pickle.loads(pickle.dumps(stage.model)) if copied else stage.model, stage.probe)
-            except Exception as error:
-                count.add(asked[reader], "foreign", 0.0, repr(error))
-                continue
-            state = stage.states.get(said)
-            outcome = "mixed" if state is None else "backwards" if state < latest else "copies" if copied else "answers"
-            count.add(asked[reader], outcome, 0.0, f"{type(stage.model).__name__}, state {state} after {latest}")
-            latest = latest if state is None else state
+            latest = _ask_once(stage, heard, latest, copied=reader == _N_READERS)
             asked[reader] += 1
 
     threads = [threading.Thread(target=ask, args=(reader,), daemon=True) for reader in range(_N_READERS + 1)]
@@ -146,17 +161,32 @@ def perform(stage: Stage, count: Count, n: int, *, forks: bool) -> None:
         while sum(asked[:_N_READERS]) < n * (number + 1) / len(stage.calls) and any(t.is_alive() for t in threads):
             time.sleep(0.001)  # answers of this state, before the next call
         if forks and number % 5 == 0:
-            _fork(stage, count)
+            _fork(stage, heard)
     over.set()
     for thread in threads:
         thread.join(_PATIENCE)
         if thread.is_alive():
-            count.add(0, "stuck", 0.0, "a thread that asks")
+            heard.add("stuck", "a thread that asks")
     if fingerprint(stage.model) != stage.end:
-        count.add(0, "mixed", 0.0, "the model at the end")
+        heard.add("mixed", "the model at the end")
+    return heard
 
 
-def _fork(stage: Stage, count: Count) -> None:
+def _ask_once(stage: Stage, heard: Heard, latest: int, *, copied: bool) -> int:
+    """Asks the model, or a copy; returns the latest state that the thread has seen."""
+    name = type(stage.model).__name__
+    try:
+        said = answer(pickle.loads(pickle.dumps(stage.model)) if copied else stage.model, stage.probe)
+    except Exception as error:
+        heard.add("foreign", f"{name}: {error!r}")
+        return latest
+    state = stage.states.get(said)
+    outcome = "mixed" if state is None else "backwards" if state < latest else "copies" if copied else "answers"
+    heard.add(outcome, f"{name}, state {state} after {latest}")
+    return latest if state is None else state
+
+
+def _fork(stage: Stage, heard: Heard) -> None:
     """Forks while other threads ask; the child must answer and learn."""
     child = os.fork()
     if not child:
@@ -167,31 +197,22 @@ def _fork(stage: Stage, count: Count) -> None:
     while time.perf_counter() - began < 30:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
-            count.add(child, "mixed" if status else "children", 0.0, f"a child ended with {status}")
+            heard.add("mixed" if status else "children", f"a child ended with {status}")
             return
         time.sleep(0.01)
     os.kill(child, 9)
     os.waitpid(child, 0)
-    count.add(child, "stuck", 0.0, "a child of a fork")
+    heard.add("stuck", "a child of a fork")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Asks as often as the arguments say; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m torture.threads", description="Ask a model that is being taught.")
-    parser.add_argument("--n", type=int, default=100_000, help="number of answers")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
+def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]:  # noqa: ARG001
+    """Yields what was heard of the models from `first` to `end`, without any files."""
     torch.set_num_threads(1)
-    began, count, n_calls = time.perf_counter(), Count(BAD), 60
-    for number in range(len(_KINDS)):
-        stage = Stage.prepare(options.seed, number, n_calls)
-        perform(stage, count, -(-options.n // len(_KINDS)), forks=True)
-        print(f"{type(stage.model).__name__}: {len(stage.states)} states")
-    print(f"seed {options.seed}, {_N_READERS} threads beside a writer: {count}")
-    print(f"{time.perf_counter() - began:.0f} s in all")
-    print("\n".join(count.lines[:100]))
-    return 1 if count.n_bad else 0
+    for number in range(first, end):
+        heard = perform(Stage.prepare(seed, number, _N_CALLS), _N_ANSWERS, forks=True)
+        for outcome, times in heard.counts.items():
+            yield Outcome(number, outcome, heard.details[outcome], times)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(ATTACK))

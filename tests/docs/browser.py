@@ -80,6 +80,27 @@ class Browser:
                     return value
         raise AssertionError(f"{script} did not become true in {seconds} s")
 
+    def drag(self, points, *, touch: bool = False) -> None:
+        """Draws through points of the page, (x, y) each, with the mouse or a finger."""
+        kinds = ("touchStart", "touchMove", "touchEnd") if touch else ("mousePressed", "mouseMoved", "mouseReleased")
+        steps = [(kinds[0], points[0]), *((kinds[1], point) for point in points[1:]), (kinds[2], points[-1])]
+        for kind, (x, y) in steps:
+            if touch:
+                fingers = [] if kind == "touchEnd" else [{"x": float(x), "y": float(y)}]
+                self._call("Input.dispatchTouchEvent", type=kind, touchPoints=fingers)
+            else:
+                place = {"x": float(x), "y": float(y), "button": "left", "buttons": 1, "clickCount": 1}
+                self._call("Input.dispatchMouseEvent", type=kind, **place)
+
+    def press(self, *keys: str) -> None:
+        """Presses keys one after the other; letters and digits are typed."""
+        codes = {"Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+        for key in keys:
+            text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+            given = {"key": key, "windowsVirtualKeyCode": codes.get(key, ord(key[0].upper())), "text": text}
+            self._call("Input.dispatchKeyEvent", type="keyDown", **given)
+            self._call("Input.dispatchKeyEvent", type="keyUp", **given)
+
     def picture(self, path: Path) -> None:
         """Writes a PNG of the page as it is."""
         import base64

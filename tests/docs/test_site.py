@@ -13,6 +13,8 @@ pytestmark = pytest.mark.slow
 PAGES = [
     "index",
     "start",
+    "play",
+    "notebooks/first-stream",
     "overview",
     "method",
     "settings",

@@ -14,11 +14,16 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("value", [3e38, -3e38, 1e16, 2e15])
-def test_values_that_are_too_large_are_refused_with_their_place(value):
-    rows = RNG.normal(size=(20, 3))
+def test_values_that_are_too_large_are_refused_with_their_place_and_set_aside_in_rows(value):
+    rows = RNG.normal(size=(20, 4))
     rows[7, 2] = value
+    model = CNDPMDensity(memory_size=10).fit(rows)
+    assert model.learner_.describe()["n_set_aside"] == 1
+    assert np.isfinite(model.score_samples(rows)).all()
     with pytest.raises(ValueError, match=r"X\[7, 2\] is .*values up to 1e\+15 can be learned"):
-        CNDPMDensity().fit(rows)
+        CNDPMDensity(input_shape=(1, 2, 2)).fit(rows)
+    with pytest.raises(ValueError, match=r"values up to 1e\+15 can be learned"):
+        CNDPMDensity().fit(np.full((20, 4), value))
     with pytest.raises(ValueError, match=r"y\[3\] is .*values up to 1e\+15"):
         CNDPMRegressor().fit(rows[:4], [0, 1, 2, value])
 

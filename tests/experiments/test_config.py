@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cndpm.experiments.config import RunConfig, completed, configure
+from cndpm.experiments.config import RunConfig, completed, configure, differing_keys
 from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.presets import PRESETS, preset_settings
 from cndpm.experts.neural.autoregressive import AutoregressiveDensity
@@ -153,3 +153,9 @@ def test_a_recorded_configuration_is_completed_by_settings_that_have_come_since(
 def test_a_configuration_that_cannot_be_read_is_left_as_it_is():
     foreign = {"learner": "theirs", "settings": {"a": 1}}
     assert completed(foreign) == foreign
+
+
+def test_differing_keys_are_dotted_names():
+    a = {"x": 1, "y": {"z": 2, "w": [1]}, "only": None}
+    assert differing_keys(a, json.loads(json.dumps(a))) == []
+    assert differing_keys(a, {"x": 2, "y": {"z": 2, "w": [2]}}) == ["x", "y.w"]

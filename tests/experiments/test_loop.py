@@ -12,26 +12,9 @@ from cndpm.experiments import ConfigError, Monitor, configure, read_record, run_
 from cndpm.experiments.learners import LEARNERS
 from cndpm.paper import load_run
 from cndpm.streams import load_scenario
+from stopping import Stop, StopsAt, without_times
 
 QUICK = ["run.evaluations=2", "run.log_points=5"]
-TIMES = {"seconds", "overhead_seconds"}
-
-
-class Stop(Exception):
-    """A crash at a chosen moment."""
-
-
-class StopsAt(Monitor):
-    def __init__(self, step):
-        self.step = step
-
-    def learned(self, step):
-        if step == self.step:
-            raise Stop
-
-
-def without_times(summary):
-    return {key: value for key, value in summary.items() if key not in TIMES}
 
 
 def quick(learner="finetune", *overrides, **options):

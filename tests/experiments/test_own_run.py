@@ -18,7 +18,6 @@ from cndpm.baselines.slda import SLDA
 from cndpm.cli import main
 from cndpm.experiments import (
     ConfigError,
-    Monitor,
     RecordError,
     RunSettings,
     configure,
@@ -31,27 +30,10 @@ from cndpm.names import load_object
 from cndpm.paper import load_run
 from cndpm.reports import write_report
 from cndpm.streams import drifting_clusters, stream_from
+from stopping import Stop, StopsAt, without_times
 
 DOCS = Path(__file__).parents[2] / "docs" / "experiments.md"
 SHORT = RunSettings(max_batches=60, evaluations=2, log_points=5, checkpoint_seconds=0)
-TIMES = {"seconds", "overhead_seconds"}
-
-
-class Stop(Exception):
-    """A crash at a chosen moment."""
-
-
-class StopsAt(Monitor):
-    def __init__(self, step):
-        self.step = step
-
-    def learned(self, step):
-        if step == self.step:
-            raise Stop
-
-
-def without_times(summary):
-    return {key: value for key, value in summary.items() if key not in TIMES}
 
 
 @pytest.fixture

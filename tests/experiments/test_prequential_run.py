@@ -9,33 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from cndpm.experiments import ConfigError, Monitor, RunSettings, configure, prequential, read_record, run, run_config
+from cndpm.experiments import ConfigError, RunSettings, configure, prequential, read_record, run, run_config
 from cndpm.streams import load_scenario, stream_of_rows
+from stopping import TIMES, Stop, StopsAt, without_times
 
 FEW = ["learner.n_features=20"]
-TIMES = {"seconds", "overhead_seconds"}
-
-
-class Stop(Exception):
-    """A crash at a chosen moment."""
-
-
-class StopsAt(Monitor):
-    def __init__(self, step):
-        self.step = step
-
-    def learned(self, step):
-        if step == self.step:
-            raise Stop
 
 
 def windows(folder):
     rows = [row for row in read_record(folder).rows if row["event"] == "window"]
     return [{key: value for key, value in row.items() if key not in TIMES} for row in rows]
-
-
-def without_times(summary):
-    return {key: value for key, value in summary.items() if key not in TIMES}
 
 
 def flip(learner="cndpm", *overrides, **options):

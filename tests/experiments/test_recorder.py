@@ -1,6 +1,5 @@
 """One writer per folder, and trouble reported at once."""
 
-import json
 from contextlib import contextmanager
 
 import pytest
@@ -8,7 +7,7 @@ import torch
 
 from cndpm.errors import DamageWarning
 from cndpm.experiments.record import CHECKPOINT, LOG, PREVIOUS, RecordError, read_record
-from cndpm.experiments.recorder import Recorder, differing_keys
+from cndpm.experiments.recorder import Recorder
 from cndpm.state import load_state
 
 resource = pytest.importorskip("resource")
@@ -156,12 +155,6 @@ def test_a_log_line_that_does_not_fit_is_reported(tmp_path):
         recorder.append("progress", 1)
         with file_size_limit(20), pytest.raises(RecordError, match="cannot write"):
             recorder.append("progress", 2)
-
-
-def test_differing_keys_are_dotted_names():
-    a = {"x": 1, "y": {"z": 2, "w": [1]}, "only": None}
-    assert differing_keys(a, json.loads(json.dumps(a))) == []
-    assert differing_keys(a, {"x": 2, "y": {"z": 2, "w": [2]}}) == ["x", "y.w"]
 
 
 def test_where_the_last_checkpoint_is_damaged_the_one_before_is_used_and_said_so(tmp_path):

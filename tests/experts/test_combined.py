@@ -274,4 +274,4 @@ def test_auto_means_networks_for_labelled_colour_images(shape, target, expected)
 
 
 def test_patch_features_describe_no_image():
-    assert not make().describes_x
+    assert make().density_of == "features"

@@ -44,7 +44,7 @@ def test_gaussians_find_the_experts_and_networks_describe_them(learner):
 
 
 def test_both_learn_the_same_samples(learner):
-    statistics = learner.bank.selector._ready().counts
+    statistics = learner.bank.selector.ready().counts
     torch.testing.assert_close(statistics.sum(), learner.counts.sum())
     assert learner.counts.sum() + len(learner.memory) == 900
 

@@ -39,8 +39,8 @@ def test_features_of_a_prepared_test_set_are_computed_once_and_answers_stay_the_
         learner.learn_block(x, y, 10)
     before = prepared.bank.feature_map.n_samples
     for exact in (False, True, False):
-        expected = plain.predict_log_proba(test, exact=exact), plain.expert_log_proba(test, exact=exact)
-        answers = prepared.predict_log_proba(asked, exact=exact), prepared.expert_log_proba(asked, exact=exact)
+        expected = plain.predict_log_proba(test, exact=exact), plain.expert_log_proba(test)
+        answers = prepared.predict_log_proba(asked, exact=exact), prepared.expert_log_proba(asked)
         assert all(map(torch.equal, answers, expected))
     assert prepared.bank.feature_map.n_samples - before == 300
     assert plain.bank.feature_map.n_samples - before == 6 * 300
@@ -59,11 +59,11 @@ def test_between_renewals_answers_factorise_nothing_and_are_nearly_exact():
     x, y = two_classes(1500, 30)
     learner = make((30,), memory_size=100)
     learner.learn_block(x[:600], y[:600], 10)
-    before = learner.bank._ready().n_factorisations
+    before = learner.bank.ready().n_factorisations
     for start in range(600, 800, 10):
         learner.predict_log_proba(x[start : start + 10])
         learner.learn(x[start : start + 10], y[start : start + 10])
-    assert learner.bank._ready().n_factorisations - before <= 1  # 286 features: renewed after as many samples
+    assert learner.bank.ready().n_factorisations - before <= 1  # 286 features: renewed after as many samples
     test = two_classes(500, 30, seed=9)[0]
     lagging, exact = learner.predict_log_proba(test), learner.predict_log_proba(test, exact=True)
     assert (lagging.argmax(1) == exact.argmax(1)).double().mean() > 0.998

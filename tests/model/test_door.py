@@ -5,6 +5,7 @@ import torch
 
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.door import Door
+from cndpm.model.inputs import BEYOND
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import StateError
 
@@ -13,7 +14,7 @@ def rows(n=300, d=4, seed=0):
     return torch.randn(n, d, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("value", [1e4, 1e8, -1e10, 1e14])
+@pytest.mark.parametrize("value", [1e4, 1e8, -1e10, 1e14, 3e38])
 def test_a_wild_row_changes_nothing_that_is_learned_otherwise(value):
     x = rows()
     y = (x[:, 0] > 0).long()
@@ -27,7 +28,7 @@ def test_a_wild_row_changes_nothing_that_is_learned_otherwise(value):
         learners[1].learn(x[part[others[part]]], y[part[others[part]]])
     asked = rows(50, seed=1)
     torch.testing.assert_close(*(learner.predict_log_proba(asked) for learner in learners), rtol=1e-3, atol=1e-3)
-    assert learners[0].door.n_set_aside == 1
+    assert learners[0].arrivals.door.n_set_aside == 1
     assert learners[0].describe()["n_set_aside"] == 1
 
 
@@ -36,6 +37,24 @@ def test_a_wild_row_among_the_first_is_found():
     x[3, 1] = 1e6
     door.look(x)
     assert door.judge(x).nonzero().flatten().tolist() == [3]
+
+
+@pytest.mark.parametrize("batch_size", [1, 10, 300])
+def test_what_cannot_be_learned_is_set_aside_wherever_it_comes_and_whatever_the_scale(batch_size):
+    for scale in (1.0, 1e9, 1e13):
+        x = scale * rows()
+        x[0, 1] = x[57, 2] = 3e38
+        learner = CNDPM(CNDPMSettings(memory_size=100, target="none"), input_shape=(4,))
+        for part in x.split(batch_size):
+            learner.learn(part)
+        assert learner.describe()["n_set_aside"] == 2
+        assert learner.log_prob(x[:60]).isfinite().all()
+
+
+def test_values_that_cannot_be_learned_are_never_let_in():
+    door, x = Door(), rows(400)
+    x[200:, 0] = BEYOND
+    assert torch.cat([door.judge(part) for part in x.split(10)])[200:].all()
 
 
 def test_a_change_of_units_is_let_in():

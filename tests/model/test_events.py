@@ -47,7 +47,7 @@ def test_experts_that_take_turns_do_not_return():
 
 def test_merges_are_logged_in_the_numbering_of_their_moment():
     log = EventLog()
-    log.follow([], n_experts=3)
+    log.follow(n_experts=3)
     log.merge(0, 2)
     log.drop(1)
     assert log.events[3:] == [Event(0, "merged", 0, 2), Event(0, "dropped", 1)]
@@ -95,7 +95,18 @@ def test_a_state_without_a_log_begins_one():
 def test_shares_follow_the_samples_whatever_the_batch():
     one, many = EventLog(), EventLog()
     for log in (one, many):
-        log.follow([], n_experts=2)
-    one.follow([(20, np.array([20.0, 0.0]))], n_experts=2)
-    many.follow([(n, np.array([1.0, 0.0])) for n in range(1, 21)], n_experts=2)
+        log.follow(n_experts=2)
+    one.learned = [(20, np.array([20.0, 0.0]))]
+    many.learned = [(n, np.array([1.0, 0.0])) for n in range(1, 21)]
+    for log in (one, many):
+        log.follow(n_experts=2)
     np.testing.assert_allclose(one.state_dict()["share"], many.state_dict()["share"])
+
+
+def test_a_log_on_a_stream_without_end_keeps_the_latest_thousand_events():
+    log = EventLog()
+    log.follow(n_experts=2)
+    log.learned = [(1000 * n, np.roll([300.0, 0.0], n)) for n in range(1, 1500)]
+    log.follow(n_experts=2)
+    assert len(log.events) == len(log.state_dict()["events"]) == 1000
+    assert log.events[-1].sample == 1499 * 1000 and log.events[0].sample == 500 * 1000

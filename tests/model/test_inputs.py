@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cndpm.model.inputs import admit_targets, admit_x
+from cndpm.model.inputs import BEYOND, admit_targets, admit_x
 
 
 def test_what_is_admitted_is_float32_without_gradients():
@@ -27,6 +27,18 @@ def test_what_is_admitted_is_float32_without_gradients():
 def test_what_is_no_batch_is_named(x, message):
     with pytest.raises((TypeError, ValueError), match=message):
         admit_x(x, (3,))
+
+
+def test_rows_hold_a_few_values_that_are_too_large_and_images_none():
+    x = torch.zeros(20, 3)
+    x[4, 1], x[7, 2] = 3e38, -1e16
+    admitted = admit_x(x, (3,))
+    assert admitted[4, 1] == BEYOND and admitted[7, 2] == -BEYOND and int(admitted.count_nonzero()) == 2
+    assert admit_x(torch.full((1, 3), 3e38), (3,)).max() == BEYOND
+    with pytest.raises(ValueError, match=r"value of 3e\+38; values up to 1e\+15 can be learned. Scale it"):
+        admit_x(torch.full((20, 3), 3e38), (3,))
+    with pytest.raises(ValueError, match="Scale it"):
+        admit_x(x.reshape(20, 1, 3, 1), (1, 3, 1))
 
 
 @pytest.mark.parametrize(

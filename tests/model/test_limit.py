@@ -69,6 +69,23 @@ def test_experts_of_the_same_labels_are_the_most_alike():
     for shift, label in ((0.0, 0), (1.0, 1), (9.0, 0)):
         bank.found(Samples(shift + torch.randn(40, 4, generator=generator)), torch.full((40,), label))
         bank.train(1)
-    alike = bank.affinity().fill_diagonal_(-torch.inf)
+    alike = bank.merging.affinity().fill_diagonal_(-torch.inf)
     assert divmod(int(alike.argmax()), 3) in ((0, 2), (2, 0))
     assert alike[0, 1] > alike[1, 2]
+
+
+def test_a_sleep_that_was_interrupted_at_the_limit_keeps_it():
+    x, y = stream()
+    learner = CNDPM(CNDPMSettings(memory_size=30, max_experts=2), input_shape=(4,))
+
+    def interrupt(phase: str, fraction: float) -> None:
+        if learner.n_experts == 2:
+            learner.on_progress = None
+            raise KeyboardInterrupt
+
+    learner.on_progress = interrupt
+    with pytest.warns(UserWarning, match="become one"):
+        with pytest.raises(KeyboardInterrupt):
+            learner.learn_block(x, y, 10)
+        learner.settle()
+    assert learner.n_experts == 2

@@ -1,11 +1,10 @@
 """Many experts: components that are far away are not asked, and what is learned and answered is as if they had been."""
 
-import numpy as np
 import pytest
 import torch
 
 from cndpm.experts.gaussian import classes, shared_covariance
-from cndpm.model import learned_level
+from cndpm.mixture import margin_levels
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 
@@ -31,7 +30,7 @@ def grown(x, y, learner=None):
 def everything_is_many(monkeypatch):
     monkeypatch.setattr(shared_covariance, "_FEW", 0)
     monkeypatch.setattr(classes, "_FEW_ANSWERS", 0)
-    monkeypatch.setattr(learned_level, "_FEW", 0)
+    monkeypatch.setattr(margin_levels, "_FEW", 0)
 
 
 def test_many_components_are_routed_and_learned_as_few_are(request):
@@ -73,22 +72,3 @@ def test_classes_beyond_the_nearest_have_the_least_probability(monkeypatch):
     assert (near.argmax(1) == exact.argmax(1)).all()
     torch.testing.assert_close(near.exp(), exact.exp(), rtol=1e-4, atol=1e-5)
     assert (near.exp() > 1e-20).sum(dim=1).max() <= 25  # the nearest, and the memory
-
-
-def test_levels_of_rows_that_changed_are_those_of_a_whole_measurement(monkeypatch):
-    rng = np.random.default_rng(0)
-    records = [learned_level.MarginRecord(capacity=60, rate=0.01) for _ in range(2)]
-    for step in range(40):
-        values, moments = rng.normal(50, 5, 7), []
-        for few, record in zip((64, 3), records, strict=True):
-            monkeypatch.setattr(learned_level, "_FEW", few)
-            if step % 5 == 0:
-                record.add_expert(values)
-            record.push(step % len(record), values)
-            if step == 30:
-                record.move(np.arange(len(record), dtype=np.float64))
-                record.remove_expert(2)
-            record.measure()
-            moments.append(record.clipped_moments())
-        np.testing.assert_array_equal(records[0].levels, records[1].levels)
-        np.testing.assert_allclose(*moments, rtol=1e-9)

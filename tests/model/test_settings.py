@@ -275,7 +275,8 @@ def test_every_field_is_read_by_something():
     """By the section that has it, in what it builds, or by the learner through its settings."""
     outside = reads(Path(cndpm.model.__file__).parent.rglob("*.py"), owners={"settings", "experts"})
     for place in walk(CNDPMSettings):
-        inside = reads([Path(inspect.getfile(place.owner))], owners={"self"}, within=place.owner.__name__)
+        sections = {section.__name__ for section in place.owner.__mro__}
+        inside = reads([Path(inspect.getfile(place.owner))], owners={"self"}, within=sections)
         assert place.name in inside | outside, place.path
 
 
@@ -284,7 +285,7 @@ def reads(files, *, owners, within=None):
     found = set()
     for file in files:
         for tree in ast.walk(ast.parse(file.read_text())):
-            if within is None or (isinstance(tree, ast.ClassDef) and tree.name == within):
+            if within is None or (isinstance(tree, ast.ClassDef) and tree.name in within):
                 nodes = ast.walk(tree) if within is not None else [tree]
                 found |= {
                     node.attr for node in nodes if isinstance(node, ast.Attribute) and named(node.value) in owners

@@ -3,28 +3,35 @@
 import signal
 import sys
 import threading
+from collections import Counter
 
 import numpy as np
 import pytest
-from torture.attempts import Count, in_workers
-from torture.call_worker import call, fingerprint, lives, model_of
+from torture.attempts import Count
+from torture.call_worker import attempts as calls_of
+from torture.call_worker import call, fingerprint, model_of
 from torture.hostile_inputs import proper_rows
-from torture.override_worker import attempts
+from torture.override_worker import attempts as configurations_of
 from torture.threads import Stage, perform
 
 from cndpm.estimators.guarded import Guarded
 from cndpm.estimators.journal import Journal
-from torture import calls, interrupts, overrides, threads
+from torture import calls, interrupts, overrides
+
+
+def counted(attack, outcomes):
+    count = Count(attack)
+    for outcome in outcomes:
+        count.add(outcome)
+    return count
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_no_hostile_call_changes_a_model_or_raises_anything_foreign(tmp_path):
-    count = Count(calls.BAD)
-    for number, outcome, seconds, detail in lives(11, 0, 300, str(tmp_path)):
-        count.add(number, outcome, seconds, detail)
+    count = counted(calls.ATTACK, calls_of(11, 0, 300, tmp_path))
     assert count.lines == []
-    assert count.counts["accepted"] > 50
-    assert count.counts["refused"] > 100
+    assert count.total("accepted") > 50
+    assert count.total("refused") > 100
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -57,11 +64,9 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_at_any_moment_leaves_whole_calls():
-    count = Count(interrupts.BAD)
-    for number in range(25):
-        count.add(number, interrupts.attempt(5, number)[0])
-    assert count.n_bad == 0, count
-    assert count.counts["undone"] > 8
+    outcomes = Counter(interrupts.attempt(5, number)[0] for number in range(25))
+    assert not outcomes.keys() & set(interrupts.ATTACK.bad), outcomes
+    assert outcomes["undone"] > 8
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -72,19 +77,17 @@ def test_a_model_that_is_not_put_right_is_noticed(monkeypatch):
 
 
 def test_threads_that_ask_see_states_between_batches():
-    count, stage = Count(threads.BAD), Stage.prepare(seed=1, number=0, n_calls=6)
-    perform(stage, count, 300, forks=False)
-    assert count.lines == []
-    assert count.counts["answers"] >= 300
-    assert count.counts["copies"] > 0
+    stage = Stage.prepare(seed=1, number=0, n_calls=6)
+    heard = perform(stage, 300, forks=False)
+    assert heard.counts.keys() == {"answers", "copies"}, heard.details
+    assert heard.counts["answers"] >= 300
     assert len(stage.states) > 10
 
 
 def test_an_answer_of_no_state_is_noticed():
-    count, stage = Count(threads.BAD), Stage.prepare(seed=1, number=1, n_calls=2)
+    stage = Stage.prepare(seed=1, number=1, n_calls=2)
     stage.states = {answer[::-1]: state for answer, state in stage.states.items()}
-    perform(stage, count, 5, forks=False)
-    assert count.counts["mixed"] >= 5
+    assert perform(stage, 5, forks=False).counts["mixed"] >= 5
 
 
 def test_two_writers_wait_for_each_other():
@@ -104,33 +107,7 @@ def test_two_writers_wait_for_each_other():
     assert fingerprint(model) in ends
 
 
-def test_hostile_configurations_get_one_line():
-    count = Count(overrides.BAD)
-    for number, outcome, seconds, detail in attempts(3, 0, 250):
-        count.add(number, outcome, seconds, detail)
+def test_hostile_configurations_get_one_line(tmp_path):
+    count = counted(overrides.ATTACK, configurations_of(3, 0, 250, tmp_path))
     assert count.lines == []
-    assert count.counts["refused"] > 200
-
-
-def test_a_death_of_a_worker_is_counted_and_gone_beyond(tmp_path, monkeypatch):
-    monkeypatch.setattr("torture.attempts._ROOT", tmp_path)
-    (tmp_path / "deadly.py").write_text(
-        "import os, sys\n"
-        "for i in range(int(sys.argv[2]), int(sys.argv[3])):\n"
-        "    if i == 2: os.abort()\n"
-        "    print(i, 'refused', '0.5', 'detail', sep='\\t', flush=True)\n"
-    )
-    count = Count(("deaths",))
-    in_workers("deadly", 0, 5, count)
-    assert dict(count.counts) == {"refused": 4, "deaths": 1}
-    assert count.lines == ["deaths: attempt 2, the process ended with -6"]
-
-
-@pytest.mark.parametrize("module", [calls, overrides])
-def test_a_bad_outcome_ends_with_1(module, monkeypatch, capsys):
-    for outcome, code in ((module.BAD[-1], 1), ("refused", 0)):
-        monkeypatch.setattr(
-            module, "in_workers", lambda *a, outcome=outcome: a[-1].add(7, outcome, 0.1, "what was done")
-        )
-        assert module.main(["--n", "1"]) == code
-    assert f"{module.BAD[-1]}: attempt 7, what" in capsys.readouterr().out
+    assert count.total("refused") > 200

@@ -1,10 +1,11 @@
 """Small versions of ``python -m torture.crash_points`` and ``python -m torture.kills``, and that they would notice."""
 
 import contextlib
+from collections import Counter
 
 import pytest
-from torture.crash_points import attack_run, attack_save
-from torture.kills import attack as kill
+from torture.crash_points import crash, recorded_run, recorded_save
+from torture.kills import attempts as kill
 from torture.small_run import be_quick
 
 from cndpm import storage
@@ -18,16 +19,20 @@ def quick(monkeypatch):
     be_quick()
 
 
+def crashed(victim, points, folder):
+    return Counter(outcome.name for outcome in crash(victim, 0, points, folder / "crashed"))
+
+
 def test_a_run_goes_on_to_the_same_bits_after_a_loss_of_power_anywhere(tmp_path):
-    n_points, n_states, bad = attack_run(tmp_path, seed=0, every=61)
-    assert bad == []
-    assert n_points > 5 and n_states > 10
+    victim = recorded_run(tmp_path, seed=0)
+    outcomes = crashed(victim, range(0, victim.n_points, 61), tmp_path)
+    assert outcomes["wrong"] == 0 and outcomes["right"] > 10
 
 
 def test_a_model_is_saved_whole_or_not_at_all_wherever_the_power_is_lost(tmp_path):
-    n_points, n_states, bad = attack_save(tmp_path, seed=0)
-    assert bad == []
-    assert n_points > 10 and n_states > 15
+    victim = recorded_save(tmp_path, seed=0)
+    outcomes = crashed(victim, range(victim.n_points), tmp_path)
+    assert outcomes["wrong"] == 0 and outcomes["right"] > 15
 
 
 def test_a_sync_that_is_forgotten_would_be_noticed(tmp_path, monkeypatch):
@@ -48,10 +53,12 @@ def test_a_sync_that_is_forgotten_would_be_noticed(tmp_path, monkeypatch):
 
     original = None
     monkeypatch.setattr(crash_points, "recording", recording)
-    assert attack_save(tmp_path, seed=0)[2]
+    victim = recorded_save(tmp_path, seed=0)
+    assert crashed(victim, range(victim.n_points), tmp_path)["wrong"]
 
 
 def test_runs_that_are_killed_go_on_to_the_same_bits(tmp_path):
-    n_kills, n_runs, bad = kill(tmp_path, n=5, seed=0)
-    assert (n_kills, bad) == (5, [])
-    assert n_runs > 0
+    outcomes = Counter()
+    for outcome in kill(0, 0, 5, tmp_path):
+        outcomes[outcome.name] += outcome.times
+    assert outcomes["same"] == 5 and outcomes["wrong"] == 0 and outcomes["kills"] > 0

@@ -4,10 +4,12 @@ import warnings
 from random import Random
 
 import pytest
-from torture.loader_worker import attempt, names
-from torture.loaders import attack
+from torture.attempts import Count, carry_out
+from torture.loader_worker import attempt
+from torture.loaders import ATTACKS
 from torture.readers import BAD
 from torture.small_run import be_quick
+from torture.state_mutations import mutate_state
 from torture.victims import FLIPPED, VICTIMS, prepare
 
 from cndpm.errors import DamageWarning
@@ -48,7 +50,14 @@ def test_a_checksum_that_is_not_looked_at_would_be_noticed(root, monkeypatch):
 
 
 def test_attempts_in_a_process_of_their_own_are_counted_by_victim():
-    tally = attack(seed=0, n=len(names("flips")), what="flips")
-    assert tally.bad == []
-    assert list(tally.counts) == names("flips")
-    assert tally.total("refused") == len(names("flips"))
+    names = [victim.name for victim in FLIPPED]
+    count = carry_out(Count(ATTACKS["flips"]), 0, range(len(names)))
+    assert count.lines == []
+    assert list(count.by_name) == names
+    assert count.total("refused") == len(names)
+
+
+def test_a_state_that_lost_its_tree_or_all_tensors_can_be_changed_further(root):
+    for number in (9778, 19858):  # each ended the attack itself once
+        done, content = mutate_state(root / "images.a", Random(f"0 {number}"))
+        assert "left" in done and content

@@ -14,6 +14,7 @@ from cndpm.cli.data import data_app
 from cndpm.cli.engines import chosen_engine
 from cndpm.cli.fitting import add_fit_command
 from cndpm.cli.merging import add_merge_command
+from cndpm.cli.play import add_play_command
 from cndpm.cli.reports import add_report_commands, leave_report
 from cndpm.cli.serving import add_serve_command
 from cndpm.cli.sweeping import add_sweep_command
@@ -84,6 +85,7 @@ def run(
     engine: options.EngineName = "local",
     address: options.Address = None,
     tensorboard: options.TensorBoard = False,
+    track: options.Track = "",
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -95,6 +97,8 @@ def run(
     from cndpm.experiments import claim_folder, configure, latest_folder, run_seeds
 
     _find_own_modules()
+    asked = [name.strip() for name in track.split(",") if name.strip()]
+    watch = Watch(quiet=quiet, trackers=dict.fromkeys([*asked, *["tensorboard"] * tensorboard]))
     config = configure(
         scenario,
         learner=learner,
@@ -109,7 +113,6 @@ def run(
     )
     name = f"{config.scenario.name}-{learner}"
     folder = out or (latest_folder(config, name) if resume else None) or claim_folder(name)
-    watch = Watch(quiet=quiet, tensorboard=tensorboard)
     with chosen_engine(engine, jobs, address) as made:
         result = run_seeds(
             config,
@@ -243,3 +246,4 @@ add_fit_command(app)
 add_sweep_command(app)
 add_merge_command(app)
 add_serve_command(app)
+add_play_command(app)

@@ -27,6 +27,7 @@ __all__ = [
     "Seeds",
     "Set",
     "TensorBoard",
+    "Track",
 ]
 
 Scenario = Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")]
@@ -58,6 +59,9 @@ DataDir = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the same run where it stopped.")]
 TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard.")]
+Track = Annotated[
+    str, typer.Option(metavar="A,B", help="Also log for mlflow, tensorboard or wandb.", show_default="none")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of output.")]
 Prequential = Annotated[bool, typer.Option("--prequential", help="Answer each batch before learning it.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

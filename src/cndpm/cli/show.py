@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ from rich.box import SIMPLE
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
+from cndpm.experiments.monitor import Monitor, Monitors
 from cndpm.experiments.terminal import Bars, TerminalMonitor
+from cndpm.experiments.trackers import TRACKERS, make_tracker
+from cndpm.names import UnknownNameError
 from cndpm.paper.reproduce import format_value, table_rows
 
 __all__ = ["Watch", "show", "show_reproduction", "show_results", "table"]
@@ -32,26 +34,28 @@ _COLUMNS = {
 
 
 class Watch:
-    """Makes the monitors of runs: the terminal unless quiet, TensorBoard when asked for.
+    """Makes the monitors of runs: the terminal unless quiet, services that track experiments when asked for.
 
     Args:
         quiet: Shows nothing on the terminal.
-        tensorboard: Logs for TensorBoard, in the folder ``tensorboard`` of every run.
+        trackers: Services to log for; see :data:`cndpm.experiments.trackers.TRACKERS`.
 
     Example:
         >>> watch = Watch(quiet=True)
         >>> watch(Path("runs/mine/seed-0")).started("my run", step=0, n_batches=10)
     """
 
-    def __init__(self, *, quiet: bool, tensorboard: bool = False) -> None:
+    def __init__(self, *, quiet: bool, trackers: Iterable[str] = ()) -> None:
+        self.trackers = tuple(trackers)
+        for name in self.trackers:
+            if name not in TRACKERS:
+                raise UnknownNameError("tracker", name, TRACKERS)
         self._bars = None if quiet else Bars()
-        self.tensorboard = tensorboard
 
     def __call__(self, folder: Path) -> Monitor:
         """Returns the monitor of the run in `folder`."""
         monitors: list[Monitor] = [] if self._bars is None else [TerminalMonitor(self._bars)]
-        if self.tensorboard:
-            monitors.append(TensorBoardMonitor(folder / "tensorboard"))
+        monitors += [make_tracker(name, folder) for name in self.trackers]
         return Monitors(monitors)
 
 

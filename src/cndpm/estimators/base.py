@@ -125,7 +125,7 @@ class Estimator(Saved):
     @property
     @answers
     def events_(self) -> list[Event]:
-        """The events of the experts in order: founded, returned, merged, dropped, with the sample's number."""
+        """The latest 1,000 events of the experts in order, with the sample's number: founded, returned and so on."""
         check_is_fitted(self, "learner_")
         return list(self.learner_.events.events)
 
@@ -291,14 +291,19 @@ class Estimator(Saved):
 
     def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
         """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
-        checked = None
         if not (reset or checks or hasattr(self, "feature_names_in_")):
-            checked = plain_rows(X, self.n_features_in_)
-        if checked is None:
-            with readable("X"):
-                checked = validate_data(self, X=flat_rows(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
-        admit_magnitude(checked[0] if isinstance(checked, tuple) else checked, "X")
+            plain = plain_rows(X, self.n_features_in_)
+            if plain is not None:
+                return plain
+        with readable("X"):
+            checked = validate_data(self, X=flat_rows(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
+        self._admit_magnitude(checked[0] if isinstance(checked, tuple) else checked)
         return checked
+
+    def _admit_magnitude(self, rows: NDArray[Any]) -> None:
+        """Refuses samples with values that are too large, unless they are rows: learners set single ones aside."""
+        if self.input_shape is not None and len(self.input_shape) > 1:
+            admit_magnitude(rows, "X")
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
         # A copy in memory of torch, which is aligned: numpy's is so by luck, and bits must not depend on that.

@@ -14,6 +14,7 @@ from cndpm.extras import require_extra
 
 require_extra("filelock", "rich", purpose="cndpm.experiments")
 
+from cndpm.experiments.checkpoint_file import read_checkpoint
 from cndpm.experiments.config import RunConfig, RunSettings, configure
 from cndpm.experiments.loop import run, run_config
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
@@ -43,6 +44,7 @@ __all__ = [
     "find_records",
     "latest_folder",
     "prequential",
+    "read_checkpoint",
     "read_record",
     "run",
     "run_config",

@@ -24,7 +24,7 @@ from cndpm.names import UnknownNameError
 from cndpm.streams import DriftScenario, Scenario, ScenarioFileError, Stream, load_scenario
 from cndpm.validation import ConfigError, describe_errors, validate
 
-__all__ = ["SECTIONS", "RunConfig", "RunSettings", "completed", "configure"]
+__all__ = ["SECTIONS", "RunConfig", "RunSettings", "completed", "configure", "differing_keys"]
 
 SECTIONS = ("scenario", "learner", "run")
 """The sections of a configuration, in the order in which they are resolved."""
@@ -135,6 +135,24 @@ def completed(values: Mapping[str, Any]) -> dict[str, Any]:
         with suppress(ValueError, TypeError):
             made[section] = model.model_validate(values.get(section)).model_dump(mode="json")
     return made
+
+
+def differing_keys(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> list[str]:
+    """Returns the dotted names of all values that differ between two trees of plain values.
+
+    Args:
+        a: A tree.
+        b: Another.
+        prefix: Stands before all names.
+    """
+    names = []
+    for key in sorted(a.keys() | b.keys()):
+        left, right = a.get(key), b.get(key)
+        if isinstance(left, dict) and isinstance(right, dict):
+            names += differing_keys(left, right, f"{prefix}{key}.")
+        elif left != right:
+            names.append(f"{prefix}{key}")
+    return names
 
 
 def configure(

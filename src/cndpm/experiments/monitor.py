@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from cndpm.validation import ConfigError
 
-__all__ = ["Monitor", "Monitors", "TensorBoardMonitor"]
+__all__ = ["Monitor", "Monitors", "TensorBoardMonitor", "numbers_of"]
 
 Row = dict[str, Any]
 
@@ -182,8 +182,23 @@ class TensorBoardMonitor(Monitor):
             self._writer.close()
 
     def _add(self, group: str, row: Row) -> None:
-        for name, value in row.items():
-            values = {f"{name}/{i}": v for i, v in enumerate(value)} if isinstance(value, list) else {name: value}
-            for label, number in values.items():
-                if isinstance(number, int | float) and not isinstance(number, bool) and name != "step":
-                    self._writer.add_scalar(f"{group}/{label}", number, row["step"])
+        for name, number in numbers_of(group, row):
+            self._writer.add_scalar(name, number, row["step"])
+
+
+def numbers_of(group: str, row: Row) -> Iterator[tuple[str, float]]:
+    """Returns the numbers of a row of the log by name, those of lists one by one.
+
+    Args:
+        group: What names begin with.
+        row: The row; its step is left out.
+
+    Example:
+        >>> dict(numbers_of("evaluation", {"step": 3, "accuracy": 0.5, "tasks": [0.4, 0.6], "name": "x"}))
+        {'evaluation/accuracy': 0.5, 'evaluation/tasks/0': 0.4, 'evaluation/tasks/1': 0.6}
+    """
+    for name, value in row.items():
+        values = {f"{name}/{i}": v for i, v in enumerate(value)} if isinstance(value, list) else {name: value}
+        for label, number in values.items():
+            if isinstance(number, int | float) and not isinstance(number, bool) and name != "step":
+                yield f"{group}/{label}", number

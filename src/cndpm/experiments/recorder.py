@@ -17,7 +17,9 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from cndpm.errors import DamageWarning
-from cndpm.experiments.log_file import LogFile, digest_of, salt_of
+from cndpm.experiments.checkpoint_file import read_checkpoint_of
+from cndpm.experiments.config import differing_keys
+from cndpm.experiments.log_file import LogFile, salt_of
 from cndpm.experiments.portrait_file import PORTRAIT
 from cndpm.experiments.record import (
     CHECKPOINT,
@@ -35,10 +37,10 @@ from cndpm.experiments.record import (
     read_summary,
     write_json,
 )
-from cndpm.state import State, StateError, StateFile, read_state, save_state
+from cndpm.state import State, StateError, save_state
 from cndpm.storage import clear_leftovers, make_folder, move_file, remove_file
 
-__all__ = ["Recorder", "differing_keys"]
+__all__ = ["Recorder"]
 
 _DAMAGED = "checkpoint.damaged.cndpm"
 _LOCK_SECONDS = 1.0  # longer than a reader holds the lock to see whether somebody writes
@@ -222,8 +224,7 @@ class Recorder:
 
     def _taken_up(self, path: Path, problems: list[str]) -> State:
         """Returns the state in a checkpoint of this run, whose log is as it was; puts a damaged later one aside."""
-        file = read_state(path, kind="checkpoint")
-        self._check_belongs(path, file)
+        file = read_checkpoint_of(path, self.config)
         if problems:
             warnings.warn(
                 f"{'; '.join(problems)}. The checkpoint before it is used: {path}", DamageWarning, stacklevel=4
@@ -233,42 +234,9 @@ class Recorder:
         self._resumed_at = file.settings.get("log_bytes")
         return file.state
 
-    def _check_belongs(self, path: Path, file: StateFile) -> None:
-        """Compares a checkpoint with the run and with the log; those of format 1 say nothing of either."""
-        if file.format == 1:
-            return
-        told = {"config": dict, "log_bytes": int, "log_sha256": str}
-        if not all(isinstance(file.settings.get(name), kind) for name, kind in told.items()):
-            raise StateError(f"{path} does not say of which run it is")
-        if differing := differing_keys(file.settings["config"], self.config):
-            raise StateError(f"{path} is of another run; it differs in {', '.join(differing)}")
-        n_bytes = file.settings["log_bytes"]
-        if digest_of(self.folder / LOG, n_bytes) != file.settings["log_sha256"]:
-            raise StateError(
-                f"{self.folder / LOG} is damaged: its first {n_bytes} bytes are not those that led to {path}"
-            )
-
     @contextmanager
     def _reporting(self, what: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise RecordError(f"cannot {what} the record in {self.folder}: {error.strerror or error}") from error
-
-
-def differing_keys(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> list[str]:
-    """Returns the dotted names of all values that differ between two trees of plain values.
-
-    Args:
-        a: A tree.
-        b: Another.
-        prefix: Stands before all names.
-    """
-    names = []
-    for key in sorted(a.keys() | b.keys()):
-        left, right = a.get(key), b.get(key)
-        if isinstance(left, dict) and isinstance(right, dict):
-            names += differing_keys(left, right, f"{prefix}{key}.")
-        elif left != right:
-            names.append(f"{prefix}{key}")
-    return names

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cndpm.engines import Engine
-from cndpm.experiments.config import RunConfig, configure
+from cndpm.experiments.config import RunConfig, configure, differing_keys
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.record import RecordError, find_records, read_record, write_json
-from cndpm.experiments.recorder import differing_keys
 from cndpm.experiments.summary import combine_seeds
 from cndpm.experiments.workers import Job, run_jobs
 from cndpm.validation import ConfigError

@@ -16,17 +16,22 @@ decisions are based: they live on the host.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
+from cndpm.experts.merging import Merging
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["Bank", "Evidence", "Provisional"]
+__all__ = ["Bank", "DensityOf", "Evidence", "Provisional"]
+
+
+DensityOf: TypeAlias = Literal["features", "x by sums", "x by networks"]
+"""Densities of features of x, made of sums over samples; or of x itself, made of such sums, or of networks."""
 
 
 class Evidence(NamedTuple):
@@ -94,13 +99,13 @@ class Bank(ABC):
 
     @property
     @abstractmethod
-    def describes_x(self) -> bool:
-        """Whether :meth:`log_density` is a density of x itself, not of some features of it."""
+    def density_of(self) -> DensityOf:
+        """Tells what :meth:`log_density` is a density of, and what it is made of."""
 
     @property
     @abstractmethod
-    def has_additive_density(self) -> bool:
-        """Whether :meth:`log_density` is that of sums over samples, not of networks."""
+    def merging(self) -> Merging:
+        """Merges these experts with those of other banks."""
 
     @abstractmethod
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
@@ -193,52 +198,6 @@ class Bank(ABC):
     @abstractmethod
     def adopt(self, representation: State) -> None:
         """Takes over the representation of another bank, before the first expert is founded."""
-
-    @abstractmethod
-    def extend(self, other: Bank) -> None:
-        """Appends the experts of a bank with the same representation behind its own; the other is left alone.
-
-        Call :meth:`margin_drift` afterwards: what the experts share is renewed.
-        """
-
-    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
-        """Returns the share of the samples of expert b that expert a would take for its own, [a, b], (K, K).
-
-        Of the experts of one mixture only the best takes a sample. Networks do not tell without samples: every expert
-        explains its own alone.
-
-        Args:
-            levels: The margin above which each expert takes a sample for its own, (K,).
-            sources: The mixture that each expert comes from, (K,).
-        """
-        return torch.eye(len(self.counts), dtype=torch.float64)
-
-    def unite(self, groups: Sequence[Sequence[int]]) -> None:
-        """Makes one expert of every group; the groups stay in order. Each contains every expert at most once.
-
-        Args:
-            groups: Experts, ascending within a group; together all of them.
-        """
-        for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
-            self.remove(k, into=into)
-
-    def affinity(self) -> Tensor | None:
-        """Returns how alike experts are, by what they have learned, (K, K), the higher the more; None for networks."""
-        return None
-
-    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
-        """Gives class c the index mapping[c].
-
-        Args:
-            mapping: New indices of the classes known, all different.
-            n_classes: Number of classes from now on.
-        """
-        if list(mapping) != list(range(len(mapping))):
-            raise ValueError(
-                "networks keep their classes in order, and these models met them in different orders; name them all in "
-                "the same order when learning begins: partial_fit(X, y, classes=...)"
-            )
-        self.admit(n_classes)
 
     @abstractmethod
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:

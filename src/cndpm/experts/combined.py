@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Provisional
+from cndpm.experts.bank import DensityOf, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.composite import CompositeBank
 from cndpm.experts.features.jitter import Jitter
@@ -100,12 +100,8 @@ class CombinedBank(CompositeBank):
     # Evaluation
 
     @property
-    def describes_x(self) -> bool:
-        return self.gaussians.describes_x
-
-    @property
-    def has_additive_density(self) -> bool:
-        return self.gaussians.has_additive_density
+    def density_of(self) -> DensityOf:
+        return self.gaussians.density_of
 
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         self.networks.open(x)
@@ -167,7 +163,7 @@ class CombinedBank(CompositeBank):
         if self.jitter is not None and representation["jitter"] is not None:
             self.jitter.load_state_dict(representation["jitter"])
 
-    def _extend_own(self, other: CombinedBank) -> None:
+    def extend_own(self, other: CombinedBank) -> None:
         self._evidence = torch.cat([self._evidence, other._evidence])
         if self.recent is not None and other.recent is not None:
             self.recent.extend(other.recent, n_experts=len(self._evidence))

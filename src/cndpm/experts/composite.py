@@ -14,10 +14,11 @@ from torch import Tensor
 
 from cndpm.experts.bank import Bank, Evidence
 from cndpm.experts.chunks import Samples
+from cndpm.experts.merging import Merging
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["CompositeBank"]
+__all__ = ["CompositeBank", "CompositeMerging"]
 
 
 class CompositeBank(Bank):
@@ -37,72 +38,59 @@ class CompositeBank(Bank):
     """
 
     def __init__(self, chooser: Bank, companion: Bank) -> None:
-        self._chooser, self._companion = chooser, companion
+        self.chooser, self.companion = chooser, companion
 
     @property
     def counts(self) -> Tensor:
-        return self._chooser.counts
+        return self.chooser.counts
 
     @property
     def is_additive(self) -> bool:
-        return self._chooser.is_additive
+        return self.chooser.is_additive
+
+    @property
+    def merging(self) -> CompositeMerging:
+        return CompositeMerging(self)
 
     def admit(self, n_classes: int) -> None:
-        self._chooser.admit(n_classes)
-        self._companion.admit(n_classes)
+        self.chooser.admit(n_classes)
+        self.companion.admit(n_classes)
 
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
-        return self._chooser.evidence(samples, y)
+        return self.chooser.evidence(samples, y)
 
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> Tensor | None:
-        return self._chooser.log_leave_one_out(samples, y)
+        return self.chooser.log_leave_one_out(samples, y)
 
     def margin_drift(self) -> Tensor | None:
-        return self._chooser.margin_drift()
+        return self.chooser.margin_drift()
 
     def train(self, max_steps: int) -> float:
         """Trains the companion, then the chooser, so that both are ready at the same time."""
-        done = self._companion.train(max_steps)
+        done = self.companion.train(max_steps)
         if done < 1:
             return done
         if max_steps < 1:
-            return self._chooser.train(0)
-        while self._chooser.train(1) < 1:
+            return self.chooser.train(0)
+        while self.chooser.train(1) < 1:
             pass
-        self._welcome(len(self._chooser.counts))
+        self._welcome(len(self.chooser.counts))
         return 1.0
 
     def remove(self, k: int, into: int | None) -> None:
-        self._chooser.remove(k, into)
-        self._companion.remove(k, into)
+        self.chooser.remove(k, into)
+        self.companion.remove(k, into)
         self._forget(k, into)
 
     def representation(self) -> State:
-        return {"chooser": self._chooser.representation(), "companion": self._companion.representation()}
+        return {"chooser": self.chooser.representation(), "companion": self.companion.representation()}
 
     def adopt(self, representation: State) -> None:
-        self._chooser.adopt(representation["chooser"])
-        self._companion.adopt(representation["companion"])
-
-    def extend(self, other: Bank) -> None:
-        if not isinstance(other, type(self)):
-            raise TypeError(f"a {type(self).__name__} takes experts of its own kind; got a {type(other).__name__}")
-        self._companion.extend(other._companion)
-        self._chooser.extend(other._chooser)
-        self._extend_own(other)
-
-    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
-        return self._chooser.explained(levels, sources)
-
-    def affinity(self) -> Tensor | None:
-        return self._chooser.affinity()
-
-    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
-        self._companion.relabel(mapping, n_classes)
-        self._chooser.relabel(mapping, n_classes)
+        self.chooser.adopt(representation["chooser"])
+        self.companion.adopt(representation["companion"])
 
     def footprint(self) -> Footprint:
-        chooser, companion, own = self._chooser.footprint(), self._companion.footprint(), self._own_footprint()
+        chooser, companion, own = self.chooser.footprint(), self.companion.footprint(), self._own_footprint()
         return Footprint(
             chooser.n_parameters + companion.n_parameters,
             chooser.n_numbers_kept + companion.n_numbers_kept + own.n_numbers_kept,
@@ -120,9 +108,50 @@ class CompositeBank(Bank):
         """Notes that expert k was removed in favour of `into`."""
 
     @abstractmethod
-    def _extend_own(self, other: Self) -> None:
+    def extend_own(self, other: Self) -> None:
         """Appends what the other bank keeps beside its two banks."""
 
     @abstractmethod
     def _own_footprint(self) -> Footprint:
         """Counts the numbers kept beside the two banks."""
+
+
+class CompositeMerging(Merging):
+    """Merges both banks; the chooser tells which experts are the same.
+
+    Args:
+        bank: Whose experts are merged.
+
+    Example:
+        >>> from cndpm.experts.features import IdentityFeatures
+        >>> from cndpm.experts.gaussian import GaussianBank
+        >>> from cndpm.experts.selected import SelectedBank
+        >>> bank = SelectedBank(GaussianBank(IdentityFeatures()), GaussianBank(IdentityFeatures()))
+        >>> bank.merging.affinity() is None  # there is no expert yet
+        True
+    """
+
+    def __init__(self, bank: CompositeBank) -> None:
+        self._bank = bank
+
+    def extend(self, other: Bank) -> None:
+        bank = self._bank
+        if not isinstance(other, type(bank)):
+            raise TypeError(f"a {type(bank).__name__} takes experts of its own kind; got a {type(other).__name__}")
+        bank.companion.merging.extend(other.companion)
+        bank.chooser.merging.extend(other.chooser)
+        bank.extend_own(other)
+
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        return self._bank.chooser.merging.explained(levels, sources)
+
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
+            self._bank.remove(k, into=into)
+
+    def affinity(self) -> Tensor | None:
+        return self._bank.chooser.merging.affinity()
+
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        self._bank.companion.merging.relabel(mapping, n_classes)
+        self._bank.chooser.merging.relabel(mapping, n_classes)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank, Provisional
+from cndpm.experts.bank import Bank, DensityOf, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.composite import CompositeBank
 from cndpm.learner import Footprint
@@ -33,8 +33,8 @@ class SelectedBank(CompositeBank):
         >>> from cndpm.experts.features import FourierFeatures, IdentityFeatures
         >>> from cndpm.experts.gaussian import GaussianBank
         >>> bank = SelectedBank(GaussianBank(FourierFeatures(16)), GaussianBank(IdentityFeatures()))
-        >>> bank.selector.describes_x, bank.describes_x
-        (False, True)
+        >>> bank.selector.density_of, bank.density_of
+        ('features', 'x by sums')
     """
 
     def __init__(self, selector: Bank, describer: Bank) -> None:
@@ -42,12 +42,8 @@ class SelectedBank(CompositeBank):
         self.selector, self.describer = selector, describer
 
     @property
-    def describes_x(self) -> bool:
-        return self.describer.describes_x
-
-    @property
-    def has_additive_density(self) -> bool:
-        return self.describer.has_additive_density
+    def density_of(self) -> DensityOf:
+        return self.describer.density_of
 
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         of_describer = self.describer.open(x)
@@ -79,7 +75,7 @@ class SelectedBank(CompositeBank):
     def _forget(self, k: int, into: int | None) -> None:
         """Keeps nothing of its own."""
 
-    def _extend_own(self, other: SelectedBank) -> None:
+    def extend_own(self, other: SelectedBank) -> None:
         """Keeps nothing of its own."""
 
     def _own_footprint(self) -> Footprint:

@@ -1,7 +1,7 @@
 """Dirichlet-process mathematics on plain tensors: responsibilities, novelty, similarity and pruning of experts."""
 
 from cndpm.mixture.inference import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
-from cndpm.mixture.novelty import accepts_expert, margins
+from cndpm.mixture.margin_levels import accepts_expert, margins
 from cndpm.mixture.places import currency, present_log_proba, present_moments
 from cndpm.mixture.pruning import Merge, plan_merges, similarity
 from cndpm.mixture.responsibility import Routing, is_new, log_responsibilities, route

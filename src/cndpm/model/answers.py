@@ -138,7 +138,7 @@ class Answers:
             batches: Samples that are asked about.
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
         """
-        if not self._bank.describes_x:
+        if self._bank.density_of == "features":
             raise ValueError(
                 "these experts model features of x, not x itself, so x has no density; use features='identity' "
                 "(density estimators of rows do) or neural experts"

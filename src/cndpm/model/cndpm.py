@@ -9,20 +9,18 @@ from typing import Any, ClassVar, final
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers, When
+from cndpm.model.arrivals import Arrivals
 from cndpm.model.door import Door
 from cndpm.model.events import EventLog
-from cndpm.model.founding import Report
 from cndpm.model.inputs import admit_targets, admit_x
-from cndpm.model.limit import ExpertLimit
+from cndpm.model.limit import LimitedFounding
 from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
 from cndpm.model.merging import log_joint, prune
-from cndpm.model.novelty import Novelty
 from cndpm.model.portrait import draw_portrait
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.model.settings.facts import Facts
@@ -38,7 +36,7 @@ class CNDPM(Learner):
     """Grows a mixture of experts (Algorithm 1): experts learn what they explain, samples that none explains found one.
 
     It consists of a bank of experts, a novelty that routes samples, a short-term memory and a founding that makes
-    experts of full memories; the settings build each of them.
+    experts of full memories; the settings build each of them. Batches pass `arrivals` on their way to the experts.
 
     Args:
         settings: See :class:`cndpm.model.settings.CNDPMSettings`.
@@ -55,11 +53,13 @@ class CNDPM(Learner):
         bank: The experts.
         novelty: Decides which samples are new and which experts learn the others.
         memory: New samples, until an expert is made of them.
-        founding: Makes experts of memories.
-        limit: Keeps their number within bounds.
+        founding: Makes experts of memories, within a limit.
+        arrivals: Sets wild rows aside; shows the rest to `watch` and `present`.
         parts: The density, predictor and feature map of one's own that it was made with.
         events: The log of what happened to the experts.
+        n_known_classes: Number of classes met so far, or known up front.
         watch: Says how new a row is; None where no rows are kept for it.
+        present: Answers for now; None where there is one representation.
 
     Example:
         >>> import torch
@@ -89,34 +89,31 @@ class CNDPM(Learner):
     ) -> None:
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
         self.parts: dict[str, Any] = {"density": density, "predictor": predictor, "feature_map": feature_map}
-        self.bank = settings.experts.build(
-            target=settings.target,
-            n_outputs=settings.n_outputs,
-            input_shape=self.input_shape,
-            n_classes=n_classes,
-            seed=seed,
-            device=self.device,
-            **self.parts,
-        )
         facts = Facts(settings.target, settings.n_outputs, self.input_shape, n_classes, seed, self.device)
+        self.bank = settings.experts.build(facts, **self.parts)
         self.present = settings.representations.build(facts, is_plain=settings.is_plain and feature_map is None)
         self.memory = ShortTermMemory(settings.memory_size, self.device)
-        self.door = Door() if len(self.input_shape) == 1 else None
         self._has_labels = settings.target == "classes"
-        self.novelty, self.founding = settings.novelty.build(
-            has_labels=self._has_labels, at_end_of_task=self.consolidate
+        self.novelty, founding = settings.novelty.build(has_labels=self._has_labels, at_end_of_task=self.consolidate)
+        self.events = EventLog()
+        self.founding = LimitedFounding(
+            founding, self.events, max_experts=settings.most_experts, policy=settings.at_limit, device=self.device
         )
-        self.limit = ExpertLimit(settings.most_experts, settings.at_limit, self.device)
-        self.experts = self
-        self.task_listener = self.novelty.listener
         self._answers = Answers(self.bank, self.memory, self.present, anytime=settings.anytime, device=self.device)
-        self._waiting: SampleBatch | None = None
-        self._n_known_classes, self._is_exact = n_classes or 0, False
         self.watch, self.n_exemplars = None, n_exemplars
         if n_exemplars:
             self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
-        self.events = EventLog()
-        self._learned: list[tuple[int, Any]] = []
+        self.arrivals = Arrivals(
+            self.bank,
+            door=Door() if len(self.input_shape) == 1 else None,
+            watch=self.watch,
+            present=self.present,
+            ever=lambda batch: self._answers.ever(batch, max(1, self.n_known_classes)),
+        )
+        self.experts = self
+        self.task_listener = self.novelty.listener
+        self._waiting: SampleBatch | None = None
+        self.n_known_classes, self._is_exact = n_classes or 0, False
 
     # Learning
 
@@ -133,13 +130,11 @@ class CNDPM(Learner):
         start: int = 0,
         after_batch: Callable[[int], None] | None = None,
     ) -> None:
-        whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
-        prepared = x.kept if whole else None
+        prepared = _as_one_batch(x, batch_size, start)
         x, y = self._admit(x, y)
         n_threads = torch.get_num_threads()
         with one_thread():
-            if self.door is not None:
-                x = self.door.look(x)
+            x, receive = self.arrivals.open(x)
             batches = prepared or self.bank.open(x, batch_size, start=start)
             self.settle()
             if y is not None and self._has_labels:
@@ -147,19 +142,14 @@ class CNDPM(Learner):
             for samples in batches:
                 stop = start + len(samples.x)
                 self.events.n_samples += len(samples.x)
-                came = SampleBatch(samples, None if y is None else y[start:stop])
-                batch = self.door.admit(came) if self.door is not None and self.door.is_watching else came
-                if self.watch is not None and batch is not None:
-                    self.watch.see(batch.samples.x)
-                if self.present is not None:
-                    self._learn_present(batch)
-                self._learn(batch)
+                batch = SampleBatch(samples, None if y is None else y[start:stop])
+                self._learn(batch if receive is None else receive(batch))
                 start = stop
                 if after_batch is not None:
                     torch.set_num_threads(n_threads)  # what is called is not ours
                     after_batch(stop)
                     torch.set_num_threads(1)
-        self._follow()
+        self.events.follow(self.n_experts)
 
     def _learn(self, batch: SampleBatch | None) -> None:
         """Learns one batch (lines 3 to 20 of Algorithm 1).
@@ -172,7 +162,7 @@ class CNDPM(Learner):
             is_new, responsibilities = self.novelty.route(evidence, batch.y if self._has_labels else None)
             if not is_new.all():
                 self.bank.learn(*batch, responsibilities)
-                self._learned.append((self.events.n_samples, responsibilities.numpy().sum(axis=0)))
+                self.events.learned.append((self.events.n_samples, responsibilities.numpy().sum(axis=0)))
                 if (drift := self.bank.margin_drift()) is not None:
                     self.novelty.follow(drift)
             if not is_new.any():
@@ -183,28 +173,9 @@ class CNDPM(Learner):
             self._sleep_if_due()
         self._waiting = None
 
-    def _learn_present(self, batch: SampleBatch | None) -> None:
-        """Has the present weigh what is answered for a batch, and learn it, before the experts do."""
-        if self.present is not None and batch is not None and batch.y is not None:
-            self.present.watch(self.bank)
-            ever = self._answers.ever(batch, max(1, self._n_known_classes)) if self.present.n_rules else torch.zeros(0)
-            self.present.learn(batch.samples, batch.y, ever)
-
     def _sleep_if_due(self) -> None:
         while self.memory.is_full or self.bank.train(0) < 1:  # a sleep that was interrupted need not have a full memory
-            self._found(self.founding.sleep)
-
-    def _found(self, sleep: Callable[[Bank, ShortTermMemory, Novelty, Report], None]) -> None:
-        """Makes an expert of the memory, within the limit."""
-        if self.limit.before(self.bank, self.memory, self.novelty):
-            sleep(self.bank, self.memory, self.novelty, self._report)
-            self._follow()
-            self.limit.after(self.bank, self.novelty, self.events)
-
-    def _follow(self) -> None:
-        """Reports to the log; batches inside a block need not wait for it."""
-        self.events.follow(self._learned, n_experts=self.n_experts)
-        self._learned.clear()
+            self.founding.sleep(self.bank, self.memory, self.novelty, self._report)
 
     def settle(self) -> None:
         """Finishes work that was interrupted: a sleep, and samples that had to wait for it."""
@@ -216,13 +187,12 @@ class CNDPM(Learner):
         """Sleeps now on the samples in the memory, whether it is full or not; it is empty afterwards."""
         self.settle()
         if len(self.memory):
-            self._found(self.founding.consolidate)
+            self.founding.consolidate(self.bank, self.memory, self.novelty, self._report)
 
     def finish(self) -> None:
         """Makes answers exact from now on, until more is learned."""
         self._is_exact = True
-        if self.watch is not None:
-            self.watch.settle()
+        self.arrivals.settle()
 
     # Answers
 
@@ -250,7 +220,7 @@ class CNDPM(Learner):
             when: "now" asks for the rule that holds now, "any" as if any time of the stream were equally likely. They
                 are the same where there is one representation.
         """
-        n_classes = max(1, self._n_known_classes)
+        n_classes = max(1, self.n_known_classes)
         return self._answers.predict_log_proba(self._asked(x), n_classes, exact=exact or self._is_exact, when=when)
 
     def predict_ever(self, x: Inputs) -> Tensor:
@@ -268,37 +238,22 @@ class CNDPM(Learner):
 
     @property
     def describes_x(self) -> bool:
-        return self.bank.describes_x
+        return self.bank.density_of != "features"
 
     def log_prob(self, x: Inputs, *, exact: bool = False) -> Tensor:
         return self._answers.log_prob(self._asked(x), exact=exact or self._is_exact)
 
-    def expert_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
-        """Returns the log-probability that each expert is responsible for x alone, (batch, n_experts).
+    def expert_log_proba(self, x: Inputs) -> Tensor:
+        """Returns the log-probability that each expert is responsible for x alone, (batch, n_experts)."""
+        return self._answers.expert_log_proba(self._asked(x), exact=self._is_exact)
 
-        Args:
-            x: Inputs, (batch, *input_shape), or prepared ones.
-            exact: See :meth:`predict_log_proba`.
-        """
-        return self._answers.expert_log_proba(self._asked(x), exact=exact or self._is_exact)
+    def responsible_log_proba(self, x: Inputs) -> Tensor:
+        """Returns the log-probability that each expert or, last, the memory answers for x, (batch, n_experts + 1)."""
+        return self._answers.responsible(self._asked(x), exact=self._is_exact)
 
-    def responsible_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
-        """Returns the log-probability that each expert or, last, the memory answers for x, (batch, n_experts + 1).
-
-        Args:
-            x: Inputs, (batch, *input_shape), or prepared ones.
-            exact: See :meth:`predict_log_proba`.
-        """
-        return self._answers.responsible(self._asked(x), exact=exact or self._is_exact)
-
-    def expert_predict_log_proba(self, x: Inputs, *, exact: bool = False) -> Tensor:
-        """Returns log-probabilities of the classes by each expert, (batch, n_experts, n_classes).
-
-        Args:
-            x: Inputs, (batch, *input_shape), or prepared ones.
-            exact: See :meth:`predict_log_proba`.
-        """
-        return self._answers.expert_predictive(self._asked(x), exact=exact or self._is_exact)
+    def expert_predict_log_proba(self, x: Inputs) -> Tensor:
+        """Returns log-probabilities of the classes by each expert, (batch, n_experts, n_classes)."""
+        return self._answers.expert_predictive(self._asked(x), exact=self._is_exact)
 
     def log_joint(self, x: Tensor, y: Tensor | None) -> Tensor:
         """Returns log p(x, y | k) as routing sees it, (n, n_experts).
@@ -346,7 +301,7 @@ class CNDPM(Learner):
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        self._follow()
+        self.events.follow(self.n_experts)
         batch, has_labels = self._given(x, y), self._has_labels
         return prune(self.bank, self.novelty, self.events, batch, threshold=threshold, classes=has_labels)
 
@@ -355,26 +310,18 @@ class CNDPM(Learner):
     def footprint(self) -> Footprint:
         kept = self.bank.footprint()
         n_samples, n_bytes = kept.memory_samples + len(self.memory), kept.memory_bytes + self.memory.n_bytes
-        if self.watch is not None:
-            n_samples, n_bytes = n_samples + self.watch.n_rows, n_bytes + self.watch.n_bytes
-        n_numbers = kept.n_numbers_kept + (0 if self.door is None else self.door.n_numbers_kept)
-        kept = replace(kept, n_numbers_kept=n_numbers, memory_samples=n_samples, memory_bytes=n_bytes)
-        return kept if self.present is None else self.present.added_to(kept)
+        return self.arrivals.added_to(replace(kept, memory_samples=n_samples, memory_bytes=n_bytes))
 
     def describe(self) -> dict[str, Any]:
         """Returns ``expert_counts``, samples by expert, ``memory_classes``, samples in the memory by class, and more.
 
-        ``n_rules`` where rules are kept beside the experts, ``n_set_aside`` where wild rows were not let in.
+        See :meth:`cndpm.model.arrivals.Arrivals.describe`, and that of the bank.
         """
         y = self.memory.batch().y if len(self.memory) else None
         classes = None if y is None or y.is_floating_point() else torch.bincount(y).tolist()
         counts = [round(n, 2) for n in self.counts.tolist()]
-        shown: dict[str, Any] = {"expert_counts": counts, "memory_classes": classes, **self.bank.describe()}
-        if self.present is not None:
-            shown["n_rules"] = self.present.n_rules
-        if self.door is not None and self.door.n_set_aside:
-            shown["n_set_aside"] = self.door.n_set_aside
-        return shown
+        own = {"expert_counts": counts, "memory_classes": classes}
+        return {**own, **self.bank.describe(), **self.arrivals.describe()}
 
     @torch.no_grad()
     def portray(self, x: Tensor, y: Tensor | None, *, seed: int) -> Portrait | None:
@@ -387,24 +334,20 @@ class CNDPM(Learner):
         """
         if not self.n_experts:
             return None
-        similarities, counts = self.similarity(x, y), self.counts
-        return draw_portrait(
-            self._answers, similarity=similarities, counts=counts, input_shape=self.input_shape, seed=seed
-        )
+        alike, shape = self.similarity(x, y), self.input_shape
+        return draw_portrait(self._answers, similarity=alike, counts=self.counts, input_shape=shape, seed=seed)
 
     def state_dict(self) -> State:
-        self._follow()
+        self.events.follow(self.n_experts)
         return {
             "bank": self.bank.state_dict(),
             "memory": self.memory.state_dict(),
             "novelty": self.novelty.state_dict(),
-            "present": None if self.present is None else self.present.state_dict(),
-            "door": None if self.door is None else self.door.state_dict(),
-            "n_known_classes": self._n_known_classes,
+            **self.arrivals.state_dict(),
+            "n_known_classes": self.n_known_classes,
             "waiting": None if self._waiting is None else [self._waiting.samples.x.clone(), self._waiting.y],
             "is_exact": self._is_exact,
             "events": self.events.state_dict(),
-            "watch": None if self.watch is None else self.watch.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -418,15 +361,9 @@ class CNDPM(Learner):
         self.novelty.load_state_dict(state["novelty"])
         if self.novelty.n_judged not in (None, self.n_experts):
             raise StateError(f"novelty is of {self.novelty.n_judged} experts; there are {self.n_experts}")
-        if self.present is not None:
-            self.present.load_state_dict(state["present"])
-        if self.door is not None:
-            self.door.load_state_dict(state.get("door"))
-        self._n_known_classes, self._is_exact = state["n_known_classes"], state["is_exact"]
-        self._waiting, self._learned = None, []
+        self.arrivals.load_state_dict(state)
+        self.n_known_classes, self._is_exact, self._waiting = state["n_known_classes"], state["is_exact"], None
         self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)
-        if self.watch is not None:
-            self.watch.load_state_dict(state.get("watch"))
         if state["waiting"] is not None:
             x, y = state["waiting"]
             self._waiting = SampleBatch(Samples(x.to(self.device)), None if y is None else y.cpu())
@@ -443,22 +380,21 @@ class CNDPM(Learner):
         return SampleBatch(Samples(x.to(self.device)), y)
 
     def _asked(self, x: Inputs) -> Iterable[Samples]:
-        if isinstance(x, Prepared):
-            batches: list[Samples] = x.kept
-            return batches
-        return self.bank.open(admit_x(x, self.input_shape))
-
-    @property
-    def n_known_classes(self) -> int:
-        """Number of classes met so far, or known up front."""
-        return self._n_known_classes
+        asked: Iterable[Samples] = x.kept if isinstance(x, Prepared) else self.bank.open(admit_x(x, self.input_shape))
+        return asked
 
     def meet(self, n_classes: int) -> None:
         """Makes room for class indices below `n_classes`."""
-        if n_classes > self._n_known_classes:
-            self._n_known_classes = n_classes
+        if n_classes > self.n_known_classes:
+            self.n_known_classes = n_classes
             self.bank.admit(n_classes)
 
     def _report(self, fraction: float) -> None:
         if self.on_progress is not None:
             self.on_progress("sleep", fraction)
+
+
+def _as_one_batch(x: Inputs, batch_size: int, start: int) -> list[Samples] | None:
+    """Returns prepared inputs that are learned as the one batch they were asked about; None for all others."""
+    is_whole = isinstance(x, Prepared) and len(x.kept) == 1 and batch_size >= len(x.x) and not start
+    return x.kept if is_whole else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from cndpm.model.inputs import LARGEST
 from cndpm.model.memory import SampleBatch
 from cndpm.state import State, StateError, expect, tensor, whole
 
@@ -64,10 +65,11 @@ class Door:
         """
         rows = x.cpu().double()
         middle, reach = self._range() if self._n >= _MEASURED_ON else _range_of(rows)
-        self.is_watching = self._n < _MEASURED_ON or bool(_is_wild(rows, middle, reach).any())
+        is_beyond = bool((x.abs() > LARGEST).any())
+        self.is_watching = self._n < _MEASURED_ON or is_beyond or bool(_is_wild(rows, middle, reach).any())
         if not self.is_watching or not bool((x.abs() > _LARGE).any()):
             return x
-        farthest = (_SPREADS * reach).clamp_max(_LARGE)
+        farthest = torch.maximum(2 * reach, (_SPREADS * reach).clamp_max(_LARGE))  # wild still
         return x.clamp((middle - farthest).to(x), (middle + farthest).to(x))
 
     def admit(self, batch: SampleBatch) -> SampleBatch | None:
@@ -82,11 +84,12 @@ class Door:
         rows = x.cpu().double()
         # The first batch is judged by itself, later ones by all rows let in before.
         middle, reach = _range_of(rows) if self._n < _FEWEST else self._range()
-        is_wild = _is_wild(rows, middle, reach)
-        self._lately = (self._lately + is_wild.tolist())[-_LATELY:]
+        is_beyond, is_wild = (rows.abs() > LARGEST).any(dim=1), _is_wild(rows, middle, reach)
+        self._lately = (self._lately + (is_wild & ~is_beyond).tolist())[-_LATELY:]
         if sum(self._lately) > _LATELY // 2:
             self._n, self._lately = 0, []
             is_wild = torch.zeros_like(is_wild)
+        is_wild |= is_beyond  # such values cannot be learned, whatever came lately
         if self._n < _MEASURED_ON:
             self._measure(rows[~is_wild])
         self.n_set_aside += int(is_wild.sum())
@@ -94,7 +97,7 @@ class Door:
 
     def _measure(self, rows: Tensor) -> None:
         """Adds rows to those that the range is measured on."""
-        if not self._n:
+        if not self._n and len(rows):
             self._mean, self._squares = torch.zeros_like(rows[0]), torch.zeros_like(rows[0])
         for row in rows:  # Welford's recurrence, so that it matters little how rows come in batches
             self._n += 1

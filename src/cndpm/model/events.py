@@ -29,6 +29,10 @@ _PRESENT, _ABSENT = 0.5, 0.05
 """The share above which an expert is there, and the one below which it is not."""
 
 
+_KEPT = 1000
+"""Events that are kept: on a stream without end experts return again and again, and the log would grow with it."""
+
+
 class Event(NamedTuple):
     """Something that happened to an expert.
 
@@ -50,22 +54,25 @@ class Event(NamedTuple):
 
 
 class EventLog:
-    """Keeps events in the order in which they happened.
+    """Keeps the latest events in the order in which they happened.
 
     Attributes:
         n_samples: Samples learned so far; the learner counts them.
-        events: All events.
+        learned: Batches that known experts learned and that were not followed yet, one after another: the number of
+            samples by the end of the batch, and the samples that each expert learned of it, (n_experts,).
+        events: The latest 1,000 events.
 
     Example:
         >>> log = EventLog()
         >>> log.n_samples = 500
-        >>> log.follow([], n_experts=1)
+        >>> log.follow(n_experts=1)
         >>> log.events
         [Event(sample=500, kind='founded', expert=0, into=None)]
     """
 
     def __init__(self) -> None:
         self.n_samples = 0
+        self.learned: list[tuple[int, NDArray[np.float64]]] = []
         self.events: list[Event] = []
         self._share = np.zeros(0)
         self._absent = np.zeros(0, dtype=np.int64)
@@ -77,13 +84,13 @@ class EventLog:
             expert: The one that went.
             into: The one that stays; both numbered as before.
         """
-        self.events.append(Event(self.n_samples, "merged", expert, into))
+        self._add(Event(self.n_samples, "merged", expert, into))
         self._forget(expert)
 
     def extend(self, other: EventLog) -> None:
         """Appends the experts of another log, as if they had been founded now; its samples count as learned."""
         self.n_samples += other.n_samples
-        self.follow([], n_experts=len(self._share) + len(other._share))
+        self.follow(len(self._share) + len(other._share))
 
     def unite(self, groups: Sequence[Sequence[int]]) -> None:
         """Reports that every group of experts is one from now on; each is ascending, and together they are all."""
@@ -92,21 +99,20 @@ class EventLog:
 
     def drop(self, expert: int) -> None:
         """Reports that an expert went, and with it what it had learned."""
-        self.events.append(Event(self.n_samples, "dropped", expert))
+        self._add(Event(self.n_samples, "dropped", expert))
         self._forget(expert)
 
-    def follow(self, learned: Sequence[tuple[int, NDArray[np.float64]]], *, n_experts: int) -> None:
-        """Looks for experts that returned, and for new ones.
+    def follow(self, n_experts: int) -> None:
+        """Looks for new experts, and for those that returned; batches of a block need not wait for it.
 
         Args:
-            learned: For batches that known experts learned since the last call, one after another: the number of
-                samples by the end of the batch, and the samples that each expert learned of it, (n_experts,).
             n_experts: Number of experts by now; those beyond the ones known so far have just been founded.
         """
-        for sample, amounts in learned:
+        for sample, amounts in self.learned:
             self._follow(sample, amounts[: len(self._share)])
+        self.learned.clear()
         for expert in range(len(self._share), n_experts):
-            self.events.append(Event(self.n_samples, "founded", expert))
+            self._add(Event(self.n_samples, "founded", expert))
             self._share, self._absent = np.append(self._share, 1.0), np.append(self._absent, 0)
 
     def _follow(self, sample: int, amounts: NDArray[np.float64]) -> None:
@@ -115,10 +121,14 @@ class EventLog:
         self._share = kept * self._share + (1 - kept) * amounts / max(n, 1e-9)
         here = self._share >= _PRESENT
         for k in np.nonzero(here & (self._absent >= _AWAY))[0].tolist():
-            self.events.append(Event(sample, "returned", k))
+            self._add(Event(sample, "returned", k))
         # Samples since the expert was last there; none are counted before its share has fallen away.
         is_away = (self._share < _ABSENT) | (self._absent > 0)
         self._absent = np.where(here | ~is_away, 0, self._absent + round(n))
+
+    def _add(self, event: Event) -> None:
+        self.events.append(event)
+        del self.events[:-_KEPT]
 
     def _forget(self, expert: int) -> None:
         self._share, self._absent = np.delete(self._share, expert), np.delete(self._absent, expert)
@@ -147,7 +157,7 @@ class EventLog:
         for name, form in shares.items():
             for value in state[name]:
                 expect({name: value}, {name: form})
-        self.n_samples = state["n_samples"]
+        self.n_samples, self.learned = state["n_samples"], []
         self.events = [_event(values) for values in state["events"]]
         self._share = np.array(state["share"], dtype=np.float64)
         self._absent = np.array(state["absent"], dtype=np.int64)

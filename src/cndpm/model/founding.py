@@ -33,11 +33,9 @@ class Founding(ABC):
     """Makes experts of memories.
 
     Example:
-        >>> import torch
-        >>> from cndpm.model.cndpm import CNDPM
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> settings = [CNDPMSettings(), CNDPMSettings(log_alpha=-400)]
-        >>> [type(CNDPM(chosen, input_shape=(4,)).founding).__name__ for chosen in settings]
+        >>> from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty
+        >>> built = [kind().build(has_labels=True, at_end_of_task=lambda: None) for kind in (AutoNovelty, FixedNovelty)]
+        >>> [type(founding).__name__ for _, founding in built]
         ['EarnedFounding', 'AlwaysFound']
     """
 

@@ -10,7 +10,13 @@ from torch import Tensor
 __all__ = ["LARGEST", "Target", "admit_targets", "admit_x"]
 
 LARGEST = 1e15
-"""Values beyond it are refused: sums of their squares, in float32 where experts route, would lose everything else."""
+"""Values beyond it are not learned: sums of their squares, in float32 where experts route, would lose all else."""
+
+BEYOND = 2 * LARGEST
+"""Stands for every value beyond the largest in rows, which are answered for, and set aside when they are learned."""
+
+_FEW = 5
+"""Rows that may all be beyond: a single one is an accident, many are a column that must be scaled."""
 
 Target = Literal["classes", "values", "none"]
 """Kinds of y: class indices, real values, or none."""
@@ -23,8 +29,12 @@ def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
         x: What came.
         input_shape: Shape of one sample.
 
+    Returns:
+        x, (batch, *input_shape). In rows, values beyond the largest that can be learned are plus or minus `BEYOND`.
+
     Raises:
-        TypeError, ValueError: It is not (batch, *input_shape) of finite real numbers; the message says what to do.
+        TypeError, ValueError: It is not (batch, *input_shape) of finite real numbers, or most of it is too large; the
+            message says what to do.
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch tensor; got {type(x).__name__}. Use torch.as_tensor(x).")
@@ -36,8 +46,19 @@ def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
     if x.dtype is torch.bool or x.is_complex():
         raise TypeError(f"x must hold real numbers; got {x.dtype}")
     x = x.detach().float()
+    if len(input_shape) == 1 and _few_are_beyond(x):
+        return x.clamp(-BEYOND, BEYOND)
     _check_values(x, "x", "Impute or drop such rows.")
     return x
+
+
+def _few_are_beyond(rows: Tensor) -> bool:
+    """Returns whether all values (n, d) are finite and some of them are too large, in few of the rows."""
+    largest = float(rows.abs().max())
+    if not LARGEST < largest < torch.inf:  # nor if it is NaN
+        return False
+    n_beyond = int((rows.abs() > LARGEST).any(dim=1).sum())
+    return n_beyond < _FEW or 2 * n_beyond <= len(rows)
 
 
 def admit_targets(y: Tensor | None, n: int, target: Target, n_outputs: int, n_classes: int | None) -> Tensor | None:

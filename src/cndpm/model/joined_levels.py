@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.mixture.novelty import Floats
+from cndpm.mixture.margin_levels import Floats
 from cndpm.state import State
 
 __all__ = ["joined_levels", "united_levels"]

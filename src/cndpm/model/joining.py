@@ -44,7 +44,7 @@ def relabel(learner: CNDPM, mapping: Sequence[int], n_classes: int) -> None:
         n_classes: Number of classes from now on.
     """
     learner.settle()
-    learner.bank.relabel(mapping, n_classes)
+    learner.bank.merging.relabel(mapping, n_classes)
     learner.novelty.relabel(mapping)
     learner.memory.relabel(mapping)
     learner.meet(n_classes)
@@ -159,7 +159,7 @@ def _extend(merged: CNDPM, other: CNDPM) -> None:
     for learner in (merged, other):
         learner.meet(n_classes)
     if other.n_experts:
-        merged.bank.extend(other.bank)
+        merged.bank.merging.extend(other.bank)
         merged.novelty.extend(other.novelty)
         if (drift := merged.bank.margin_drift()) is not None:
             merged.novelty.follow(drift)
@@ -174,7 +174,7 @@ def _unite(merged: CNDPM, groups: Sequence[Sequence[int]]) -> None:
     gains = torch.zeros_like(counts)
     for group in groups:
         gains[list(group)] = counts[list(group)].sum().log() - counts[list(group)].log()
-    merged.bank.unite(groups)
+    merged.bank.merging.unite(groups)
     merged.novelty.unite(groups, gains)
     if (drift := merged.bank.margin_drift()) is not None:
         merged.novelty.follow(drift)

@@ -30,15 +30,12 @@ from torch import Tensor
 
 from cndpm.experts.bank import Bank, Evidence
 from cndpm.mixture import Routing, margins, route
-from cndpm.mixture.novelty import MIN_RECORD, Floats, levels, novelty_level, row_moments, window_means
+from cndpm.mixture.margin_levels import CLIP, MIN_RECORD, Floats, MarginRecord, clipped, novelty_level, window_means
 from cndpm.model.joined_levels import joined_levels, united_levels
 from cndpm.model.novelty import Novelty
 from cndpm.state import State, StateError, expect, tensor, whole
 
-__all__ = ["LabelWindows", "LearnedLevel", "MarginRecord"]
-
-_CLIP = 1.0
-"""Deviations up to which one sample counts where a window is judged as a whole: no sample may decide alone."""
+__all__ = ["LabelWindows", "LearnedLevel"]
 
 _CAP = 30.0
 """Deviations up to which one sample counts where its margin is judged with its window: all beyond is as strange."""
@@ -48,13 +45,6 @@ _MOST = 0.5
 
 _MIN_WINDOWS = 40
 """Windows of known samples that tell how windows vary; before, they are taken to vary as independent samples would."""
-
-_MEASURED_EVERY = 20
-"""Levels are measured again when one part in so many of a record has changed."""
-
-_FEW = 64
-"""Experts up to which all rows of a record are measured at once; beyond, only those that changed, so that a batch costs
-no more with a thousand experts than with ten."""
 
 Labels = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -119,111 +109,6 @@ class LabelWindows:
         self._latest = {
             int(label): np.array(latest.detach().cpu().numpy(), dtype=np.float64) for label, latest in state.items()
         }
-
-
-class MarginRecord:
-    """Rows of the latest margins, one for each of K experts, and the levels measured of them.
-
-    Args:
-        capacity: Margins kept of an expert.
-        rate: Share of known samples that may be called new; see :func:`cndpm.mixture.novelty.levels`.
-
-    Attributes:
-        values: Margins (K, capacity); empty places are NaN.
-        levels: Level, median and deviation of each row, (3, K), when they were measured last.
-        n_unmeasured: Margins that came since.
-
-    Example:
-        >>> record = MarginRecord(capacity=40, rate=0.01)
-        >>> record.add_expert(np.arange(30.0))
-        >>> record.levels[1]
-        array([14.5])
-    """
-
-    def __init__(self, capacity: int, rate: float) -> None:
-        self.capacity, self.rate = capacity, rate
-        self.replace(np.zeros((0, capacity)), np.zeros((3, 0)), 0)
-
-    def replace(self, values: Floats, measured: Floats, n_unmeasured: int) -> None:
-        """Takes another record.
-
-        Args:
-            values: (K, R), where R may exceed the capacity until the next margin is noted.
-            measured: The levels of the rows, (3, K).
-            n_unmeasured: Margins that came since they were measured.
-        """
-        self.values, self.levels, self.n_unmeasured = values, measured, n_unmeasured
-        self._moments = np.zeros((len(values), 3))
-        self._stale = set(range(len(values)))
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @property
-    def is_due(self) -> bool:
-        """Whether it is time to measure again."""
-        return self.n_unmeasured * _MEASURED_EVERY >= self.capacity
-
-    def push(self, k: int, margins: Floats) -> None:
-        """Appends margins to a row, dropping the oldest.
-
-        Args:
-            k: The expert.
-            margins: (n,).
-        """
-        if self.values.shape[1] > self.capacity:  # records of merged models
-            self.values = np.ascontiguousarray(self.values[:, -self.capacity :])
-            self._stale = set(range(len(self.values)))
-        self.values[k] = np.concatenate([self.values[k], margins])[-self.capacity :]
-        self.n_unmeasured += len(margins)
-        self._stale.add(k)
-
-    def add_expert(self, margins: Floats) -> None:
-        """Appends a row of margins (n,), and measures."""
-        self.values = np.concatenate([self.values, np.full((1, self.values.shape[1]), np.nan)])
-        self.levels = np.concatenate([self.levels, np.full((3, 1), np.nan)], axis=1)
-        self._moments = np.concatenate([self._moments, np.zeros((1, 3))])
-        self.push(len(self.values) - 1, margins)
-        self.measure()
-
-    def remove_expert(self, k: int) -> None:
-        """Drops the row of expert k, and measures."""
-        self.values, self.levels = np.delete(self.values, k, axis=0), np.delete(self.levels, k, axis=1)
-        self._moments = np.delete(self._moments, k, axis=0)
-        self._stale = {row - (row > k) for row in self._stale if row != k}
-        self.measure()
-
-    def move(self, by: Floats) -> None:
-        """Moves every row by a number, (K,), and measures."""
-        self.values += by[:, None]
-        self._stale = set(range(len(self.values)))
-        self.measure()
-
-    def measure(self) -> None:
-        """Brings the levels up to date."""
-        self.n_unmeasured = 0
-        if len(self.values) <= _FEW:
-            self.levels, self._stale = np.stack(levels(self.values, self.rate)), set(range(len(self.values)))
-        elif self._stale:
-            rows = np.array(sorted(self._stale))
-            self.levels[:, rows] = np.stack(levels(self.values[rows], self.rate))
-            self._moments[rows] = row_moments(self._clipped(rows))
-            self._stale = set()
-
-    def clipped_moments(self) -> tuple[int, float, float]:
-        """Returns number, mean and deviation of all surprises as windows count them, of the rows as measured last."""
-        if len(self.values) <= _FEW:
-            known = self._clipped(np.arange(len(self.values)))
-            known = known[~np.isnan(known)]
-            return len(known), *((float(known.mean()), float(known.std(ddof=1))) if len(known) > 1 else (0.0, 0.0))
-        n, total, squares = self._moments.sum(axis=0)
-        mean = total / max(n, 1.0)
-        return int(n), float(mean), float(np.sqrt(max(0.0, (squares - n * mean**2) / max(n - 1, 1.0))))
-
-    def _clipped(self, rows: NDArray[np.int64]) -> Floats:
-        """Returns how far margins of some rows lie below the median, in deviations, clipped, (R, capacity)."""
-        _, median, scale = self.levels[:, rows]
-        return _between((median[:, None] - self.values[rows]) / scale[:, None], _CLIP)
 
 
 class LearnedLevel(Novelty):
@@ -310,7 +195,8 @@ class LearnedLevel(Novelty):
         expert = known.argmax(axis=1)
         margin = known[np.arange(len(known)), expert] - new
         level, median, scale = self._record.levels[:, expert]
-        surprises = _between(np.nan_to_num((median - margin) / scale, nan=0.0, posinf=np.inf, neginf=-np.inf), _CAP)
+        surprises = np.nan_to_num((median - margin) / scale, nan=0.0, posinf=_CAP, neginf=-_CAP)
+        surprises = np.maximum(np.minimum(surprises, _CAP), -_CAP)
         below = margin < level
         if labels is None:
             agrees, majority = self._window_verdicts(surprises)
@@ -332,7 +218,7 @@ class LearnedLevel(Novelty):
 
     def _window_verdicts(self, surprises: Floats) -> tuple[Flags, Flags]:
         """Returns whether windows are surprising as a whole, and whether they are without any one sample's weight."""
-        capped = np.stack([surprises, _between(surprises, _CLIP)], axis=1)
+        capped = np.stack([surprises, clipped(surprises)], axis=1)
         pooled, plain = window_means(capped, self._history, self.window).T
         joined = np.concatenate([self._history, capped])
         self._history = joined[max(0, len(joined) - self.window + 1) :]
@@ -367,14 +253,14 @@ class LearnedLevel(Novelty):
                 if len(self._windows) >= _MIN_WINDOWS
                 else normal
             )
-            self._window_level = min(max(normal, seen), (normal + _CLIP) / 2)
+            self._window_level = min(max(normal, seen), (normal + CLIP) / 2)
 
     @property
     def n_judged(self) -> int:
         return len(self._record)
 
     def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
-        return bank.explained(torch.from_numpy(self._record.levels[0].copy()), sources)
+        return bank.merging.explained(torch.from_numpy(self._record.levels[0].copy()), sources)
 
     def extend(self, other: Novelty) -> None:
         self.load_state_dict(joined_levels(self.state_dict(), other.state_dict()))
@@ -418,12 +304,6 @@ class LearnedLevel(Novelty):
         self._history, self._windows = _array(state["history"]), _array(state["windows"])
         self._by_label.load_state_dict(state["by_label"])
         self._window_level = float(state["window_level"])
-
-
-def _between(values: Floats, bound: float) -> Floats:
-    """Clips values at a bound on both sides; of few numbers it takes a third of what `clip` does."""
-    clipped: Floats = np.maximum(np.minimum(values, bound), -bound)
-    return clipped
 
 
 def _array(values: Tensor) -> Floats:

@@ -8,6 +8,7 @@ would take half of the memory of their device.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -16,37 +17,58 @@ from cndpm.devices import total_memory
 from cndpm.experts.bank import Bank
 from cndpm.mixture import similarity
 from cndpm.model.events import EventLog
-from cndpm.model.founding import teach
+from cndpm.model.founding import Founding, Report, teach
 from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.merging import log_joint
 from cndpm.model.novelty import Novelty
 
-__all__ = ["ExpertLimit"]
+__all__ = ["LimitedFounding"]
+
+Step = Callable[[Bank, ShortTermMemory, Novelty, Report], None]
 
 _BYTES = 24
 """Bytes for each number kept: the number itself, routing's factor and the answers' one, in double precision."""
 
 
-class ExpertLimit:
-    """Keeps the number of experts within bounds.
+class LimitedFounding(Founding):
+    """Founds as another founding does, within a limit.
 
     Args:
+        founding: Makes experts of memories.
+        events: Is told of those that come and go.
         max_experts: The most there may be; None for as many as take half of the device's memory.
         policy: "merge" makes one of the two most similar experts; "refuse" founds no more.
         device: Where the experts live.
 
     Example:
-        >>> limit = ExpertLimit(100, "merge", torch.device("cpu"))
         >>> from cndpm.model.cndpm import CNDPM
-        >>> limit.is_reached(CNDPM(CNDPM.Settings(), input_shape=(4,)).bank)
+        >>> learner = CNDPM(CNDPM.Settings(max_experts=100), input_shape=(4,))
+        >>> learner.founding.is_reached(learner.bank)
         False
     """
 
-    def __init__(self, max_experts: int | None, policy: Literal["merge", "refuse"], device: torch.device | str) -> None:
+    def __init__(
+        self,
+        founding: Founding,
+        events: EventLog,
+        *,
+        max_experts: int | None,
+        policy: Literal["merge", "refuse"],
+        device: torch.device | str,
+    ) -> None:
+        self._founding, self._events = founding, events
         self.max_experts, self.policy = max_experts, policy
         self._budget = total_memory(torch.device(device)) / 2
         self._has_warned = False
-        self._memory: SampleBatch | None = None
+
+    def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+        self._within(self._founding.sleep, bank, memory, novelty, report)
+
+    def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+        self._within(self._founding.consolidate, bank, memory, novelty, report)
+
+    def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
+        self._founding.review(bank, memory, novelty)
 
     def is_reached(self, bank: Bank) -> bool:
         """Returns whether one expert more would be too many."""
@@ -56,44 +78,29 @@ class ExpertLimit:
         n_bytes = _BYTES * bank.footprint().n_numbers_kept if n_experts else 0
         return n_bytes * (n_experts + 1) > self._budget * max(1, n_experts)
 
-    def before(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> bool:
-        """Prepares for a sleep; returns False where there is none, as the experts have learned the memory instead.
-
-        Args:
-            bank: The experts.
-            memory: Samples that are about to become one.
-            novelty: Follows their evidence.
-        """
-        self._memory = None
-        if bank.train(0) < 1 or not len(memory) or not self.is_reached(bank):
-            return True
-        if self.policy == "merge":
-            self._memory = memory.batch()
-            return True
-        self._warn(f"no more experts are founded: there are {len(bank.counts)}, as many as may be")
-        teach(bank, novelty, memory.keep(torch.zeros(len(memory), dtype=torch.bool)))
-        return False
-
-    def after(self, bank: Bank, novelty: Novelty, events: EventLog) -> None:
-        """Makes one of the most similar experts where a sleep has made one too many.
-
-        Args:
-            bank: The experts.
-            novelty: Forgets the one that goes.
-            events: Is told of it.
-        """
-        batch, self._memory = self._memory, None
-        if batch is None or len(bank.counts) < 2 or not self._is_exceeded(bank):
+    def _within(self, found: Step, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
+        """Makes an expert of the memory; at the limit two become one, or the memory goes to those there are."""
+        is_full = len(memory) > 0 and self.is_reached(bank)
+        if is_full and self.policy == "refuse" and bank.train(0) == 1:  # one in training was let in before
+            self._warn(f"no more experts are founded: there are {len(bank.counts)}, as many as may be")
+            teach(bank, novelty, memory.keep(torch.zeros(len(memory), dtype=torch.bool)))
             return
-        self._warn(f"the two most similar experts become one: there may be {len(bank.counts) - 1}")
-        alike = bank.affinity()
+        slept_on = memory.batch() if is_full and self.policy == "merge" else None
+        found(bank, memory, novelty, report)
+        self._events.follow(len(bank.counts))
+        if slept_on is not None and len(bank.counts) > 1 and self._is_exceeded(bank):
+            self._warn(f"the two most similar experts become one: there may be {len(bank.counts) - 1}")
+            self._merge(bank, novelty, slept_on)
+
+    def _merge(self, bank: Bank, novelty: Novelty, batch: SampleBatch) -> None:
+        """Makes one of the two most similar experts; samples compare networks."""
+        alike = bank.merging.affinity()
         alike = similarity(log_joint(bank, batch)) if alike is None else alike
         alike = alike.clone().fill_diagonal_(-torch.inf)
-        pair = divmod(int(alike.argmax()), len(alike))
-        into, k = sorted(pair)
+        into, k = sorted(divmod(int(alike.argmax()), len(alike)))
         bank.remove(k, into=into)
         novelty.remove_expert(k)
-        events.merge(k, into)
+        self._events.merge(k, into)
 
     def _is_exceeded(self, bank: Bank) -> bool:
         return self.max_experts is None or len(bank.counts) > self.max_experts

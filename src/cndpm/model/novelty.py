@@ -140,7 +140,7 @@ class FixedLevel(Novelty):
         """Does nothing: the level is the same for all."""
 
     def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
-        return bank.explained(torch.full((len(bank.counts),), self.log_alpha, dtype=torch.float64), sources)
+        return bank.merging.explained(torch.full((len(bank.counts),), self.log_alpha, dtype=torch.float64), sources)
 
     def extend(self, other: Novelty) -> None:
         """Does nothing: the level is the same for all."""

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cndpm.experiments.checkpoint_file import read_checkpoint
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.description import OWN
 from cndpm.experiments.evaluation import TestSet, evaluate
@@ -21,7 +22,6 @@ from cndpm.experiments.record import CHECKPOINT, RecordError, read_record, write
 from cndpm.experiments.restoring import restore_learner
 from cndpm.experiments.schedule import evenly_spaced
 from cndpm.learner import Learner
-from cndpm.state import load_state
 from cndpm.streams import Stream
 from cndpm.validation import ConfigError
 
@@ -49,15 +49,14 @@ def load_run(folder: str | Path, data_dir: str | Path | None = None) -> tuple[Ru
     if record.config["preset"] == OWN:
         raise RecordError(
             f"{folder} holds a run of a learner and a stream that were given as objects, which no configuration "
-            f'makes again. Make the learner as it was, then load_state({CHECKPOINT}, kind="checkpoint")["learner"] '
-            "is its state."
+            "makes again. Make the learner as it was; its state is cndpm.experiments.read_checkpoint(FOLDER)['learner']"
         )
     if not checkpoint.exists():
         raise RecordError(f"{folder} has no checkpoint yet; let the run go on with --resume")
     config = RunConfig.from_json(record.config)
     stream = config.scenario.build(data_dir=data_dir, seed=config.seed, device=config.device)
     learner = config.build_learner(stream)
-    restore_learner(learner, load_state(checkpoint, kind="checkpoint").get("learner", {}), checkpoint)
+    restore_learner(learner, read_checkpoint(folder).get("learner", {}), checkpoint)
     return config, stream, learner
 
 

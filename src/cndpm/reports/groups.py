@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cndpm.experiments.config import differing_keys
 from cndpm.experiments.metrics import mean, standard_error
-from cndpm.experiments.recorder import differing_keys
 from cndpm.reports.run import Run
 
 __all__ = ["Comparison", "Group", "compare", "summary_value"]

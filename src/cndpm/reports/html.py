@@ -40,9 +40,10 @@ def render_page(content: Content, *, refresh_seconds: float | None = None) -> st
     values = page_values(content, refresh_seconds=refresh_seconds)
     folder = resources.files("cndpm.reports") / "page"
     script = "\n".join((folder / name).read_text(encoding="utf-8") for name in ("charts.js", "page.js"))
+    style = "\n".join((folder / name).read_text(encoding="utf-8") for name in ("colours.css", "page.css"))
     return Template((folder / "page.html").read_text(encoding="utf-8")).substitute(
         title=html.escape(values["title"]),
-        style=(folder / "page.css").read_text(encoding="utf-8"),
+        style=style,
         data=encode(values),
         script=script,
         connect="'self'" if refresh_seconds else "'none'",

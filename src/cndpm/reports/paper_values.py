@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from cndpm.experiments.recorder import differing_keys
+from cndpm.experiments.config import differing_keys
 from cndpm.names import UnknownNameError
 from cndpm.paper.experiment import Published
 from cndpm.paper.paper import EXPERIMENTS

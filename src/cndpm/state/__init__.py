@@ -5,7 +5,7 @@ kind or of a version that it does not know. :func:`expect` holds a state against
 """
 
 from cndpm.state.container import StateError
-from cndpm.state.expecting import expect, flag, integers, maybe, nothing, number, tensor, whole
+from cndpm.state.expecting import expect, flag, integers, maybe, nothing, number, part, tensor, whole
 from cndpm.state.files import FORMAT_VERSION, StateFile, load_state, read_state, save_state
 from cndpm.state.tree import State, check_same_form, non_finite
 
@@ -23,6 +23,7 @@ __all__ = [
     "non_finite",
     "nothing",
     "number",
+    "part",
     "read_state",
     "save_state",
     "tensor",

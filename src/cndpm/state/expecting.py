@@ -17,7 +17,7 @@ from torch import Tensor
 
 from cndpm.state.container import StateError
 
-__all__ = ["expect", "flag", "integers", "maybe", "nothing", "number", "tensor", "whole"]
+__all__ = ["expect", "flag", "integers", "maybe", "nothing", "number", "part", "tensor", "whole"]
 
 Sizes = dict[str, int]
 Form = Callable[[str, Any, Sizes], None]
@@ -148,6 +148,16 @@ def nothing() -> Form:
     def check(name: str, value: Any, _: Sizes) -> None:
         if value is not None:
             raise StateError(f"{name!r} must be empty; got a {type(value).__name__}")
+
+    return check
+
+
+def part() -> Form:
+    """Returns the form of a dictionary, which whoever it belongs to looks into."""
+
+    def check(name: str, value: Any, _: Sizes) -> None:
+        if not isinstance(value, Mapping):
+            raise StateError(f"{name!r} must be a dictionary; got a {type(value).__name__}")
 
     return check
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, count, islice
 from typing import Any, Literal, Protocol
 
@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cndpm.streams.named_columns import NamedBatches, is_dataset
 from cndpm.streams.randomness import Purpose, host_generator
 from cndpm.streams.stream import Block, Stream, Task
 
@@ -27,13 +28,17 @@ def stream_from(
     tasks: tuple[Task, ...] = (),
     device: torch.device | str = "cpu",
     name: str = "stream",
+    x_column: str | None = None,
+    y_column: str | None = None,
+    batch_size: int = 10,
 ) -> SourceStream:
     """Makes a stream of data that need not exist yet.
 
     Args:
         source: An iterable of batches, or a function that makes batch i (an endless stream, resumed at no cost). A
             batch is a pair (x, y), or x alone for an unlabelled stream: tensors, arrays or lists with a leading batch
-            dimension. Bytes are scaled to [0, 1]; other x become float32 as they are.
+            dimension, or a dictionary of columns. A DataLoader of torch is such an iterable; a dataset of Hugging Face
+            is read in batches of `batch_size`. Bytes are scaled to [0, 1]; other x become float32 as they are.
         input_shape: Shape of one input; seen from the first batch where None.
         labelled: Whether batches are pairs (x, y); seen from the first batch where None.
         n_classes: Number of classes, where known.
@@ -41,18 +46,28 @@ def stream_from(
         tasks: Test sets, where there are any.
         device: Where batches arrive.
         name: Its name in records and reports.
+        x_column: Name of the inputs, where batches have named columns; None takes the only one beside the labels.
+        y_column: Name of the labels there; None takes one called label, labels, target or y.
+        batch_size: Samples of a batch, for datasets of Hugging Face.
 
     Example:
         >>> stream = stream_from(([[0.1, 0.2], [0.3, 0.4]], [0, 1]) for _ in range(3))
         >>> stream.input_shape, len(list(stream))
         ((2,), 3)
     """
-    opened = _open(source)
-    batch_size, real_valued = None, False
+    columns = NamedBatches(x_column, y_column)
+    opened: _Source
+    if is_dataset(source):
+        read, known = columns.opened(source, batch_size)
+        opened, n_classes = _Read(read), known.get("n_classes") if n_classes is None else n_classes
+        n_batches = known.get("n_batches") if n_batches is None else n_batches
+    else:
+        opened = _open(source)
+    seen_size, real_valued = None, False
     if input_shape is None or labelled is None:
-        x, y = _pair(opened.peek())
-        shape = torch.as_tensor(x).shape
-        batch_size, input_shape, labelled = shape[0], tuple(shape[1:]), y is not None
+        x, y = _pair(opened.peek(), columns)
+        shape = _inputs(x).shape
+        seen_size, input_shape, labelled = shape[0], tuple(shape[1:]), y is not None
         real_valued = y is not None and torch.as_tensor(y).is_floating_point()
     return SourceStream(
         opened.from_number,
@@ -63,8 +78,9 @@ def stream_from(
         tasks=tasks,
         device=device,
         name=name,
-        batch_size=batch_size,
+        batch_size=seen_size,
         real_valued=real_valued,
+        columns=columns,
     )
 
 
@@ -82,6 +98,7 @@ class SourceStream(Stream):
         name: Its name in records and reports.
         batch_size: Samples of the first batch, where it was seen.
         real_valued: Whether labels are real values, where the first batch was seen.
+        columns: Names the columns of batches that are dictionaries.
 
     Example:
         >>> stream = stream_from(lambda i: torch.full((2, 3), float(i)), n_batches=5, name="mine")
@@ -102,7 +119,9 @@ class SourceStream(Stream):
         name: str = "stream",
         batch_size: int | None = None,
         real_valued: bool = False,
+        columns: NamedBatches | None = None,
     ) -> None:
+        self._columns = columns or NamedBatches(None, None)
         self._open_at, self._tasks, self._real_valued = open_at, tasks, real_valued
         self.name, self._batch_size = name, batch_size
         self.input_shape, self.labelled = tuple(input_shape), labelled
@@ -137,8 +156,8 @@ class SourceStream(Stream):
         return 0
 
     def _make_block(self, raw: Any) -> Block:
-        x, y = _pair(raw)
-        inputs = torch.as_tensor(x, device=self.device)
+        x, y = _pair(raw, self._columns)
+        inputs = _inputs(x).to(self.device)
         inputs = inputs / 255 if inputs.dtype == torch.uint8 else inputs.float()
         if tuple(inputs.shape[1:]) != self.input_shape:
             raise ValueError(f"inputs of this stream have shape {self.input_shape}; got {tuple(inputs.shape[1:])}")
@@ -150,14 +169,33 @@ class SourceStream(Stream):
         return Block(inputs, None if y is None else _targets(torch.as_tensor(y, device=self.device)), len(inputs))
 
 
-def _pair(raw: Any) -> tuple[Any, Any]:
-    """Splits a raw batch into (x, y): a tuple, or the list of two tensors that torch's loaders make; else x alone."""
-    listed = isinstance(raw, list) and len(raw) == 2 and all(isinstance(part, Tensor) for part in raw)
+def _pair(raw: Any, columns: NamedBatches) -> tuple[Any, Any]:
+    """Splits a raw batch into (x, y): named columns, a tuple, or the list that torch's loaders make; else x alone."""
+    if isinstance(raw, Mapping):
+        raw = columns.pair(raw)
+    listed = isinstance(raw, list) and len(raw) in (1, 2) and all(isinstance(part, Tensor) for part in raw)
+    if listed and len(raw) == 1:
+        return raw[0], None
     if not isinstance(raw, tuple) and not listed:
         return raw, None
     if len(raw) != 2:
         raise ValueError(f"a batch is a pair (x, y) or x alone; got a tuple of {len(raw)}")
     return raw[0], raw[1]
+
+
+def _inputs(x: Any) -> Tensor:
+    """Returns inputs as a tensor.
+
+    Raises:
+        ValueError: They are no numbers, or rows differ in length.
+    """
+    try:
+        return torch.as_tensor(x)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"inputs of a stream are numbers with a leading batch dimension; got {type(x).__name__} ({error}). "
+            "Text has to become rows first, by hashing or by a network."
+        ) from error
 
 
 def _targets(y: Tensor) -> Tensor:
@@ -192,6 +230,16 @@ class _Numbered:
 
     def peek(self) -> Any:
         return self._make(0)
+
+
+class _Read:
+    """A function that reads from batch number `start` on."""
+
+    def __init__(self, read: Callable[[int], Iterator[Any]]) -> None:
+        self.from_number = read
+
+    def peek(self) -> Any:
+        return _first(self.from_number(0))
 
 
 class _Repeatable:

@@ -27,7 +27,7 @@ def taught(n: int, **options: object) -> tuple[SharedGaussians, torch.Tensor, to
 
 
 def accuracy(gaussians: SharedGaussians, z: torch.Tensor, y: torch.Tensor) -> float:
-    return float((gaussians.log_prob(Samples(z), exact=True).argmax(dim=1) == y).double().mean())
+    return float((gaussians.answers.log_prob(Samples(z), exact=True).argmax(dim=1) == y).double().mean())
 
 
 def test_classes_shrunk_for_themselves_are_told_apart_better():
@@ -38,7 +38,7 @@ def test_classes_shrunk_for_themselves_are_told_apart_better():
 
 def test_new_samples_are_as_far_away_as_the_covariance_says():
     gaussians, z, y = taught(120)
-    factor = gaussians.answering(exact=True)
+    factor = gaussians.answers.factor(exact=True)
     means = gaussians.statistics.sums / gaussians.counts[:, None]
     whitened = factor.whiten(gaussians.statistics.shift(z) - means[y])
     expected = z.shape[1] * (1 + 1 / 30)

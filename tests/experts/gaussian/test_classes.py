@@ -52,10 +52,10 @@ def test_five_experts_together_classify_ten_digits(digits, name, least):
 
 
 def test_only_a_map_that_keeps_x_gives_a_density_of_x():
-    assert {name: GaussianBank(make()).describes_x for name, make in MAPS.items()} == {
-        "identity": True,
-        "fourier": False,
-        "patches": False,
+    assert {name: GaussianBank(make()).density_of for name, make in MAPS.items()} == {
+        "identity": "x by sums",
+        "fourier": "features",
+        "patches": "features",
     }
 
 
@@ -196,7 +196,7 @@ def test_leaving_one_out_equals_learning_the_others(digits, covariance):
     x, y = task(digits, 1, slice(0, 30))
     left_out = log_leave_one_out(bank, x, y)
     # An oracle that leaves sample 0 out: its group's predictive density after the others, by the bank's own components.
-    gaussians, same = bank._ready(), (y == y[0]) & (torch.arange(30) > 0)
+    gaussians, same = bank.ready(), (y == y[0]) & (torch.arange(30) > 0)
     gaussians.add_components(1)
     if covariance == "shared":
         factor = gaussians.routing()

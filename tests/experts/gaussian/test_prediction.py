@@ -69,7 +69,7 @@ def test_at_a_renewal_the_factor_is_the_exact_one_at_any_shrinkage(shrinkage, fo
     routing = gaussians.routing()
     assert routing.shrinkage == 0.02
     lagging = LaggingFactor(routing, shrinkage=shrinkage, for_classes=for_classes).factor(gaussians.statistics)
-    exact = gaussians._factorise(shrinkage, for_classes=for_classes)
+    exact = gaussians.factorise(shrinkage, for_classes=for_classes)
     z = blobs(50, 3)[0]
     torch.testing.assert_close(lagging.kappa, exact.kappa, rtol=1e-4, atol=0)
     ours, theirs = (whitened_densities(factor, gaussians, z) for factor in (lagging, exact))
@@ -79,7 +79,7 @@ def test_at_a_renewal_the_factor_is_the_exact_one_at_any_shrinkage(shrinkage, fo
 def test_at_a_renewal_lagging_answers_are_exact_to_the_rounding_of_routing():
     gaussians = fitted()
     z = blobs(50, 3)[0]
-    lagging, exact = (gaussians.log_prob(Samples(z), exact=exact) for exact in (False, True))
+    lagging, exact = (gaussians.answers.log_prob(Samples(z), exact=exact) for exact in (False, True))
     assert not torch.equal(lagging, exact)
     torch.testing.assert_close(lagging, exact, rtol=1e-4, atol=1e-3)
 
@@ -99,12 +99,12 @@ def test_between_renewals_the_covariance_is_old_and_the_means_are_not(for_classe
     teach(gaussians, 0, 18)
     assert gaussians.routing().count == renewed_at
     z = blobs(50, 3)[0]
-    factor = gaussians.answering(exact=False)
+    factor = gaussians.answers.factor(exact=False)
     torch.testing.assert_close(factor.cholesky.double() @ factor.cholesky.double().T, sigma, rtol=1e-4, atol=1e-5)
     brute = LaggingOracle(sigma, factor.kappa)
-    answers = gaussians.log_prob(Samples(z), exact=False)
+    answers = gaussians.answers.log_prob(Samples(z), exact=False)
     torch.testing.assert_close(answers, whitened_densities(brute, gaussians, z), rtol=1e-4, atol=1e-3)
-    assert (answers - gaussians.log_prob(Samples(z), exact=True)).abs().max() > 1e-2
+    assert (answers - gaussians.answers.log_prob(Samples(z), exact=True)).abs().max() > 1e-2
 
 
 class LaggingOracle:
@@ -120,16 +120,16 @@ def test_bits_do_not_depend_on_when_one_asked(tmp_path):
     for i in range(15):
         for each in (often, once, saved):
             teach(each, i, i + 1)
-        often.log_prob(Samples(z[:7]), exact=False)
+        often.answers.log_prob(Samples(z[:7]), exact=False)
         if i % 4 == 0:
-            often.log_prob(Samples(z[:7]), exact=True)
+            often.answers.log_prob(Samples(z[:7]), exact=True)
         if i % 5 == 2:
             save_state(tmp_path / f"{i}", saved.state_dict(), kind="gaussians")
             saved = fitted()
             saved.load_state_dict(load_state(tmp_path / f"{i}", kind="gaussians"))
-    expected = once.log_prob(Samples(z), exact=False)
-    assert torch.equal(often.log_prob(Samples(z), exact=False), expected)
-    assert torch.equal(saved.log_prob(Samples(z), exact=False), expected)
+    expected = once.answers.log_prob(Samples(z), exact=False)
+    assert torch.equal(often.answers.log_prob(Samples(z), exact=False), expected)
+    assert torch.equal(saved.answers.log_prob(Samples(z), exact=False), expected)
 
 
 def test_many_components_are_followed_one_by_one():
@@ -140,47 +140,47 @@ def test_many_components_are_followed_one_by_one():
         each.add_components(20)
         each.found(z, weights)
     for i in range(9):
-        often.answering(exact=False)
+        often.answers.factor(exact=False)
         for each in (often, once):
             each.add(Samples(z[i : i + 1] + 1), weights[i : i + 1])
-    assert torch.equal(often.answering(exact=False).anchors, once.answering(exact=False).anchors)
-    expected = whitened_densities(once.answering(exact=False), once, z[:30])
-    torch.testing.assert_close(often.log_prob(Samples(z[:30]), exact=False), expected, rtol=1e-4, atol=1e-3)
+    assert torch.equal(often.answers.factor(exact=False).anchors, once.answers.factor(exact=False).anchors)
+    expected = whitened_densities(once.answers.factor(exact=False), once, z[:30])
+    torch.testing.assert_close(often.answers.log_prob(Samples(z[:30]), exact=False), expected, rtol=1e-4, atol=1e-3)
 
 
 def test_a_factor_that_was_given_out_keeps_its_means():
     gaussians = fitted()
-    factor = gaussians.answering(exact=False)
-    assert gaussians.answering(exact=False) is factor
+    factor = gaussians.answers.factor(exact=False)
+    assert gaussians.answers.factor(exact=False) is factor
     before = factor.anchors.clone()
     teach(gaussians, 0, 5)
-    assert gaussians.answering(exact=False) is not factor
+    assert gaussians.answers.factor(exact=False) is not factor
     assert torch.equal(factor.anchors, before)
 
 
 def test_components_that_come_between_renewals_are_answered_for():
     z, asked, silent = blobs(40, 3)[0], fitted(tail=math.inf), fitted(tail=math.inf)
-    asked.log_prob(Samples(z), exact=False)
+    asked.answers.log_prob(Samples(z), exact=False)
     for each in (asked, silent):
         each.add_components(2)
         each.add(Samples(z[:3] + 4), torch.eye(5, dtype=torch.float64)[[3, 3, 4]])
-    answers = asked.log_prob(Samples(z), exact=False)
+    answers = asked.answers.log_prob(Samples(z), exact=False)
     assert answers.shape == (40, 5)
-    assert torch.equal(answers, silent.log_prob(Samples(z), exact=False))
-    expected = whitened_densities(asked.answering(exact=False), asked, z)
+    assert torch.equal(answers, silent.answers.log_prob(Samples(z), exact=False))
+    expected = whitened_densities(asked.answers.factor(exact=False), asked, z)
     torch.testing.assert_close(answers, expected, rtol=1e-4, atol=1e-3)
 
 
 def test_components_that_were_merged_are_answered_for_as_one():
     z, asked, silent = blobs(40, 3)[0], fitted(tail=math.inf), fitted(tail=math.inf)
-    asked.log_prob(Samples(z), exact=False)
+    asked.answers.log_prob(Samples(z), exact=False)
     for each in (asked, silent):
         teach(each, 0, 5)
         each.merge_components([(2, 0)], [0, 1])
-    answers = asked.log_prob(Samples(z), exact=False)
-    assert torch.equal(answers, silent.log_prob(Samples(z), exact=False))
+    answers = asked.answers.log_prob(Samples(z), exact=False)
+    assert torch.equal(answers, silent.answers.log_prob(Samples(z), exact=False))
     # Merging renews, so that nothing lags.
-    torch.testing.assert_close(answers, asked.log_prob(Samples(z), exact=True), rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(answers, asked.answers.log_prob(Samples(z), exact=True), rtol=1e-4, atol=1e-3)
 
 
 def test_a_pair_that_is_swapped_by_a_merge_is_not_mistaken_for_what_was_there():
@@ -190,20 +190,22 @@ def test_a_pair_that_is_swapped_by_a_merge_is_not_mistaken_for_what_was_there():
     gaussians = SharedGaussians(z.mean(dim=0), features_of, tail=math.inf)
     gaussians.add_components(2)
     gaussians.found(z + 3 * weights[:, :1], weights)
-    before = gaussians.log_prob(Samples(z), exact=False)
+    before = gaussians.answers.log_prob(Samples(z), exact=False)
     gaussians.merge_components([], [1, 0])
-    torch.testing.assert_close(gaussians.log_prob(Samples(z), exact=False), before.flip(1), rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(
+        gaussians.answers.log_prob(Samples(z), exact=False), before.flip(1), rtol=1e-4, atol=1e-3
+    )
 
 
 def test_answers_between_batches_factorise_nothing():
     gaussians, z = fitted(), blobs(40, 3)[0]
-    gaussians.log_prob(Samples(z), exact=False)
+    gaussians.answers.log_prob(Samples(z), exact=False)
     before = gaussians.n_factorisations
     for i in range(18):
         teach(gaussians, i, i + 1)
-        gaussians.log_prob(Samples(z), exact=False)
+        gaussians.answers.log_prob(Samples(z), exact=False)
     assert gaussians.n_factorisations == before
-    gaussians.log_prob(Samples(z), exact=True)
+    gaussians.answers.log_prob(Samples(z), exact=True)
     assert gaussians.n_factorisations == before + 1
 
 
@@ -214,7 +216,7 @@ def test_a_renewal_brings_the_covariance_of_answers_up_to_date():
     old = gaussians.routing()
     gaussians.add(Samples(2 * more), weights)
     assert gaussians.routing() is not old
-    answers, exact = (gaussians.log_prob(Samples(z), exact=exact) for exact in (False, True))
+    answers, exact = (gaussians.answers.log_prob(Samples(z), exact=exact) for exact in (False, True))
     torch.testing.assert_close(answers, exact, rtol=1e-4, atol=1e-3)
 
 

@@ -7,6 +7,7 @@ from scipy.stats import multivariate_normal
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.conjugate import log_elliptical
+from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 
 
@@ -24,7 +25,7 @@ def features_of(samples: Samples) -> torch.Tensor:
 
 def density_of_new(gaussians: SharedGaussians, z: torch.Tensor) -> torch.Tensor:
     """The density of "new" by the exact covariance, (B,)."""
-    factor = gaussians.answering(exact=True)
+    factor = gaussians.answers.factor(exact=True)
     whitened = factor.whiten(gaussians.statistics.shift(z))
     distance = (whitened - factor.mean).square().sum(dim=1)
     return log_elliptical(distance, factor.log_det, z.shape[1], torch.tensor(1 + 1 / factor.kappa), factor.tail)
@@ -40,13 +41,13 @@ def fitted(d: int = 4, **options) -> tuple[SharedGaussians, torch.Tensor, torch.
 
 def test_predictive_density_is_the_closed_form():
     gaussians, z, weights = fitted(shrinkage=0.1, tail=math.inf)
-    scores, new = gaussians.log_prob(Samples(z[:5]), exact=True), density_of_new(gaussians, z[:5])
+    scores, new = gaussians.answers.log_prob(Samples(z[:5]), exact=True), density_of_new(gaussians, z[:5])
     z, counts = z.double(), weights.sum(dim=0)
     means = (weights.T @ z) / counts[:, None]
     scatter = sum((z - means[j]).T @ ((z - means[j]) * weights[:, j, None]) for j in range(3))
     pooled = scatter / (200 - 3)
     sigma = 0.9 * pooled + 0.1 * pooled.diagonal().mean() * torch.eye(4)
-    kappa, prior_mean = float(gaussians.answering(exact=True).kappa), z.mean(dim=0)
+    kappa, prior_mean = float(gaussians.answers.factor(exact=True).kappa), z.mean(dim=0)
     for j in range(3):
         kappa_n = kappa + counts[j]
         mean = (kappa * prior_mean + counts[j] * means[j]) / kappa_n
@@ -61,7 +62,7 @@ def test_predictive_density_integrates_to_one(tail):
     gaussians, z, _ = fitted(d=2, tail=tail)
     grid = torch.linspace(-40, 60, 801, dtype=torch.float64)
     points = torch.cartesian_prod(grid, grid)
-    scores, new = gaussians.log_prob(Samples(points), exact=True), density_of_new(gaussians, points)
+    scores, new = gaussians.answers.log_prob(Samples(points), exact=True), density_of_new(gaussians, points)
     cell = float(grid[1] - grid[0]) ** 2
     totals = torch.cat([scores.exp().sum(dim=0), new.exp().sum()[None]]) * cell
     torch.testing.assert_close(totals, torch.ones(4, dtype=torch.float64), atol=1e-3, rtol=0)
@@ -70,13 +71,13 @@ def test_predictive_density_integrates_to_one(tail):
 
 def test_prediction_refactorises_only_what_has_changed():
     gaussians, z, weights = fitted()
-    gaussians.log_prob(Samples(z[:5]), exact=True)
+    gaussians.answers.log_prob(Samples(z[:5]), exact=True)
     before = gaussians.n_factorisations
     for _ in range(3):
-        gaussians.log_prob(Samples(z[5:9]), exact=True)
+        gaussians.answers.log_prob(Samples(z[5:9]), exact=True)
     assert gaussians.n_factorisations == before
     gaussians.add(Samples(z[:1]), weights[:1])
-    gaussians.log_prob(Samples(z[:5]), exact=True)
+    gaussians.answers.log_prob(Samples(z[:5]), exact=True)
     assert gaussians.n_factorisations == before + 1
 
 
@@ -106,7 +107,7 @@ def test_predicting_has_no_effect_on_learning():
     silent, _, _ = fitted()
     for start in range(0, 100, 10):
         part = slice(start, start + 10)
-        asked.log_prob(Samples(z[:7]), exact=start % 20 == 0)
+        asked.answers.log_prob(Samples(z[:7]), exact=start % 20 == 0)
         for each in (asked, silent):
             each.add(Samples(z[part]), weights[part])
     for mine, theirs in zip(asked.routing_log_prob(Samples(z)), silent.routing_log_prob(Samples(z)), strict=True):
@@ -154,16 +155,20 @@ def test_routing_by_inner_products_is_the_density_of_every_component(tail):
 
 def test_a_group_of_a_memory_is_as_dense_as_a_component_made_of_it():
     gaussians, z, _ = fitted(shrinkage=0.1, tail=math.inf)
-    memory, members = z[:30] + 5, torch.nn.functional.one_hot(torch.arange(30) % 2).double()
-    factor = gaussians.answering(exact=True)
-    groups = gaussians.groups(gaussians.sums_of_groups(Samples(memory), members), members.sum(dim=0), factor)
+    memory, labels = z[:30] + 5, torch.arange(30) % 2
+    factor = gaussians.answers.factor(exact=True)
+    provisional = ProvisionalGaussians(gaussians, Samples(memory), labels, exact=True, n_classes=2, log_volume=0.0)
+    found = provisional.log_density(Samples(z[:6]))
+    densities = []
     covariance = factor.cholesky @ factor.cholesky.T
     prior_mean = gaussians.statistics.origin + factor.cholesky @ factor.mean
     for g in range(2):
         mean = (memory[g::2].double().sum(dim=0) + factor.kappa * prior_mean) / (15 + factor.kappa)
         density = multivariate_normal(mean.numpy(), ((1 + 1 / (15 + factor.kappa)) * covariance).numpy())
-        found = gaussians.log_prob_of_groups(Samples(z[:6]), groups)[:, g]
-        torch.testing.assert_close(found, torch.tensor(density.logpdf(z[:6].double().numpy())))
+        densities.append(density.logpdf(z[:6].double().numpy()) - math.log(2))
+    np.testing.assert_allclose(found, np.logaddexp(*densities))
+    shares = np.maximum(np.stack(densities) - np.logaddexp(*densities), LOG_FLOOR)
+    np.testing.assert_allclose(provisional.predictive(Samples(z[:6])).T, shares, atol=1e-9)
 
 
 def test_margins_drift_as_those_of_samples_do():

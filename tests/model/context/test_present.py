@@ -8,6 +8,7 @@ from cndpm.model.cndpm import CNDPM
 from cndpm.model.context import Present
 from cndpm.model.context.recent_rows import RecentRows, usual_range
 from cndpm.model.settings import CNDPMSettings
+from cndpm.state import StateError, check_same_form
 
 
 def rule(n=1500, d=3, seed=0):
@@ -44,6 +45,15 @@ def in_turn():
 def test_a_reversed_rule_is_followed_within_a_hundred_and_fifty_samples(in_turn):
     hits = in_turn[0]
     assert float(hits[740:1190].mean()) > 0.95 * float(hits[400:590].mean())
+
+
+def test_exchanged_labels_need_no_new_rule_to_be_learned():
+    x, _ = rule(1000, d=20)
+    y = (x.sum(dim=1) > 0).long() + 2 * (x[:, 0] > 0.5).long()
+    y[600:] = torch.tensor([1, 2, 3, 0])[y[600:]]
+    learner = CNDPM(CNDPMSettings(memory_size=100, n_fourier=16, pool_features=20), input_shape=(20,), seed=1)
+    hits = prequential(learner, x, y)
+    assert float(hits[630:730].mean()) > 0.9 * float(hits[490:590].mean())
 
 
 def test_a_rule_that_returns_is_back_within_twenty_samples(in_turn):
@@ -170,7 +180,8 @@ def test_when_is_now_or_any(in_turn):
 
 
 def test_labels_of_the_latest_rows_are_recent():
-    present = Present(for_classes=True, n_outputs=1, n_recent=500, n_features=5, evidence=20.0, n_rules=8, seed=0)
+    sizes = {"n_columns": 3, "n_outputs": 1, "n_recent": 500, "n_features": 5, "n_rules": 8}
+    present = Present(for_classes=True, evidence=20.0, seed=0, **sizes)
     x, _ = rule(300)
     for start in range(0, 300, 10):
         y = torch.full((10,), 0 if start < 200 else 1)
@@ -200,3 +211,55 @@ def test_the_latest_rows_are_kept():
         rows.add(torch.arange(start, start + 4.0)[:, None], torch.arange(start, start + 4))
     assert rows.y.tolist() == [7, 8, 9, 10, 11]
     assert rows.n_bytes == 5 * 4 + 5 * 8
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """The state of the present after 300 rows."""
+    learner = make()
+    learner.learn_block(*rule(300), 10)
+    return learner.present.state_dict()
+
+
+def spoiled(state, path, value):
+    """A copy of a state with one value replaced."""
+    head, *rest = path
+    whole = list(state) if isinstance(state, list) else dict(state)
+    whole[head] = spoiled(whole[head], rest, value) if rest else value
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["n_seen"], -1),
+        (["width"], 3),
+        (["counts"], torch.zeros(5, dtype=torch.float64)),
+        (["current"], torch.full((1,), torch.nan, dtype=torch.float64)),
+        (["generator"], torch.zeros(3, dtype=torch.uint8)),
+        (["rows", "x"], torch.zeros(300, 4)),
+        (["rows", "y"], torch.full((300,), 7)),
+        (["representations", "low"], torch.zeros(4)),
+        (["representations", "steps", "columns"], torch.tensor([9])),
+        (["representations", "waves", "phase"], torch.zeros(7)),
+        (["rules", "served"], []),
+        (["rules", "in_force"], 4),
+        (["rules", "challenge"], [-1.0, 2]),
+        (["rules", "events"], [[3, "invented", 0]]),
+        (["rules", "weights", "filters"], torch.zeros(3, 4, dtype=torch.float64)),
+        (["rules", "members", 1, "weights"], torch.zeros(4, 2, 22, dtype=torch.float64)),
+        (["rules", "members", 1, "sums", "since"], [0]),
+        (["rules", "members"], []),
+    ],
+)
+def test_a_state_of_another_form_is_refused_and_changes_nothing(learned, path, value):
+    other = make().present
+    with pytest.raises(StateError):
+        other.load_state_dict(spoiled(learned, path, value))
+    check_same_form(other.state_dict(), make().present.state_dict())
+
+
+def test_a_state_with_a_part_missing_is_refused(learned):
+    for name in learned:
+        with pytest.raises(StateError):
+            make().present.load_state_dict({key: value for key, value in learned.items() if key != name})

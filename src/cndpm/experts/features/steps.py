@@ -7,7 +7,7 @@ from torch import Tensor
 
 from cndpm.experts.features.feature_map import FeatureMap
 from cndpm.experts.features.vectors import IdentityFeatures
-from cndpm.state import State
+from cndpm.state import State, expect, integers, tensor
 
 __all__ = ["StepFeatures"]
 
@@ -48,6 +48,11 @@ class StepFeatures(FeatureMap):
     def n_features(self) -> int:
         return self._standardised.n_features + len(self._cuts) + len(self._left)
 
+    @property
+    def n_inputs(self) -> int:
+        """Values of one sample."""
+        return self._standardised.n_features
+
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
         self._standardised.fit(x, generator=generator)
         rows = x.flatten(1).float()
@@ -62,9 +67,12 @@ class StepFeatures(FeatureMap):
 
     def __call__(self, x: Tensor) -> Tensor:
         self._require_fitted()
-        rows = x.flatten(1).float()
+        return torch.cat([self._standardised(x), self.steps(x.flatten(1).float())], dim=1)
+
+    def steps(self, rows: Tensor) -> Tensor:
+        """Returns steps and their products alone, (n, n_steps), of rows (n, d)."""
         steps = (rows[:, self._columns] > self._cuts).float().mul_(2).sub_(1)
-        return torch.cat([self._standardised(x), steps, steps[:, self._left] * steps[:, self._right]], dim=1)
+        return torch.cat([steps, steps[:, self._left] * steps[:, self._right]], dim=1)
 
     @property
     def n_numbers_kept(self) -> int:
@@ -82,7 +90,11 @@ class StepFeatures(FeatureMap):
         }
 
     def load_state_dict(self, state: State) -> None:
+        expect(state, {"columns": integers("steps", low=0), "cuts": tensor("steps", dtype=torch.float32)})
+        expect(state, {side: integers("pairs", low=0, below=max(1, len(state["cuts"]))) for side in ("left", "right")})
         self._standardised.load_state_dict(state["standardised"])
+        if self._standardised.fitted:
+            expect(state, {"columns": integers("steps", low=0, below=self._standardised.n_features)})
         self._columns, self._cuts = state["columns"].clone(), state["cuts"].clone()
         self._left, self._right = state["left"].clone(), state["right"].clone()
 

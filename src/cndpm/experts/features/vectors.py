@@ -144,6 +144,11 @@ class FourierFeatures(FeatureMap):
     def n_features(self) -> int:
         return self._n_features + (self._standardised.n_features if self.include_input else 0)
 
+    @property
+    def n_inputs(self) -> int:
+        """Values of one sample."""
+        return self._standardised.n_features
+
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
         self._standardised.fit(x, generator=generator)
         rows = self._standardised(x[:1000])
@@ -156,10 +161,14 @@ class FourierFeatures(FeatureMap):
     def __call__(self, x: Tensor) -> Tensor:
         self._require_fitted()
         rows = self._standardised(x)
+        waves = self.waves(rows)
+        return torch.cat([rows, waves], dim=1) if self.include_input else waves
+
+    def waves(self, rows: Tensor) -> Tensor:
+        """Returns the random features, (n, n_features), of rows that are standardised already, (n, d)."""
         # In double precision, so that a row's features do not depend on the rows beside it.
         angle = rows.double() @ self._weight.double() + self._phase
-        waves = (math.sqrt(2) * torch.cos(angle)).float()
-        return torch.cat([rows, waves], dim=1) if self.include_input else waves
+        return (math.sqrt(2) * torch.cos(angle)).float()
 
     def inverse(self, features: Tensor) -> Tensor:
         if not self.include_input:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank
+from cndpm.experts.bank import Bank, DensityOf
 from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
@@ -68,12 +68,8 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         return True
 
     @property
-    def describes_x(self) -> bool:
-        return self.feature_map.keeps_x
-
-    @property
-    def has_additive_density(self) -> bool:
-        return True
+    def density_of(self) -> DensityOf:
+        return "x by sums" if self.feature_map.keeps_x else "features"
 
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         x = x.to(self.device)
@@ -117,16 +113,6 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0
         self._template = representation["template"]
         self._adopt_own(representation["own"])
-
-    def extend(self, other: Bank) -> None:
-        if not isinstance(other, type(self)):
-            raise TypeError(f"a {type(self).__name__} takes experts of its own kind; got a {type(other).__name__}")
-        if other._gaussians is None:
-            return
-        if self._gaussians is None:
-            self.load_state_dict(other.state_dict())
-        else:
-            self._extend(other)
 
     def footprint(self) -> Footprint:
         """Counts means and one triangle of every covariance as parameters; keeps the feature map beside them."""
@@ -187,10 +173,6 @@ class AdditiveBank(Bank, Generic[Gaussians]):
     def _merge(self, k: int, into: int) -> None:
         """Adds expert k to another one and removes it; both exist."""
 
-    @abstractmethod
-    def _extend(self, other: Self) -> None:
-        """Appends the experts of another bank; both have some."""
-
     def _own_representation(self) -> State:
         """Returns what this kind of bank fixes beside features and components."""
         return {}
@@ -216,7 +198,8 @@ class AdditiveBank(Bank, Generic[Gaussians]):
             self.feature_map.fit(x, generator=self._generator, labels=labels)
         self._frozen, self._log_volume = object(), self.feature_map.log_volume
 
-    def _ready(self) -> Gaussians:
+    def ready(self) -> Gaussians:
+        """Returns the components; raises RuntimeError before there are any."""
         if self._gaussians is None:
             raise RuntimeError("the bank has no expert yet; call found() and train() before")
         return self._gaussians

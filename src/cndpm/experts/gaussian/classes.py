@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -24,10 +24,10 @@ from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.label_table import LabelTable
+from cndpm.experts.gaussian.merging import ClassMerging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians, kernel_model, sum_by_label
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-from cndpm.mixture.matching import best_of_sources
 from cndpm.state import State, StateError, expect, integers
 
 __all__ = ["GaussianBank"]
@@ -36,9 +36,6 @@ _MOST_LABELS = 1 << 40
 _LOG_UNSEEN_LABEL = -1e6
 """log p(y | x, k) of a label that expert k has never seen, as routing sees it: the evidence for a new expert in
 labelled streams, below any difference of two densities."""
-
-_SAME_LABELS = 0.5
-"""How alike the shares of labels of two experts must be (Bhattacharyya) to be taken for the same labels."""
 
 _TRACE = 1e-6
 """Shares of a sample below this are left out where components are many: each would make one more."""
@@ -92,45 +89,19 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             raise ValueError(f"covariance is 'shared' or 'own'; got {covariance!r}")
         super().__init__(feature_map, seed=seed, device=device)
         self.covariance, self.for_classes, self.shrinkage, self.tail = covariance, for_classes, shrinkage, tail
-        self._labels = LabelTable(n_classes or 1)
+        self.labels = LabelTable(n_classes or 1)
         self._provisional: tuple[Samples, tuple[bool, int], ProvisionalGaussians] | None = None
 
     @property
     def counts(self) -> Tensor:
-        return torch.from_numpy(self._totals(self._component_counts()))
+        return torch.from_numpy(self.totals(self.component_counts()))
 
     @property
-    def component_counts(self) -> Tensor:
-        """Samples of each component, (J,), float64, on the host."""
-        return torch.from_numpy(self._component_counts())
-
-    @property
-    def component_labels(self) -> Tensor:
-        """The label of each component, (J,), on the host."""
-        return torch.from_numpy(self._labels.labels)
-
-    def sums_by_label(self) -> tuple[Tensor, Tensor]:
-        """Returns samples (C,) and sums of features (C, d) by label, whichever expert has learned them; on the host."""
-        gaussians, labels = self._ready(), self.component_labels
-        counts = torch.zeros(self._labels.n_classes, dtype=torch.float64).index_add(0, labels, self.component_counts)
-        features = gaussians.sums_of_features().cpu()
-        return counts, features.new_zeros(len(counts), features.shape[1]).index_add(0, labels, features)
-
-    def scatter(self) -> Tensor:
-        """Returns the scatter of features about the means of their components, (d, d), lower triangle, on the host."""
-        return self._ready().scatter().cpu()
-
-    def component_log_prob(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns log densities of the features under every component, (B, J).
-
-        Args:
-            samples: (B, ...).
-            exact: As in :meth:`predictive`.
-        """
-        return self._ready().log_prob(samples, exact=exact)
+    def merging(self) -> ClassMerging:
+        return ClassMerging(self)
 
     def admit(self, n_classes: int) -> None:
-        self._labels.reserve(n_classes)
+        self.labels.reserve(n_classes)
 
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
         if self._gaussians is None:
@@ -144,7 +115,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         if y is None:
             log_known, n_labels = self._mix_labels(weighted), 0
         else:
-            log_known, n_labels = self._joint_of_labels(weighted, y.cpu().numpy()), self._labels.n_labels
+            log_known, n_labels = self._joint_of_labels(weighted, y.cpu().numpy()), self.labels.n_labels
         log_new = new - (self._log_volume + math.log(n_labels + 1))
         return Evidence(torch.from_numpy(log_known), torch.from_numpy(log_new))
 
@@ -152,11 +123,11 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         labels, groups = torch.unique(self._as_labels(samples.x, y), return_inverse=True)
         others = (torch.bincount(groups, minlength=len(labels)) - 1)[groups] / max(1, len(samples) - 1)
         log_label = others.double().log().clamp_min(LOG_FLOOR)
-        return self._ready().log_leave_one_out(samples, groups) - self._log_volume + log_label
+        return self.ready().log_leave_one_out(samples, groups) - self._log_volume + log_label
 
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
         labels = np.zeros(len(samples), dtype=np.int64) if y is None else y.cpu().numpy()
-        gaussians = self._gaussians or self._ready()
+        gaussians = self._gaussians or self.ready()
         gaussians.add(samples, *self._component_weights(labels, responsibilities.numpy()))
 
     def margin_drift(self) -> Tensor | None:
@@ -165,9 +136,9 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         if drift is None:
             return None
         moved = drift.numpy()
-        weights = np.where(np.isfinite(moved), self._component_counts(), 0.0)
+        weights = np.where(np.isfinite(moved), self.component_counts(), 0.0)
         with np.errstate(invalid="ignore"):
-            return torch.from_numpy(self._totals(weights * np.nan_to_num(moved)) / self._totals(weights))
+            return torch.from_numpy(self.totals(weights * np.nan_to_num(moved)) / self.totals(weights))
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         return self._of_components_and_experts(samples, exact)[1] - self._log_volume
@@ -176,71 +147,72 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return self._label_log_proba(*self._of_components_and_experts(samples, exact))
 
     def mixed(self, samples: Samples, *, exact: bool = True) -> tuple[Tensor, Tensor] | None:
-        if self._gaussians is None or self._labels.n_experts * self._labels.n_classes <= _FEW_ANSWERS:
+        if self._gaussians is None or self.labels.n_experts * self.labels.n_classes <= _FEW_ANSWERS:
             return None
-        components, scores = self._gaussians.log_prob_near(samples, exact=exact)
-        counts, labels = (torch.from_numpy(part) for part in (self._component_counts(), self._labels.labels))
+        components, scores = self._gaussians.answers.log_prob_near(samples, exact=exact)
+        counts, labels = (torch.from_numpy(part) for part in (self.component_counts(), self.labels.labels))
         weighted = scores + counts.clamp_min(1e-300).log().to(scores.device)[components]
         log_density = weighted.logsumexp(dim=1) - (self._log_volume + math.log(float(counts.sum())))
         log_proba = sum_by_label(
-            weighted.log_softmax(dim=1), labels.to(scores.device)[components], self._labels.n_classes
+            weighted.log_softmax(dim=1), labels.to(scores.device)[components], self.labels.n_classes
         )
         return log_density, log_proba
 
     def routing_predictive(self, samples: Samples) -> Tensor:
         """Returns :meth:`predictive` with routing's covariance, on the host; free where the evidence is known."""
-        weighted = self._weighted(torch.from_numpy(self._ready().routing_log_prob(samples)[0]))
+        weighted = self._weighted(torch.from_numpy(self.ready().routing_log_prob(samples)[0]))
         return self._label_log_proba(weighted, self._mix_by_expert(weighted))
 
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
         labels = self._as_labels(samples.x, y)
         if not isinstance(self._gaussians, SharedGaussians):  # no covariance is known yet, or none that is shared
-            return kernel_model(self.feature_map, samples.x, labels.to(samples.x.device), self._labels.n_classes)
-        known, key = self._provisional, (exact, self._labels.n_classes)
+            return kernel_model(self.feature_map, samples.x, labels.to(samples.x.device), self.labels.n_classes)
+        known, key = self._provisional, (exact, self.labels.n_classes)
         if known is None or known[0] is not samples or known[1] != key:
             model = ProvisionalGaussians(
                 self._gaussians,
                 samples,
                 labels,
                 exact=exact,
-                n_classes=self._labels.n_classes,
+                n_classes=self.labels.n_classes,
                 log_volume=self._log_volume,
             )
             known = self._provisional = (samples, key, model)
         return known[2]
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        components = torch.from_numpy(self._labels.table[k][self._labels.table[k] >= 0])
-        shares = torch.from_numpy(self._component_counts())[components].to(generator.device)
+        components = torch.from_numpy(self.labels.table[k][self.labels.table[k] >= 0])
+        shares = torch.from_numpy(self.component_counts())[components].to(generator.device)
         chosen = components[torch.multinomial(shares, n, replacement=True, generator=generator).cpu()]
         rows = torch.empty(n, self.feature_map.n_features, dtype=torch.float64, device=self.device)
+        answers = self.ready().answers
         for component in torch.unique(chosen).tolist():
             mask = chosen == component
-            rows[mask.to(self.device)] = self._ready().sample(component, int(mask.sum()), generator).to(self.device)
-        return self.feature_map.inverse(rows), torch.from_numpy(self._labels.labels)[chosen].to(self.device)
+            rows[mask.to(self.device)] = answers.sample(component, int(mask.sum()), generator).to(self.device)
+        return self.feature_map.inverse(rows), torch.from_numpy(self.labels.labels)[chosen].to(self.device)
 
     # The contract of additive banks
 
     def _n_own_numbers(self) -> int:
-        return self._labels.table.size
+        return self.labels.table.size
 
     def _own_state(self) -> State:
-        return {"labels": torch.from_numpy(self._labels.table.copy())}
+        return {"labels": torch.from_numpy(self.labels.table.copy())}
 
     def _load_own_state(self, state: State) -> None:
         expect(state, {"labels": integers("experts", "classes", low=-1, below=_MOST_LABELS)})
         table = state["labels"].cpu().numpy().copy()
         if sorted(table[table >= 0].tolist()) != list(range(int((table >= 0).sum()))):
             raise StateError("'labels' must number the components from 0, each once")
-        self._labels.replace(table)
+        self.labels.replace(table)
         self._provisional = None
 
     def _restored_gaussians(self, state: State) -> SharedGaussians | OwnGaussians:
         gaussians = self._new_gaussians(torch.zeros(1, self.feature_map.n_features, device=self.device))
         gaussians.load_state_dict(state)
-        if len(gaussians.counts) != self._labels.n_components:
+        if len(gaussians.counts) != self.labels.n_components:
             n = len(gaussians.counts)
-            raise StateError(f"there are {n} components, and labels of {self._labels.n_components}")
+            raise StateError(f"there are {n} components, and labels of {self.labels.n_components}")
         return gaussians
 
     def _taken(self, x: Tensor, y: Tensor | None) -> Tensor:
@@ -255,65 +227,17 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         if self._gaussians is None:
             known = self._template
             self._gaussians = self._new_gaussians(rows) if known is None else self._restored_gaussians(known)
-        self._labels.add_expert()
-        all_its = np.zeros((len(samples), self._labels.n_experts))
+        self.labels.add_expert()
+        all_its = np.zeros((len(samples), self.labels.n_experts))
         all_its[:, -1] = 1
         self._gaussians.found(rows, *self._component_weights(y.numpy(), all_its))
 
     def _merge(self, k: int, into: int) -> None:
-        pairs, keep = self._labels.merge_expert(k, into)
-        self._ready().merge_components(pairs, keep)
+        pairs, keep = self.labels.merge_expert(k, into)
+        self.ready().merge_components(pairs, keep)
 
-    def _extend(self, other: GaussianBank) -> None:
-        mine, theirs = self._labels, other._labels
-        n_classes = max(mine.n_classes, theirs.n_classes)
-        mine.reserve(n_classes)
-        table = np.pad(theirs.table, ((0, 0), (0, n_classes - theirs.n_classes)), constant_values=-1)
-        table = np.where(table >= 0, table + mine.n_components, -1)
-        gaussians: Any = self._ready()
-        gaussians.extend(other._ready())
-        mine.replace(np.concatenate([mine.table, table]))
-
-    def unite(self, groups: Sequence[Sequence[int]]) -> None:
-        pairs, keep = self._labels.unite(groups)
-        self._ready().unite_components(pairs, keep)
-
-    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
-        """Asks typical samples of every label of an expert, weighted by their number.
-
-        Args:
-            levels: (K,).
-            sources: (K,).
-        """
-        table, counts = self._labels, self._component_counts()
-        shares = counts / np.maximum(self._totals(counts), 1e-300)[table.owners]
-        explained = np.zeros((table.n_experts, table.n_experts))
-        log_labels = math.log(table.n_labels + 1) if self.for_classes else 0.0
-        for label in np.unique(table.labels):
-            components = table.components_of(np.array([label]))
-            components = components[counts[components] >= 1]  # less is a trace of samples that went elsewhere
-            owners = table.owners[components]
-            margins = self._ready().typical_margins(components).cpu().numpy() + log_labels
-            margins = margins + np.log(counts[components])[:, None]
-            takes = best_of_sources(margins, np.array(sources)[owners]) & (margins >= levels.numpy()[owners][:, None])
-            explained[np.ix_(owners, owners)] += takes * shares[components]
-        return torch.from_numpy(explained)
-
-    def affinity(self) -> Tensor:
-        """Puts experts of the same labels first, then those whose means lie near each other."""
-        gaussians, table = self._ready(), self._labels
-        if isinstance(gaussians, OwnGaussians) and table.n_components == table.n_experts:
-            return gaussians.affinity()
-        counts = self._component_counts()
-        shares = np.zeros((table.n_experts, table.n_classes))
-        shares[table.owners, table.labels] = counts / np.maximum(self._totals(counts), 1e-300)[table.owners]
-        alike = (torch.from_numpy(np.sqrt(shares)) @ torch.from_numpy(np.sqrt(shares)).T) > _SAME_LABELS
-        return gaussians.expert_affinity(table.owners, table.n_experts) + 1e9 * alike
-
-    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
-        table = np.full((self._labels.n_experts, max(n_classes, self._labels.n_classes)), -1, dtype=np.int64)
-        table[:, list(mapping)] = self._labels.table[:, : len(mapping)]
-        self._labels.replace(table)
+    def renamed(self, mapping: Sequence[int]) -> None:
+        """Takes note that class c has the index mapping[c] from now on."""
         self._provisional = None
         if self._memory is not None:
             samples, y = self._memory
@@ -342,7 +266,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
 
     def _components(self, labels: Indices) -> Indices:
         """Returns the component of each label in every expert, (B, K), -1 where there is none."""
-        table, inside = self._labels.table, labels < self._labels.n_classes
+        table, inside = self.labels.table, labels < self.labels.n_classes
         if inside.all():
             return table[:, labels].T
         found: Indices = table[:, np.where(inside, labels, 0)].T
@@ -354,13 +278,14 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         An expert that has not seen a label is no better than another that has not, unless no expert has seen it: then
         the components are asked whose means lie nearest.
         """
-        table, gaussians = self._labels, self._ready()
+        table, gaussians = self.labels, self.ready()
         components = table.components_of(labels)
         unknown = ~np.isin(labels, table.labels[components])
         if unknown.any():
-            components = np.union1d(components, gaussians.near(samples))
+            near = gaussians.nearest(samples)
+            components = np.arange(table.n_components) if near is None else np.union1d(components, near.cpu().numpy())
         scores, new = gaussians.routing_log_prob(samples, components)
-        weighted = scores - self._log_volume + np.log(np.maximum(self._component_counts()[components], 1e-300))
+        weighted = scores - self._log_volume + np.log(np.maximum(self.component_counts()[components], 1e-300))
         owners = table.owners[components]
         log_known = np.repeat(new[:, None] - self._log_volume + 2 * _LOG_UNSEEN_LABEL, table.n_experts, axis=1)
         row, column = np.nonzero(table.labels[components] == labels[:, None])
@@ -383,31 +308,31 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         Returns:
             The weights and None; where components are many, weights (B, S) and the components (S,) that they are for.
         """
-        gaussians = self._gaussians or self._ready()
+        gaussians = self._gaussians or self.ready()
         if gaussians.is_wide:
             shares = _without_traces(shares)
         components = self._components(labels)
         missing = (components < 0) & (shares > 0)
         if missing.any():
-            self._labels.reserve(int(labels.max()) + 1)
-            gaussians.add_components(self._labels.create(labels, missing))
+            self.labels.reserve(int(labels.max()) + 1)
+            gaussians.add_components(self.labels.create(labels, missing))
             components = self._components(labels)
-        some = self._labels.components_of(labels) if gaussians.is_wide else None
+        some = self.labels.components_of(labels) if gaussians.is_wide else None
         if some is not None:
             components = np.where(components < 0, len(some), np.searchsorted(some, components))
-        n_weights = self._labels.n_components if some is None else len(some)
+        n_weights = self.labels.n_components if some is None else len(some)
         weights = torch.zeros(len(labels), n_weights + 1, dtype=torch.float64)
         # The last column takes samples without a component.
         weights.numpy()[np.arange(len(labels))[:, None], components] = shares
         return weights[:, :-1], some
 
-    def _component_counts(self) -> Floats:
+    def component_counts(self) -> Floats:
         """Returns the samples of each component, (J,)."""
         return np.zeros(0) if self._gaussians is None else self._gaussians.counts.cpu().numpy()
 
-    def _totals(self, counts: Floats) -> Floats:
+    def totals(self, counts: Floats) -> Floats:
         """Returns the samples of each expert, (K,), from those of its components."""
-        return np.bincount(self._labels.owners, weights=counts, minlength=self._labels.n_experts).astype(np.float64)
+        return np.bincount(self.labels.owners, weights=counts, minlength=self.labels.n_experts).astype(np.float64)
 
     def _joint_of_labels(self, weighted: Floats, labels: Indices) -> Floats:
         """Returns log N_k + log p(x, y | k), (B, K), from its terms by component, (B, J)."""
@@ -420,36 +345,36 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
 
     def _mix_labels(self, weighted: Floats) -> Floats:
         """Adds up an expert's labels: (B, J) to (B, K), in logs."""
-        table = self._labels.by_expert
+        table = self.labels.by_expert
         mixed: Floats = np.logaddexp.reduce(np.where(table >= 0, weighted[:, table], -np.inf), axis=2)
         return mixed
 
     def _mix_by_expert(self, weighted: Tensor) -> Tensor:
         """Does the same with tensors, on the device of the scores."""
-        table = torch.from_numpy(self._labels.by_expert).to(weighted.device)
+        table = torch.from_numpy(self.labels.by_expert).to(weighted.device)
         return torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf).logsumexp(dim=-1)
 
     def _of_components_and_experts(self, samples: Samples, exact: bool) -> tuple[Tensor, Tensor]:
         """Returns log p(label, x | k) of components, (B, J), and its sums log p(x | k) by expert, (B, K)."""
 
         def mix(chunk: Samples) -> Tensor:
-            weighted = self._weighted(self._ready().log_prob(chunk, exact=exact))
+            weighted = self._weighted(self.ready().answers.log_prob(chunk, exact=exact))
             return torch.cat([weighted, self._mix_by_expert(weighted)], dim=1)
 
         # Counts are another tensor whenever something was learned, so they stand for all that answers depend on.
-        both: Tensor = samples.derive(f"for answers, exact={exact}", self._ready().counts, mix)
-        return both[:, : self._labels.n_components], both[:, self._labels.n_components :]
+        both: Tensor = samples.derive(f"for answers, exact={exact}", self.ready().counts, mix)
+        return both[:, : self.labels.n_components], both[:, self.labels.n_components :]
 
     def _weighted(self, scores: Tensor) -> Tensor:
         """Adds log p(label | expert) of every component to log densities, (B, J)."""
-        counts = self._component_counts()
-        shares = counts / self._totals(counts)[self._labels.owners]
+        counts = self.component_counts()
+        shares = counts / self.totals(counts)[self.labels.owners]
         return scores + torch.from_numpy(np.log(np.maximum(shares, 1e-300))).to(scores.device)
 
     def _label_log_proba(self, weighted: Tensor, mixed: Tensor) -> Tensor:
         """Returns log p(label | x, k), (B, K, C), from :meth:`_weighted`, (B, J), and its sums by expert, (B, K)."""
-        owners, labels = (torch.from_numpy(of).to(weighted.device) for of in (self._labels.owners, self._labels.labels))
-        log_proba = weighted.new_full((*mixed.shape, self._labels.n_classes), LOG_FLOOR)
+        owners, labels = (torch.from_numpy(of).to(weighted.device) for of in (self.labels.owners, self.labels.labels))
+        log_proba = weighted.new_full((*mixed.shape, self.labels.n_classes), LOG_FLOOR)
         log_proba[:, owners, labels] = (weighted - mixed[:, owners]).clamp_min(LOG_FLOOR)
         return log_proba.log_softmax(dim=-1)
 

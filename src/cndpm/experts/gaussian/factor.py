@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +17,6 @@ from cndpm.threads import spread
 
 __all__ = [
     "Factor",
-    "Groups",
     "Whitened",
     "finite",
     "maybe_infinite",
@@ -165,33 +163,6 @@ class Factor:
     def add_components(self, n: int) -> None:
         """Appends n empty components."""
         self.anchors = torch.cat([self.sums, self.anchors.new_zeros(n, self.anchors.shape[1]), self.anchors[-2:]])
-
-
-class Groups(NamedTuple):
-    """Components made of groups of a memory, G of them.
-
-    Attributes:
-        factor: The factor they were made with.
-        duals: Sigma^-1 mu_g, (G, d).
-        squares: mu_g Sigma^-1 mu_g, (G,).
-        kappas: kappa0 + n_g, (G,).
-
-    Example:
-        >>> from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
-        >>> gaussians = SharedGaussians(torch.zeros(2), lambda samples: samples.x)
-        >>> gaussians.add_components(1)
-        >>> gaussians.found(x, torch.ones(20, 1, dtype=torch.float64))
-        >>> factor, ones = gaussians.answering(exact=True), torch.ones(2, dtype=torch.float64)
-        >>> groups: Groups = gaussians.groups(x[:2].double(), ones, factor)
-        >>> groups.duals.shape
-        torch.Size([2, 2])
-    """
-
-    factor: Factor
-    duals: Tensor
-    squares: Tensor
-    kappas: Tensor
 
 
 class Whitened:

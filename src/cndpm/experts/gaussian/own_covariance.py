@@ -145,15 +145,6 @@ class OwnGaussians:
         )
         self._factors, self._changed = None, set()
 
-    def sums_of_features(self) -> Tensor:
-        """Returns the sums of features of every component, (J, d), whatever the origin."""
-        return self._sums + self.counts[:, None] * self._origin
-
-    def scatter(self) -> Tensor:
-        """Returns the scatter about the components' means, added up, (d, d), lower triangle."""
-        scaled = self._sums / self.counts.clamp_min(1e-9).sqrt()[:, None]
-        return (self._second_moments.sum(dim=0) - scaled.T @ scaled).tril()
-
     def template(self) -> State:
         """Returns the state of Gaussians with this prior and no component."""
         state = self.state_dict()
@@ -214,18 +205,14 @@ class OwnGaussians:
         lost = margins - margins.diagonal()
         return torch.minimum(lost, lost.T).cpu()
 
-    def expert_affinity(self, owners: NDArray[np.int64], n_experts: int) -> Tensor:
-        """Returns minus the squared distances of the means of experts, (K, K), in units of the prior's variances.
+    def whitened_sums(self) -> Tensor:
+        """Returns the sums of components, less the origin, in units of the prior's deviations, (J, d), float64."""
+        return self._sums / self.prior.psi.diagonal().sqrt()
 
-        Args:
-            owners: The expert of each component, (J,).
-            n_experts: K.
-        """
-        mine = torch.from_numpy(owners)
-        totals = torch.zeros(n_experts, dtype=torch.float64).index_add(0, mine, self.counts.cpu()).clamp_min(1e-9)
-        means = self._sums.new_zeros(n_experts, len(self._origin)).index_add(0, mine, self._sums) / totals[:, None]
-        means = means / self.prior.psi.diagonal().sqrt()
-        return -torch.cdist(means, means).square().cpu()
+    @property
+    def answers(self) -> OwnGaussians:
+        """Answers for the components: these ones themselves, as nothing is shared that could be out of date."""
+        return self
 
     def posterior(self) -> NormalInverseWishart:
         """Returns the posterior of every component, leading dimension J."""
@@ -245,9 +232,8 @@ class OwnGaussians:
         device = self._features(samples).device
         return self._log_student_t(samples)[:, :-1].to(device)
 
-    def near(self, samples: Samples) -> NDArray[np.int64]:
-        """Returns all components, (J,)."""
-        return np.arange(self.n_components)
+    def nearest(self, samples: Samples) -> None:
+        """Returns None: there is no index over components with covariances of their own."""
 
     def log_prob_near(self, samples: Samples, *, exact: bool) -> tuple[Tensor, Tensor]:
         """Returns all components for each of B samples, (B, J), and their log densities, (B, J).

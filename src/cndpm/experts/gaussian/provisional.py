@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
-from cndpm.experts.gaussian.factor import Groups
+from cndpm.experts.gaussian.conjugate import log_elliptical
+from cndpm.experts.gaussian.factor import Factor
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
@@ -19,6 +22,22 @@ _FEW = 64
 
 LOG_FLOOR = -50.0
 """The least log-probability of a label."""
+
+
+class _Groups(NamedTuple):
+    """Components made of the G labels of a memory.
+
+    Attributes:
+        factor: The factor they were made with.
+        duals: Sigma^-1 mu_g, (G, d).
+        squares: mu_g Sigma^-1 mu_g, (G,).
+        kappas: kappa0 + n_g, (G,).
+    """
+
+    factor: Factor
+    duals: Tensor
+    squares: Tensor
+    kappas: Tensor
 
 
 class ProvisionalGaussians:
@@ -52,9 +71,9 @@ class ProvisionalGaussians:
         members = (y[:, None] == labels).double()
         self._labels = labels.to(memory.x.device)
         self._counts = members.sum(dim=0).to(memory.x.device)
-        self._sums = gaussians.sums_of_groups(memory, members.to(memory.x.device))
+        self._sums = members.to(memory.x.device).T @ gaussians.answers.shifted(memory)
         self._log_share = (self._counts / len(memory)).log()
-        self._groups: Groups | None = None
+        self._groups: _Groups | None = None
 
     def log_density(self, samples: Samples) -> Tensor:
         """Returns log p(x), (B,)."""
@@ -68,13 +87,29 @@ class ProvisionalGaussians:
 
     def _weighted(self, samples: Samples) -> Tensor:
         """Returns log p(label) p(x | label), (B, number of labels)."""
-        factor, groups = self._gaussians.answering(exact=self._exact), self._groups
+        factor, groups = self._gaussians.answers.factor(exact=self._exact), self._groups
         if groups is None or groups.factor is not factor:
-            groups = self._groups = self._gaussians.groups(self._sums, self._counts, factor)
+            groups = self._groups = self._made_with(factor)
         weighted: Tensor = samples.derive(
-            "of memory", groups, lambda chunk: self._gaussians.log_prob_of_groups(chunk, groups) + self._log_share
+            "of memory", groups, lambda chunk: self._log_prob(chunk, groups) + self._log_share
         )
         return weighted
+
+    def _made_with(self, factor: Factor) -> _Groups:
+        """Makes components of the labels of the memory, without adding them."""
+        statistics, kappas = self._gaussians.statistics, self._counts + factor.kappa
+        total = max(float(statistics.counts.sum()), 1e-9)
+        prior = factor.kappa / total * statistics.sums.sum(dim=0)  # kappa0 (m0 - origin)
+        means = (self._sums + prior) / kappas[:, None]
+        duals = factor.precision_times(means)
+        return _Groups(factor, duals, (means * duals).sum(dim=1), kappas)
+
+    def _log_prob(self, samples: Samples, groups: _Groups) -> Tensor:
+        """Returns the log density of samples under every group, (B, G)."""
+        answers, factor = self._gaussians.answers, groups.factor
+        cross = answers.shifted(samples) @ groups.duals.T
+        distance = (answers.products(samples, factor)[:, :1] - 2 * cross + groups.squares).clamp_min(0)
+        return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / groups.kappas, factor.tail)
 
 
 def sum_by_label(log_proba: Tensor, labels: Tensor, n_classes: int) -> Tensor:

@@ -8,10 +8,8 @@ features; random Fourier features make it one in a function space.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,9 +18,9 @@ from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.conjugate import log_student_t
+from cndpm.experts.gaussian.merging import RegressionMerging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import kernel_model
-from cndpm.mixture.matching import best_of_sources
 from cndpm.state import State
 
 __all__ = ["GaussianRegressionBank"]
@@ -57,6 +55,10 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     def counts(self) -> Tensor:
         return torch.zeros(0, dtype=torch.float64) if self._gaussians is None else self._gaussians.counts
 
+    @property
+    def merging(self) -> RegressionMerging:
+        return RegressionMerging(self)
+
     def admit(self, n_classes: int) -> None:
         """Does nothing: targets are numbers."""
 
@@ -76,7 +78,7 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
         z = self._values(samples)
         d = z.shape[1]
-        degrees, location, cholesky = (value[:-1] for value in self._ready().predictive())
+        degrees, location, cholesky = (value[:-1] for value in self.ready().predictive())
         centred = (z[:, None] - location[:, :d]).permute(1, 2, 0)
         whitened = torch.linalg.solve_triangular(cholesky[:, :d, :d], centred, upper=False)
         mean = location[:, d:, None] + cholesky[:, d:, :d] @ whitened
@@ -90,10 +92,10 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         return kernel_model(self.feature_map, samples.x, y if y is None else y.to(samples.x.device), 0)
 
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
-        self._ready().found(torch.cat([self._values(samples), self._standardised(y)], dim=1), responsibilities)
+        self.ready().found(torch.cat([self._values(samples), self._standardised(y)], dim=1), responsibilities)
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        rows = self._ready().sample(k, n, generator)
+        rows = self.ready().sample(k, n, generator)
         d = self.feature_map.n_features
         return self.feature_map.inverse(rows[:, :d].to(self.device)), self._targets.inverse(rows[:, d:]).to(self.device)
 
@@ -135,23 +137,7 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         self._gaussians.found(rows, weights)
 
     def _merge(self, k: int, into: int) -> None:
-        self._ready().merge_components([(k, into)], [j for j in range(len(self.counts)) if j != k])
-
-    def _extend(self, other: GaussianRegressionBank) -> None:
-        self._ready().extend(other._ready())
-
-    def unite(self, groups: Sequence[Sequence[int]]) -> None:
-        pairs = [(k, group[0]) for group in groups for k in group[1:]]
-        if pairs:
-            self._ready().unite_components(pairs, [group[0] for group in groups])
-
-    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
-        margins = self._ready().typical_margins(np.arange(len(self.counts))) + self.counts.log()[:, None]
-        best = torch.from_numpy(best_of_sources(margins.numpy(), np.array(sources)))
-        return ((margins >= levels[:, None]) & best).double()
-
-    def affinity(self) -> Tensor:
-        return self._ready().affinity()
+        self.ready().merge_components([(k, into)], [j for j in range(len(self.counts)) if j != k])
 
     def _own_representation(self) -> State:
         return self._own_state()

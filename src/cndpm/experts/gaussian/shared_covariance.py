@@ -8,9 +8,7 @@ the same mean and covariance; with tail=inf everything stays exactly conjugate.
 *Routing* uses a factor of Sigma that is renewed when as many samples have arrived as there are features, or 5 % more,
 whichever is more: then factorising costs no more than accumulating; and when an expert is founded on at least a tenth
 of all data, because its samples may vary in other directions. Between renewals the covariance is stale, the means are
-not; it is shrunk for densities. *Answers* use the same covariance, shrunk for classes and scaled so that new samples
-are expected at distance d from their component (:mod:`.prediction`); or an exact one, made on demand and kept until the
-statistics change. Neither influences learning.
+not; it is shrunk for densities. *Answers* are :mod:`.shared_answers`, which has no influence on learning.
 """
 
 from __future__ import annotations
@@ -25,12 +23,13 @@ from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.choice import CovarianceChoice
-from cndpm.experts.gaussian.conjugate import Values, host_values, log_components, log_elliptical
-from cndpm.experts.gaussian.densities import draw, leave_one_out, near_log_prob
-from cndpm.experts.gaussian.factor import Factor, Groups, Whitened, typical_cross_margins, typical_margins
+from cndpm.experts.gaussian.conjugate import log_components
+from cndpm.experts.gaussian.densities import leave_one_out
+from cndpm.experts.gaussian.factor import Factor, Whitened, typical_cross_margins, typical_margins
 from cndpm.experts.gaussian.ledger import WINDOW, Ledger, Products
 from cndpm.experts.gaussian.neighbourhood import MeanIndex
-from cndpm.experts.gaussian.prediction import LaggingFactor, factorise
+from cndpm.experts.gaussian.prediction import factorise
+from cndpm.experts.gaussian.shared_answers import SharedAnswers
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.state import State, StateError, expect, maybe, tensor, whole
 from cndpm.threads import spread
@@ -62,7 +61,7 @@ class SharedGaussians:
         >>> gaussians = SharedGaussians(torch.zeros(2), lambda samples: samples.x)
         >>> gaussians.add_components(1)
         >>> gaussians.found(x, torch.ones(20, 1, dtype=torch.float64))
-        >>> gaussians.log_prob(Samples(x), exact=True).shape
+        >>> gaussians.answers.log_prob(Samples(x), exact=True).shape
         torch.Size([20, 1])
     """
 
@@ -82,8 +81,7 @@ class SharedGaussians:
         self.n_factorisations = 0
         self._features = features
         self._routing: Factor | None = None
-        self._lagging: LaggingFactor | None = None
-        self._exact: Factor | None = None
+        self.answers = SharedAnswers(self, features)
         self._index: MeanIndex | None = None
         self._before: Tensor | None = None
         self._ledger: Ledger | None = None
@@ -131,7 +129,6 @@ class SharedGaussians:
         """
         place = self._place(samples)
         if self._ledger is not None and place is not None:
-            self._exact = None
             self._ledger.add(place, weights.numpy())
             self.statistics.note(self._ledger.window.shifted[place], weights)
         else:
@@ -145,7 +142,6 @@ class SharedGaussians:
 
     def add_components(self, n: int) -> None:
         """Appends n empty components."""
-        self._exact = None
         self._settle()
         self.statistics.add_components(n)
         if self._routing is not None:
@@ -164,19 +160,9 @@ class SharedGaussians:
         self._remember_margins()
         self.statistics.flush()
         self.statistics.merge_components(pairs, keep)
-        self._exact = self._lagging = None
         if self._routing is not None and self._before is not None:
             self._before = self._before[keep]
             self._renew()
-
-    def sums_of_features(self) -> Tensor:
-        """Returns the sums of features of every component, (J, d), whatever the origin."""
-        counts = self.counts.to(self.statistics.origin.device)
-        return self.statistics.sums + counts[:, None] * self.statistics.origin
-
-    def scatter(self) -> Tensor:
-        """Returns the scatter about the components' means, (d, d), lower triangle."""
-        return self.statistics.within_scatter().tril()
 
     def template(self) -> State:
         """Returns the state of Gaussians with this origin and no component."""
@@ -192,7 +178,6 @@ class SharedGaussians:
         self._before = torch.cat([self._before, other._before])
         self.choice.join(other.choice, float(self.counts.sum()), float(other.counts.sum()))
         self.statistics.extend(other.statistics)
-        self._exact = self._lagging = None
         self._renew()
 
     def unite_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
@@ -210,7 +195,6 @@ class SharedGaussians:
             self._before = self._before[keep]
         self.statistics.merge_components(pairs, keep)
         self.choice.judge_anew(self.statistics)
-        self._exact = self._lagging = None
         self._renew()
 
     def margin_drift(self) -> Tensor | None:
@@ -230,34 +214,14 @@ class SharedGaussians:
         factor = self.routing()
         return typical_cross_margins(factor, self.counts, torch.from_numpy(components).to(factor.anchors.device))
 
-    def expert_affinity(self, owners: NDArray[np.int64], n_experts: int) -> Tensor:
-        """Returns minus the squared distances of the means of experts, (K, K), as routing sees them.
-
-        Args:
-            owners: The expert of each component, (J,).
-            n_experts: K.
-        """
+    def whitened_sums(self) -> Tensor:
+        """Returns the sums of components as routing sees them, (J, d), float64."""
         self._settle()
-        sums, mine = self.routing().sums, torch.from_numpy(owners)
-        totals = torch.zeros(n_experts, dtype=torch.float64).index_add(0, mine, self.counts).clamp_min(1e-9)
-        means = sums.new_zeros(n_experts, sums.shape[1]).index_add(0, mine.to(sums.device), sums)
-        means /= totals.to(sums.device)[:, None]
-        return -torch.cdist(means, means).square().cpu()
+        return self.routing().sums
 
     def routing(self) -> Factor:
         """Returns the factor that routing uses; made on first use."""
         return self._routing or self._renew()
-
-    def answering(self, *, exact: bool) -> Factor:
-        """Returns the factor for answers: of the statistics as they are, or with the covariance of the last renewal."""
-        if exact:
-            if self._exact is None:
-                self._exact = self._factorise(self.choice.classes, for_classes=self.choice.for_classes)
-            return self._exact
-        routing = self.routing()
-        if self._lagging is None or self._lagging.source is not routing.cholesky:
-            self._lagging = LaggingFactor(routing, shrinkage=self.choice.classes, for_classes=self.choice.for_classes)
-        return self._lagging.factor(self.statistics)
 
     def routing_log_prob(
         self, samples: Samples, components: NDArray[np.int64] | None = None
@@ -283,48 +247,15 @@ class SharedGaussians:
             products = Products.of(self._whitened(samples).rows, anchors)
         counts = self.statistics.counts.numpy()
         kappas = np.append(counts if components is None else counts[components], 0.0) + factor.kappa
-        scores = _log_components(factor, products, kappas)
+        facts = {"kappa": factor.kappa, "log_det": factor.log_det, "tail": factor.tail}
+        scores = log_components(products, kappas, n_dims=factor.anchors.shape[1], **facts)
         return scores[:, :-1], scores[:, -1]
 
-    def log_prob(self, samples: Samples, *, exact: bool) -> Tensor:
-        """Returns predictive log densities of every component, (B, J), on the device.
-
-        Args:
-            samples: (B, ...).
-            exact: Whether the covariance is brought up to date first; see :meth:`answering`.
-        """
-        factor = self.answering(exact=exact)
-
-        def score(chunk: Samples) -> Tensor:
-            counts = torch.nn.functional.pad(self.statistics.counts, (0, 1)).to(factor.anchors.device)
-            products, anchors, kappas = map(host_values, (self._products(chunk, factor), factor.anchors, counts))
-            parts = (products[:, 0], products[:, 1:], anchors @ anchors[-1], (anchors**2).sum(axis=1))
-            return torch.as_tensor(_log_components(factor, parts, kappas + factor.kappa)[:, :-1])
-
-        scores: Tensor = samples.derive("scores", factor, score)
-        return scores
-
-    def near(self, samples: Samples) -> NDArray[np.int64]:
-        """Returns components whose means lie near to some of B samples, (S,); all where there is no index."""
+    def nearest(self, samples: Samples) -> Tensor | None:
+        """Returns the components whose means lie nearest to each of B samples, (B, S); None where they are few."""
         if self._index is None:
-            return np.arange(self.statistics.n_components)
-        return np.unique(self._index.nearest(self._whitened(samples).rows, self.routing(), self.counts).cpu().numpy())
-
-    def log_prob_near(self, samples: Samples, *, exact: bool) -> tuple[Tensor, Tensor]:
-        """Returns the components that may explain each of B samples, (B, S), and their log densities, (B, S).
-
-        Components whose means lie far away are left out where they are many; otherwise all are returned.
-
-        Args:
-            samples: (B, ...).
-            exact: As for :meth:`log_prob`.
-        """
-        if self._index is None:
-            scores = self.log_prob(samples, exact=exact)
-            return torch.arange(scores.shape[1], device=scores.device).expand(len(scores), -1), scores
-        whitened, factor = self._whitened(samples), self.answering(exact=exact)
-        found = self._index.nearest(whitened.rows, self.routing(), self.counts)
-        return found, near_log_prob(factor, factor.whiten(whitened.shifted), found, self.counts)
+            return None
+        return self._index.nearest(self._whitened(samples).rows, self.routing(), self.counts)
 
     def log_leave_one_out(self, samples: Samples, groups: Tensor) -> Tensor:
         """Returns the log density of each of M samples under a component made of the others of its group, (M,).
@@ -334,53 +265,6 @@ class SharedGaussians:
             groups: Group indices (M,), from 0 on.
         """
         return leave_one_out(self.routing(), self._whitened(samples).rows, groups)
-
-    def sums_of_groups(self, memory: Samples, members: Tensor) -> Tensor:
-        """Returns the sums of the shifted features of groups of a memory, (G, d), float64.
-
-        Args:
-            memory: (M, ...).
-            members: The group of each sample, one-hot, (M, G), float64.
-        """
-        return members.T @ self.statistics.shift(self._features(memory))
-
-    def groups(self, sums: Tensor, counts: Tensor, factor: Factor) -> Groups:
-        """Makes components from groups of a memory, without adding them.
-
-        Args:
-            sums: Of the groups, (G, d); see :meth:`sums_of_groups`.
-            counts: Samples of the groups, (G,).
-            factor: Their covariance and prior; see :meth:`answering`.
-        """
-        kappas = counts + factor.kappa
-        total = max(float(self.statistics.counts.sum()), 1e-9)
-        prior = factor.kappa / total * self.statistics.sums.sum(dim=0)  # kappa0 (m0 - origin)
-        means = (sums + prior) / kappas[:, None]
-        duals = factor.precision_times(means)
-        return Groups(factor, duals, (means * duals).sum(dim=1), kappas)
-
-    def log_prob_of_groups(self, samples: Samples, groups: Groups) -> Tensor:
-        """Returns the log density of samples under the components of groups, (B, G).
-
-        Args:
-            samples: (B, ...).
-            groups: A result of :meth:`groups`.
-        """
-        factor = groups.factor
-        cross = self.statistics.shift(self._features(samples)) @ groups.duals.T
-        distance = (self._products(samples, factor)[:, :1] - 2 * cross + groups.squares).clamp_min(0)
-        return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / groups.kappas, factor.tail)
-
-    def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
-        """Draws n feature rows from the predictive density of a component, (n, d), float64.
-
-        Args:
-            component: Its index.
-            n: Number of rows.
-            generator: Source of random numbers.
-        """
-        drawn = draw(self.answering(exact=True), component, float(self.counts[component]), n, generator)
-        return drawn + self.statistics.origin
 
     def _whitened(self, samples: Samples) -> Whitened:
         """Returns rows whitened by the routing factor; on a GPU those of the following chunk are begun as well."""
@@ -395,22 +279,6 @@ class SharedGaussians:
         if following is not None and factor.cholesky.is_cuda:
             following.derive("whitened", factor.cholesky, whiten)
         return whitened
-
-    def _products(self, samples: Samples, factor: Factor) -> Tensor:
-        """Returns squared lengths of whitened rows and their products with the factor's anchors, (B, 1 + J + 2)."""
-
-        def multiply(chunk: Samples) -> Tensor:
-            z = self._features(chunk)
-            parts = []
-            # A GPU solves for many rows in hardly more time than for few.
-            for part in torch.split(z, _BLOCK_SIZE if z.device.type == "cpu" else 4 * _BLOCK_SIZE):
-                whitened = factor.whiten(self.statistics.shift(part))
-                squares = whitened.square().sum(dim=1, keepdim=True)
-                parts.append(torch.cat([squares, whitened @ factor.anchors.T], dim=1))
-            return torch.cat(parts) if len(parts) > 1 else parts[0]
-
-        products: Tensor = samples.derive("products", factor, multiply)
-        return products
 
     def _place(self, samples: Samples) -> slice | None:
         return None if self._ledger is None else self._ledger.place(samples)
@@ -433,7 +301,6 @@ class SharedGaussians:
         self, shifted: Tensor, whitened: Whitened | None, weights: Tensor, components: NDArray[np.int64] | None
     ) -> None:
         """Adds shifted rows (B, d), whitened where that is known, that no window holds."""
-        self._exact = None
         beside = self.statistics.add(shifted, weights, components)
         if self._routing is not None:
             rows = self._routing.whiten(shifted) if whitened is None else whitened.rows
@@ -461,7 +328,7 @@ class SharedGaussians:
 
     def _renew(self) -> Factor:
         """Makes the routing factor anew and, where components are many, the index over their means."""
-        self._routing = self._factorise(self.choice.density).to(self.routing_dtype)
+        self._routing = self.factorise(self.choice.density).to(self.routing_dtype)
         self._index = MeanIndex.of(self._routing, self.counts) if self.is_wide else None
         return self._routing
 
@@ -470,7 +337,13 @@ class SharedGaussians:
         if self._routing is not None and self._before is None:
             self._before = typical_margins(self._routing, self.counts)
 
-    def _factorise(self, shrinkage: float, *, for_classes: bool = False) -> Factor:
+    def factorise(self, shrinkage: float, *, for_classes: bool = False) -> Factor:
+        """Makes a factor of the covariance as it is.
+
+        Args:
+            shrinkage: lambda.
+            for_classes: See :func:`.prediction.factorise`.
+        """
         if not self.statistics.n_components:
             raise RuntimeError("there is no component yet; found an expert first")
         self.n_factorisations += 1
@@ -506,11 +379,6 @@ class SharedGaussians:
         self.choice.load_state_dict(state["choice"])
         self._routing = None if state["routing"] is None else Factor.from_state(state["routing"])
         self._before = None if state["before"] is None else state["before"].cpu().clone()
-        self._exact = self._lagging = self._ledger = None
+        self._ledger = None
         self._saved_ledger, index = state["ledger"], state.get("index")
         self._index = None if index is None else MeanIndex.from_state(index)
-
-
-def _log_components(factor: Factor, products: tuple[Values, Values, Values, Values], kappas: Values) -> Values:
-    n_dims = factor.anchors.shape[1]
-    return log_components(products, kappas, kappa=factor.kappa, log_det=factor.log_det, n_dims=n_dims, tail=factor.tail)

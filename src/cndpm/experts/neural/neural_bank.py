@@ -10,15 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from cndpm.devices import restore_generator
-from cndpm.experts.bank import Bank, Evidence
+from cndpm.experts.bank import Bank, DensityOf, Evidence
 from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.lateral import Features
+from cndpm.experts.neural.merging import NeuralMerging
 from cndpm.experts.neural.neural_expert import NeuralExpert, PartTraining
 from cndpm.experts.neural.nursery import Nursery
 from cndpm.experts.neural.panel import Panel, Seat
 from cndpm.experts.neural.parts import DensityMaker, PredictorMaker
-from cndpm.experts.neural.scaling import Scaling
+from cndpm.experts.neural.scaling import Scalings
 from cndpm.learner import Footprint
 from cndpm.state import State, expect, tensor, whole
 from cndpm.threads import spread
@@ -88,8 +89,8 @@ class NeuralBank(Bank):
         self._make_density = make_density
         self._make_predictor = make_predictor
         self._training = (density_training, predictor_training)
-        self._sharing, self._inheriting = sharing, inheriting
-        self._standardise, self._min_share = standardise, min_share
+        self.sharing, self._inheriting = sharing, inheriting
+        self._min_share = min_share
         self._seed, self._device = seed, torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._recorder = StepRecorder(self._device, self._generator)
@@ -97,7 +98,7 @@ class NeuralBank(Bank):
         self._closed, self._n_classes = n_classes > 0, max(1, n_classes)
         self._born = 0
         self._counts = torch.zeros(0, dtype=torch.float64)
-        self._scalings: tuple[Scaling, Scaling | None] | None = None
+        self._scalings = Scalings(wanted=standardise, device=self._device)
         self._seats: list[Seat] = []
         self._nursery: Nursery | None = None
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
@@ -120,12 +121,12 @@ class NeuralBank(Bank):
         return False
 
     @property
-    def describes_x(self) -> bool:
-        return True
+    def density_of(self) -> DensityOf:
+        return "x by networks"
 
     @property
-    def has_additive_density(self) -> bool:
-        return False
+    def merging(self) -> NeuralMerging:
+        return NeuralMerging(self)
 
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         x = x.to(self._device)
@@ -138,7 +139,7 @@ class NeuralBank(Bank):
     @torch.no_grad()
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
         with self._spread(len(samples)):
-            log_joint, log_new = self.panel.evidence(self._scaled(samples), self._targets(y))
+            log_joint, log_new = self.panel.evidence(self._scalings.inputs(samples), self._scalings.targets(y))
         return Evidence(self._counts.log() + log_joint.double(), log_new.double())
 
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> None:
@@ -149,15 +150,15 @@ class NeuralBank(Bank):
         if not len(self._counts):
             return samples.x.new_zeros(len(samples), 0)
         with self._spread(len(samples)):
-            log_density = self.panel.answers(0, self._scaled(samples))
-        return log_density if self._scalings is None else log_density.double() - self._scalings[0].log_volume
+            log_density = self.panel.answers(0, self._scalings.inputs(samples))
+        return self._scalings.log_density(log_density)
 
     @torch.no_grad()
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
         if self._make_predictor is None:
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
         with self._spread(len(samples)):
-            return self._unscaled(self.panel.answers(1, self._scaled(samples)))
+            return self._scalings.predictive(self.panel.answers(1, self._scalings.inputs(samples)))
 
     @torch.no_grad()
     def predictive_of(self, k: int, samples: Samples) -> Tensor:
@@ -172,10 +173,10 @@ class NeuralBank(Bank):
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
         position = self.panel.answering[k]
         with self._spread(len(samples)):
-            return self._unscaled(self.panel.answer_of(position, predictor, self._scaled(samples)))
+            return self._scalings.predictive(self.panel.answer_of(position, predictor, self._scalings.inputs(samples)))
 
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> KernelModel:
-        scaling, density = self._scaling_of_x(samples.x), self._placeholder.density
+        scaling, density = self._scalings.of_inputs(samples.x), self._placeholder.density
         targets = None if y is None else y.to(self._device)
         if scaling is None:
             return KernelModel(density.kernel_log_prob, samples.x, targets, self._n_classes)
@@ -200,7 +201,7 @@ class NeuralBank(Bank):
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
         if counted:
             self._counts = self._counts + responsibilities.sum(dim=0)
-        samples, targets = self._scaled(samples), self._targets(y)
+        samples, targets = self._scalings.inputs(samples), self._scalings.targets(y)
         # In the precision of the networks: a weight that vanishes in it teaches nothing.
         responsibilities = responsibilities.to(samples.x.dtype)
         share = (responsibilities.sum(dim=0) / len(samples)).tolist()
@@ -223,15 +224,13 @@ class NeuralBank(Bank):
     def found(self, samples: Samples, y: Tensor | None) -> None:
         if self._nursery is not None:
             raise RuntimeError("an expert is in training already; finish it with train() first")
-        if self._standardise and self._scalings is None:
-            of_y = Scaling.fit(y.to(self._device)) if y is not None and y.is_floating_point() else None
-            self._scalings = (Scaling.fit(samples.x), of_y)
-        x = self._scaled(samples).x
+        self._scalings.fit(samples.x, y)
+        x = self._scalings.inputs(samples).x
         self._born += 1
-        expert = self._make_expert(serial=self._born, standing_alone=not self._sharing)
+        expert = self._make_expert(serial=self._born, standing_alone=not self.sharing)
         if self._inheriting and len(self._counts):
             expert.density.inherit(self.experts[self.panel.best_of(x)].density)
-        self._nursery = self._enrol(expert, x, self._targets(y))
+        self._nursery = self._enrol(expert, x, self._scalings.targets(y))
 
     def train(self, max_steps: int) -> float:
         if self._nursery is None:
@@ -254,7 +253,7 @@ class NeuralBank(Bank):
         self._seats[position] = Seat(expert, retired=True)
         while self._seats and (self._seats[-1].retired and self._nursery is None):
             self._seats.pop()
-        if not self._sharing:
+        if not self.sharing:
             self._seats = [seat for seat in self._seats if not seat.retired]
         if into is not None:
             self._counts[into] += self._counts[k]
@@ -265,7 +264,7 @@ class NeuralBank(Bank):
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         expert = self.experts[k]
         x = expert.density.sample(n, generator)
-        x = x if self._scalings is None else self._scalings[0].undo(x)
+        x = self._scalings.undo(x)
         if expert.predictor is None:
             return x, None
         return x, expert.predictor.draw(self.predictive_of(k, Samples(x)), generator)
@@ -294,10 +293,8 @@ class NeuralBank(Bank):
         forms = {"seed": whole(), "n_classes": whole(1, 1 << 31), "born": whole(), "counts": tensor(n_experts)}
         expect(state, {**forms, "generator": tensor("bytes", dtype=torch.uint8)})
         self._seed, self._n_classes, self._born = state["seed"], state["n_classes"], state["born"]
-        self._counts, self._scalings = state["counts"].to("cpu", copy=True), None
-        if state["scalings"]:
-            of_x, of_y = (s and Scaling.from_state(s, self._device) for s in state["scalings"])
-            self._scalings = (of_x, of_y)
+        self._counts = state["counts"].to("cpu", copy=True)
+        self._scalings.load_state_dict(state["scalings"])
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
         self._placeholder.load_state_dict(state["placeholder"])
         self._seats, self._nursery = [], None
@@ -313,19 +310,14 @@ class NeuralBank(Bank):
         restore_generator(self._generator, state["generator"])
 
     def representation(self) -> State:
-        scalings = None if self._scalings is None else [s and s.state_dict() for s in self._scalings]
-        placeholder = self._placeholder.state_dict()
+        scalings, placeholder = self._scalings.state_dict(), self._placeholder.state_dict()
         return {"seed": self._seed, "n_classes": self._n_classes, "scalings": scalings, "placeholder": placeholder}
 
     def adopt(self, representation: State) -> None:
         self.load_state_dict({**self.state_dict(), **representation})
 
-    def extend(self, other: Bank) -> None:
-        if not isinstance(other, NeuralBank) or (self._sharing and len(other.counts) and len(self.counts)):
-            raise ValueError(
-                "networks with lateral connections look at all that came before them, so those of two models cannot be "
-                "put side by side; learn with sharing=False to merge later"
-            )
+    def take_in(self, other: NeuralBank) -> None:
+        """Appends the experts of another bank, which is left alone but for the classes it has room for."""
         self.admit(other._n_classes)
         other.admit(self._n_classes)
         for expert in other.experts:
@@ -350,7 +342,7 @@ class NeuralBank(Bank):
         return NeuralExpert(density, predictor, *self._training)
 
     def _restored_expert(self, state: State, *, retired: bool) -> NeuralExpert:
-        expert = self._make_expert(serial=0, standing_alone=not self._sharing)
+        expert = self._make_expert(serial=0, standing_alone=not self.sharing)
         if retired:
             expert.retire()
         expert.load_state_dict(state)
@@ -372,43 +364,11 @@ class NeuralBank(Bank):
         self.panel = self._made_panel()
 
     def _made_panel(self) -> Panel:
-        return Panel(self._seats, self._placeholder, sharing=self._sharing, recorder=self._recorder)
+        return Panel(self._seats, self._placeholder, sharing=self.sharing, recorder=self._recorder)
 
     def _spread(self, n_samples: int) -> AbstractContextManager[None]:
         """Allows all threads where a step of one expert on so many samples is worth it."""
         return spread(self._n_products * n_samples)
-
-    # Scaling, where inputs and targets are standardised
-
-    def _scaling_of_x(self, memory: Tensor) -> Scaling | None:
-        """Returns the scaling of x: fixed when the first expert is founded, before that the memory's, (M, ...)."""
-        if not self._standardise:
-            return None
-        return Scaling.fit(memory) if self._scalings is None else self._scalings[0]
-
-    def _scaled(self, samples: Samples) -> Samples:
-        """Returns samples as the networks see them, without their chunk: networks change with every step."""
-        if self._scalings is None:
-            return samples.alone()
-        of_x = self._scalings[0]
-        scaled: Samples = samples.alone().derive("scaled", of_x, lambda chunk: Samples(of_x.apply(chunk.x)))
-        return scaled
-
-    def _targets(self, y: Tensor | None) -> Tensor | None:
-        """Returns targets as the networks learn them, on their device."""
-        if y is None:
-            return None
-        y = y.to(self._device)
-        scaling = None if self._scalings is None else self._scalings[1]
-        return y if scaling is None else scaling.apply(y)
-
-    def _unscaled(self, predictive: Tensor) -> Tensor:
-        """Returns moments (..., 2, n_outputs) in the targets' own units; log-probabilities as they are."""
-        scaling = None if self._scalings is None else self._scalings[1]
-        if scaling is None:
-            return predictive
-        mean, variance = predictive.unbind(dim=-2)
-        return torch.stack([scaling.undo(mean), variance * scaling.scale.square()], dim=-2)
 
     def _show(self, position: int, y: Tensor | None, convinced: Tensor) -> None:
         """Lets an expert see the labels of the rows it is convinced of, (batch,) bool on the host."""

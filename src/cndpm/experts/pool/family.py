@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from cndpm.experts.pool.discriminants import Discriminants
 from cndpm.experts.pool.forgetting import Floats
+from cndpm.experts.pool.members import Members
 from cndpm.experts.pool.regressions import Regressions
 from cndpm.mixture.time import log_normalise
 
 __all__ = ["ClassFamily", "Family", "ValueFamily"]
 
-Member = Discriminants | Regressions
 Targets = NDArray[Any]
 
 FLOOR = 8.0
@@ -24,12 +24,13 @@ FLOOR = 8.0
 
 
 class Family(ABC):
-    """Makes members, and answers of them at every temperature. Shapes: H horizons, T temperatures, B samples.
+    """Makes members, and answers of them at every temperature. Shapes: M members, T temperatures, B samples.
 
     Attributes:
         temperatures: Factors on log-probabilities, among which evidence chooses.
         stacks: Whether a log-linear pool of the members is put beside their mixture.
         hears_experts: Whether the mixture of experts counts as a member.
+        relabels: Whether a rule with its labels exchanged counts as a member.
 
     Example:
         >>> family: Family = ClassFamily()
@@ -40,6 +41,7 @@ class Family(ABC):
     temperatures: tuple[float, ...]
     stacks: bool
     hears_experts: bool
+    relabels: bool
 
     @property
     def n_temperatures(self) -> int:
@@ -47,31 +49,18 @@ class Family(ABC):
         return len(self.temperatures)
 
     @abstractmethod
-    def make(self, n_features: int, width: int, keeps: tuple[float, ...]) -> Member:
-        """Makes a member.
+    def make(self, n_features: int, width: int, keeps: tuple[float, ...]) -> Members:
+        """Makes members of one representation.
 
         Args:
             n_features: Of the representation.
             width: Number of classes, or of targets.
-            keeps: What is left of a sample after the next one, by horizon.
+            keeps: What is left of a sample after the next one, by member.
         """
 
     @abstractmethod
-    def answers(self, member: Any, z: Floats) -> Floats:
-        """Returns a member's answers, (H, T, B, ...).
-
-        Args:
-            member: Made by this family.
-            z: Features, (B, d).
-        """
-
-    @abstractmethod
-    def of_another(self, answer: Floats) -> Floats:
-        """Returns the answer of the experts as one of a member, (1, T, B, ...); (0, T, B, ...) if they are not heard.
-
-        Args:
-            answer: (B, ...).
-        """
+    def tempered(self, answers: Floats) -> Floats:
+        """Returns answers (M, B, ...) at every temperature, (M, T, B, ...)."""
 
     @abstractmethod
     def log_scores(self, answers: Floats, y: Targets) -> Floats:
@@ -83,72 +72,68 @@ class Family(ABC):
         """
 
     @abstractmethod
-    def mix(self, weights: Floats, answers: Floats) -> Floats:
-        """Returns the answer of a mixture, (B, ...).
+    def linear(self, answers: Floats) -> Floats:
+        """Returns answers in the form in which that of a mixture is the weighted sum; of the same shape."""
 
-        Args:
-            weights: That sum to 1, (n,).
-            answers: (n, B, ...).
-        """
+    @abstractmethod
+    def from_linear(self, mixed: Floats) -> Floats:
+        """Returns the answers of what :meth:`linear` returned, or of sums of it."""
 
 
 class ClassFamily(Family):
-    """Answers with log-probabilities of classes, (..., B, C).
+    """Answers with log-probabilities of classes, (..., B, C); their mixtures are those of probabilities.
 
     Example:
         >>> family = ClassFamily()
-        >>> np.exp(family.mix(np.array([0.5, 0.5]), np.log([[[0.9, 0.1]], [[0.5, 0.5]]])))
-        array([[0.7, 0.3]])
+        >>> family.linear(family.tempered(np.log([[[0.8, 0.2]]])))[0, :, 0].round(2)  # sharper and flatter
+        array([[0.94, 0.06],
+               [0.8 , 0.2 ],
+               [0.67, 0.33],
+               [0.59, 0.41]])
     """
 
     temperatures = (2.0, 1.0, 0.5, 0.25)
     stacks = True
     hears_experts = True
+    relabels = True
 
     def make(self, n_features: int, width: int, keeps: tuple[float, ...]) -> Discriminants:
         return Discriminants(n_features, width, keeps)
 
-    def answers(self, member: Any, z: Floats) -> Floats:
-        return self._tempered(member.logits(z))
-
-    def of_another(self, answer: Floats) -> Floats:
-        return self._tempered(answer[None])
-
-    def _tempered(self, logits: Floats) -> Floats:
-        sharpness = np.array(self.temperatures)[None, :, None, None]
-        return log_normalise(logits[:, None] * sharpness)
+    def tempered(self, answers: Floats) -> Floats:
+        sharpness = np.array(self.temperatures)[:, None, None]
+        return log_normalise(answers[:, None] * sharpness)
 
     def log_scores(self, answers: Floats, y: Targets) -> Floats:
         scores: Floats = answers[..., np.arange(len(y)), y]
         return scores
 
-    def mix(self, weights: Floats, answers: Floats) -> Floats:
-        mixed: Floats = np.tensordot(weights, np.exp(answers), axes=1)
+    def linear(self, answers: Floats) -> Floats:
+        return np.exp(answers)
+
+    def from_linear(self, mixed: Floats) -> Floats:
         return np.log(np.maximum(mixed, 1e-300))
 
 
 class ValueFamily(Family):
-    """Answers with means and variances, (..., B, 2, o).
+    """Answers with means and variances, (..., B, 2, o); their mixtures are those of the first two moments.
 
     Example:
-        >>> family = ValueFamily()
-        >>> family.mix(np.array([0.5, 0.5]), np.array([[[[0.0], [1.0]]], [[[2.0], [1.0]]]])).ravel()
+        >>> family, answers = ValueFamily(), np.array([[[0.0], [1.0]], [[2.0], [1.0]]])  # two samples, one target
+        >>> family.from_linear(family.linear(answers).mean(axis=0)).ravel()
         array([1., 2.])
     """
 
     temperatures = (1.0,)
     stacks = False
     hears_experts = False  # their variances change too much when an expert is founded
+    relabels = False
 
     def make(self, n_features: int, width: int, keeps: tuple[float, ...]) -> Regressions:
         return Regressions(n_features, width, keeps)
 
-    def answers(self, member: Any, z: Floats) -> Floats:
-        moments: Floats = member.moments(z)
-        return moments[:, None]
-
-    def of_another(self, answer: Floats) -> Floats:
-        return answer[None, None][:0]
+    def tempered(self, answers: Floats) -> Floats:
+        return answers[:, None]
 
     def log_scores(self, answers: Floats, y: Targets) -> Floats:
         mean, variance = answers[..., 0, :], answers[..., 1, :]
@@ -156,8 +141,10 @@ class ValueFamily(Family):
         scores: Floats = -0.5 * (squares + np.log(2 * math.pi * variance)).sum(axis=-1)
         return scores
 
-    def mix(self, weights: Floats, answers: Floats) -> Floats:
+    def linear(self, answers: Floats) -> Floats:
         mean, variance = answers[..., 0, :], answers[..., 1, :]
-        mixed = np.tensordot(weights, mean, axes=1)
-        spread = np.tensordot(weights, variance + (mean - mixed) ** 2, axes=1)
-        return np.stack([mixed, spread], axis=-2)
+        return np.stack([mean, variance + mean**2], axis=-2)
+
+    def from_linear(self, mixed: Floats) -> Floats:
+        mean, square = mixed[..., 0, :], mixed[..., 1, :]
+        return np.stack([mean, np.maximum(square - mean**2, 1e-12)], axis=-2)

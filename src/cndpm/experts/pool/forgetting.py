@@ -1,4 +1,4 @@
-"""Weights of samples that are forgotten at several rates, and the prior that few samples need."""
+"""Rates of forgetting: the prior that few samples need, and when a solution is to be renewed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Floats = NDArray[np.float64]
 
 
 def fading_weights(keeps: Floats, n: int) -> tuple[Floats, Floats]:
-    """Returns what a batch leaves of older samples, (H,), and the weights of its own, (H, n).
+    """Returns what a batch leaves of older samples, (M,), and the weights of its own, (M, n).
 
     Args:
-        keeps: What is left of a sample after the next one, for each of H horizons, (H,).
+        keeps: What is left of a sample after the next one, for each of M members, (M,).
         n: Samples of the batch.
 
     Example:
@@ -30,6 +30,17 @@ def prior_strength(n_features: int) -> float:
     return max(5.0, n_features / 10)
 
 
-def renewal_interval(n: float) -> int:
-    """Returns after how many samples a solution is renewed that n samples made: a twentieth of them more."""
-    return int(n // 20)
+def renewal_interval(n: float, n_features: int) -> int:
+    """Returns after how many samples a solution is renewed: a twentieth of what it rests on, or of its features.
+
+    Not before five have come, so that rows which come one by one cost little more than in batches.
+
+    Args:
+        n: Samples that it rests on.
+        n_features: Numbers solved for; renewing costs the cube of them, a sample the square.
+
+    Example:
+        >>> renewal_interval(1000.0, 10), renewal_interval(30.0, 200)
+        (50, 10)
+    """
+    return int(max(n, n_features, 100) // 20)

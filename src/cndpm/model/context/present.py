@@ -7,7 +7,7 @@ range that they were fitted for. What was learned of older rows in other feature
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,13 +16,14 @@ from torch import Tensor
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
-from cndpm.experts.features import FeatureMap, FourierFeatures, IdentityFeatures, StepFeatures
 from cndpm.experts.pool import ClassFamily, Family, ValueFamily
 from cndpm.learner import Footprint
 from cndpm.mixture import currency, log_gate
-from cndpm.model.context.recent_rows import RecentRows, usual_range
+from cndpm.model.context.recent_rows import RecentRows
+from cndpm.model.context.representations import Representations
 from cndpm.model.context.rules import Features, Rules
-from cndpm.state import State
+from cndpm.model.context.weights import Answer
+from cndpm.state import State, StateError, expect, maybe, part, tensor, whole
 
 __all__ = ["Present"]
 
@@ -42,10 +43,20 @@ _KEEPS: list[tuple[float, ...]] = [(0.95, 0.98, 0.995, 0.999), (0.97, 0.99, 0.99
 """Part of a sample that recent models keep after the next one: few features bear shorter windows than many."""
 
 
+class _Asked(NamedTuple):
+    """Keeps the last answer, for rows that may be learned next."""
+
+    rows: Tensor
+    experts: Tensor
+    features: Features
+    answer: Answer
+
+
 class Present:
     """Learns what holds now.
 
     Args:
+        n_columns: Values of a row.
         for_classes: Whether targets are class indices, or values.
         n_outputs: Number of values.
         n_recent: The latest rows kept.
@@ -58,7 +69,7 @@ class Present:
     Example:
         >>> x = torch.randn(1200, 3, generator=torch.Generator().manual_seed(0))
         >>> y = (x[:, 0] > 0).long()
-        >>> sizes = {"n_outputs": 1, "n_recent": 500, "n_features": 50, "n_rules": 8}
+        >>> sizes = {"n_columns": 3, "n_outputs": 1, "n_recent": 500, "n_features": 50, "n_rules": 8}
         >>> present = Present(for_classes=True, evidence=20.0, seed=0, **sizes)
         >>> for start in range(0, 1200, 10):  # the rule is reversed in the middle
         ...     part = slice(start, start + 10)
@@ -70,6 +81,7 @@ class Present:
     def __init__(
         self,
         *,
+        n_columns: int,
         for_classes: bool,
         n_outputs: int,
         n_recent: int,
@@ -81,7 +93,7 @@ class Present:
     ) -> None:
         self._device = torch.device(device)
         self._family: Family = ClassFamily() if for_classes else ValueFamily()
-        self.for_classes, self._n_features = for_classes, n_features
+        self.for_classes, self._n_columns, self._n_features = for_classes, n_columns, n_features
         self._width = 0 if for_classes else n_outputs
         self._evidence, self._most_rules = evidence, n_rules
         self._generator = torch.Generator().manual_seed(seed)
@@ -89,13 +101,13 @@ class Present:
         self.n_seen = self._n_fits = 0
         self._counts = np.zeros(0)
         self._outside = np.zeros(0)
-        self._maps: list[FeatureMap] = []
+        self._representations = Representations(n_features)
         self._rules: Rules | None = None
-        self._low = self._high = torch.zeros(0)
-        self._shift, self._scale = np.zeros(0), np.ones(0)
+        self._shift, self._scale = np.zeros(0), np.zeros(0)
         self._current = torch.zeros(0, dtype=torch.float64)
         self._asked_at = 0
         self._fit = object()
+        self._asked: _Asked | None = None
 
     @property
     def n_rules(self) -> int:
@@ -106,7 +118,7 @@ class Present:
     def n_numbers_kept(self) -> int:
         """Numbers of all models and representations."""
         models = 0 if self._rules is None else self._rules.n_numbers_kept
-        return models + sum(part.n_numbers_kept for part in self._maps)
+        return models + self._representations.n_numbers_kept
 
     def added_to(self, kept: Footprint) -> Footprint:
         """Returns a footprint with the models and rows of the present in it."""
@@ -133,10 +145,19 @@ class Present:
         """
         if self._rules is None:
             return None
-        mixed = self._rules.answer(self._features(samples), self._of_experts(experts)).mixed
+        mixed = self._ask(self._rules, samples, experts).answer.mixed
         if not self.for_classes:
             mixed = np.stack([mixed[:, 0] * self._scale + self._shift, mixed[:, 1] * self._scale**2], axis=1)
         return torch.from_numpy(mixed)
+
+    def _ask(self, rules: Rules, samples: Samples, experts: Tensor) -> _Asked:
+        """Returns features and answers of samples; those of the same rows are not computed twice."""
+        asked = self._asked
+        if asked is None or not (torch.equal(asked.rows, samples.x) and torch.equal(asked.experts, experts)):
+            features = self._features(samples)
+            answer = rules.answer(features, self._of_experts(experts))
+            self._asked = asked = _Asked(samples.x, experts, features, answer)
+        return asked
 
     def current(self, n_experts: int, n: int) -> Tensor:
         """Returns how current the places of n components are, (n,): the experts', and then that of what waits.
@@ -166,20 +187,8 @@ class Present:
 
     def _features(self, samples: Samples) -> Features:
         """Returns the features of every representation, (B, d) each."""
-
-        def compute(chunk: Samples) -> NDArray[np.float64]:
-            return self._joined(chunk.x.cpu())
-
-        joined = samples.derive("representations", self._fit, compute)
-        return self._cut(joined)
-
-    def _joined(self, rows: Tensor) -> NDArray[np.float64]:
-        rows = rows.clamp(self._low, self._high)
-        return torch.cat([part(rows) for part in self._maps], dim=1).double().numpy()
-
-    def _cut(self, joined: NDArray[np.float64]) -> Features:
-        ends = np.cumsum([part.n_features for part in self._maps])
-        return np.split(joined, ends[:-1], axis=1)
+        columns = samples.derive("representations", self._fit, lambda chunk: self._representations(chunk.x.cpu()))
+        return self._representations.cut(columns)
 
     # Learning
 
@@ -197,10 +206,9 @@ class Present:
             self._meet(y)
         self.rows.add(rows, y)
         if self._rules is not None:
-            features, targets = self._features(samples), self._targets(y.numpy())
-            answer = self._rules.answer(features, self._of_experts(experts))
+            asked, self._asked = self._ask(self._rules, samples, experts), None
             self._rules.n_seen = self.n_seen
-            self._rules.learn(features, targets, answer, self._recall)
+            self._rules.learn(asked.features, self._targets(y), asked.answer, self._recall)
         if self._is_fit_due(rows):
             self._begin()
 
@@ -208,20 +216,22 @@ class Present:
         """Begins anew, as if no row had come; the experts answer alone until some have."""
         self.rows = RecentRows(self.rows.capacity)
         self.n_seen = self._n_fits = self._asked_at = 0
-        self._rules, self._maps = None, []
+        self._shift, self._scale = np.zeros(0), np.zeros(0)
+        self._rules = self._asked = None
         self._counts, self._outside = np.zeros_like(self._counts), np.zeros(0)
         self._current, self._fit = torch.zeros(0, dtype=torch.float64), object()
 
-    def _recall(self, n: int) -> tuple[Features, NDArray[Any]]:
-        return self._cut(self._joined(self.rows.x[-n:])), self._targets(self.rows.y[-n:].numpy())
+    def _recall(self, n: int) -> tuple[Features, Tensor]:
+        return self._representations.cut(self._representations(self.rows.x[-n:])), self._targets(self.rows.y[-n:])
 
-    def _targets(self, y: NDArray[Any]) -> NDArray[Any]:
-        return y if self.for_classes else (y.astype(np.float64) - self._shift) / self._scale
+    def _targets(self, y: Tensor) -> Tensor:
+        """Returns class indices as they are, values in the units of the rules' targets."""
+        return y if self.for_classes else torch.from_numpy((y.double().numpy() - self._shift) / self._scale)
 
     def _meet(self, y: Tensor) -> None:
         n_classes = max(self._width, int(y.max()) + 1)
         if n_classes > self._width:
-            self._width = n_classes
+            self._width, self._asked = n_classes, None
             self._counts = np.pad(self._counts, (0, n_classes - len(self._counts)))
             if self._rules is not None:
                 self._rules.admit(n_classes)
@@ -231,7 +241,7 @@ class Present:
         """Notes which rows were outside the range; says whether representations are to be fitted."""
         if self._rules is None:
             return self.n_seen >= _FITTED_AT[0]
-        outside = ((rows < self._low) | (rows > self._high)).any(dim=1).numpy()
+        outside = self._representations.outside(rows).numpy()
         self._outside = np.append(self._outside, outside)[-_WATCHED:]
         if len(self._outside) == _WATCHED and self._outside.mean() > _MOST_OUTSIDE:
             return True
@@ -242,31 +252,24 @@ class Present:
         """Fits the representations on the latest rows and learns these anew."""
         left_range = len(self._outside) == _WATCHED and self._outside.mean() > _MOST_OUTSIDE
         rows = self.rows.x[-_WATCHED:] if left_range else self.rows.x
-        self._low, self._high = usual_range(rows)
-        self._maps = self._new_maps()
-        for part in self._maps:
-            part.fit(rows.clamp(self._low, self._high), generator=self._generator)
+        self._representations.fit(rows, self._generator)
         if not self.for_classes:
             y = self.rows.y.double().numpy()
             self._shift, self._scale = y.mean(axis=0), np.maximum(y.std(axis=0), 1e-9)
-        before, self._rules = self._rules, self._new_rules()
+        before, self._rules = self._rules, self._new_rules(self._representations, self._width)
         if before is not None:
             self._rules.inherit(before)
-        self._n_fits, self._outside, self._fit = self._n_fits + 1, np.zeros(0), object()
+        self._n_fits, self._outside, self._fit, self._asked = self._n_fits + 1, np.zeros(0), object(), None
         features, targets = self._recall(len(rows))
         for start in range(0, len(targets), 10):
             self._rules.begin([z[start : start + 10] for z in features], targets[start : start + 10])
 
-    def _new_maps(self) -> list[FeatureMap]:
-        n = self._n_features
-        return [IdentityFeatures(), FourierFeatures(n, include_input=True), StepFeatures(n)]
-
-    def _new_rules(self) -> Rules:
+    def _new_rules(self, representations: Representations, width: int) -> Rules:
         return Rules(
             self._family,
             _KEEPS,
-            sizes=[part.n_features for part in self._maps],
-            width=self._width,
+            sizes=representations.sizes,
+            width=width,
             evidence=self._evidence,
             n_rules=self._most_rules,
             served=300,
@@ -288,39 +291,53 @@ class Present:
 
     def state_dict(self) -> State:
         """Returns everything."""
+        is_fitted = self._rules is not None
         return {
             "rows": self.rows.state_dict(),
             "generator": self._generator.get_state(),
-            "maps": [part.state_dict() for part in self._maps],
+            "representations": self._representations.state_dict() if is_fitted else None,
             "rules": None if self._rules is None else self._rules.state_dict(),
-            "numbers": [self.n_seen, self._n_fits, self._width, self._asked_at],
+            "n_seen": self.n_seen,
+            "n_fits": self._n_fits,
+            "width": self._width,
+            "asked_at": self._asked_at,
+            "current": self._current.clone(),
             **{name: torch.tensor(getattr(self, f"_{name}")) for name in _ARRAYS},
-            **{name: getattr(self, f"_{name}").clone() for name in _TENSORS},
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores it to the bit."""
-        self.rows.load_state_dict(state["rows"])
+        """Restores it to the bit; a state of another form changes nothing."""
+        self._check(state)
+        rows, representations, rules = RecentRows(self.rows.capacity), Representations(self._n_features), None
+        rows.load_state_dict(state["rows"], n_columns=self._n_columns, n_classes=state["width"] * self.for_classes)
+        if state["rules"] is not None:
+            representations.load_state_dict(state["representations"])
+            if representations.sizes[0] != self._n_columns:
+                raise StateError(f"representations must be of {self._n_columns} columns")
+            rules = self._new_rules(representations, state["width"])
+            rules.load_state_dict(state["rules"])
         self._generator.set_state(state["generator"].cpu())
-        self.n_seen, self._n_fits, self._width, self._asked_at = state["numbers"]
+        self.rows, self._representations, self._rules = rows, representations, rules
+        self.n_seen, self._n_fits = state["n_seen"], state["n_fits"]
+        self._width, self._asked_at = state["width"], state["asked_at"]
         for name in _ARRAYS:
             setattr(self, f"_{name}", state[name].cpu().numpy().copy())
-        for name in _TENSORS:
-            setattr(self, f"_{name}", state[name].cpu().clone())
-        self._maps = self._new_maps() if state["maps"] else []
-        for part, saved in zip(self._maps, state["maps"], strict=True):
-            part.load_state_dict(_on_host(saved))
-        self._rules = None if state["rules"] is None else self._new_rules()
-        if self._rules is not None:
-            self._rules.load_state_dict(state["rules"])
-        self._fit = object()
+        self._current, self._fit, self._asked = state["current"].cpu().clone(), object(), None
+
+    def _check(self, state: State) -> None:
+        """Raises StateError where the present's own parts of a state have another form."""
+        parts = dict.fromkeys(("representations", "rules"), maybe(part()))
+        expect(state, {"width": whole(), "rows": part(), **parts})
+        if (state["rules"] is None) != (state["representations"] is None):
+            raise StateError("'rules' and 'representations' are there together, or neither is")
+        numbers = dict.fromkeys(("n_seen", "n_fits", "asked_at"), whole())
+        least, most = (0, 1 << 31) if self.for_classes else (self._width, self._width)
+        counts = tensor(state["width"] if self.for_classes else 0)
+        n_outputs = 0 if self.for_classes or state["rules"] is None else self._width
+        of_targets = {"shift": tensor(n_outputs), "scale": tensor(n_outputs)}
+        arrays = {"counts": counts, "outside": tensor("watched"), "current": tensor("experts"), **of_targets}
+        generator = tensor(len(self._generator.get_state()), dtype=torch.uint8)
+        expect(state, {"width": whole(least, most), "generator": generator, **numbers, **arrays})
 
 
 _ARRAYS = ("counts", "outside", "shift", "scale")
-_TENSORS = ("low", "high", "current")
-
-
-def _on_host(state: Any) -> Any:
-    if isinstance(state, dict):
-        return {name: _on_host(value) for name, value in state.items()}
-    return state.cpu() if isinstance(state, Tensor) else state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cndpm.state import State
+from cndpm.state import State, StateError, expect, integers, tensor
 
 __all__ = ["RecentRows", "usual_range"]
 
@@ -54,8 +54,20 @@ class RecentRows:
         """Returns rows and targets."""
         return {"x": self.x.clone(), "y": self.y.clone()}
 
-    def load_state_dict(self, state: State) -> None:
-        """Restores them to the bit."""
+    def load_state_dict(self, state: State, *, n_columns: int, n_classes: int) -> None:
+        """Restores them to the bit.
+
+        Args:
+            state: As :meth:`state_dict` returns it.
+            n_columns: d.
+            n_classes: Class indices lie below it; 0 where targets are values.
+        """
+        n = expect(state, {"x": tensor("n", "d", dtype=torch.float32)})["n"]
+        if n > self.capacity:
+            raise StateError(f"at most {self.capacity} rows are kept; got {n}")
+        if n:
+            y = integers("n", low=0, below=n_classes) if n_classes else tensor("n", "o", dtype=torch.float32)
+            expect(state, {"x": tensor("n", "d", dtype=torch.float32), "y": y}, n=n, d=n_columns)
         self.x, self.y = state["x"].cpu().clone(), state["y"].cpu().clone()
 
 

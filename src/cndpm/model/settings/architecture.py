@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -48,7 +48,26 @@ class PlainNetworks(Section):
         """
 
 
-class ResNetNetworks(Section):
+class _Residual(Section):
+    """Settings of residual networks, whatever the number of blocks a stage."""
+
+    _n_blocks: ClassVar[int]
+    channels: int = Field(default=20, ge=1, description=_CHANNELS)
+    channel_growth: int = Field(default=4, ge=1, description=_CHANNEL_GROWTH)
+
+    def trunk(self, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool) -> LateralResNet:
+        """Makes a predictor's column.
+
+        Args:
+            input_shape: Shape of one sample.
+            lateral_widths: Of the features of earlier experts, layer by layer; empty where nothing is shared.
+            first: Whether it is the first expert's.
+        """
+        channels = self.channels if first else self.channel_growth
+        return LateralResNet(input_shape, channels, n_blocks=self._n_blocks, lateral_widths=lateral_widths)
+
+
+class ResNetNetworks(_Residual):
     """Chooses residual predictors of one block a stage, and convolutional densities.
 
     Example:
@@ -56,29 +75,17 @@ class ResNetNetworks(Section):
         'LateralResNet'
     """
 
+    _n_blocks = 1
     kind: Literal["resnet"] = Field(
         default="resnet", description="residual predictors of one block a stage, convolutional densities"
     )
-    channels: int = Field(default=20, ge=1, description=_CHANNELS)
-    channel_growth: int = Field(default=4, ge=1, description=_CHANNEL_GROWTH)
 
     def resolved(self, input_shape: tuple[int, ...]) -> ShapedNetworks:
         """Returns the networks meant for samples of this shape: the same for all."""
         return self
 
-    def trunk(self, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool) -> LateralResNet:
-        """Makes a predictor's column.
 
-        Args:
-            input_shape: Shape of one sample.
-            lateral_widths: Of the features of earlier experts, layer by layer; empty where nothing is shared.
-            first: Whether it is the first expert's.
-        """
-        channels = self.channels if first else self.channel_growth
-        return LateralResNet(input_shape, channels, n_blocks=1, lateral_widths=lateral_widths)
-
-
-class ResNet18Networks(Section):
+class ResNet18Networks(_Residual):
     """Chooses residual predictors of two blocks a stage, as in ResNet-18, and convolutional densities.
 
     Example:
@@ -86,26 +93,14 @@ class ResNet18Networks(Section):
         'LateralResNet'
     """
 
+    _n_blocks = 2
     kind: Literal["resnet18"] = Field(
         default="resnet18", description="residual predictors of two blocks a stage, convolutional densities"
     )
-    channels: int = Field(default=20, ge=1, description=_CHANNELS)
-    channel_growth: int = Field(default=4, ge=1, description=_CHANNEL_GROWTH)
 
     def resolved(self, input_shape: tuple[int, ...]) -> ShapedNetworks:
         """Returns the networks meant for samples of this shape: the same for all."""
         return self
-
-    def trunk(self, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool) -> LateralResNet:
-        """Makes a predictor's column.
-
-        Args:
-            input_shape: Shape of one sample.
-            lateral_widths: Of the features of earlier experts, layer by layer; empty where nothing is shared.
-            first: Whether it is the first expert's.
-        """
-        channels = self.channels if first else self.channel_growth
-        return LateralResNet(input_shape, channels, n_blocks=2, lateral_widths=lateral_widths)
 
 
 class AutoNetworks(Section):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
 from pydantic import Field
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
 from cndpm.model.settings.companions import AutoCompanions, GaussiansAlone, GaussiansAndNetworks
-from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, Target
+from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts
 from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
 from cndpm.model.settings.section import Section
 
@@ -22,8 +21,8 @@ class GaussianExperts(Section):
     """Experts in closed form: learned by addition, founded in one step.
 
     Example:
-        >>> facts = {"n_outputs": 1, "n_classes": 3, "seed": 0, "device": torch.device("cpu")}
-        >>> bank = GaussianExperts(n_fourier=16).build(target="classes", input_shape=(4,), **facts)
+        >>> import torch
+        >>> bank = GaussianExperts(n_fourier=16).build(Facts("classes", 1, (4,), 3, 0, torch.device("cpu")))
         >>> type(bank).__name__
         'GaussianBank'
     """
@@ -41,13 +40,8 @@ class GaussianExperts(Section):
 
     def build(
         self,
+        facts: Facts,
         *,
-        target: Target,
-        n_outputs: int,
-        input_shape: tuple[int, ...],
-        n_classes: int | None,
-        seed: int,
-        device: torch.device,
         density: CustomDensity | None = None,
         predictor: CustomPredictor | None = None,
         feature_map: FeatureMap | None = None,
@@ -55,12 +49,7 @@ class GaussianExperts(Section):
         """Makes a bank without experts.
 
         Args:
-            target: What y is.
-            n_outputs: Number of real-valued targets.
-            input_shape: Shape of one sample.
-            n_classes: Number of classes; None where they are discovered.
-            seed: Determines every random choice.
-            device: Where everything lives.
+            facts: Of the stream.
             density: Refused: Gaussians are densities themselves.
             predictor: Refused: Gaussians are predictors themselves.
             feature_map: In place of `features`.
@@ -71,19 +60,18 @@ class GaussianExperts(Section):
                     f"a {name} of one's own is for experts='neural'; got experts='gaussian'. Set experts='neural', or "
                     "leave it out."
                 )
-        facts = Facts(target, n_outputs, input_shape, n_classes, seed, device)
         features = feature_map or self.features.build(facts)
-        if target == "values":
-            return GaussianRegressionBank(features, seed=seed, device=device)
+        if facts.target == "values":
+            return GaussianRegressionBank(features, seed=facts.seed, device=facts.device)
         covariance = self.covariance
         if covariance == "auto":
-            covariance = "own" if target == "none" else "shared"
+            covariance = "own" if facts.target == "none" else "shared"
         bank = GaussianBank(
             features,
-            n_classes=n_classes,
+            n_classes=facts.n_classes,
             covariance=covariance,
-            for_classes=target == "classes",
-            seed=seed,
-            device=device,
+            for_classes=facts.target == "classes",
+            seed=facts.seed,
+            device=facts.device,
         )
         return self.classifier.complete(bank, facts)

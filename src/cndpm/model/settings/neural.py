@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-import torch
 from pydantic import Field, model_validator
 
 from cndpm.experts.bank import Bank
@@ -19,7 +18,7 @@ from cndpm.model.settings.architecture import (
     ShapedNetworks,
 )
 from cndpm.model.settings.densities import Autoregressive, OwnDensity, Variational, maker_of
-from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts, Target
+from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts
 from cndpm.model.settings.network_training import Training
 from cndpm.model.settings.predictor_kinds import NetworkPredictor, OwnPredictor, predictor_maker_of
 from cndpm.model.settings.section import Section
@@ -32,8 +31,8 @@ class NeuralExperts(Section):
     """Networks trained by gradient; the defaults are those of the paper's Split-MNIST classification.
 
     Example:
-        >>> facts = {"n_outputs": 1, "n_classes": 3, "seed": 0, "device": torch.device("cpu")}
-        >>> bank = NeuralExperts(hidden=8, latent_dim=2).build(target="classes", input_shape=(4,), **facts)
+        >>> import torch
+        >>> bank = NeuralExperts(hidden=8, latent_dim=2).build(Facts("classes", 1, (4,), 3, 0, torch.device("cpu")))
         >>> type(bank).__name__
         'NeuralBank'
     """
@@ -86,13 +85,8 @@ class NeuralExperts(Section):
 
     def build(
         self,
+        facts: Facts,
         *,
-        target: Target,
-        n_outputs: int,
-        input_shape: tuple[int, ...],
-        n_classes: int | None,
-        seed: int,
-        device: torch.device,
         density: CustomDensity | None = None,
         predictor: CustomPredictor | None = None,
         feature_map: FeatureMap | None = None,
@@ -100,30 +94,24 @@ class NeuralExperts(Section):
         """Makes a bank without experts.
 
         Args:
-            target: What y is.
-            n_outputs: Number of real-valued targets.
-            input_shape: Shape of one sample.
-            n_classes: Number of classes; None where they are discovered.
-            seed: Determines initialisations, batches and noise.
-            device: Where everything lives.
+            facts: Of the stream.
             density: A class in place of `density`.
             predictor: A class in place of `predictor`.
             feature_map: In place of the features that `selection` has; refused where it has none.
         """
-        facts = Facts(target, n_outputs, input_shape, n_classes, seed, device)
-        networks = self.architecture.resolved(input_shape)
+        networks = self.architecture.resolved(facts.input_shape)
         bank = NeuralBank(
             self._density_maker(facts, networks, density),
-            None if target == "none" else self._predictor_maker(facts, networks, predictor),
+            None if facts.target == "none" else self._predictor_maker(facts, networks, predictor),
             density_training=self.training.of_densities(),
             predictor_training=self.training.of_predictors(),
-            n_classes=n_classes or 0,
+            n_classes=facts.n_classes or 0,
             sharing=self.sharing,
             inheriting=self.inherit,
             standardise=self.standardise,
             min_share=self.min_share,
-            seed=seed,
-            device=device,
+            seed=facts.seed,
+            device=facts.device,
         )
         return self.selection.complete(bank, facts, feature_map)
 

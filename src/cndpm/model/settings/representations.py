@@ -118,6 +118,7 @@ class AutoRepresentations(_Pool):
 
 def _present(facts: Facts, *, n_features: int, n_recent: int, evidence: float, n_rules: int) -> Present:
     return Present(
+        n_columns=facts.input_shape[0],
         for_classes=facts.target == "classes",
         n_outputs=facts.n_outputs,
         n_recent=n_recent,

@@ -74,10 +74,9 @@ class Watch:
         seed: int,
     ) -> None:
         self._bank, self._input_shape = bank, input_shape
-        self._asks = target == "none" and bank.describes_x
-        self._with_kernels = (
-            bank.has_additive_density or not self._asks
-        )  # a network may give probabilities, not densities
+        self._asks = target == "none" and bank.density_of != "features"
+        # A network may give probabilities, not densities.
+        self._with_kernels = bank.density_of != "x by networks" or not self._asks
         self._exemplars = Exemplars(math.prod(input_shape), capacity=capacity, seed=seed)
         self._of_experts: _OfExperts | None = None
         self._fitted: _Fitted | None = None
@@ -164,7 +163,7 @@ class Watch:
         """
         weighted, counts = self._log_weighted(known), self._bank.counts.numpy()
         mixed: Floats = np.logaddexp.reduce(weighted, axis=1) - math.log(float(counts.sum()))
-        if not self._bank.has_additive_density:
+        if self._bank.density_of == "x by networks":
             return mixed
         best = weighted.argmax(axis=1)
         owners = np.unique(best)

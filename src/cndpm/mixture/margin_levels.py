@@ -1,4 +1,4 @@
-"""Decides when a sample is new, by the level and the windows of margins.
+"""Margins of samples: their windows, the levels below which they are new, and a record of known ones.
 
 A sample is new when log alpha + log p(x, y | new) exceeds log n_k + log p(x, y | k) for every expert k, that is when
 its *margin* g = max_k (log n_k + log p(x, y | k)) - log p(x, y | new) lies below log alpha. The margins of known
@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 __all__ = [
+    "CLIP",
     "MIN_RECORD",
     "Floats",
+    "MarginRecord",
     "accepts_expert",
+    "clipped",
     "levels",
     "margins",
     "novelty_level",
@@ -33,6 +36,16 @@ Floats = NDArray[np.float64]
 
 MIN_RECORD = 20
 """The fewest margins from which a level is computed; with fewer nothing is new."""
+
+CLIP = 1.0
+"""Deviations up to which one sample counts where a window is judged as a whole: no sample may decide alone."""
+
+_MEASURED_EVERY = 20
+"""Levels are measured again when one part in so many of a record has changed."""
+
+_FEW = 64
+"""Experts up to which all rows of a record are measured at once; beyond, only those that changed, so that a batch costs
+no more with a thousand experts than with ten."""
 
 
 def margins(log_known: Tensor, log_new: Tensor) -> tuple[Tensor, Tensor]:
@@ -129,6 +142,117 @@ def row_moments(values: Floats) -> Floats:
     """Returns number, sum and sum of squares of every row (R, n) without NaN, (R, 3)."""
     moments: Floats = np.nansum([~np.isnan(values), values, np.square(values)], axis=2).T
     return moments
+
+
+def clipped(surprises: Floats) -> Floats:
+    """Returns surprises as windows count them: those beyond one deviation, on either side, count as one."""
+    # A third of what `clip` takes for a few numbers.
+    return np.maximum(np.minimum(surprises, CLIP), -CLIP)
+
+
+class MarginRecord:
+    """Rows of the latest margins, one for each of K experts, and the levels measured of them.
+
+    Args:
+        capacity: Margins kept of an expert.
+        rate: Share of known samples that may be called new; see :func:`levels`.
+
+    Attributes:
+        values: Margins (K, capacity); empty places are NaN.
+        levels: Level, median and deviation of each row, (3, K), when they were measured last.
+        n_unmeasured: Margins that came since.
+
+    Example:
+        >>> record = MarginRecord(capacity=40, rate=0.01)
+        >>> record.add_expert(np.arange(30.0))
+        >>> record.levels[1]
+        array([14.5])
+    """
+
+    def __init__(self, capacity: int, rate: float) -> None:
+        self.capacity, self.rate = capacity, rate
+        self.replace(np.zeros((0, capacity)), np.zeros((3, 0)), 0)
+
+    def replace(self, values: Floats, measured: Floats, n_unmeasured: int) -> None:
+        """Takes another record.
+
+        Args:
+            values: (K, R), where R may exceed the capacity until the next margin is noted.
+            measured: The levels of the rows, (3, K).
+            n_unmeasured: Margins that came since they were measured.
+        """
+        self.values, self.levels, self.n_unmeasured = values, measured, n_unmeasured
+        self._moments = np.zeros((len(values), 3))
+        self._stale = set(range(len(values)))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to measure again."""
+        return self.n_unmeasured * _MEASURED_EVERY >= self.capacity
+
+    def push(self, k: int, latest: Floats) -> None:
+        """Appends margins to a row, dropping the oldest.
+
+        Args:
+            k: The expert.
+            latest: Their margins, (n,).
+        """
+        if self.values.shape[1] > self.capacity:  # records of merged models
+            self.values = np.ascontiguousarray(self.values[:, -self.capacity :])
+            self._stale = set(range(len(self.values)))
+        self.values[k] = np.concatenate([self.values[k], latest])[-self.capacity :]
+        self.n_unmeasured += len(latest)
+        self._stale.add(k)
+
+    def add_expert(self, held_out: Floats) -> None:
+        """Appends a row of margins (n,), and measures."""
+        self.values = np.concatenate([self.values, np.full((1, self.values.shape[1]), np.nan)])
+        self.levels = np.concatenate([self.levels, np.full((3, 1), np.nan)], axis=1)
+        self._moments = np.concatenate([self._moments, np.zeros((1, 3))])
+        self.push(len(self.values) - 1, held_out)
+        self.measure()
+
+    def remove_expert(self, k: int) -> None:
+        """Drops the row of expert k, and measures."""
+        self.values, self.levels = np.delete(self.values, k, axis=0), np.delete(self.levels, k, axis=1)
+        self._moments = np.delete(self._moments, k, axis=0)
+        self._stale = {row - (row > k) for row in self._stale if row != k}
+        self.measure()
+
+    def move(self, by: Floats) -> None:
+        """Moves every row by a number, (K,), and measures."""
+        self.values += by[:, None]
+        self._stale = set(range(len(self.values)))
+        self.measure()
+
+    def measure(self) -> None:
+        """Brings the levels up to date."""
+        self.n_unmeasured = 0
+        if len(self.values) <= _FEW:
+            self.levels, self._stale = np.stack(levels(self.values, self.rate)), set(range(len(self.values)))
+        elif self._stale:
+            rows = np.array(sorted(self._stale))
+            self.levels[:, rows] = np.stack(levels(self.values[rows], self.rate))
+            self._moments[rows] = row_moments(self._clipped(rows))
+            self._stale = set()
+
+    def clipped_moments(self) -> tuple[int, float, float]:
+        """Returns number, mean and deviation of all surprises as windows count them, of the rows as measured last."""
+        if len(self.values) <= _FEW:
+            known = self._clipped(np.arange(len(self.values)))
+            known = known[~np.isnan(known)]
+            return len(known), *((float(known.mean()), float(known.std(ddof=1))) if len(known) > 1 else (0.0, 0.0))
+        n, total, squares = self._moments.sum(axis=0)
+        mean = total / max(n, 1.0)
+        return int(n), float(mean), float(np.sqrt(max(0.0, (squares - n * mean**2) / max(n - 1, 1.0))))
+
+    def _clipped(self, rows: NDArray[np.int64]) -> Floats:
+        """Returns how far margins of some rows lie below the median, in deviations, clipped, (R, capacity)."""
+        _, median, scale = self.levels[:, rows]
+        return clipped((median[:, None] - self.values[rows]) / scale[:, None])
 
 
 def accepts_expert(log_candidate: Tensor, log_mixture: Tensor, *, cost: float) -> bool:

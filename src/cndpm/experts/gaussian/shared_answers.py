@@ -1,0 +1,138 @@
+"""Answers of Gaussian components with one covariance: densities and draws. Nothing here changes what was learned.
+
+Answers use the covariance that routing uses, shrunk for classes and scaled so that new samples are expected at distance
+d from their component (:mod:`.prediction`); or an exact one, made on demand and kept until the statistics change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cndpm.experts.chunks import Samples
+from cndpm.experts.gaussian.conjugate import host_values, log_components
+from cndpm.experts.gaussian.densities import draw, near_log_prob
+from cndpm.experts.gaussian.factor import Factor
+from cndpm.experts.gaussian.prediction import LaggingFactor
+
+if TYPE_CHECKING:
+    from cndpm.experts.gaussian.shared_covariance import SharedGaussians
+
+__all__ = ["SharedAnswers"]
+
+_BLOCK_SIZE = 512
+"""Rows that are whitened at once."""
+
+
+class SharedAnswers:
+    """Answers for components with one covariance.
+
+    Args:
+        gaussians: The components.
+        features: Gives the features of samples, (B, d).
+
+    Example:
+        >>> from cndpm.experts.gaussian.shared_covariance import SharedGaussians
+        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+        >>> gaussians = SharedGaussians(torch.zeros(2), lambda samples: samples.x)
+        >>> gaussians.add_components(1)
+        >>> gaussians.found(x, torch.ones(20, 1, dtype=torch.float64))
+        >>> gaussians.answers.log_prob(Samples(x), exact=True).shape
+        torch.Size([20, 1])
+    """
+
+    def __init__(self, gaussians: SharedGaussians, features: Callable[[Samples], Tensor]) -> None:
+        self._gaussians, self._features = gaussians, features
+        self._lagging: LaggingFactor | None = None
+        self._exact: Factor | None = None
+        self._changes = np.zeros(0, dtype=np.int64)
+
+    def factor(self, *, exact: bool) -> Factor:
+        """Returns the factor for answers: of the statistics as they are, or with the covariance of the last renewal."""
+        gaussians = self._gaussians
+        choice, changes = gaussians.choice, gaussians.statistics.changes  # replaced, never written to
+        if exact:
+            if self._exact is None or changes is not self._changes:
+                self._exact = gaussians.factorise(choice.classes, for_classes=choice.for_classes)
+                self._changes = changes
+            return self._exact
+        routing = gaussians.routing()
+        if self._lagging is None or self._lagging.source is not routing.cholesky:
+            self._lagging = LaggingFactor(routing, shrinkage=choice.classes, for_classes=choice.for_classes)
+        return self._lagging.factor(gaussians.statistics)
+
+    def log_prob(self, samples: Samples, *, exact: bool) -> Tensor:
+        """Returns predictive log densities of every component, (B, J), on the device.
+
+        Args:
+            samples: (B, ...).
+            exact: Whether the covariance is brought up to date first; see :meth:`factor`.
+        """
+        factor = self.factor(exact=exact)
+
+        def score(chunk: Samples) -> Tensor:
+            counts = torch.nn.functional.pad(self._gaussians.counts, (0, 1)).to(factor.anchors.device)
+            products, anchors, kappas = map(host_values, (self.products(chunk, factor), factor.anchors, counts))
+            parts = (products[:, 0], products[:, 1:], anchors @ anchors[-1], (anchors**2).sum(axis=1))
+            facts = {"kappa": factor.kappa, "log_det": factor.log_det, "tail": factor.tail}
+            scores = log_components(parts, kappas + factor.kappa, n_dims=anchors.shape[1], **facts)
+            return torch.as_tensor(scores[:, :-1])
+
+        scores: Tensor = samples.derive("scores", factor, score)
+        return scores
+
+    def log_prob_near(self, samples: Samples, *, exact: bool) -> tuple[Tensor, Tensor]:
+        """Returns the components that may explain each of B samples, (B, S), and their log densities, (B, S).
+
+        Components whose means lie far away are left out where they are many; otherwise all are returned.
+
+        Args:
+            samples: (B, ...).
+            exact: As for :meth:`log_prob`.
+        """
+        found = self._gaussians.nearest(samples)
+        if found is None:
+            scores = self.log_prob(samples, exact=exact)
+            return torch.arange(scores.shape[1], device=scores.device).expand(len(scores), -1), scores
+        factor = self.factor(exact=exact)
+        return found, near_log_prob(factor, factor.whiten(self.shifted(samples)), found, self._gaussians.counts)
+
+    def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
+        """Draws n feature rows from the predictive density of a component, (n, d), float64.
+
+        Args:
+            component: Its index.
+            n: Number of rows.
+            generator: Source of random numbers.
+        """
+        count, origin = float(self._gaussians.counts[component]), self._gaussians.statistics.origin
+        return draw(self.factor(exact=True), component, count, n, generator) + origin
+
+    def shifted(self, samples: Samples) -> Tensor:
+        """Returns the features of samples, less the origin, (B, d), float64."""
+        return self._gaussians.statistics.shift(self._features(samples))
+
+    def products(self, samples: Samples, factor: Factor) -> Tensor:
+        """Returns squared lengths of whitened rows and their products with a factor's anchors, (B, 1 + J + 2).
+
+        Args:
+            samples: (B, ...).
+            factor: Of J components; see :meth:`factor`.
+        """
+
+        def multiply(chunk: Samples) -> Tensor:
+            z = self._features(chunk)
+            parts = []
+            # A GPU solves for many rows in hardly more time than for few.
+            for part in torch.split(z, _BLOCK_SIZE if z.device.type == "cpu" else 4 * _BLOCK_SIZE):
+                whitened = factor.whiten(self._gaussians.statistics.shift(part))
+                squares = whitened.square().sum(dim=1, keepdim=True)
+                parts.append(torch.cat([squares, whitened @ factor.anchors.T], dim=1))
+            return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+        products: Tensor = samples.derive("products", factor, multiply)
+        return products

@@ -1,0 +1,68 @@
+"""The contract of merging: experts of banks that learned different streams with one representation become one bank's.
+
+It stands apart from the contract of a bank because Algorithm 1 needs none of it; a bank offers it as `Bank.merging`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from cndpm.experts.bank import Bank
+
+__all__ = ["Merging"]
+
+
+class Merging(ABC):
+    """Puts the experts of one bank into another, tells which are the same, and makes one of them.
+
+    Example:
+        >>> from cndpm.experts.features import IdentityFeatures
+        >>> from cndpm.experts.gaussian import GaussianBank
+        >>> GaussianBank(IdentityFeatures()).merging.affinity() is None  # there is no expert yet
+        True
+    """
+
+    @abstractmethod
+    def extend(self, other: Bank) -> None:
+        """Appends the experts of a bank with the same representation behind its own; the other is left alone.
+
+        Call :meth:`cndpm.experts.bank.Bank.margin_drift` afterwards: what the experts share is renewed.
+        """
+
+    @abstractmethod
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        """Returns the share of the samples of expert b that expert a would take for its own, [a, b], (K, K).
+
+        Of the experts of one mixture only the best takes a sample. Networks do not tell without samples: every expert
+        explains its own alone.
+
+        Args:
+            levels: The margin above which each expert takes a sample for its own, (K,).
+            sources: The mixture that each expert comes from, (K,).
+        """
+
+    @abstractmethod
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        """Makes one expert of every group; the groups stay in order. Each contains every expert at most once.
+
+        Args:
+            groups: Experts, ascending within a group; together all of them.
+        """
+
+    @abstractmethod
+    def affinity(self) -> Tensor | None:
+        """Returns how alike experts are, by what they have learned, (K, K), the higher the more; None for networks."""
+
+    @abstractmethod
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        """Gives class c the index mapping[c].
+
+        Args:
+            mapping: New indices of the classes known, all different.
+            n_classes: Number of classes from now on.
+        """

@@ -1,0 +1,183 @@
+"""Serves pages to the browser of this machine, and to nobody else.
+
+The server listens on loopback and refuses requests under another host name or from another page, so that no other page
+in the browser can read it or write to it. A client has a few seconds for its request and answer, and there are only so
+many at a time: one that is slow, or opens many connections, keeps no others from the page for long.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import BoundedSemaphore, Timer
+from typing import Any, NamedTuple
+
+from cndpm.errors import CNDPMError
+
+__all__ = ["Answer", "Request", "ServingError", "serve_on_loopback"]
+
+_HOST = "127.0.0.1"
+_BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n"
+_JSON = "application/json"
+
+
+class ServingError(CNDPMError):
+    """The port cannot be listened on."""
+
+
+class Request(NamedTuple):
+    """A request that came from the page itself.
+
+    Example:
+        >>> Request("/guess", b"{}").path
+        '/guess'
+    """
+
+    path: str
+    """The address below the server's, without what follows a question mark."""
+    body: bytes | None
+    """The JSON that was sent; None for a request that only reads."""
+
+
+class Answer(NamedTuple):
+    """The content of an address.
+
+    Example:
+        >>> Answer(b"{}").kind
+        'application/json'
+    """
+
+    body: bytes
+    """The content."""
+    kind: str = _JSON
+    """Its media type."""
+    status: int = 200
+    """The status of HTTP."""
+
+
+def serve_on_loopback(
+    answer: Callable[[Request], Answer | None],
+    *,
+    port: int = 0,
+    client_seconds: float = 30.0,
+    n_connections: int = 32,
+    largest_body: int = 0,
+) -> ThreadingHTTPServer:
+    """Returns a server that is bound to loopback and ready for ``serve_forever()``.
+
+    Args:
+        answer: Answers a request, from many threads at once; None where there is nothing. What it raises is answered
+            with status 500 and its message.
+        port: 0 takes any free port; see ``server.server_port``.
+        client_seconds: Time of a connection; what is not asked and answered by then is broken off.
+        n_connections: Connections at a time; further ones are told to come back.
+        largest_body: Bytes that a page may send at once; 0 for pages that only read.
+
+    Raises:
+        ServingError: The port is taken, or may not be used.
+    """
+
+    class Handler(_Handler):
+        pass
+
+    Handler.answer, Handler.largest_body = staticmethod(answer), largest_body
+    try:
+        return _Server(port, Handler, seconds=client_seconds, n_connections=n_connections)
+    except OSError as error:
+        raise ServingError(f"cannot serve on port {port}: {error.strerror}. Name another with --port.") from error
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Refuses what does not come from the page itself, and answers the rest."""
+
+    answer: Callable[[Request], Answer | None]
+    largest_body: int
+
+    def do_GET(self) -> None:
+        if self._is_ours():
+            self._answer(None)
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        if not self._is_ours():
+            return
+        if not self.largest_body:
+            self.send_error(405)
+        elif self.headers.get_content_type() != _JSON:  # a form of another page cannot send this
+            self.send_error(415, "this server takes application/json")
+        elif not length.isdecimal() or int(length) > self.largest_body:
+            self.send_error(413, f"at most {self.largest_body} bytes can be sent at once")
+        else:
+            self._answer(self.rfile.read(int(length)))
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stays quiet."""
+
+    def _is_ours(self) -> bool:
+        """Returns whether the request names this server, and comes from its page or from no page at all."""
+        port = self.connection.getsockname()[1]
+        allowed = {f"{name}:{port}" for name in (_HOST, "localhost")}
+        origin = self.headers.get("Origin")
+        if self.headers.get("Host") not in allowed:
+            self.send_error(421, "this server answers on loopback only")
+        elif origin is not None and origin.removeprefix("http://") not in allowed:
+            self.send_error(403, "this server answers its own page only")
+        else:
+            return True
+        return False
+
+    def _answer(self, body: bytes | None) -> None:
+        path = self.path.partition("?")[0]
+        try:
+            found = type(self).answer(Request(path, body))
+        except Exception as error:
+            self.send_error(500, "this cannot be shown", f"{type(error).__name__}: {str(error)[:300]}")
+            return
+        if found is None:
+            self.send_error(404)
+            return
+        self.send_response(found.status)
+        self.send_header("Content-Type", f"{found.kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(found.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(found.body)
+
+
+class _Server(ThreadingHTTPServer):
+    """Gives every connection a limited time, and refuses those that are too many."""
+
+    def __init__(self, port: int, handler: type[BaseHTTPRequestHandler], *, seconds: float, n_connections: int) -> None:
+        self._seconds, self._free = seconds, BoundedSemaphore(n_connections)
+        super().__init__((_HOST, port), handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Begins a thread for a connection where there is room."""
+        if not self._free.acquire(blocking=False):
+            with suppress(OSError):
+                request.sendall(_BUSY)
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answers, and ends the connection after its time, however the client goes on."""
+        end = Timer(self._seconds, _break_off, (request,))
+        end.daemon = True
+        end.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            end.cancel()
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Stays quiet: a client that went away, or was sent away, concerns nobody."""
+
+
+def _break_off(request: socket.socket) -> None:
+    with suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,155 @@
+"""Drawings as rows: strokes are centred, scaled and inked on a grid, whose lowest frequencies are the row.
+
+Frequencies make a small row of a drawing (64 numbers), let similar drawings lie near each other, and can be turned back
+into a smooth image, so that one can see what an expert dreams of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cndpm.errors import CNDPMError
+
+__all__ = ["N_COLUMNS", "DrawingError", "images", "read_strokes", "rows", "variations"]
+
+_EDGE = 16
+"""Pixels along an edge of the grid that drawings are inked on."""
+_N_FREQUENCIES = 8
+N_COLUMNS = _N_FREQUENCIES**2
+"""Numbers of a row."""
+
+_FRAME = 1.25
+"""Width of the grid where the longer side of a drawing is 1."""
+_PEN = 0.08
+"""Width of the pen in the same unit."""
+_MOST_STROKES, _MOST_POINTS, _MOST_SEGMENTS = 60, 4000, 160
+
+Array = NDArray[np.float64]
+
+
+class DrawingError(CNDPMError, ValueError):
+    """Strokes are not what a page sends."""
+
+
+def read_strokes(values: Any) -> list[Array]:
+    """Checks strokes that came from outside.
+
+    Args:
+        values: A list of strokes, each a list of points [x, y].
+
+    Returns:
+        Strokes, each (n_points, 2).
+
+    Raises:
+        DrawingError: They are no strokes, or too many.
+
+    Example:
+        >>> [stroke.shape for stroke in read_strokes([[[0, 0], [1, 1]], [[0, 1]]])]
+        [(2, 2), (1, 2)]
+    """
+    if not isinstance(values, list) or not 0 < len(values) <= _MOST_STROKES:
+        raise DrawingError(f"a drawing has 1 to {_MOST_STROKES} strokes")
+    if not all(isinstance(stroke, list) and stroke for stroke in values):
+        raise DrawingError("a stroke is a list of at least one point")
+    if sum(map(len, values)) > _MOST_POINTS:
+        raise DrawingError(f"a drawing has at most {_MOST_POINTS} points")
+    try:
+        strokes = [np.array(stroke, dtype=np.float64) for stroke in values]
+    except (TypeError, ValueError):
+        strokes = []
+    if not strokes or not all(s.ndim == 2 and s.shape[1] == 2 and (np.abs(s) <= 1e6).all() for s in strokes):
+        raise DrawingError("a point is a pair of numbers")
+    return strokes
+
+
+def variations(strokes: Sequence[Array], n: int, random: np.random.Generator) -> Array:
+    """Returns a drawing and n - 1 copies that are turned, stretched, slanted and moved a little, as a hand would.
+
+    Args:
+        strokes: Each (n_points, 2).
+        n: Number of drawings.
+        random: Of the copies.
+
+    Returns:
+        Lines between points, (n, n_segments, 2, 2), centred, the longer side of the first drawing being 1.
+    """
+    segments = _segments(strokes)
+    made = [segments]
+    for _ in range(n - 1):
+        angle, slant = random.normal(0, 0.1, 2)
+        width, height = np.exp(random.normal(0, 0.1, 2))
+        turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+        stretch = np.array([[width, slant * height], [0.0, height]])
+        made.append(segments @ (turn @ stretch).T + random.normal(0, 0.03, 2))
+    return np.stack(made)
+
+
+def rows(segments: Array) -> NDArray[np.float32]:
+    """Returns drawings as rows.
+
+    Args:
+        segments: Lines between points, (n, n_segments, 2, 2).
+
+    Returns:
+        (n, N_COLUMNS).
+
+    Example:
+        >>> rows(variations([np.array([[0.0, 0.0], [1.0, 1.0]])], 3, np.random.default_rng(0))).shape
+        (3, 64)
+    """
+    waves = _waves(_EDGE)
+    inked = np.stack([_inked(one) for one in segments])
+    return np.ascontiguousarray((waves @ inked @ waves.T).reshape(len(segments), -1), dtype=np.float32)
+
+
+def images(of: NDArray[Any], edge: int = 32) -> NDArray[np.uint8]:
+    """Returns rows as images.
+
+    Args:
+        of: Rows, (n, N_COLUMNS).
+        edge: Pixels along an edge.
+
+    Returns:
+        (n, edge, edge), 0 for paper and 255 for ink.
+    """
+    waves = _waves(edge) * math.sqrt(edge / _EDGE)
+    drawn = waves.T @ of.reshape(-1, _N_FREQUENCIES, _N_FREQUENCIES) @ waves
+    return np.asarray(np.clip(255 * drawn, 0, 255).round(), dtype=np.uint8)
+
+
+def _waves(edge: int) -> Array:
+    """Returns the lowest frequencies of the discrete cosine transform, (n_frequencies, edge); rows are orthonormal."""
+    places, frequencies = np.arange(edge) + 0.5, np.arange(_N_FREQUENCIES)[:, None]
+    waves: Array = np.cos(np.pi * frequencies * places / edge) * math.sqrt(2 / edge)
+    waves[0] /= math.sqrt(2)
+    return waves
+
+
+def _segments(strokes: Sequence[Array]) -> Array:
+    """Returns the lines between the points of all strokes, centred and scaled, (n_segments, 2, 2)."""
+    points = np.concatenate(strokes)
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = float((high - low).max()) or 1.0
+    step = math.ceil(len(points) / _MOST_SEGMENTS)
+    thinned = [np.concatenate([stroke[:-1:step], stroke[-1:]]) for stroke in strokes]
+    ends = [(s, s) if len(s) == 1 else (s[:-1], s[1:]) for s in thinned]  # a dot is a line of no length
+    both = np.stack([np.concatenate([a for a, _ in ends]), np.concatenate([b for _, b in ends])], axis=1)
+    centred: Array = (both - (low + high) / 2) / size
+    return centred
+
+
+def _inked(segments: Array) -> Array:
+    """Inks lines, (n_segments, 2, 2), with a soft pen on the grid, (edge, edge)."""
+    places = ((np.arange(_EDGE) + 0.5) / _EDGE - 0.5) * _FRAME
+    pixels = np.stack(np.meshgrid(places, places, indexing="xy"), axis=-1).reshape(-1, 1, 2)
+    start, way = segments[None, :, 0], segments[None, :, 1] - segments[None, :, 0]
+    along = ((pixels - start) * way).sum(axis=-1) / np.maximum((way**2).sum(axis=-1), 1e-12)
+    nearest = start + np.clip(along, 0, 1)[..., None] * way
+    distance = ((pixels - nearest) ** 2).sum(axis=-1).min(axis=1)
+    ink: Array = np.exp(-distance / _PEN**2).reshape(_EDGE, _EDGE)
+    return ink
