@@ -260,12 +260,19 @@ def _merged(files: Sequence[Path], engine: Engine, folder: Path) -> Estimator:
         tasks = [(group, folder / f"merged-{level}-{i:05d}.cndpm") for i, group in enumerate(groups)]
         files = engine.results(_merge_files, tasks)
         level += 1
-    merged: Estimator = merge([load_estimator(path) for path in files])
+    return _one_of(files)
+
+
+def _one_of(files: Sequence[Path]) -> Estimator:
+    """Merges models one after another, so that two at a time are in memory: those of images have hundreds of MiB."""
+    merged = load_estimator(files[0])
+    for path in files[1:]:
+        merged = merge([merged, load_estimator(path)])
     return merged
 
 
 def _merge_files(task: tuple[Sequence[Path], Path], _: Attempt) -> Path:
     files, path = task
     if not path.exists():
-        merge([load_estimator(file) for file in files]).save(path)
+        _one_of(files).save(path)
     return path
