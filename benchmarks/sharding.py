@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import resource
 import sys
 import tempfile
 import threading
@@ -59,11 +60,22 @@ def measure_rows(name: str, n: int, rounds: int) -> None:
     found: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(rounds):
         for workers in found:
-            began = time.perf_counter()
+            began, before = time.perf_counter(), processor_seconds()
             fit_sharded(CNDPMClassifier(random_state=0), shards, engine=name, workers=workers)
             found[workers].append(n / (time.perf_counter() - began))
-            print(f"{name}, {workers} workers: {found[workers][-1]:,.0f} rows/s", flush=True)
+            here, elsewhere = (after - earlier for after, earlier in zip(processor_seconds(), before, strict=True))
+            print(
+                f"{name}, {workers} workers: {found[workers][-1]:,.0f} rows/s; "
+                f"processor: {here:.1f} s in this process, {elsewhere:.1f} s in local workers",
+                flush=True,
+            )
     print(f"two workers against one: {np.median(found[2]) / np.median(found[1]):.2f} times", flush=True)
+
+
+def processor_seconds() -> tuple[float, float]:
+    """Returns the seconds that processors worked for this process and for its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return tuple(each.ru_utime + each.ru_stime for each in used)  # type: ignore[return-value]
 
 
 def measure_merging(n: int) -> None:

@@ -54,7 +54,8 @@ class RayEngine(Engine):
         import ray
 
         if not ray.is_initialized():
-            here: dict[str, Any] = {"num_cpus": self.n_workers, "include_dashboard": False}
+            # "local" starts a cluster even where another one runs on this machine.
+            here: dict[str, Any] = {"address": "local", "num_cpus": self.n_workers, "include_dashboard": False}
             where = here if self._address is None else {"address": self._address}
             with _as_this_process():
                 ray.init(log_to_driver=False, logging_level="ERROR", **where)

@@ -40,6 +40,9 @@ _PIECE_BATCHES = 100
 _FAN_IN = 4
 """Models that one worker merges at once."""
 
+_SAVING = 20
+"""Times as long as it took to write a checkpoint passes before the next: models of images have hundreds of MiB."""
+
 
 class ShardedError(CNDPMError, ValueError):
     """A folder holds the shards of another call; the message says what to do."""
@@ -69,7 +72,7 @@ def fit_sharded(
         workers: Shards that are learned at the same time, each with one thread.
         folder: Where models and checkpoints of shards lie, the same on all machines; None: a temporary one.
         target: Column of labels or targets, where shards are files.
-        checkpoint_seconds: Seconds between two checkpoints of a shard.
+        checkpoint_seconds: Seconds between two checkpoints of a shard, more where writing one takes long; 0: always.
         address: Of a Ray cluster.
 
     Raises:
@@ -193,6 +196,13 @@ class _ShardTask:
         found = self.folder.glob(f"shard-{self.index:05d}-at-*.cndpm")
         return sorted((int(path.stem.rpartition("-")[2]), path) for path in found)
 
+    def checkpoint(self, model: Estimator, n_rows: int) -> None:
+        """Writes a checkpoint; older ones go when it is there."""
+        older = self.checkpoints()
+        model.save(self.folder / f"shard-{self.index:05d}-at-{n_rows}.cndpm")
+        for _, path in older:
+            remove_file(path)
+
     def begin(self) -> tuple[Estimator, int]:
         """Returns the model to go on with, and the rows of the shard that it has learned."""
         for n_rows, path in reversed(self.checkpoints()):
@@ -208,16 +218,14 @@ def _learn_shard(task: _ShardTask, _: Attempt) -> Path:
     if task.done.exists():
         return task.done
     model, n_rows = task.begin()
-    saved_at = time.monotonic()
+    due = time.monotonic() + task.checkpoint_seconds
     for piece in task.shard.pieces(_piece_rows(model), n_rows):
         _learn(model, piece)
         n_rows += len(piece[0])
-        if time.monotonic() - saved_at >= task.checkpoint_seconds:
-            older = task.checkpoints()
-            model.save(task.folder / f"shard-{task.index:05d}-at-{n_rows}.cndpm")
-            for _n, path in older:
-                remove_file(path)
-            saved_at = time.monotonic()
+        if (began := time.monotonic()) >= due:
+            task.checkpoint(model, n_rows)
+            took = time.monotonic() - began
+            due = began + max(task.checkpoint_seconds, _SAVING * took if task.checkpoint_seconds else 0)
     model.save(task.done)
     for _n, path in task.checkpoints():
         remove_file(path)
@@ -252,12 +260,19 @@ def _merged(files: Sequence[Path], engine: Engine, folder: Path) -> Estimator:
         tasks = [(group, folder / f"merged-{level}-{i:05d}.cndpm") for i, group in enumerate(groups)]
         files = engine.results(_merge_files, tasks)
         level += 1
-    merged: Estimator = merge([load_estimator(path) for path in files])
+    return _one_of(files)
+
+
+def _one_of(files: Sequence[Path]) -> Estimator:
+    """Merges models one after another, so that two at a time are in memory: those of images have hundreds of MiB."""
+    merged = load_estimator(files[0])
+    for path in files[1:]:
+        merged = merge([merged, load_estimator(path)])
     return merged
 
 
 def _merge_files(task: tuple[Sequence[Path], Path], _: Attempt) -> Path:
     files, path = task
     if not path.exists():
-        merge([load_estimator(file) for file in files]).save(path)
+        _one_of(files).save(path)
     return path
