@@ -1,28 +1,29 @@
 """Rules that change: prequential accuracy on twelve streams, beside river's adaptive models in the same run.
 
-    python -m benchmarks.drift                                        # all of it, about twenty minutes on one core
-    python -m benchmarks.drift --streams drift-flip,drift-sine --models cndpm,ARF --seeds 0
-    python -m benchmarks.drift --peers docs/results/records/drift-peers.json      # takes river's results from there
-
-A file of `--peers` gives results of river's models that were made with the same versions, and is given the others.
+    python -m benchmarks.drift --seeds 0 1 2 --jobs 16 --out drift.json     # all of it, an hour and a half of one core
+    python -m benchmarks.drift --streams drift-flip drift-sine --models cndpm ARF --seeds 0
 
 Every model answers a sample before it learns it: ours in batches of ten, river's row by row, with no setting per
-stream. The rows are those of seed 0 throughout; seeds are the models'. Seconds are those spent answering and learning.
+stream. The rows are those of seed 0 throughout and seeds are the models', unless `--rows-by-seed` draws others for
+every seed. Seconds are those spent answering and learning, on one thread. The package need not be installed:
+`PYTHONPATH=src` is enough.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import os
 import time
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from benchmarks.comparison import PEERS, Result, experts, record, table, wins
 from cndpm.experiments import configure, prequential
 from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.meter import Meter, Window
@@ -43,10 +44,16 @@ STREAMS = (
     "drift-image-segments",
     "drift-phishing",
 )
-PEERS = ("ARF", "SRP", "LB", "HAT")
 WINDOW = 100
 
-Result = dict[str, Any]
+
+class Task(NamedTuple):
+    """One model on one stream."""
+
+    stream: str
+    model: str
+    seed: int
+    rows_seed: int
 
 
 def make_peer(name: str, seed: int) -> Any:
@@ -84,9 +91,9 @@ def scored(answers: Sequence[int], rows: Rows) -> Result:
     return results_of(meter.results(), windows)
 
 
-def run_ours(learner: str, scenario: DriftScenario, seed: int) -> Result:
+def run_ours(learner: str, scenario: DriftScenario, seed: int, rows_seed: int) -> Result:
     """Answers and learns in the scenario's batches of ten."""
-    stream = scenario.build(seed=0)
+    stream = scenario.build(seed=rows_seed)
     model = configure(scenario.name, learner=learner, seed=seed, device="cpu").build_learner(stream)
     evaluation = prequential(model, stream, window=WINDOW)
     windows = list(evaluation)
@@ -100,38 +107,26 @@ def results_of(summary: dict[str, Any], windows: Sequence[Window | None]) -> Res
     return {key: summary[key] for key in ("accuracy", "kappa", "recovery")} | {"windows": curve}
 
 
-def identity(stream: str, model: str, seed: int) -> Result:
-    """Returns what a result depends on; a saved one with the same values is the same."""
-    package = "river" if model in PEERS else "cndpm"
-    return {"stream": stream, "model": model, "seed": seed, package: version(package), "numpy": version("numpy")}
+def carry_out(task: Task) -> Result:
+    """Runs one model on one stream, on one thread."""
+    torch.set_num_threads(1)
+    scenario = load_scenario(task.stream)
+    if task.model in PEERS:
+        made = run_peer(task.model, scenario.draw(task.rows_seed), task.seed)
+    else:
+        made = run_ours(task.model, scenario, task.seed, task.rows_seed)
+    return task._asdict() | made
 
 
-def saved_result(saved: Sequence[Result], wanted: Result) -> Result | None:
-    """Finds a result of the same model, stream, seed and versions."""
-    return next((row for row in saved if wanted.items() <= row.items()), None)
-
-
-def measure(options: argparse.Namespace) -> list[Result]:
-    """Runs every model on every stream, a stream at a time, and prints each result as it comes."""
-    peers_file = Path(options.peers) if options.peers else None
-    saved = json.loads(peers_file.read_text()) if peers_file is not None and peers_file.is_file() else []
-    results = []
-    for name in options.streams:
-        scenario = load_scenario(name)
-        rows = scenario.draw(0)
-        for model in options.models:
-            for seed in options.peer_seeds if model in PEERS else options.seeds:
-                wanted = identity(name, model, seed)
-                found = saved_result(saved, wanted) if model in PEERS else None
-                if found is None:
-                    made = run_peer(model, rows, seed) if model in PEERS else run_ours(model, scenario, seed)
-                    found = wanted | made
-                    if model in PEERS and peers_file is not None:
-                        saved.append(found)
-                        peers_file.write_text(json.dumps(saved))
-                results.append(found)
-                print(f"{name:22} {model:8} seed {seed}: {described(found)}", flush=True)
-    return results
+def measure(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
+    """Yields results as they come, from several processes at the same time where there are several jobs."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # for the libraries that processes load
+    if jobs == 1:
+        yield from map(carry_out, tasks)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(carry_out, task) for task in tasks]):
+            yield done.result()
 
 
 def described(result: Result) -> str:
@@ -142,64 +137,20 @@ def described(result: Result) -> str:
     return f"{result['accuracy']:.2f} %{experts} · {result['seconds']:.1f} s{words}"
 
 
-def mean_of(results: Sequence[Result], model: str, stream: str, key: str) -> float:
-    """Averages a number over the seeds of a model on a stream."""
-    return fmean(row[key] for row in results if (row["model"], row["stream"]) == (model, stream))
-
-
-def rank(values: Sequence[float], i: int) -> float:
-    """Returns the rank of value number i from above, 1 for the largest; equal values share theirs."""
-    above, equal = sum(v > values[i] for v in values), sum(v == values[i] for v in values)
-    return above + (equal + 1) / 2
-
-
-def table(results: Sequence[Result], streams: Sequence[str], models: Sequence[str]) -> str:
-    """Returns the comparison as a table in Markdown."""
-    accuracy = {s: [mean_of(results, m, s, "accuracy") for m in models] for s in streams}
-    seconds = {m: sum(mean_of(results, m, s, "seconds") for s in streams) for m in models}
-    lines = ["| stream | " + " | ".join(models) + " |", "|---|" + "---|" * len(models)]
-    lines += [f"| {s} | " + " | ".join(f"{value:.1f}" for value in accuracy[s]) + " |" for s in streams]
-    columns = range(len(models))
-    rows = {
-        "mean": [f"{fmean(accuracy[s][i] for s in streams):.2f}" for i in columns],
-        "average rank": [f"{fmean(rank(accuracy[s], i) for s in streams):.2f}" for i in columns],
-        "seconds": [f"{seconds[m]:.0f}" for m in models],
-    }
-    if "ARF" in models:
-        rows["seconds / ARF's"] = [f"{seconds[m] / seconds['ARF']:.2f}" for m in models]
-    lines += [f"| {name} | " + " | ".join(values) + " |" for name, values in rows.items()]
-    return "\n".join(lines)
-
-
-def wins(results: Sequence[Result], streams: Sequence[str], model: str, others: Sequence[str]) -> str:
-    """Says on how many streams a model is ahead of each other one, and of the best of river's."""
-    own = {s: mean_of(results, model, s, "accuracy") for s in streams}
-    theirs = {o: {s: mean_of(results, o, s, "accuracy") for s in streams} for o in others}
-    counts = [f"{o} on {sum(own[s] > theirs[o][s] for s in streams)}" for o in others]
-    peers = [o for o in others if o in PEERS]
-    best = sum(own[s] > max(theirs[o][s] for o in peers) for s in streams) if peers else None
-    of_best = "" if best is None else f", the best of river's on {best}"
-    return f"{model} is ahead of {', '.join(counts)}{of_best} of {len(streams)} streams."
-
-
-def experts(results: Sequence[Result], streams: Sequence[str], model: str) -> str:
-    """Says how many experts a mixture has on every stream, a number per seed."""
-    rows = {s: [r["n_experts"] for r in results if (r["model"], r["stream"]) == (model, s)] for s in streams}
-    return f"{model}'s experts: " + "; ".join(f"{s} {', '.join(map(str, n))}" for s, n in rows.items()) + "."
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = lambda text: tuple(text.split(","))  # noqa: E731
-    numbers = lambda text: tuple(int(n) for n in text.split(","))  # noqa: E731
-    parser.add_argument("--streams", type=names, default=STREAMS, help="names of drift-... scenarios of classes")
-    parser.add_argument("--models", type=names, default=("cndpm", *PEERS), help="ARF, SRP, LB, HAT, or any learner")
-    parser.add_argument("--seeds", type=numbers, default=(0, 1, 2), help="of our learners")
-    parser.add_argument("--peer-seeds", type=numbers, default=(0,), help="of river's models")
-    parser.add_argument("--peers", help="a JSON file with results of river's models, used and added to")
-    parser.add_argument("--out", help="a JSON file for all results, e.g. docs/results/drift.json")
-    options = parser.parse_args()
-    results = measure(options)
+    options = parser().parse_args()
+    rows = (lambda seed: seed) if options.rows_by_seed else (lambda _: 0)
+    tasks = [
+        Task(stream, model, seed, rows(seed))
+        for seed in options.seeds
+        for stream in options.streams
+        for model in options.models
+    ]
+    results = []
+    for result in measure(tasks, options.jobs):
+        results.append(result)
+        print(f"{result['stream']:22} {result['model']:8} seed {result['seed']}: {described(result)}", flush=True)
+    results.sort(key=lambda row: tasks.index(Task(*(row[name] for name in Task._fields))))
     print("\n" + table(results, options.streams, options.models) + "\n")
     for model in options.models:
         if model not in PEERS:
@@ -207,7 +158,23 @@ def main() -> None:
             print(wins(results, options.streams, model, others) if others else "")
             print(experts(results, options.streams, model))
     if options.out:
-        Path(options.out).write_text(json.dumps(results, indent=1) + "\n")
+        asked = {"seeds": options.seeds, "jobs": options.jobs, "rows_by_seed": options.rows_by_seed}
+        kept = record(results, options.streams, options.models, commit=options.commit, **asked)
+        Path(options.out).write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Returns the options."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--streams", nargs="+", default=list(STREAMS), help="names of drift-... scenarios of classes")
+    models = ["cndpm", *PEERS]
+    made.add_argument("--models", nargs="+", default=models, help="ARF, SRP, LB, HAT, or any learner")
+    made.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the models")
+    made.add_argument("--rows-by-seed", action="store_true", help="draw the rows of every seed, not those of seed 0")
+    made.add_argument("--jobs", type=int, default=1, help="processes at the same time")
+    made.add_argument("--commit", help="for the record, where the source tree is not under version control")
+    made.add_argument("--out", help="a JSON file for the record, e.g. docs/results/records/drift.json")
+    return made
 
 
 if __name__ == "__main__":

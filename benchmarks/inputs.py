@@ -1,9 +1,9 @@
 """Sparse text beside the same text as dense rows, and missing values beside scikit-learn's imputers.
 
-``python -m benchmarks.inputs`` prints one line for each seed. Text: 20 groups, sorted by group, 60 documents of 40 words
-each; dense rows are the counts of all 1,000 words, sparse ones hashes to 2**18 columns. Digits: a fifth of the cells
-removed at random, two digits at a time; imputers are fitted on all training rows at once, the model reads them in calls
-of 50.
+``python -m benchmarks.inputs`` prints one line for each seed. Text: 20 groups, sorted by group, 60 documents of 40
+words each; dense rows are the counts of all 1,000 words, sparse ones hashes to 2**18 columns. Digits: a fifth of the
+cells removed at random, two digits at a time; imputers are fitted on all training rows at once, the model reads them in
+calls of 50.
 """
 
 from __future__ import annotations

@@ -1,30 +1,72 @@
-"""A stream without end: memory and time of a batch, window after window, once the last expert is there.
+"""A stream without end: time and memory of a batch, window after window, once the last expert is there.
 
-    python -m torture.endless                     # a million batches, about ten minutes on one core
-    python -m torture.endless 20000               # fewer
+    python -m torture.endless                                     # a million batches
+    python -m torture.endless --n 20000 --model default           # fewer, with the model that rows get by default
+    python -m torture.endless --seconds 200 --folder endless      # in parts: goes on where the last part ended
 
-Rows of four features and six classes come and go, two classes for a while, then two others. Time is that of the
-process, so that other work on the machine does not count; what is printed at the end is how far windows lie apart after
-the last expert was founded.
+A classifier learns rows of four features and six classes, which come and go: two classes for a while, then two others.
+A line is printed for every window of batches: experts and rules, the time of a batch (of the process; the median over
+blocks of 100 batches), the memory of the process and the size of the model when it is pickled.
+
+A machine that has other work to do is now faster, now slower. So every 30 blocks a young model, kept since shortly
+after the last expert was founded, learns the same block, and the old model is measured by it. The median of the last
+fifth of all blocks since then is compared with that of the first; ends with 1 if the old model's time by the young
+one's, or the memory, has grown by more than 5 %. The size goes up and down with what waits in the memory.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import pickle
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from cndpm.model.cndpm import CNDPM
-from cndpm.model.settings import CNDPMSettings
+from cndpm import CNDPMClassifier
+
+__all__ = ["Block", "Course", "block", "growth", "main"]
 
 _BATCH = 5
-_BLOCK = 500
-"""Batches that are drawn at once, two classes each."""
+_BLOCK = 100
+"""Batches that are drawn and learned at once, two classes each."""
 
-_N_WINDOWS = 20
+_EVERY = 30
+"""Blocks between two comparisons with a young model; divisible by three, so that the same classes are learned."""
+
+_LIMIT = 0.05
+_MODELS: dict[str, dict[str, Any]] = {"one": {"features": "identity", "representations": "one"}, "default": {}}
+_N_WARM = 10
+"""Blocks after the start of a process, while memory is still being set aside, that do not count."""
+
+
+class Block(NamedTuple):
+    """What was measured of one block.
+
+    Attributes:
+        number: Of the block, from 0.
+        parts: Experts and rules of the model after it.
+        microseconds: Of the process, for each batch.
+        mib: Memory of the process.
+        is_warm: Whether the process had learned some blocks before.
+        kib: Size of the pickled model; None where it was not measured.
+        by_young: The time that the model took by that of a young one; None where it was not measured.
+    """
+
+    number: int
+    parts: int
+    microseconds: float
+    mib: float
+    is_warm: bool
+    kib: float | None = None
+    by_young: float | None = None
 
 
 def block(number: int) -> tuple[Tensor, Tensor]:
@@ -43,29 +85,137 @@ def resident_mib() -> float:
     return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
 
 
-def main(n_batches: int) -> None:
-    """Learns the stream and prints a line a window."""
-    learner = CNDPM(CNDPMSettings(memory_size=100, features="identity"), input_shape=(4,))
-    per_window = max(1, n_batches // _BLOCK // _N_WINDOWS)
-    lines: list[tuple[int, float, float]] = []
-    for window in range(_N_WINDOWS):
-        started = time.process_time()
-        for number in range(window * per_window, (window + 1) * per_window):
-            learner.learn_block(*block(number), _BATCH)
-        cost = 1e6 * (time.process_time() - started) / (per_window * _BLOCK)
-        lines.append((learner.n_experts, cost, resident_mib()))
-        n_done = (window + 1) * per_window * _BLOCK
-        print(
-            f"{n_done:9,} batches: {lines[-1][0]} experts, {cost:6.1f} us a batch, {lines[-1][2]:.1f} MiB", flush=True
-        )
-    settled = [line for line in lines[1:] if line[0] == lines[-1][0]]
-    for name, column in (("time", 1), ("memory", 2)):
-        values = [line[column] for line in settled]
-        spread = 100 * (max(values) / min(values) - 1)
-        change = 100 * (sum(values[-3:]) / max(1e-9, sum(values[:3])) - 1)
-        print(f"{name}: the last three windows against the first three {change:+.1f} %, all within {spread:.1f} %")
+def learn(model: CNDPMClassifier, number: int) -> float:
+    """Learns one block; returns the time of a batch in microseconds of the process."""
+    x, y = (part.numpy() for part in block(number))
+    began = time.process_time()
+    model.partial_fit(x, y)
+    return 1e6 * (time.process_time() - began) / _BLOCK
+
+
+@dataclass
+class Course:
+    """An old model and the young one that it is compared with.
+
+    Attributes:
+        model: Learns everything.
+        young: The model some blocks after the last change of its parts, pickled; None before.
+        young_at: The last block that it learned.
+        blocks: What was measured so far.
+    """
+
+    model: CNDPMClassifier
+    young: bytes | None = None
+    young_at: int = 0
+    blocks: list[Block] = field(default_factory=list)
+
+    def advance(self, *, is_warm: bool) -> None:
+        """Learns the next block.
+
+        Args:
+            is_warm: Whether the process has learned some blocks before.
+        """
+        number = len(self.blocks)
+        cost, parts = learn(self.model, number), _n_parts(self.model)
+        is_due = is_warm and number > self.young_at and (number - self.young_at) % _EVERY == 0
+        ratio = cost / self._cost_of_young(number) if is_due and self.young is not None else None
+        kib = len(pickle.dumps(self.model)) / 1024 if is_due else None
+        self.blocks.append(Block(number, parts, cost, resident_mib(), is_warm, kib, ratio))
+        if any(each.parts != parts for each in self.blocks[-2:]):
+            self.young = None
+        elif self.young is None and len({each.parts for each in self.blocks[-_EVERY:]}) == 1 and number >= _EVERY:
+            self.young, self.young_at = pickle.dumps(self.model), number
+
+    def _cost_of_young(self, number: int) -> float:
+        """Returns the time that the young model takes for a batch of a block, after the two blocks before it."""
+        assert self.young is not None
+        young = pickle.loads(self.young)
+        return [learn(young, each) for each in range(number - 2, number + 1)][-1]
+
+    @classmethod
+    def stored(cls, folder: Path, model: CNDPMClassifier) -> Course:
+        """Returns what :meth:`store` has left in a folder; a course that begins with `model` if there is nothing."""
+        if not (folder / "model.pickle").exists():
+            return cls(model)
+        lines = (folder / "blocks.jsonl").read_text().splitlines()
+        young, young_at = pickle.loads((folder / "young.pickle").read_bytes())
+        blocks = [Block(*json.loads(line)) for line in lines]
+        return cls(pickle.loads((folder / "model.pickle").read_bytes()), young, young_at, blocks)
+
+    def store(self, folder: Path) -> None:
+        """Leaves everything in a folder for the next part."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "model.pickle").write_bytes(pickle.dumps(self.model))
+        (folder / "young.pickle").write_bytes(pickle.dumps((self.young, self.young_at)))
+        (folder / "blocks.jsonl").write_text("".join(json.dumps(each) + "\n" for each in self.blocks))
+
+
+def _n_parts(model: CNDPMClassifier) -> int:
+    """Returns the number of experts and rules of a model."""
+    told = model.learner_.describe()
+    return len(told["expert_counts"]) + int(told.get("n_rules", 0))
+
+
+def growth(blocks: Sequence[Block]) -> dict[str, float]:
+    """Returns by which part each measure has grown from the first fifth to the last, after the last expert.
+
+    Args:
+        blocks: All blocks of a stream, in order.
+    """
+    last_change = max((n for n, each in enumerate(blocks) if each.parts != blocks[-1].parts), default=-1)
+    settled = [each for each in blocks[last_change + 1 :] if each.is_warm]
+    found = {}
+    for name in ("microseconds", "by_young", "mib", "kib"):
+        values = [value for each in settled if (value := getattr(each, name)) is not None]
+        fifth = max(1, len(values) // 5)
+        if len(values) > 1:
+            found[name] = median(values[-fifth:]) / median(values[:fifth]) - 1
+    return found
+
+
+def _show(window: Sequence[Block]) -> None:
+    last, sizes = window[-1], [each.kib for each in window if each.kib is not None]
+    cost, memory = median(each.microseconds for each in window), median(each.mib for each in window)
+    size = f", the model {median(sizes):,.0f} KiB" if sizes else ""
+    done = f"{_BLOCK * (last.number + 1):9,} batches: {last.parts} experts and rules"
+    print(f"{done}, {cost:7.1f} us a batch, {memory:6.1f} MiB{size}", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Learns the stream, or a part of it, and prints a line a window; returns the exit code."""
+    options = _options(arguments)
+    torch.set_num_threads(1)
+    settings = _MODELS[options.model]
+    model = CNDPMClassifier(memory_size=100, batch_size=_BATCH, settings=settings, device="cpu", random_state=0)
+    course = Course(model) if options.folder is None else Course.stored(options.folder, model)
+    began, n_before, per_window = time.monotonic(), len(course.blocks), max(1, options.window // _BLOCK)
+    for number in range(n_before, options.n // _BLOCK):
+        if options.seconds is not None and time.monotonic() - began > options.seconds:
+            break
+        course.advance(is_warm=number >= n_before + _N_WARM)
+        if (number + 1) % per_window == 0:
+            _show(course.blocks[-per_window:])
+    if options.folder is not None:
+        course.store(options.folder)
+    return _judge(options.model, course.blocks)
+
+
+def _judge(name: str, blocks: Sequence[Block]) -> int:
+    found = growth(blocks)
+    told = ", ".join(f"{what} {100 * part:+.1f} %" for what, part in found.items())
+    print(f"{name}: {_BLOCK * len(blocks):,} batches; the last fifth against the first after the last expert: {told}")
+    return 1 if any(found.get(what, 0.0) > _LIMIT for what in ("by_young", "mib")) else 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m torture.endless", description="Learn a stream without end.")
+    parser.add_argument("--n", type=int, default=1_000_000, help="number of batches")
+    parser.add_argument("--model", choices=sorted(_MODELS), default="one", help="one representation, or the default")
+    parser.add_argument("--window", type=int, default=50_000, help="batches of a line")
+    parser.add_argument("--seconds", type=float, help="ends the part after so long")
+    parser.add_argument("--folder", type=Path, help="where a part leaves what the next one goes on with")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    sys.exit(main())

@@ -62,3 +62,20 @@ def test_a_failed_batch_teaches_no_label():
     with pytest.raises(TypeError):
         codec.encode(["new", {}], learn=True)
     assert codec.labels == []
+
+
+@pytest.mark.parametrize(
+    "values", [np.array([3, 1, 3], dtype=np.int8), np.array([True, False]), np.array(["b", "a\0c"]), np.array([2**63])]
+)
+def test_labels_of_an_array_are_those_of_a_list(values):
+    at_once, singly = LabelCodec(), LabelCodec()
+    assert at_once.encode(values, learn=True).tolist() == singly.encode(list(values), learn=True).tolist()
+    assert [(type(a), a) for a in at_once.labels] == [(type(b), b) for b in singly.labels]
+
+
+def test_a_copy_learns_alone():
+    codec = LabelCodec(["a"])
+    copy = codec.copy()
+    assert copy.encode(["b", "a"], learn=True).tolist() == [1, 0]
+    assert (codec.labels, codec.find("b"), copy.closed) == (["a"], None, False)
+    assert LabelCodec(["a"], closed=True).copy().closed

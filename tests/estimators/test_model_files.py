@@ -158,3 +158,12 @@ def test_a_state_that_lacks_parameters_is_refused_by_path(tmp_path):
     save_state(tmp_path / "m", {"seed": 1}, kind="CNDPMClassifier")
     with pytest.raises(StateError, match=r"m does not hold a complete CNDPMClassifier .*'n_outputs' is missing"):
         CNDPMClassifier.load(tmp_path / "m")
+
+
+def test_a_number_of_classes_that_the_labels_do_not_have_is_refused(path):
+    def fewer(header, _):
+        header["tree"]["n_classes"] = 1
+
+    reseal(path, fewer)
+    with pytest.raises(StateError, match="n_classes must be None, as its labels say; got 1"):
+        CNDPMClassifier.load(path)

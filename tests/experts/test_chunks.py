@@ -1,5 +1,8 @@
 """Samples compute a quantity once for a chunk, and blocks are cut the same wherever one starts."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from hypothesis import given
@@ -136,3 +139,17 @@ def test_a_chunk_is_a_copy_made_when_it_is_reached(x):
     first = next(batches)
     x[:8] = -1  # the chunk that was begun and the one behind it are at hand
     assert torch.equal(torch.cat([first.x, *(next(batches).x for _ in range(3))]), expected[:8])
+
+
+def test_samples_and_what_was_derived_of_them_go_when_nobody_holds_them():
+    chunk = Samples(torch.zeros(4, 2))
+    part = chunk.part(1, 3)
+    part.derive("double", None, lambda whole: 2 * whole.x)
+    gone, gc_was_on = [weakref.ref(chunk), weakref.ref(part)], gc.isenabled()
+    gc.disable()
+    try:
+        del chunk, part
+        assert [each() for each in gone] == [None, None]
+    finally:
+        if gc_was_on:
+            gc.enable()

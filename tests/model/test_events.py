@@ -101,3 +101,12 @@ def test_shares_follow_the_samples_whatever_the_batch():
     for log in (one, many):
         log.follow(n_experts=2)
     np.testing.assert_allclose(one.state_dict()["share"], many.state_dict()["share"])
+
+
+def test_a_log_on_a_stream_without_end_keeps_the_latest_thousand_events():
+    log = EventLog()
+    log.follow(n_experts=2)
+    log.learned = [(1000 * n, np.roll([300.0, 0.0], n)) for n in range(1, 1500)]
+    log.follow(n_experts=2)
+    assert len(log.events) == len(log.state_dict()["events"]) == 1000
+    assert log.events[-1].sample == 1499 * 1000 and log.events[0].sample == 500 * 1000

@@ -11,6 +11,7 @@ import typer
 from cndpm.cli import options
 from cndpm.cli.bench import add_bench_command
 from cndpm.cli.data import data_app
+from cndpm.cli.fitting import add_fit_command
 from cndpm.cli.merging import add_merge_command
 from cndpm.cli.play import add_play_command
 from cndpm.cli.reports import add_report_commands, leave_report
@@ -227,6 +228,7 @@ def reproduce(
 
 add_report_commands(app)
 add_bench_command(app)
+add_fit_command(app)
 add_merge_command(app)
 add_serve_command(app)
 add_play_command(app)

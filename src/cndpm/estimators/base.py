@@ -126,7 +126,7 @@ class Estimator(Reading):
     @property
     @answers
     def events_(self) -> list[Event]:
-        """The events of the experts in order: founded, returned, merged, dropped, with the sample's number."""
+        """The latest 1,000 events of the experts in order, with the sample's number: founded, returned and so on."""
         check_is_fitted(self, "learner_")
         return list(self.learner_.events.events)
 

@@ -27,7 +27,7 @@ from cndpm.estimators.weights import log_class_weights
 from cndpm.mixture import Merge
 from cndpm.model.answers import When
 from cndpm.model.settings import CustomDensity, CustomPredictor
-from cndpm.state import State
+from cndpm.state import State, StateError
 
 __all__ = ["CNDPMClassifier"]
 
@@ -277,7 +277,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         """Returns a copy of the labels known so far, so that new ones are only taken over once all are found good."""
         if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):
             raise ValueError(f"classes={list(classes)} differs from the first call's: {self._codec.labels}")
-        return LabelCodec(self._codec.labels, closed=self._codec.closed)
+        return self._codec.copy()
 
     def _fresh(self, X: Any, y: Any, classes: Sequence[Any] | None, sample_weight: Any) -> Self:
         """Returns another estimator that has learned these samples and nothing else."""
@@ -299,6 +299,9 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def _import(self, state: State) -> None:
         super()._import(state)
         self._codec = LabelCodec([from_plain(label) for label in state["labels"]], closed=state["closed"])
+        n_classes = len(self._codec) if self._codec.closed else None
+        if state["n_classes"] != n_classes:
+            raise StateError(f"n_classes must be {n_classes}, as its labels say; got {state['n_classes']}")
 
 
 def _labels(y: Any) -> Any:

@@ -2,7 +2,7 @@
 
 A learner that is taken from its state goes on to the same bits as one that was never saved. So the journal holds a
 state, now and then, and the steps since; a learner in which a step was broken off is made anew of the state and of the
-steps that were done. The state is taken when the steps since the last one took forty times as long as taking it, so
+steps that were done. The state is taken when the steps since the last one took eighty times as long as taking it, so
 both the cost of a journal and the time that undoing takes are bounded.
 """
 
@@ -14,7 +14,6 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from cndpm.model.cndpm import CNDPM
@@ -22,7 +21,7 @@ from cndpm.state import State
 
 __all__ = ["Between", "Journal", "Step"]
 
-_RATIO = 40.0
+_RATIO = 80.0
 """Seconds of steps for each second of taking a state."""
 
 _MOST_BYTES = 1 << 26
@@ -61,6 +60,7 @@ class Journal:
         before: Attributes of the estimator before the step that is under way.
 
     Example:
+        >>> import torch
         >>> from cndpm.model.settings import CNDPMSettings
         >>> learner = CNDPM(CNDPMSettings(memory_size=5), input_shape=(2,))
         >>> journal, rows = Journal(learner), torch.zeros(3, 2)
@@ -102,9 +102,7 @@ class Journal:
 
         So it should when doing the steps again would take long, and when the learner was changed by other means.
         """
-        n_experts, counts, n_waiting = self._mark
-        changed = (learner.n_experts, len(learner.memory)) != (n_experts, n_waiting)
-        return self._seconds > _RATIO * self._cost or changed or not torch.equal(learner.counts, counts)
+        return self._seconds > _RATIO * self._cost or _mark(learner) != self._mark
 
     def begin(self, step: Step, before: dict[str, Any]) -> None:
         """Takes note of a step that is about to be done.
@@ -152,6 +150,6 @@ def _copied(state: Any) -> Any:
     return [_copied(value) for value in state] if isinstance(state, list) else state
 
 
-def _mark(learner: CNDPM) -> tuple[int, Tensor, int]:
-    """Returns a few numbers of which learning changes at least one."""
-    return learner.n_experts, learner.counts.clone(), len(learner.memory)
+def _mark(learner: CNDPM) -> tuple[int, int, int]:
+    """Returns a few numbers of which learning, pruning and consolidating change at least one."""
+    return learner.events.n_samples, learner.n_experts, len(learner.memory)

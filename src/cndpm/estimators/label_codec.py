@@ -42,6 +42,12 @@ class LabelCodec:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def copy(self) -> LabelCodec:
+        """Returns a codec that knows the same labels and can learn others."""
+        other = LabelCodec(closed=self.closed)
+        other.labels, other._index = self.labels.copy(), self._index.copy()
+        return other
+
     def encode(self, y: Sequence[Any] | NDArray[Any], *, learn: bool) -> NDArray[np.int64]:
         """Returns the indices of labels, (n,).
 
@@ -49,7 +55,7 @@ class LabelCodec:
             y: The labels, (n,).
             learn: Whether unknown ones are added; otherwise they are an error.
         """
-        values = [_plain(label) for label in y]
+        values = _plain_values(y)
         unknown = dict.fromkeys(value for value in values if value not in self._index)
         if unknown and (self.closed or not learn):
             known = ", ".join(map(repr, self.labels)) or "none"
@@ -85,6 +91,14 @@ class LabelCodec:
         if label not in self._index:
             self._index[label] = len(self.labels)
             self.labels.append(label)
+
+
+def _plain_values(y: Sequence[Any] | NDArray[Any]) -> list[Any]:
+    """Returns labels as plain Python values; in arrays of whole numbers, truths or words there is nothing to check."""
+    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iubU":
+        values: list[Any] = y.tolist()
+        return values
+    return [_plain(label) for label in y]
 
 
 def _plain(label: Any) -> Any:

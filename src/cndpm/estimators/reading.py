@@ -51,13 +51,13 @@ class Reading(Saved):
 
     def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
         """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
-        checked: Any = None
         if not (reset or checks or self._reader is not None or hasattr(self, "feature_names_in_")):
-            checked = plain_rows(X, self.n_features_in_)
-        if checked is None:
-            with readable("X"):
-                checked = self._read(flat_rows(X, self.input_shape), reset=reset, **checks)
-            checked = (self._completed(checked[0]), *checked[1:]) if checks else self._completed(checked)
+            plain = plain_rows(X, self.n_features_in_)
+            if plain is not None:
+                return plain
+        with readable("X"):
+            checked = self._read(flat_rows(X, self.input_shape), reset=reset, **checks)
+        checked = (self._completed(checked[0]), *checked[1:]) if checks else self._completed(checked)
         self._admit_magnitude(checked[0] if isinstance(checked, tuple) else checked)
         return checked
 

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cndpm.estimators.arrays import as_array
+from cndpm.model.inputs import LARGEST
 
 __all__ = ["flat_rows", "plain_labels", "plain_rows"]
 
 _FEW = 20
-"""Labels up to which scikit-learn draws no conclusions from their number."""
+"""Labels up to which scikit-learn draws no conclusions from their number; it warns where half of more are different."""
 
 
 def flat_rows(X: Any, input_shape: tuple[int, ...] | None) -> Any:
@@ -45,7 +46,7 @@ def _unshaped(shape: tuple[int, ...], input_shape: tuple[int, ...] | None) -> st
 
 
 def plain_rows(X: Any, n_features: int) -> NDArray[np.float32] | None:
-    """Returns X as float32, (n, n_features), if it is a plain array of finite numbers; None otherwise.
+    """Returns X as float32, (n, n_features), if it is a plain array of numbers that can be learned; None otherwise.
 
     Args:
         X: Anything.
@@ -61,15 +62,17 @@ def plain_rows(X: Any, n_features: int) -> NDArray[np.float32] | None:
         return None
     with np.errstate(over="ignore"):
         rows = X.astype(np.float32)
-    return rows if np.isfinite(rows).all() else None
+    # Neither a NaN nor an infinite number passes.
+    return rows if np.abs(rows).max(initial=0.0) <= LARGEST else None
 
 
 def plain_labels(y: Any) -> NDArray[Any] | None:
-    """Returns y if it is a plain array of a few whole numbers, truths or words, (n,); None otherwise.
+    """Returns y if it is a plain array of whole numbers, truths or words, (n,), most of them repeated; None otherwise.
 
     Example:
         >>> plain_labels(np.array(["cat", "dog"])).tolist()
         ['cat', 'dog']
     """
-    is_plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU" and 0 < len(y) <= _FEW
-    return y if is_plain else None
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "iubU" or not len(y):
+        return None
+    return y if len(y) <= _FEW or len(set(y.tolist())) <= len(y) / 2 else None

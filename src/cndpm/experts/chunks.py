@@ -36,9 +36,11 @@ class Samples:
                 [ 8., 10.]])
     """
 
+    whole: Samples
+
     def __init__(self, x: Tensor, parts: Sequence[Samples] = ()) -> None:
         self.x, self.parts = x, tuple(parts)
-        self.whole, self.start = self, 0
+        self.start = 0
         self.following: Samples | None = None
         self.in_order = False
         self._alone: Samples | None = None
@@ -46,6 +48,16 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def __getattr__(self, name: str) -> Samples:
+        """Returns a chunk as the whole of itself.
+
+        Parts hold their whole. A chunk that held itself would stay, with all that was derived of it, until Python looks
+        for cycles, and the memory would fill with holes.
+        """
+        if name != "whole":
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return self
 
     def part(self, start: int, stop: int) -> Samples:
         """Returns samples `start` to `stop`, which share the quantities derived of the whole.

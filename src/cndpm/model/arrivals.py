@@ -1,4 +1,4 @@
-"""What a batch passes on its way to the experts: wild rows stay outside, the watch and the present see the rest.
+"""Receives batches on their way to the experts: wild rows stay outside, the watch and the present see the rest.
 
 None of it decides what experts learn, but for the rows that are set aside.
 """

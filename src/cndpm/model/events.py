@@ -29,6 +29,10 @@ _PRESENT, _ABSENT = 0.5, 0.05
 """The share above which an expert is there, and the one below which it is not."""
 
 
+_KEPT = 1000
+"""Events that are kept: on a stream without end experts return again and again, and the log would grow with it."""
+
+
 class Event(NamedTuple):
     """Something that happened to an expert.
 
@@ -50,13 +54,13 @@ class Event(NamedTuple):
 
 
 class EventLog:
-    """Keeps events in the order in which they happened.
+    """Keeps the latest events in the order in which they happened.
 
     Attributes:
         n_samples: Samples learned so far; the learner counts them.
         learned: Batches that known experts learned and that were not followed yet, one after another: the number of
             samples by the end of the batch, and the samples that each expert learned of it, (n_experts,).
-        events: All events.
+        events: The latest 1,000 events.
 
     Example:
         >>> log = EventLog()
@@ -80,7 +84,7 @@ class EventLog:
             expert: The one that went.
             into: The one that stays; both numbered as before.
         """
-        self.events.append(Event(self.n_samples, "merged", expert, into))
+        self._add(Event(self.n_samples, "merged", expert, into))
         self._forget(expert)
 
     def extend(self, other: EventLog) -> None:
@@ -95,7 +99,7 @@ class EventLog:
 
     def drop(self, expert: int) -> None:
         """Reports that an expert went, and with it what it had learned."""
-        self.events.append(Event(self.n_samples, "dropped", expert))
+        self._add(Event(self.n_samples, "dropped", expert))
         self._forget(expert)
 
     def follow(self, n_experts: int) -> None:
@@ -108,7 +112,7 @@ class EventLog:
             self._follow(sample, amounts[: len(self._share)])
         self.learned.clear()
         for expert in range(len(self._share), n_experts):
-            self.events.append(Event(self.n_samples, "founded", expert))
+            self._add(Event(self.n_samples, "founded", expert))
             self._share, self._absent = np.append(self._share, 1.0), np.append(self._absent, 0)
 
     def _follow(self, sample: int, amounts: NDArray[np.float64]) -> None:
@@ -117,10 +121,14 @@ class EventLog:
         self._share = kept * self._share + (1 - kept) * amounts / max(n, 1e-9)
         here = self._share >= _PRESENT
         for k in np.nonzero(here & (self._absent >= _AWAY))[0].tolist():
-            self.events.append(Event(sample, "returned", k))
+            self._add(Event(sample, "returned", k))
         # Samples since the expert was last there; none are counted before its share has fallen away.
         is_away = (self._share < _ABSENT) | (self._absent > 0)
         self._absent = np.where(here | ~is_away, 0, self._absent + round(n))
+
+    def _add(self, event: Event) -> None:
+        self.events.append(event)
+        del self.events[:-_KEPT]
 
     def _forget(self, expert: int) -> None:
         self._share, self._absent = np.delete(self._share, expert), np.delete(self._absent, expert)

@@ -70,7 +70,7 @@ def test_a_member_that_came_later_or_began_anew_knows_what_it_learned_alone():
     z, y = blobs(90)
     model = in_batches(Discriminants(3, 3, (0.9, 1.0)), z[:30], y[:30])
     model.append()
-    model.clear(1)
+    model.begin(1)
     in_batches(model, z[30:60], y[30:60], members=(0, 2))
     in_batches(model, z[60:], y[60:], members=(0, 1))
     model.hurry()
@@ -79,6 +79,20 @@ def test_a_member_that_came_later_or_began_anew_knows_what_it_learned_alone():
     for m, rows in weights.items():
         expected = faded_discriminant(z[rows], y[rows], np.ones(len(rows)))
         np.testing.assert_allclose(answers(model, z[rows])[m], expected)
+
+
+def test_a_member_that_begins_with_other_labels_has_learned_them_so():
+    z, y = blobs(120)
+    model, labels = Discriminants(3, 3, (0.9, 1.0)), np.array([2, 0, 1])
+    in_batches(model, z[:90], y[:90])
+    model.append()
+    model.begin(2, 1, labels.tolist())
+    in_batches(model, z[90:], labels[y[90:]], members=(2,))
+    model.hurry()
+    in_batches(model, z[:10], labels[y[:10]], members=(2,))
+    rows = [*range(120), *range(10)]
+    expected = faded_discriminant(z[rows], labels[y[rows]], np.ones(130))
+    np.testing.assert_allclose(answers(model, z[rows])[2], expected)
 
 
 def test_patient_members_are_renewed_a_quarter_as_often():

@@ -47,6 +47,15 @@ def test_a_reversed_rule_is_followed_within_a_hundred_and_fifty_samples(in_turn)
     assert float(hits[740:1190].mean()) > 0.95 * float(hits[400:590].mean())
 
 
+def test_exchanged_labels_need_no_new_rule_to_be_learned():
+    x, _ = rule(1000, d=20)
+    y = (x.sum(dim=1) > 0).long() + 2 * (x[:, 0] > 0.5).long()
+    y[600:] = torch.tensor([1, 2, 3, 0])[y[600:]]
+    learner = CNDPM(CNDPMSettings(memory_size=100, n_fourier=16, pool_features=20), input_shape=(20,), seed=1)
+    hits = prequential(learner, x, y)
+    assert float(hits[630:730].mean()) > 0.9 * float(hits[490:590].mean())
+
+
 def test_a_rule_that_returns_is_back_within_twenty_samples(in_turn):
     hits = in_turn[0]
     before = float(hits[400:590].mean())

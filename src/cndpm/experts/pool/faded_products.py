@@ -62,6 +62,17 @@ class FadedProducts:
         self._products[m].zero_()
         self._since[m] = None
 
+    def copy(self, m: int, other: int, order: Tensor) -> None:
+        """Has member m learn what another one has, with the values of rows in another order.
+
+        Args:
+            m: The member.
+            other: The other one, which may be the same.
+            order: Where every value comes from, (w,).
+        """
+        self._products[m] = self.of(other)[order][:, order]
+        self._since[m] = None
+
     def widen(self, n: int) -> None:
         """Makes room for n values more at the end of a row, zero in all rows so far."""
         self._products = [pad(part, (0, n, 0, n)) for part in self._products]

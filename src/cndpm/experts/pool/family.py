@@ -30,6 +30,7 @@ class Family(ABC):
         temperatures: Factors on log-probabilities, among which evidence chooses.
         stacks: Whether a log-linear pool of the members is put beside their mixture.
         hears_experts: Whether the mixture of experts counts as a member.
+        relabels: Whether a rule with its labels exchanged counts as a member.
 
     Example:
         >>> family: Family = ClassFamily()
@@ -40,6 +41,7 @@ class Family(ABC):
     temperatures: tuple[float, ...]
     stacks: bool
     hears_experts: bool
+    relabels: bool
 
     @property
     def n_temperatures(self) -> int:
@@ -93,6 +95,7 @@ class ClassFamily(Family):
     temperatures = (2.0, 1.0, 0.5, 0.25)
     stacks = True
     hears_experts = True
+    relabels = True
 
     def make(self, n_features: int, width: int, keeps: tuple[float, ...]) -> Discriminants:
         return Discriminants(n_features, width, keeps)
@@ -124,6 +127,7 @@ class ValueFamily(Family):
     temperatures = (1.0,)
     stacks = False
     hears_experts = False  # their variances change too much when an expert is founded
+    relabels = False
 
     def make(self, n_features: int, width: int, keeps: tuple[float, ...]) -> Regressions:
         return Regressions(n_features, width, keeps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 
+import torch
 from torch import Tensor
 
 from cndpm.experts.pool.faded_products import FadedProducts
@@ -55,11 +56,23 @@ class Members(ABC):
         self._sums.append(1.0)
         self._append_solution()
 
-    def clear(self, m: int) -> None:
-        """Has member m begin anew."""
-        self._sums.clear(m)
-        self._waits[m] = 0
-        self._clear_solution(m)
+    def begin(self, m: int, other: int | None = None, labels: list[int] | None = None) -> None:
+        """Has member m begin anew, or where another one stands but for its labels.
+
+        Args:
+            m: The member.
+            other: The other one, which may be the same.
+            labels: The label that each of the other's has become; None begins with nothing.
+        """
+        if other is None or labels is None:
+            self._sums.clear(m)
+            self._waits[m] = 0
+            self._clear_solution(m)
+        else:
+            order = torch.arange(self._sums.width)
+            order[self.n_features + torch.tensor(labels)] = self.n_features + torch.arange(len(labels))
+            self._sums.copy(m, other, order)
+            self._waits[m] = 0
 
     @abstractmethod
     def answers(self, z: Tensor) -> Tensor:

@@ -37,6 +37,9 @@ _NEGLIGIBLE = 0.01
 
 _EVENTS = ("founded", "renewed", "returned")
 
+_N_EVENTS = 1000
+"""Events that are kept, so that a stream without end does not fill the memory."""
+
 Features = list[Tensor]
 Recall = Callable[[int], tuple[Features, Tensor]]
 """Returns features and targets of the latest n samples."""
@@ -56,7 +59,7 @@ class Rules:
 
     Attributes:
         in_force: The rule that learns.
-        events: Happenings: (sample, "founded" | "renewed" | "returned", rule).
+        events: The latest 1,000 happenings: (sample, "founded" | "renewed" | "returned", rule).
         n_seen: Samples of the stream so far, for the events.
 
     Example:
@@ -85,7 +88,7 @@ class Rules:
         self._n_recent = [len(own) for own in keeps]
         self._members: list[Members] = [family.make(d, width, (*own, 1.0)) for d, own in zip(sizes, keeps, strict=True)]
         self._weights = Weights(family, n_recent=sum(self._n_recent), n_representations=len(sizes))
-        self._is_fast = np.zeros(self._weights.n_recent, dtype=bool)  # experts are not
+        self._is_fast = np.zeros(self._weights.n_recent, dtype=bool)  # nor are experts and other labels
         self._is_fast[: sum(self._n_recent)] = np.concatenate(keeps) <= _FAST
         self._served, self.in_force, self._challenge = [0], 0, Challenge()
         self.n_seen = 0
@@ -130,7 +133,7 @@ class Rules:
             answer: To this very batch, as things were.
             recall: Returns the latest n samples, these included.
         """
-        gains = self._weights.weigh(y.numpy(), answer, self._is_fast)
+        gains = self._weights.weigh(y.numpy(), answer, self._is_fast, in_force=self.in_force)
         self._return_if_due()
         before, self._challenge = self._challenge, challenge(self._challenge, gains[self.in_force] - _ALLOWANCE)
         if before.nats < _WAIT <= self._challenge.nats:
@@ -172,11 +175,13 @@ class Rules:
         best = int(weights.argmax())
         if best != self.in_force and weights[best] > 0.5:
             self.in_force, self._challenge = best, Challenge()
-            self.events.append((self.n_seen, "returned", best))
+            self._weights.forget_labels()
+            self._note("returned", best)
 
     def _found(self, recall: Recall) -> None:
-        """Makes a rule of the samples since its challengers began to lead."""
-        n, self._challenge = max(20, self._challenge.since), Challenge()
+        """Makes a rule of the samples since its challengers began to lead, or of that in force with other labels."""
+        n, self._challenge, before = max(20, self._challenge.since), Challenge(), self.in_force
+        labels = self._weights.relabelling(self._is_fast)
         is_young = self._served[self.in_force] < self._min_served
         if not is_young and len(self._served) < self._most:
             self._served.append(0)
@@ -189,10 +194,15 @@ class Rules:
                 served = [n if k != self.in_force else np.inf for k, n in enumerate(self._served)]
                 self.in_force = int(np.argmin(served))
             self._served[self.in_force] = 0
-            for members, n_recent in zip(self._members, self._n_recent, strict=True):
-                members.clear(n_recent + self.in_force)
-        self.events.append((self.n_seen, "renewed" if is_young else "founded", self.in_force))
+        for members, n_recent in zip(self._members, self._n_recent, strict=True):
+            members.begin(n_recent + self.in_force, n_recent + before, labels)
+        self._weights.forget_labels()
+        self._note("renewed" if is_young else "founded", self.in_force)
         self._teach(*recall(n), recent=False, rule=True)
+
+    def _note(self, kind: str, rule: int) -> None:
+        self.events.append((self.n_seen, kind, rule))
+        del self.events[:-_N_EVENTS]
 
     def state_dict(self) -> State:
         """Returns everything."""

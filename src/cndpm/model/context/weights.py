@@ -21,6 +21,7 @@ from torch import Tensor
 
 from cndpm.experts.pool import Family
 from cndpm.experts.pool.family import FLOOR
+from cndpm.mixture.relabelling import count_labels, relabel
 from cndpm.mixture.stacking import newton_step, stack
 from cndpm.mixture.time import Floats, advance_filter, discount, log_normalise
 from cndpm.state import State, expect, tensor
@@ -30,9 +31,9 @@ __all__ = ["Answer", "Weights"]
 SWITCH = np.array([0.001, 0.01, 0.1])
 """Probabilities of a change before a sample, among which evidence chooses."""
 
-_KEEP = {"recent": 0.98, "rules": 0.995, "switch": 0.998, "stack": 0.99}
+_KEEP = {"recent": 0.98, "rules": 0.995, "switch": 0.998, "stack": 0.99, "labels": 0.95}
 """Part left of evidence after one sample: of the choice among recent models, among rules' representations, among
-stickinesses, and of the stack's curvature."""
+stickinesses, of the stack's curvature, and of which label is which."""
 
 _RIDGE = 20.0
 
@@ -45,7 +46,7 @@ class Answer:
 
     Attributes:
         raw: What the members of every representation said, (members, B, ...) each.
-        recent: By recent models, the experts last, (M, T, B, ...).
+        recent: By recent models, then the experts, then the rule in force with other labels, (M, T, B, ...).
         linear: The same in the form in which a mixture is a weighted sum.
         in_force: By the rule in force over every representation, (R, T, B, ...).
         hypotheses: By the recent models together and by every rule, (1 + K, B, ...).
@@ -58,8 +59,8 @@ class Answer:
         >>> from cndpm.experts.pool import ClassFamily
         >>> weights = Weights(ClassFamily(), n_recent=2, n_representations=1)
         >>> said = torch.tensor([[[0.0, 2.0]], [[2.0, 0.0]], [[2.0, 0.0]]]).double()  # two recent models and a rule
-        >>> weights.answer([said], [2], np.zeros((1, 2)), in_force=0).recent.shape  # the experts are one of them
-        (3, 4, 1, 2)
+        >>> weights.answer([said], [2], np.zeros((1, 2)), in_force=0).recent.shape
+        (4, 4, 1, 2)
     """
 
     raw: Sequence[Tensor]
@@ -78,11 +79,11 @@ class Weights:
 
     Args:
         family: What is predicted.
-        n_recent: M, without the experts.
+        n_recent: M, without the experts and without the rule in force with other labels.
         n_representations: R.
 
     Attributes:
-        n_recent: M, with the experts where they are heard.
+        n_recent: M, with them where they are heard.
 
     Example:
         >>> from cndpm.experts.pool import ClassFamily
@@ -92,7 +93,7 @@ class Weights:
 
     def __init__(self, family: Family, *, n_recent: int, n_representations: int) -> None:
         self._family = family
-        self.n_recent = n_recent + family.hears_experts
+        self.n_recent = n_recent + family.hears_experts + family.relabels
         n_members = self.n_recent + n_representations
         self._of_recent = np.zeros((self.n_recent, family.n_temperatures))
         self._of_rules = np.zeros((n_representations, family.n_temperatures))
@@ -100,6 +101,7 @@ class Weights:
         self._filters = np.full((len(SWITCH), 2), np.log(0.5))
         self._exponents = np.full(n_members, 1 / n_members)
         self._curvature = np.eye(n_members) * _RIDGE
+        self._relabels = np.zeros((0, 0))
 
     @property
     def of_hypotheses(self) -> Floats:
@@ -113,6 +115,22 @@ class Weights:
         shares: Floats = _posterior(self._of_recent).sum(axis=1)
         return shares
 
+    def relabelling(self, challengers: NDArray[np.bool_]) -> list[int] | None:
+        """Returns the label that each of the rule in force has become; None unless challengers predict worse than that.
+
+        Args:
+            challengers: Which of the recent models would become a rule, (M,).
+        """
+        evidence = np.append(self._of_recent[challengers], self._of_recent[-1:], axis=0)
+        if not self._family.relabels or _posterior(evidence)[-1].sum() < 0.5:
+            return None
+        labels = self._relabels.argmax(axis=1).tolist()
+        return labels if sorted(labels) == list(range(len(labels))) else None
+
+    def forget_labels(self) -> None:
+        """Takes the labels of the rule in force, which is another one now, for those that it was learned with."""
+        self._relabels = np.zeros((0, 0))
+
     def add_rule(self) -> None:
         """Makes room for a rule, which is given half of what the recent models have."""
         self._filters = np.append(self._filters, self._filters[:, :1] - np.log(2), axis=1)
@@ -120,7 +138,7 @@ class Weights:
 
     def inherit(self, other: Weights) -> None:
         """Takes over what was learned about representations, rates and stickiness, but no rule."""
-        for name in set(_ARRAYS) - {"filters"}:
+        for name in set(_ARRAYS) - {"filters", "relabels"}:
             setattr(self, f"_{name}", getattr(other, f"_{name}").copy())
 
     def answer(self, raw: Sequence[Tensor], n_recent: Sequence[int], experts: Floats, *, in_force: int) -> Answer:
@@ -137,43 +155,48 @@ class Weights:
         recent = [part[:n] for part, n in zip(said, n_recent, strict=True)]
         rules = [part[n:] for part, n in zip(said, n_recent, strict=True)]
         answers = family.tempered(np.concatenate([*recent, *heard, *rules]))
-        linear, n = family.linear(answers), self.n_recent
+        linear, n = family.linear(answers), self.n_recent - family.relabels
         of_rules = linear[n:].reshape(len(said), -1, *linear.shape[1:])  # (R, K, T, B, ...)
-        hypotheses = np.append(
-            _mixed(_posterior(self._of_recent), linear[:n])[None],
-            _mixed(_posterior(self._of_rules), np.moveaxis(of_rules, 1, 2)),
-            axis=0,
-        )
+        by_rules = _mixed(_posterior(self._of_rules), np.moveaxis(of_rules, 1, 2))
+        of_recent, linear_recent, rows = answers[:n], linear[:n], slice(n + in_force, None, of_rules.shape[1])
+        if family.relabels:
+            now = family.tempered(family.from_linear(relabel(by_rules[in_force], self._relabels))[None])
+            of_recent = np.append(of_recent, now, axis=0)
+            linear_recent = np.append(linear_recent, family.linear(now), axis=0)
+        hypotheses = np.append(_mixed(_posterior(self._of_recent), linear_recent)[None], by_rules, axis=0)
         filtered = family.from_linear(_mixed(self.of_hypotheses, hypotheses))
-        rows = slice(n + in_force, None, of_rules.shape[1])
-        parts = (raw, answers[:n], linear[:n], answers[rows], family.from_linear(hypotheses), filtered)
+        parts = (raw, of_recent, linear_recent, answers[rows], family.from_linear(hypotheses), filtered)
         if not family.stacks:
             return Answer(*parts, members=filtered[:0], stacked=filtered, mixed=filtered)
         members = np.log(
-            np.append(_own(self._of_recent, linear[:n]), _own(self._of_rules, linear[rows]), axis=0) + 1e-4
+            np.append(_own(self._of_recent, linear_recent), _own(self._of_rules, linear[rows]), axis=0) + 1e-4
         )
         stacked = stack(members, self._exponents)
         both = family.linear(np.stack([filtered, stacked]))
         mixed = family.from_linear(_mixed(_posterior(self._of_stack), both))
         return Answer(*parts, members=members, stacked=stacked, mixed=mixed)
 
-    def weigh(self, y: Targets, answer: Answer, challengers: NDArray[np.bool_]) -> Floats:
+    def weigh(self, y: Targets, answer: Answer, challengers: NDArray[np.bool_], *, in_force: int) -> Floats:
         """Adds the evidence of a batch; returns what the challengers gain over every rule, (K, B).
 
         Args:
             y: Class indices (B,) or targets (B, o).
             answer: To this very batch, as things were.
             challengers: Which of the recent models would become a rule, (M,).
+            in_force: Index of the rule in force.
         """
         score = self._family.log_scores
         recent = _floored(score(answer.recent, y), axes=(0, 1))
-        in_force = _floored(score(answer.in_force, y), axes=(0, 1))
+        of_rule = _floored(score(answer.in_force, y), axes=(0, 1))
         hypotheses = _floored(score(answer.hypotheses, y), axes=(0,))
         gains = self._gains(y, answer, hypotheses[1:], challengers)
         self._of_recent = discount(self._of_recent, np.moveaxis(recent, -1, 0), _KEEP["recent"])
-        self._of_rules = discount(self._of_rules, np.moveaxis(in_force, -1, 0), _KEEP["rules"])
+        self._of_rules = discount(self._of_rules, np.moveaxis(of_rule, -1, 0), _KEEP["rules"])
         self._filters, evidence = advance_filter(self._filters, hypotheses.T, SWITCH)
         self._of_switch = _KEEP["switch"] ** len(y) * self._of_switch + evidence
+        if self._family.relabels:
+            said = self._family.linear(answer.hypotheses[1 + in_force])
+            self._relabels = count_labels(self._relabels, said, y, keep=_KEEP["labels"])
         if self._family.stacks:
             both = _floored(score(np.stack([answer.filtered, answer.stacked]), y), axes=(0,))
             self._of_stack = discount(self._of_stack, both.T, _KEEP["recent"])
@@ -202,12 +225,12 @@ class Weights:
             n_rules: K.
         """
         forms = {name: tensor(*getattr(self, f"_{name}").shape) for name in _ARRAYS}
-        expect(state, forms | {"filters": tensor(len(SWITCH), 1 + n_rules)})
+        expect(state, forms | {"filters": tensor(len(SWITCH), 1 + n_rules), "relabels": tensor("c", "c")})
         for name in _ARRAYS:
             setattr(self, f"_{name}", state[name].cpu().numpy().copy())
 
 
-_ARRAYS = ("of_recent", "of_rules", "of_switch", "of_stack", "filters", "exponents", "curvature")
+_ARRAYS = ("of_recent", "of_rules", "of_switch", "of_stack", "filters", "exponents", "curvature", "relabels")
 
 
 def _posterior(evidence: Floats) -> Floats:
