@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from tests.engines.test_sharding import Here
 from cndpm import CNDPMClassifier
 from cndpm.checks.case import same
 from cndpm.engines import RayEngine, fit_sharded, predict_sharded
+from cndpm.experiments import read_record
+from cndpm.experiments.sweep_file import Sweep, run_sweep
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'cndpm[ray]'")
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]  # Ray leaves files open and warns of the future
@@ -95,6 +98,22 @@ def test_shards_learned_with_a_node_killed_in_the_middle_give_the_same_bits(clus
     made.remove_node(second, allow_graceful=False)
     learning.join(300)
     assert same(found[0].learner_.state_dict(), expected.learner_.state_dict())
+
+
+def test_a_sweep_on_ray_leaves_the_records_of_one_in_this_process(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where Ray's workers are not
+    few = ("run.max_batches=6", "run.evaluations=1")
+    sweep = Sweep(scenarios=["split-digits"], learners=["slda", "reservoir"], seeds=2, set=few)
+    for name, engine in (("here", "local"), ("ray", RayEngine(2))):
+        run_sweep(sweep, name, engine=engine, workers=1 if name == "here" else 2, device="cpu")
+    records = [sorted(Path(name).glob("*/*/seed-*")) for name in ("here", "ray")]
+    assert len(records[0]) == 4
+    for here, there in zip(*records, strict=True):
+        assert [timeless(row) for row in read_record(here).rows] == [timeless(row) for row in read_record(there).rows]
+
+
+def timeless(row):
+    return {key: value for key, value in row.items() if key not in ("seconds", "overhead_seconds")}
 
 
 def test_answers_of_shards_are_those_of_the_model(cluster):

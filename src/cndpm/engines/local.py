@@ -12,6 +12,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -112,15 +113,23 @@ def _interrupts_held() -> Iterator[None]:
 
 def _work(function: Function, task: Any, number: int, connection: Connection) -> None:
     """Carries out the task and sends its outcome to the parent."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     one_thread_each()
     outcome: Any
     try:
-        # A parent that is gone breaks the connection, and with it the task: no worker stays behind.
         outcome = function(task, Attempt(number, lambda message: connection.send((_MESSAGE, message))))
     except Exception as error:
         outcome = portable(error)
     with suppress(BrokenPipeError):
         connection.send((_OUTCOME, outcome))
+
+
+def _end_with_parent() -> None:
+    """Ends this process when its parent does, however that ended: a worker left behind would write where others do."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
 
 
 def one_thread_each() -> None:

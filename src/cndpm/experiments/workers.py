@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,7 @@ def _run_elsewhere(
 
     outcomes: dict[Path, Any] = {}
     try:
-        for index, outcome in made.outcomes(_run_one, [(job, dict(options)) for job in jobs], told=told):
+        for index, outcome in made.outcomes(_run_one, [_everywhere(job, options) for job in jobs], told=told):
             outcomes[jobs[index].folder] = outcome
             monitor(index).close()
             del monitors[index]
@@ -134,6 +134,13 @@ def _run_elsewhere(
         if made is not engine:
             made.close()
     return outcomes
+
+
+def _everywhere(job: Job, options: Mapping[str, Any]) -> tuple[Job, dict[str, Any]]:
+    """Returns a run whose folders mean the same in every process, whatever its current folder is."""
+    data_dir = options["data_dir"]
+    where = None if data_dir is None else Path(data_dir).absolute()
+    return replace(job, folder=job.folder.absolute()), {**options, "data_dir": where}
 
 
 def _run_one(task: tuple[Job, dict[str, Any]], attempt: Attempt) -> dict[str, Any]:
