@@ -4,7 +4,7 @@ BIN := .venv/bin
 # torch comes in many builds of gigabytes; `make dist` tries the one that is pinned. PINS= tries what the bounds say.
 PINS ?= --pin $(shell grep '^torch==' constraints.txt)
 
-.PHONY: setup demo test test-slow test-ray docs docs-check dist mutants torture audit lint format bench clean
+.PHONY: setup demo test test-slow test-ray docs docs-check figures dist mutants torture audit lint format bench clean
 
 setup: .venv/.installed
 
@@ -34,7 +34,11 @@ docs: .venv/.documenting  ## The site, in build/docs/html; a broken link, formul
 	$(BIN)/python -m pytest tests/test_examples.py tests/test_docstrings.py
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --fresh-env --builder html docs build/docs/html
 
+figures: setup  ## The tables of README and docs/results, written from the records in docs/results/records.
+	$(BIN)/python -m figures
+
 docs-check: docs  ## The built site in a browser: search, console, dark and light, phone width; a newcomer's paths as printed.
+	$(BIN)/python -m figures --check
 	CNDPM_SITE=build/docs/html $(BIN)/python -m pytest tests/docs -m slow
 
 .venv/.documenting: .venv/.installed

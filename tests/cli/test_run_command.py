@@ -282,3 +282,14 @@ def test_seeds_at_the_same_time_stop_with_their_parent_and_resume_to_the_same_re
 
 def _all_longer(logs, n_lines):
     return all(log.exists() and log.read_text().count("\n") > n_lines for log in logs)
+
+
+def test_validate_tests_on_a_tenth_of_the_training_data_and_says_so_in_records_and_reports(cndpm):
+    options = ("--learners", "slda,finetune", "--validate", "--device", "cpu", "--quiet", "--out", "chosen")
+    outcome = cndpm("compare", "split-digits", *options)
+    assert outcome.code == 0 and "split-digits (validation: a tenth of the training data held out)" in outcome.out
+    records = [read_record(folder) for folder in find_records("chosen")]
+    assert [record.config["scenario"]["validation"] for record in records] == [True, True]
+    assert records[0].summary["n_batches"] < 146
+    report = Path("chosen/report/index.html").read_text(encoding="utf-8")
+    assert "split-digits (validation)" in report

@@ -107,3 +107,8 @@ def test_the_mean_exponents_lose_no_more_than_the_posterior_does_on_average(seed
     scores = score_exponents(each, y, grid)[:, 0]
     of_mean = score_exponents(each, y, mean_exponents(evidence, grid))[:, 0, 0]
     assert float(of_mean.sum()) >= float((scores @ evidence[0].softmax(0)).sum()) - 1e-9
+
+
+def test_exponents_are_powers_of_two_from_a_thirty_second_to_two_and_nothing():
+    grid = exponent_grid(1)
+    assert grid[:, 0].tolist() == [0.0, *(2.0**power for power in range(-5, 2))]

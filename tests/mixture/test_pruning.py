@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cndpm.mixture import plan_merges, similarity
+from cndpm.mixture import Merge, plan_merges, similarity
 
 
 def test_similarity_is_the_cosine_of_log_likelihoods_relative_to_the_best_expert():
@@ -58,3 +58,10 @@ def test_after_the_merges_no_two_experts_are_similar_and_no_count_is_lost(n, thr
 def test_of_a_similar_pair_the_expert_with_fewer_samples_goes():
     similarities = torch.tensor([[1.0, 0.2, 0.95], [0.2, 1.0, 0.1], [0.95, 0.1, 1.0]])
     assert plan_merges(similarities, torch.tensor([5.0, 9.0, 7.0]), 0.9) == [(0, 2)]
+
+
+def test_the_most_similar_pair_is_merged_first_and_pairs_at_the_threshold_are_kept():
+    """Expert 1 could go into either neighbour; the more similar one takes it, and then has the greater count."""
+    similarities = torch.tensor([[1.0, 0.9375, 0.0], [0.9375, 1.0, 0.96875], [0.0, 0.96875, 1.0]])
+    assert plan_merges(similarities, torch.tensor([30, 10, 20]), threshold=0.9) == [Merge(1, 2)]
+    assert plan_merges(similarities, torch.tensor([30, 10, 20]), threshold=0.96875) == []

@@ -106,3 +106,42 @@ def test_a_made_up_record_of_the_latest_rows_is_refused(lately):
     door.judge(rows(20))
     with pytest.raises(StateError, match="lately"):
         Door().load_state_dict({**door.state_dict(), "lately": lately})
+
+
+def measured(x: torch.Tensor) -> Door:
+    door = Door()
+    assert not door.judge(x).any()
+    return door
+
+
+def test_the_range_is_that_of_the_first_two_hundred_rows():
+    """Rows far wider than those before them move the range as long as it is measured, and not afterwards."""
+    narrow = torch.randn(150, 1, generator=torch.Generator().manual_seed(0))
+    door = measured(narrow)
+    assert not door.judge(100 * narrow[:60]).any()
+    assert not door.judge(torch.tensor([[20_000.0]])).any()
+    frozen = door.state_dict()
+    assert frozen["n"] == 210
+    assert not door.judge(100 * narrow[:20]).any()
+    assert torch.equal(door.state_dict()["squares"], frozen["squares"])
+
+
+def test_values_within_a_thousand_deviations_are_let_in_and_those_beyond_are_not():
+    x = torch.randn(300, 1, generator=torch.Generator().manual_seed(1)).double()
+    door, deviation = measured(x), float(x.std())
+    middle = float(x.mean())
+    assert door.judge(torch.tensor([[middle + 990 * deviation], [middle + 1010 * deviation]])).tolist() == [False, True]
+
+
+def test_wild_rows_do_not_widen_the_range():
+    x = torch.randn(100, 1, generator=torch.Generator().manual_seed(2))
+    door = measured(x)
+    before = door.state_dict()["squares"]
+    assert door.judge(torch.tensor([[1e9]])).all()
+    assert torch.equal(door.state_dict()["squares"], before)
+
+
+def test_a_column_that_hardly_varies_is_measured_by_the_others():
+    x = torch.randn(300, 3, generator=torch.Generator().manual_seed(3))
+    x[:, 2] *= 1e-9
+    assert measured(x).judge(torch.tensor([[0.0, 0.0, 10.0], [0.0, 0.0, 1e5]])).tolist() == [False, True]

@@ -187,3 +187,105 @@ def test_the_share_of_a_label_is_that_of_its_latest_samples(batches, window):
     for label, values in latest.items():
         share = windows.shares(np.array([label]))[0]
         assert share == pytest.approx(sum(values[-window:]) / len(values[-window:])) if values else share != share
+
+
+def expected_levels(record: np.ndarray, rate: float = 0.01) -> tuple[float, float, float]:
+    """Level, median and lower deviation of a record, by numpy's own quantiles."""
+    half, low, quarter, twentieth = np.quantile(record, [0.5, 0.16, 0.25, 0.05])
+    tails = ((quarter - twentieth) / np.log(5), (half - quarter) / np.log(2))
+    return max(quarter - tail * np.log(0.25 / rate) for tail in tails), half, half - low
+
+
+def test_levels_follow_the_margins_of_each_experts_own_known_samples():
+    """Two experts, whose records are the held-out margins and then what came, each its own; measured as they grow."""
+    novelty = LearnedLevel()
+    held_out = [normal(50, 20), normal(50, 21, shift=900.0)]
+    for margin in held_out:
+        add_expert(novelty, margin, torch.zeros(50, dtype=torch.int64))
+    known = torch.stack([normal(400, 22), normal(400, 23, shift=900.0)], dim=1)
+    own = torch.arange(400) % 2
+    log_known = torch.full((400, 2), -1e9, dtype=torch.float64)
+    log_known[torch.arange(400), own] = known[torch.arange(400), own]
+    for part in torch.arange(400).split(25):
+        routing = novelty.route(Evidence(log_known[part], torch.zeros(25)), torch.zeros(25, dtype=torch.int64))
+        assert not routing.is_new.any()
+    for k in range(2):
+        record = np.concatenate([held_out[k].numpy(), known[own == k, k].numpy()])
+        np.testing.assert_allclose(novelty.state_dict()["levels"][:, k].numpy(), expected_levels(record), rtol=1e-9)
+
+
+def test_the_latest_five_hundred_margins_of_an_expert_are_kept_and_ten_samples_are_judged_together():
+    novelty = LearnedLevel()
+    assert (novelty.capacity, novelty.window, novelty.novelty_rate) == (500, 10, 0.01)
+    add_expert(novelty, normal(700, 24))
+    record = novelty.state_dict()["record"]
+    assert torch.equal(record[0], normal(700, 24)[-500:])
+
+
+def labelled(novelty: LearnedLevel, margin: torch.Tensor, label: int) -> torch.Tensor:
+    labels = torch.full((len(margin),), label)
+    return novelty.route(Evidence(margin[:, None], torch.zeros_like(margin)), labels).is_new
+
+
+def test_a_label_is_new_when_more_than_half_of_its_latest_samples_are_strange():
+    for n_strange, is_new in ((5, False), (6, True)):
+        margin = normal(10, 25)
+        margin[:n_strange] = -1e4
+        verdict = labelled(calibrated(), margin.flip(0), 0)
+        assert bool(verdict.any()) is is_new
+
+
+def test_labelled_samples_that_are_new_together_are_new_but_for_those_above_the_median():
+    """A shift by two deviations, none of it below the level: a labelled window tells as an unlabelled one does."""
+    novelty = calibrated()
+    margin = normal(60, 26, shift=-10.0)
+    margin = margin[margin > levels_of(novelty)[0]][:40]
+    margin[20] = 112.0
+    verdict = torch.cat([labelled(novelty, part, 0) for part in margin.split(20)])
+    assert verdict[:20].float().mean() > 0.8
+    assert not verdict[20]
+
+
+def test_the_level_of_windows_lies_halfway_to_what_a_window_can_reach_at_most():
+    """Known windows that were all alike strange would otherwise put the level beyond every window."""
+    novelty = calibrated()
+    state = novelty.state_dict()
+    n, mean, deviation = novelty._record.clipped_moments()
+    normal_level = mean + 2.3263478740408408 * deviation / np.sqrt(10)
+    assert n == 200 and float(state["window_level"]) == pytest.approx(normal_level)
+    for windows, level in ((np.full(60, -0.95), (normal_level + 1) / 2), (np.full(30, -0.95), normal_level)):
+        novelty.load_state_dict({**state, "windows": torch.tensor(windows)})
+        novelty.follow(torch.zeros(1))
+        assert float(novelty.state_dict()["window_level"]) == pytest.approx(level)
+
+
+def test_windows_are_noted_once_for_each_stretch_and_only_where_they_are_known():
+    novelty = calibrated()
+    judge(novelty, normal(100, 27))
+    assert len(novelty.state_dict()["windows"]) == 10
+    judge(novelty, torch.full((100,), 60.0, dtype=torch.float64))
+    assert len(novelty.state_dict()["windows"]) <= 11
+
+
+def test_a_new_expert_begins_with_its_own_samples_new_labels_and_a_new_window():
+    novelty = calibrated()
+    labelled(novelty, torch.full((10,), -1e4, dtype=torch.float64), 3)
+    assert novelty.is_still_new(torch.tensor([3])).all()
+    judge(novelty, normal(10, 28))
+    log_known = torch.stack([normal(40, 29), normal(40, 30)], dim=1)
+    log_known[:25, 1] += 900
+    log_known[25:, 0] += 900
+    novelty.add_expert(Evidence(log_known, torch.zeros(40, dtype=torch.float64)), torch.full((40,), 3))
+    state = novelty.state_dict()
+    record = state["record"][1]
+    assert torch.equal(record[~record.isnan()], log_known[:25, 1])
+    assert not novelty.is_still_new(torch.tensor([3])).any()
+    assert len(state["by_label"]["3"]) == 10 and not state["by_label"]["3"].any()
+    assert len(state["history"]) == 0
+
+
+def test_what_was_noted_of_a_label_is_forgotten_when_an_expert_of_it_comes():
+    novelty = calibrated()
+    labelled(novelty, torch.full((10,), -1e4, dtype=torch.float64), 3)
+    add_expert(novelty, normal(6, 31), torch.full((6,), 3))
+    assert novelty.state_dict()["by_label"]["3"].tolist() == [0.0] * 6

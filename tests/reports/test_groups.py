@@ -50,3 +50,10 @@ def test_streams_of_one_name_and_length_are_told_apart_by_their_stages(records):
     titles = [comparison.scenario for comparison in compare([run, other])]
     n = f"{run.n_batches} batches"
     assert titles == [f"split-digits ({n}, 5 stages)", f"split-digits ({n}, 1 stage)"]
+
+
+def test_runs_on_held_out_training_data_are_not_compared_with_runs_on_the_test_set(records):
+    run = collect([records / "cndpm"]).runs[0]
+    chosen = Run(replace(run.record, config={**run.config, "scenario": run.config["scenario"] | {"validation": True}}))
+    titles = [comparison.scenario for comparison in compare([run, chosen])]
+    assert titles == [run.scenario, f"{run.scenario} (validation)"]

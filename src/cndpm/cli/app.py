@@ -21,6 +21,8 @@ from cndpm.cli.sweeping import add_sweep_command
 
 __all__ = ["app"]
 
+_HELD_OUT = " (validation: a tenth of the training data held out)"
+
 app = typer.Typer(
     help="Task-free continual learning with a Dirichlet-process mixture of neural experts (CN-DPM).\n\n"
     "Start with `cndpm list`, then `cndpm run split-digits`, which needs no download.",
@@ -74,6 +76,7 @@ def run(
     repeats: options.Repeats = None,
     fraction: options.Fraction = None,
     prequential: options.Prequential = False,
+    validate: options.Validate = False,
     set_: options.Set = None,
     device: options.Device = "auto",
     data_dir: options.DataDir = None,
@@ -110,6 +113,7 @@ def run(
         repeats=repeats,
         fraction=fraction,
         prequential=prequential,
+        validation=validate or None,
     )
     name = f"{config.scenario.name}-{learner}"
     folder = out or (latest_folder(config, name) if resume else None) or claim_folder(name)
@@ -125,7 +129,8 @@ def run(
             engine=made,
             command=context.obj,
         )
-    show_results([result], f"{config.scenario.name}: records in {folder}", result, as_json=json)
+    title = f"{config.scenario.name}{_HELD_OUT * validate}: records in {folder}"
+    show_results([result], title, result, as_json=json)
     leave_report([result], f"{folder}/report", as_json=json)
 
 
@@ -141,6 +146,7 @@ def compare(
     repeats: options.Repeats = None,
     fraction: options.Fraction = None,
     prequential: options.Prequential = False,
+    validate: options.Validate = False,
     set_: options.Set = None,
     device: options.Device = "auto",
     data_dir: options.DataDir = None,
@@ -181,8 +187,9 @@ def compare(
             repeats=repeats,
             fraction=fraction,
             prequential=prequential,
+            validation=validate or None,
         )
-    title = f"{comparison['scenario']}: records in {comparison['folder']}"
+    title = f"{comparison['scenario']}{_HELD_OUT * validate}: records in {comparison['folder']}"
     show_results(comparison["learners"], title, comparison, as_json=json)
     leave_report(comparison["learners"], f"{comparison['folder']}/report", as_json=json)
 

@@ -28,6 +28,7 @@ __all__ = [
     "Set",
     "TensorBoard",
     "Track",
+    "Validate",
 ]
 
 Scenario = Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")]
@@ -63,5 +64,8 @@ Track = Annotated[
     str, typer.Option(metavar="A,B", help="Also log for mlflow, tensorboard or wandb.", show_default="none")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of output.")]
+Validate = Annotated[
+    bool, typer.Option("--validate", help="Hold out a tenth of every class's training samples as the test set.")
+]
 Prequential = Annotated[bool, typer.Option("--prequential", help="Answer each batch before learning it.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

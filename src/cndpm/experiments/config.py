@@ -177,7 +177,8 @@ def configure(
         overrides: ``SECTION.FIELD=VALUE``, applied last.
         prequential: Whether every batch is answered before it is learned, as it is anyway where a scenario has no test
             sets; the override ``run.prequential=false`` prevents that.
-        **options: Of the scenario: epochs, repeats, fraction, batch_size, class_order; None leaves its own value.
+        **options: Of the scenario: epochs, repeats, fraction, batch_size, class_order, validation; None leaves its own
+            value.
 
     Raises:
         UnknownNameError: A name does not exist; the nearest are suggested.

@@ -49,8 +49,9 @@ class Run:
 
     @property
     def scenario(self) -> str:
-        """Name of the scenario."""
-        return str(self.config["scenario"]["name"])
+        """Name of the scenario; says so where a part of the training data took the place of the test set."""
+        recipe = self.config["scenario"]
+        return f"{recipe['name']} (validation)" if recipe.get("validation") else str(recipe["name"])
 
     @property
     def learner(self) -> str:

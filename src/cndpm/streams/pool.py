@@ -14,6 +14,7 @@ from cndpm.datasets.dataset import Dataset
 from cndpm.datasets.files import MixedSizesError
 from cndpm.datasets.loading import load_dataset
 from cndpm.names import UnknownNameError
+from cndpm.streams.held_out import hold_out
 from cndpm.streams.ordering import Rows
 from cndpm.streams.randomness import Purpose, host_generator
 from cndpm.streams.transforms import permute_pixels, resize, rotate, set_channels
@@ -63,6 +64,9 @@ class Pool:
         subsets = [subset for stage in scenario.stages for subset in stage.subsets]
         names = dict.fromkeys(subset.dataset for subset in subsets)
         self._datasets = {name: _load(name, data_dir, scenario.transform.size) for name in names}
+        if scenario.validation:
+            read = enumerate(self._datasets.items())
+            self._datasets = {name: hold_out(data, seed=seed, number=number) for number, (name, data) in read}
         self._sources = list(dict.fromkeys(map(_source, subsets)))
         self._offsets = self._label_offsets()
         lengths = [len(self._datasets[source.dataset].train) for source in self._sources]

@@ -30,6 +30,7 @@ class Purpose(IntEnum):
     BINARISE = 5
     BINARISE_TEST = 6
     SYNTHETIC = 7
+    HELD_OUT = 8
 
 
 def _sequence(seed: int, purpose: Purpose, *counters: int) -> np.random.SeedSequence:

@@ -196,6 +196,7 @@ class Scenario(_Recipe):
         blur: How boundaries between stages are made gradual.
         iid: All samples of all stages in one random order.
         endless: After the last stage the first begins again, with new draws, for ever.
+        validation: A tenth of every class's training samples takes the place of the test set, for choices.
 
     Example:
         >>> stages = [{"subsets": [{"dataset": "digits", "classes": pair}], "epochs": 1} for pair in ([0, 1], [2, 3])]
@@ -216,6 +217,7 @@ class Scenario(_Recipe):
     blur: Blur | None = None
     iid: bool = False
     endless: bool = False
+    validation: bool = False
 
     @property
     def target(self) -> Literal["classes", "none"]:

@@ -60,6 +60,7 @@ def load_scenario(
     fraction: float | None = None,
     batch_size: int | None = None,
     class_order: Sequence[int] | None = None,
+    validation: bool = False,
 ) -> Scenario | DriftScenario:
     """Finds a scenario and applies options to it; a prefix of its name varies what the options made.
 
@@ -70,6 +71,7 @@ def load_scenario(
         fraction: Keeps this share of every class's training samples.
         batch_size: Samples in a batch.
         class_order: The classes in the order in which they take the scenario's places.
+        validation: Whether a tenth of every class's training samples takes the place of the test set.
 
     Example:
         >>> load_scenario("split-cifar10", epochs=10).stages[0].epochs
@@ -79,6 +81,11 @@ def load_scenario(
     options |= {"fraction": fraction, "batch_size": batch_size}
     validate(_Options, {name: value for name, value in options.items() if value is not None}, "scenario")
     if source in DRIFTS:
+        if validation:
+            raise ConfigError(
+                f"{source} is a stream of rows without a test set, answered before they are learned: there is nothing "
+                "to hold out of it. Leave validation out."
+            )
         return _rows_in_order(str(source), epochs, repeats, fraction, class_order, batch_size=batch_size)
     is_file = Path(source).suffix.lower() in _SUFFIXES
     prefixes, scenario = ((), _read_file(Path(source))) if is_file else _find_preset(str(source))
@@ -89,7 +96,8 @@ def load_scenario(
     if repeats is not None:
         scenario = repeat(scenario, repeats)
     given = {name: options[name] for name in ("fraction", "batch_size") if options[name] is not None}
-    scenario = Scenario.model_validate({**scenario.model_dump(), **given})
+    held_out = {"validation": True} if validation else {}
+    scenario = Scenario.model_validate({**scenario.model_dump(), **given, **held_out})
     for prefix in reversed(prefixes):
         scenario = _vary(scenario, prefix)
     return scenario

@@ -1,0 +1,92 @@
+"""Pages whose tables are written from records.
+
+A file ``figures/NAME.toml`` describes one table:
+
+    page = "README.md"
+
+    [figures.paper]
+    record = "split-mnist-ten-seeds-h200.json"    # below docs/results/records
+    value = "accuracy"
+    where = { preset = "paper" }                  # which of its rows; none for all
+
+    table = '''| Split-MNIST | {=93.23 ± 0.09} | {paper}, {paper:seeds} | {!97.75} |'''
+
+``{paper}`` is a figure and ``{paper:seeds}`` the number of its seeds; ``{paper drift-flip}`` is that of the rows whose
+field `by` is the second word; ``{=93.23}`` was published by others; ``{!97.75}`` has no record. A number with a decimal
+point that is none of these is refused. The table stands in the page between ``<!-- figures: NAME -->`` and
+``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from figures.records import Figure, FigureError
+
+__all__ = ["Page", "load_pages"]
+
+_MARK = re.compile(r"\{([^{}]+)\}")
+_NUMBER = re.compile(r"\d+\.\d+")
+
+
+class Page:
+    """A page with a table of figures.
+
+    Args:
+        file: The description, ``figures/NAME.toml``.
+        root: The project.
+
+    Attributes:
+        name: Of the table.
+        path: The page.
+        without_record: Figures of the table that no record holds.
+
+    Example:
+        >>> page = Page(Path("figures/drift.toml"), Path())
+        >>> page.path.name
+        'drift.md'
+    """
+
+    def __init__(self, file: Path, root: Path) -> None:
+        described = tomllib.loads(file.read_text(encoding="utf-8"))
+        self.name, self.path = file.stem, root / described["page"]
+        self._records = root / "docs" / "results" / "records"
+        self._entries: dict[str, Any] = described["figures"]
+        self._template = described["table"].strip("\n")
+        self.without_record = [mark[1:] for mark in _MARK.findall(self._template) if mark.startswith("!")]
+        loose = _NUMBER.findall(_MARK.sub("", self._template))
+        if loose:
+            raise FigureError(f"{file}: {', '.join(loose)} come from nowhere: name a figure, {{=...}} or {{!...}}")
+
+    def table(self) -> str:
+        """Returns the table with the figures of the records."""
+        return _MARK.sub(lambda mark: self._filled(mark[1]), self._template)
+
+    def written(self) -> str:
+        """Returns the page with its table written anew."""
+        text = self.path.read_text(encoding="utf-8")
+        begin, end = f"<!-- figures: {self.name} -->\n", "<!-- end -->"
+        before, found, rest = text.partition(begin)
+        _, ends, after = rest.partition(end)
+        if not found or not ends:
+            raise FigureError(f"{self.path} has no {begin.strip()} ... {end}")
+        return f"{before}{begin}\n{self.table()}\n\n{end}{after}"
+
+    def _filled(self, mark: str) -> str:
+        if mark[0] in "=!":
+            return mark[1:]
+        wanted, _, which = mark.partition(":")
+        name, _, word = wanted.partition(" ")
+        if name not in self._entries:
+            raise FigureError(f"{self.name}: there is no figure {name!r}")
+        entry = self._entries[name]
+        figure = Figure.of(f"{self.name}: {mark}", self._records, entry, {entry["by"]: word} if word else {})
+        return figure.n_seeds if which == "seeds" else figure.text
+
+
+def load_pages(root: Path) -> list[Page]:
+    """Returns the pages of a project, by name."""
+    return [Page(file, root) for file in sorted((root / "figures").glob("*.toml"))]

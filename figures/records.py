@@ -1,0 +1,126 @@
+"""Rows of records, one for every run, and the figures that are made of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+__all__ = ["Figure", "FigureError", "read_rows"]
+
+Row = dict[str, Any]
+
+_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+class FigureError(ValueError):
+    """Raised for a figure that does not follow from the records; the message says which and why."""
+
+
+def read_rows(path: Path, inside: Sequence[str] = ()) -> list[Row]:
+    """Reads a record: one row for every run, with the fields of the result around it.
+
+    Args:
+        path: A ``.json`` file, or a ``.jsonl`` file with one result a line.
+        inside: Names and positions that lead to the part that is meant.
+    """
+    text = path.read_text(encoding="utf-8")
+    found: Any = [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else json.loads(text)
+    for step in inside:
+        found = found[int(step)] if isinstance(found, list) else found[step]
+    return [row for result in (found if isinstance(found, list) else [found]) for row in _runs(result)]
+
+
+def _runs(result: Row) -> Iterator[Row]:
+    around = {name: value for name, value in result.items() if name != "runs"}
+    yield from ({**around, **run} for run in result["runs"]) if "runs" in result else (around,)
+
+
+def _is_meant(row: Row, where: Mapping[str, Any], unlike: Mapping[str, Any]) -> bool:
+    """Returns whether a row has some values and none of others; "none" stands for a field that is empty or missing."""
+    alike = all(row.get(key) == (None if value == "none" else value) for key, value in where.items())
+    return alike and not any(row.get(key) == value for key, value in unlike.items())
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a table.
+
+    Attributes:
+        name: What templates call it.
+        values: One for every row, in the order of the seeds.
+        seeds: Of the rows; None where rows differ by more than seeds.
+        decimals: Of the text.
+        scale: The values are multiplied by it.
+        unit: Stands behind the text.
+        form: "seeds" shows one or two seeds as they are and more as mean and standard error; "mean" the mean.
+
+    Example:
+        >>> Figure("accuracy", (93.0, 94.0, 95.0), (0, 1, 2)).text
+        '94.00 ± 0.58'
+    """
+
+    name: str
+    values: tuple[float, ...]
+    seeds: tuple[int, ...] | None
+    decimals: int = 2
+    scale: float = 1.0
+    unit: str = ""
+    form: str = "seeds"
+
+    @property
+    def text(self) -> str:
+        """The figure as it is printed."""
+        values = [self.scale * value for value in self.values]
+        if self.form == "mean":
+            return self._shown(mean(values))
+        if len(values) < 3:
+            return ", ".join(map(self._shown, values))
+        return f"{self._shown(mean(values))} ± {self._shown(stdev(values) / math.sqrt(len(values)))}"
+
+    @property
+    def n_seeds(self) -> str:
+        """How many seeds, in words."""
+        n = len(self.values)
+        return f"{_WORDS[n] if n < len(_WORDS) else n} seed{'s' if n != 1 else ''}"
+
+    def _shown(self, value: float) -> str:
+        return f"{value:.{self.decimals}f}{self.unit}"
+
+    @classmethod
+    def of(cls, name: str, folder: Path, entry: Mapping[str, Any], asked: Mapping[str, str]) -> Figure:
+        """Makes a figure of the rows that its entry names.
+
+        Args:
+            name: Of the figure.
+            folder: Of the records.
+            entry: Its definition; see :mod:`figures.pages`.
+            asked: Further fields that rows must have.
+
+        Raises:
+            FigureError: There is no such row, a row lacks the value, or two have the same seed.
+        """
+        sources = entry.get("from") or [
+            {key: entry[key] for key in ("record", "inside", "where", "unlike") if key in entry}
+        ]
+        rows = [
+            row
+            for source in sources
+            for row in read_rows(folder / source["record"], source.get("inside", ()))
+            if _is_meant(row, {**source.get("where", {}), **asked}, source.get("unlike", {}))
+        ]
+        if not rows or any(not isinstance(row.get(entry["value"]), int | float) for row in rows):
+            raise FigureError(f"{name}: no row of {sources} with {asked} has {entry['value']}")
+        rows.sort(key=lambda row: row.get("seed", 0))
+        seeds = tuple(row.get("seed", 0) for row in rows)
+        if len(set(seeds)) < len(seeds) and not entry.get("pooled"):
+            raise FigureError(
+                f"{name}: {len(rows)} rows of {sources} with {asked} have seeds {seeds}; name one of each"
+            )
+        options = {key: entry[key] for key in ("decimals", "scale", "unit", "form") if key in entry}
+        values = tuple(float(row[entry["value"]]) for row in rows)
+        return cls(name, values, None if entry.get("pooled") else seeds, **options)

@@ -1,0 +1,79 @@
+"""Figures of README and docs/results are those of the records."""
+
+import json
+from pathlib import Path
+
+import pytest
+from figures.__main__ import main
+from figures.pages import Page, load_pages
+from figures.records import Figure, FigureError, read_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("page", load_pages(ROOT), ids=lambda page: page.name)
+def test_the_table_of_a_page_is_what_its_records_say(page: Page):
+    assert page.written() == page.path.read_text(encoding="utf-8"), "python -m figures writes it anew"
+
+
+def test_the_check_passes():
+    assert main(["--check"]) == 0
+
+
+@pytest.fixture
+def project(tmp_path: Path):
+    """A project with one record of three seeds; makes its page of a template."""
+    records = tmp_path / "docs" / "results" / "records"
+    records.mkdir(parents=True)
+    runs = [{"seed": seed, "accuracy": 90.0 + seed} for seed in range(3)]
+    lines = [{"scenario": "one", "runs": runs}, {"scenario": "two", "seed": 5, "accuracy": 7.125, "order": [1, 0]}]
+    (records / "some.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (tmp_path / "page.md").write_text("before\n<!-- figures: page -->\nold\n<!-- end -->\nafter\n")
+
+    def make(table: str, figure: str = 'value = "accuracy"\nby = "scenario"') -> Page:
+        text = f"page = 'page.md'\ntable = '{table}'\n[figures.a]\nrecord = 'some.jsonl'\n{figure}\n"
+        (tmp_path / "page.toml").write_text(text)
+        return Page(tmp_path / "page.toml", tmp_path)
+
+    return make
+
+
+def test_means_errors_and_seeds_come_from_the_runs(project):
+    page = project("| {a one}, {a one:seeds} | {a two}, {a two:seeds} | {=1.5} | {!2.5} |")
+    assert page.table() == "| 91.00 ± 0.58, three seeds | 7.12, one seed | 1.5 | 2.5 |"
+    assert page.without_record == ["2.5"]
+    assert page.written().startswith("before\n<!-- figures: page -->\n\n| 91.00")
+    assert page.written().endswith("|\n\n<!-- end -->\nafter\n")
+
+
+def test_a_number_from_nowhere_is_refused(project):
+    with pytest.raises(FigureError, match=r"91\.5 come from nowhere"):
+        project("| {a one} | 91.5 |")
+
+
+@pytest.mark.parametrize(
+    ("table", "figure", "message"),
+    [
+        ("{b}", 'value = "accuracy"', "no figure 'b'"),
+        ("{a}", 'value = "loss"', "has loss"),
+        ("{a}", 'value = "accuracy"\nwhere = { scenario = "three" }', "no row"),
+        ("{a}", 'value = "accuracy"\nunlike = { order = [1, 0], scenario = "one" }', "no row"),
+    ],
+)
+def test_a_figure_without_a_source_is_refused(project, table, figure, message):
+    with pytest.raises(FigureError, match=message):
+        project(table, figure).table()
+
+
+def test_two_rows_of_one_seed_are_no_figure(tmp_path):
+    (tmp_path / "some.json").write_text(json.dumps([{"seed": 0, "accuracy": a} for a in (1.0, 2.0)]))
+    entry = {"record": "some.json", "value": "accuracy"}
+    with pytest.raises(FigureError, match="name one of each"):
+        Figure.of("a", tmp_path, entry, {})
+    pooled = {**entry, "pooled": True, "form": "mean", "decimals": 1}
+    assert Figure.of("a", tmp_path, pooled, {}).text == "1.5"
+
+
+def test_a_part_of_a_record_is_found_by_names_and_positions(tmp_path):
+    (tmp_path / "some.json").write_text(json.dumps({"later": [{"mnist": {"accuracy": 3.0}}]}))
+    assert read_rows(tmp_path / "some.json", ["later", "0", "mnist"]) == [{"accuracy": 3.0}]
