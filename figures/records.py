@@ -89,7 +89,7 @@ class Figure:
         return f"{_WORDS[n] if n < len(_WORDS) else n} seed{'s' if n != 1 else ''}"
 
     def _shown(self, value: float) -> str:
-        return f"{value:.{self.decimals}f}{self.unit}"
+        return f"{value:,.{self.decimals}f}{self.unit}"
 
     @classmethod
     def of(cls, name: str, folder: Path, entry: Mapping[str, Any], asked: Mapping[str, str]) -> Figure:

@@ -66,3 +66,14 @@ def test_what_is_learned_makes_answers_inexact_again():
     assert not torch.equal(lagging, exact)
     learner.finish()
     assert torch.equal(learner.predict_log_proba(asked), exact)
+
+
+def test_experts_that_answer_together_count_for_all_of_their_samples(monkeypatch):
+    learner = make(log_alpha=-5.0)
+    for centre, n in ((0.0, 60), (9.0, 30), (40.0, 7)):
+        learner.learn_block(rows(n, centre, 3), torch.full((n,), int(centre > 0)), 10)
+    assert learner.n_experts == 2 and len(learner.memory) == 7
+    asked = torch.cat([rows(4, centre, 8) for centre in (0.0, 9.0, 25.0, 40.0)])
+    apart = learner.predict_log_proba(asked, when="any"), learner.log_prob(asked)
+    monkeypatch.setattr("cndpm.experts.gaussian.classes._FEW_ANSWERS", 0)
+    torch.testing.assert_close(learner.predict_log_proba(asked, when="any"), apart[0], rtol=1e-6, atol=1e-6)

@@ -110,3 +110,43 @@ def test_a_log_on_a_stream_without_end_keeps_the_latest_thousand_events():
     log.follow(n_experts=2)
     assert len(log.events) == len(log.state_dict()["events"]) == 1000
     assert log.events[-1].sample == 1499 * 1000 and log.events[0].sample == 500 * 1000
+
+
+def follow(log: EventLog, n: int, expert: int, n_experts: int = 2) -> None:
+    """Has one expert learn n samples, one after another."""
+    for _ in range(n):
+        log.n_samples += 1
+        log.learned.append((log.n_samples, np.eye(n_experts)[expert]))
+    log.follow(n_experts)
+
+
+def test_an_expert_returns_after_two_hundred_samples_away():
+    for n_away, n_returns in ((190, 0), (400, 1)):
+        log = EventLog()
+        log.follow(2)
+        follow(log, 300, 0)
+        follow(log, n_away, 1)
+        follow(log, 300, 0)
+        assert [event.expert for event in log.events if event.kind == "returned"].count(0) == n_returns
+
+
+def test_an_expert_is_away_once_its_share_is_below_a_twentieth():
+    """At a tenth of all samples it is neither there nor away, however long that lasts."""
+    log = EventLog()
+    log.follow(2)
+    for _ in range(200):
+        log.n_samples += 10
+        log.learned.append((log.n_samples, np.array([1.0, 9.0])))
+    log.follow(2)
+    follow(log, 300, 0)
+    assert [event.expert for event in log.events if event.kind == "returned"] == []
+
+
+def test_shares_of_the_experts_that_stay_are_their_own_after_one_goes():
+    log = EventLog()
+    log.follow(3)
+    follow(log, 30, 1, n_experts=3)
+    follow(log, 10, 2, n_experts=3)
+    before = log.state_dict()["share"]
+    log.merge(1, 0)
+    assert log.state_dict()["share"] == [before[0], before[2]]

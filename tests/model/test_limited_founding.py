@@ -60,3 +60,10 @@ def test_without_a_number_experts_may_take_half_of_the_memory_at_twenty_four_byt
     for budget, is_reached in ((24 * numbers * 3 / 2 - 1, True), (24 * numbers * 3 / 2 + 1, False)):
         limit._budget = budget
         assert limit.is_reached(learner.bank) is is_reached
+
+
+def test_novelty_forgets_the_expert_that_goes():
+    learner = learner_of(0.0, 40.0, 80.0, max_experts=3, log_alpha="auto")
+    with pytest.warns(UserWarning, match="the two most similar"):
+        found(learner, 43.0)
+    assert learner.n_experts == learner.novelty.n_judged == 3

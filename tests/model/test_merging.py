@@ -47,6 +47,7 @@ def test_networks_that_remain_learn_again_and_count_nothing_twice(bank, monkeypa
 
     def noted(samples, *rest, **named):
         taught.append(len(samples))
+        assert named == {"counted": False}
         learn(samples, *rest, **named)
 
     monkeypatch.setattr(bank, "learn", noted)
@@ -81,7 +82,7 @@ def test_classes_are_judged_by_their_probability_and_other_data_by_its_density(b
 
 def test_experts_that_are_merged_one_after_the_other_are_numbered_as_before():
     learner = CNDPM(CNDPMSettings(memory_size=20, features="identity", log_alpha=-5.0), input_shape=(2,))
-    for centre in (0.0, 50.0, 50.5, 100.0, 100.5):
+    for centre in (0.0, 50.0, 50.1, 100.0, 101.5):
         x = torch.randn(20, 2, generator=torch.Generator().manual_seed(int(centre))) * 3 + centre
         learner.memory.add(SampleBatch(Samples(x), torch.zeros(20, dtype=torch.long)))
         learner.meet(1)

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from asking import found, learn, log_density, log_joint, log_new, n_experts, predictive
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FourierFeatures, IdentityFeatures
 from cndpm.experts.gaussian import GaussianRegressionBank
 from cndpm.state import load_state, save_state
@@ -91,3 +92,27 @@ def test_removing_an_expert_leaves_the_other_as_it_was():
     bank.remove(2, into=0)
     assert n_experts(bank) == 2
     assert torch.equal(predictive(bank, x)[:, 1], before)
+
+
+def test_answers_are_the_conditional_of_the_joint_students_t():
+    """Mean, and a variance that grows with the distance of x, in the units of the targets."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(30, 2, generator=generator)
+    y = 7 * x.sum(dim=1, keepdim=True) + torch.randn(30, 1, generator=generator) + 100
+    bank = GaussianRegressionBank(IdentityFeatures())
+    bank.found(Samples(x), y)
+    bank.train(1)
+    degrees, location, cholesky = (part[0] for part in bank.ready().predictive())
+    scale = cholesky @ cholesky.T
+    asked = torch.tensor([[0.0, 0.0], [3.0, -3.0]])
+    z = bank.feature_map(asked).double() - location[:2]
+    precision = torch.linalg.inv(scale[:2, :2])
+    mean = location[2] + z @ precision @ scale[:2, 2]
+    left = scale[2, 2] - scale[2, :2] @ precision @ scale[:2, 2]
+    distance = ((z @ precision) * z).sum(dim=1)
+    variance = left * (degrees + distance) / (degrees + 2 - 2)
+    shift, unit = y.double().mean(), y.double().std(correction=0)
+    got = bank.predictive(Samples(asked))[:, 0, :, 0]
+    torch.testing.assert_close(got[:, 0], mean * unit + shift, rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(got[:, 1], variance * unit**2, rtol=1e-4, atol=1e-3)
+    assert got[1, 1] > 1.1 * got[0, 1]

@@ -5,8 +5,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cndpm.experts.neural.likelihoods import Bernoulli, DiscretisedLogistic, Gaussian, make_likelihood
+from cndpm.experts.neural.likelihoods import (
+    Bernoulli,
+    DiscretisedLogistic,
+    Gaussian,
+    logistic_kernel_log_prob,
+    make_likelihood,
+)
 from cndpm.experts.neural.packed.fused import sigmoid_squared_error
+from cndpm.experts.neural.parts import nearest_neighbour_variance
 from cndpm.training.optimiser import Optimiser
 
 
@@ -109,3 +116,27 @@ def test_a_variance_does_not_fall_below_its_floor(name):
     output, x = torch.zeros(2, 3), torch.rand(2, 3)
     expected = torch.distributions.Normal(likelihood.mean(output), 0.5).log_prob(x).sum(dim=-1)
     torch.testing.assert_close(likelihood.log_prob(x, output), expected)
+
+
+def test_the_papers_gaussian_has_unit_variance():
+    x, output = torch.rand(4, 3), torch.randn(4, 3)
+    expected = torch.distributions.Normal(output.sigmoid(), 1.0).log_prob(x).sum(dim=1)
+    torch.testing.assert_close(make_likelihood("unit-gaussian", 3).log_prob(x, output), expected)
+
+
+def test_samples_scatter_by_the_root_of_a_learned_variance():
+    likelihood = make_likelihood("gaussian", 2)
+    with torch.no_grad():
+        likelihood.raw.copy_(torch.tensor([0.04, 9.0]).log())
+        drawn = likelihood.sample(torch.zeros(20_000, 2), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(drawn.std(dim=0), torch.tensor([0.2, 3.0]), rtol=0.03, atol=0.0)
+
+
+def test_a_logistic_kernel_is_as_wide_as_centres_lie_apart():
+    """The variance of the kernel, summed over all 8-bit values, is that of the nearest neighbours."""
+    centres = torch.tensor([[0.45], [0.55]])
+    levels = torch.arange(256.0)[:, None] / 255
+    mass = logistic_kernel_log_prob(levels, centres)[:, 0].exp().double()
+    mean = (mass * levels[:, 0]).sum()
+    variance = (mass * (levels[:, 0] - mean).square()).sum()
+    assert float(variance) == pytest.approx(float(nearest_neighbour_variance(centres)), rel=0.1)
