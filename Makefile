@@ -4,7 +4,7 @@ BIN := .venv/bin
 # torch comes in many builds of gigabytes; `make dist` tries the one that is pinned. PINS= tries what the bounds say.
 PINS ?= --pin $(shell grep '^torch==' constraints.txt)
 
-.PHONY: setup demo test test-slow docs docs-check figures dist mutants torture audit lint format bench clean
+.PHONY: setup demo test test-slow test-ray docs docs-check figures dist mutants torture audit lint format bench clean
 
 setup: .venv/.installed
 
@@ -21,6 +21,14 @@ test: setup  ## The default suite.
 
 test-slow: setup  ## What needs minutes or the published datasets (CNDPM_DATA=...).
 	$(BIN)/python -m pytest -m slow
+
+test-ray: .venv-ray/.installed  ## Clusters of two nodes on this machine, in an environment of its own that has Ray.
+	.venv-ray/bin/python -m pytest -m ray
+
+.venv-ray/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray]'
+	touch $@
 
 docs: .venv/.documenting  ## The site, in build/docs/html; a broken link, formula or reference, or a public name without words, fails.
 	$(BIN)/python -m pytest tests/test_examples.py tests/test_docstrings.py
@@ -79,4 +87,4 @@ bench: setup  ## Ratios measured in one run; CNDPM_DATA=... names the datasets o
 	$(BIN)/python -m benchmarks.saving
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-ray .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -41,6 +41,7 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
     },
     "mlflow": {"mlflow": "mlflow-skinny"},
     "wandb": {"wandb": "wandb"},
+    "ray": {"pyarrow": "pyarrow", "ray": "ray"},
 }
 """For every extra, the modules that it brings and the names under which pip knows them."""
 

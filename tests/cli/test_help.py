@@ -6,7 +6,7 @@ import sys
 import pytest
 
 COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("bench",), ("data",)]
-COMMANDS += [("merge",), ("serve",), ("play",)]
+COMMANDS += [("fit",), ("merge",), ("serve",), ("sweep",), ("play",)]
 COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify"), ("data", "pack")]
 
 

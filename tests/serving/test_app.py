@@ -55,10 +55,12 @@ def test_mistakes_are_named_and_change_nothing(served):
     assert served.get("/model") == before
 
 
-def test_events_are_those_of_the_model_from_a_number_on(served, model):
+def test_events_are_those_of_the_model_after_a_sample(served, model):
     events = [event._asdict() for event in model.events_]
-    assert served.get("/events")[1] == {"events": events, "n_events": len(events)}
-    assert served.get(f"/events?since={len(events)}")[1]["events"] == []
+    assert served.get("/events")[1] == {"events": events, "n_samples": 90}
+    first = events[0]["sample"]
+    assert served.get(f"/events?since={first - 1}")[1]["events"] == events
+    assert served.get(f"/events?since={first}")[1]["events"] == [event for event in events if event["sample"] > first]
 
 
 def test_metrics_count_requests_and_rows(served):

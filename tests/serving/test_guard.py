@@ -72,6 +72,13 @@ def test_a_server_on_loopback_is_asked_for_by_its_own_name(host, status):
     assert call(headers=[("host", host)], hosts=LOOPBACK)[0] == status
 
 
+@pytest.mark.parametrize(
+    ("origin", "status"), [("http://localhost:8000", 200), ("https://evil.example", 403), ("null", 403)]
+)
+def test_pages_of_other_sites_are_turned_away_on_loopback(origin, status):
+    assert call(headers=[("host", "localhost:8000"), ("origin", origin)], hosts=LOOPBACK)[0] == status
+
+
 def test_every_request_is_told_of_under_a_path_that_exists():
     told = []
     options = {"requested": lambda *values: told.append(values[:2]), "paths": ["/predict"], "token": TOKEN}

@@ -11,10 +11,13 @@ import typer
 from cndpm.cli import options
 from cndpm.cli.bench import add_bench_command
 from cndpm.cli.data import data_app
+from cndpm.cli.engines import chosen_engine
+from cndpm.cli.fitting import add_fit_command
 from cndpm.cli.merging import add_merge_command
 from cndpm.cli.play import add_play_command
 from cndpm.cli.reports import add_report_commands, leave_report
 from cndpm.cli.serving import add_serve_command
+from cndpm.cli.sweeping import add_sweep_command
 
 __all__ = ["app"]
 
@@ -82,6 +85,8 @@ def run(
     ] = None,
     resume: options.Resume = False,
     jobs: options.Jobs = 1,
+    engine: options.EngineName = "local",
+    address: options.Address = None,
     tensorboard: options.TensorBoard = False,
     track: options.Track = "",
     quiet: options.Quiet = False,
@@ -112,16 +117,18 @@ def run(
     )
     name = f"{config.scenario.name}-{learner}"
     folder = out or (latest_folder(config, name) if resume else None) or claim_folder(name)
-    result = run_seeds(
-        config,
-        range(seed, seed + seeds),
-        folder,
-        data_dir=data_dir,
-        resume=resume,
-        watch=watch,
-        jobs=jobs,
-        command=context.obj,
-    )
+    with chosen_engine(engine, jobs, address) as made:
+        result = run_seeds(
+            config,
+            range(seed, seed + seeds),
+            folder,
+            data_dir=data_dir,
+            resume=resume,
+            watch=watch,
+            jobs=jobs,
+            engine=made,
+            command=context.obj,
+        )
     title = f"{config.scenario.name}{_HELD_OUT * validate}: records in {folder}"
     show_results([result], title, result, as_json=json)
     leave_report([result], f"{folder}/report", as_json=json)
@@ -148,6 +155,8 @@ def compare(
     ] = None,
     resume: options.Resume = False,
     jobs: options.Jobs = 1,
+    engine: options.EngineName = "local",
+    address: options.Address = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -159,25 +168,27 @@ def compare(
     from cndpm.experiments import compare_learners
 
     _find_own_modules()
-    comparison = compare_learners(
-        scenario,
-        [name.strip() for name in learners.split(",") if name.strip()],
-        out,
-        preset=preset,
-        seeds=range(seed, seed + seeds),
-        device=device,
-        overrides=set_ or (),
-        data_dir=data_dir,
-        resume=resume,
-        watch=Watch(quiet=quiet),
-        jobs=jobs,
-        command=context.obj,
-        epochs=epochs,
-        repeats=repeats,
-        fraction=fraction,
-        prequential=prequential,
-        validation=validate or None,
-    )
+    with chosen_engine(engine, jobs, address) as made:
+        comparison = compare_learners(
+            scenario,
+            [name.strip() for name in learners.split(",") if name.strip()],
+            out,
+            preset=preset,
+            seeds=range(seed, seed + seeds),
+            device=device,
+            overrides=set_ or (),
+            data_dir=data_dir,
+            resume=resume,
+            watch=Watch(quiet=quiet),
+            jobs=jobs,
+            engine=made,
+            command=context.obj,
+            epochs=epochs,
+            repeats=repeats,
+            fraction=fraction,
+            prequential=prequential,
+            validation=validate or None,
+        )
     title = f"{comparison['scenario']}{_HELD_OUT * validate}: records in {comparison['folder']}"
     show_results(comparison["learners"], title, comparison, as_json=json)
     leave_report(comparison["learners"], f"{comparison['folder']}/report", as_json=json)
@@ -200,6 +211,8 @@ def reproduce(
     data_dir: options.DataDir = None,
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder of all reproductions.")] = "runs/paper",
     jobs: options.Jobs = 1,
+    engine: options.EngineName = "local",
+    address: options.Address = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -213,20 +226,22 @@ def reproduce(
     from cndpm.paper import reproduce as reproduce_experiment
 
     cells = [name.strip() for name in (only or "").split(",") if name.strip()]
-    summary = reproduce_experiment(
-        experiment,
-        out,
-        n_seeds=seeds,
-        seed=seed,
-        preset=preset,
-        device=device,
-        data_dir=data_dir,
-        overrides=set_ or (),
-        only=cells,
-        watch=Watch(quiet=quiet),
-        jobs=jobs,
-        command=context.obj,
-    )
+    with chosen_engine(engine, jobs, address) as made:
+        summary = reproduce_experiment(
+            experiment,
+            out,
+            n_seeds=seeds,
+            seed=seed,
+            preset=preset,
+            device=device,
+            data_dir=data_dir,
+            overrides=set_ or (),
+            only=cells,
+            watch=Watch(quiet=quiet),
+            jobs=jobs,
+            engine=made,
+            command=context.obj,
+        )
     show_reproduction(summary, as_json=json)
     expected = {"preset": preset, "n_seeds": seeds, "overrides": set_ or ()}
     leave_report(summary["cells"], f"{out}/{experiment}/report", experiment, only=cells, as_json=json, **expected)
@@ -234,6 +249,8 @@ def reproduce(
 
 add_report_commands(app)
 add_bench_command(app)
+add_fit_command(app)
+add_sweep_command(app)
 add_merge_command(app)
 add_serve_command(app)
 add_play_command(app)

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "Address",
     "DataDir",
     "Device",
+    "EngineName",
     "Epochs",
     "Fraction",
     "Jobs",
@@ -38,6 +40,10 @@ Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start fro
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")]
 Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="Number of seeds, from --seed on.")]
 Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Runs at the same time, each in its own process.")]
+EngineName = Annotated[str, typer.Option("--engine", metavar="E", help="local (processes) or ray (a cluster).")]
+Address = Annotated[
+    str | None, typer.Option(metavar="A", help="Of a Ray cluster that runs.", show_default="starts one here")
+]
 Epochs = Annotated[
     float | None, typer.Option(metavar="E", help="Epochs of every stage.", show_default="the scenario's")
 ]

@@ -5,7 +5,6 @@ Calls are whole or have no effect, and may come from many threads: see :mod:`cnd
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Literal, Self
@@ -15,11 +14,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
-from cndpm.estimators.arrays import admit_magnitude, readable
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import Step
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
@@ -31,9 +29,9 @@ from cndpm.estimators.parameters import (
     is_unchanged,
     validated_settings,
 )
-from cndpm.estimators.rows import flat_rows, plain_rows
-from cndpm.estimators.saved import Saved
+from cndpm.estimators.reading import Reading
 from cndpm.estimators.steps import consolidate, learning
+from cndpm.estimators.weights import times_learned
 from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
@@ -46,11 +44,11 @@ __all__ = ["Estimator", "describes_x"]
 
 _SEEDS = np.iinfo(np.int32).max
 
-_ALWAYS = ("batch_size", "false_alarm_rate")
+_ALWAYS = ("batch_size", "class_weight", "false_alarm_rate")
 """Parameters that may change while a model learns; they count from the next call on."""
 
 
-class Estimator(Saved):
+class Estimator(Reading):
     """Holds parameters and a learner, whatever y is; abstract.
 
     Args:
@@ -64,6 +62,7 @@ class Estimator(Saved):
             network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
         n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
+        n_projected: Numbers that sparse rows of more columns are projected to.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -89,6 +88,7 @@ class Estimator(Saved):
         features: nn.Module | Callable[[Any], Any] | None = None,
         settings: dict[str, Any] | None = None,
         n_exemplars: int = 1000,
+        n_projected: int = 256,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -101,6 +101,7 @@ class Estimator(Saved):
         self.features = features
         self.settings = settings
         self.n_exemplars = n_exemplars
+        self.n_projected = n_projected
         self.device = device
         self.random_state = random_state
 
@@ -281,34 +282,6 @@ class Estimator(Saved):
                 random.set_state(before)
             raise
 
-    def _input_shape(self) -> tuple[int, ...]:
-        shape = tuple(self.input_shape) if self.input_shape is not None else (self.n_features_in_,)
-        if math.prod(shape) != self.n_features_in_:
-            raise ValueError(
-                f"input_shape={shape} has {math.prod(shape)} values a sample; X has {self.n_features_in_} features"
-            )
-        return shape
-
-    def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
-        """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
-        if not (reset or checks or hasattr(self, "feature_names_in_")):
-            plain = plain_rows(X, self.n_features_in_)
-            if plain is not None:
-                return plain
-        with readable("X"):
-            checked = validate_data(self, X=flat_rows(X, self.input_shape), reset=reset, dtype=np.float32, **checks)
-        self._admit_magnitude(checked[0] if isinstance(checked, tuple) else checked)
-        return checked
-
-    def _admit_magnitude(self, rows: NDArray[Any]) -> None:
-        """Refuses samples with values that are too large, unless they are rows: learners set single ones aside."""
-        if self.input_shape is not None and len(self.input_shape) > 1:
-            admit_magnitude(rows, "X")
-
-    def _tensor(self, X: NDArray[np.float32]) -> Tensor:
-        # A copy in memory of torch, which is aligned: numpy's is so by luck, and bits must not depend on that.
-        return torch.tensor(X).reshape(len(X), *self._input_shape())
-
     def _answering(self, X: ArrayLike | Tensor) -> Tensor:
         check_is_fitted(self, "learner_")
         return self._tensor(self._validate(X, reset=False))
@@ -325,8 +298,21 @@ class Estimator(Saved):
         novelty = np.full(len(x), np.nan) if self.learner_.watch is None else self.learner_.watch.novelty(x)
         return {"expert": expert.cpu().numpy(), "expert_proba": shares.exp().cpu().numpy(), "novelty": novelty}
 
+    def _weighted(self, sample_weight: Any, x: Tensor, y: Any) -> tuple[Tensor, Any]:
+        """Returns samples, each as often as its weight says; a first call must leave something to learn."""
+        if sample_weight is None:
+            return x, y
+        n_before = self._learner.events.n_samples if "_learner" in vars(self) else 0
+        times = times_learned(sample_weight, x.numpy(), seed=self._seed, n_before=n_before)
+        if not times.any() and "_learner" not in vars(self):
+            raise ValueError("sample_weight leaves nothing to learn: all weights are next to 0. Give one of them more.")
+        often = np.repeat(np.arange(len(times)), times)
+        return x[torch.from_numpy(often)], [y[i] for i in often] if isinstance(y, list) else y[often]
+
     def _learn(self, x: Tensor, y: Tensor | None, **attributes: Any) -> None:
-        """Learns the next samples, with the attributes that go with them."""
+        """Learns the next samples, with the attributes that go with them; nothing where weights leave none."""
+        if not len(x):
+            return
         self._apply(learning(x, y, self.batch_size), **attributes)
 
 

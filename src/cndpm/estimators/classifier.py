@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
-from torch import Tensor
+from torch import Tensor, nn
 
 from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.base import Estimator, describes_x
@@ -22,8 +23,10 @@ from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.estimators.steps import consolidate, draw, pruning
+from cndpm.estimators.weights import log_class_weights
 from cndpm.mixture import Merge
 from cndpm.model.answers import When
+from cndpm.model.settings import CustomDensity, CustomPredictor
 from cndpm.state import State, StateError
 
 __all__ = ["CNDPMClassifier"]
@@ -36,6 +39,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     nothing learned before is overwritten.
 
     Args:
+        class_weight: Weights by label, by which the classes' priors are multiplied; it may change at any time.
         memory_size: Samples gathered before a new expert is made of them.
         log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
         batch_size: Samples that `fit` and `partial_fit` learn at once.
@@ -46,6 +50,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
         n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
+        n_projected: Numbers that sparse rows of more columns are projected to.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -63,36 +68,81 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     _kind = "CNDPMClassifier"
     _target = "classes"
 
+    def __init__(
+        self,
+        *,
+        class_weight: dict[Any, float] | None = None,
+        memory_size: int = 500,
+        log_alpha: float | Literal["auto"] = "auto",
+        batch_size: int = 10,
+        input_shape: tuple[int, ...] | None = None,
+        density: CustomDensity | None = None,
+        predictor: CustomPredictor | None = None,
+        features: nn.Module | Callable[[Any], Any] | None = None,
+        settings: dict[str, Any] | None = None,
+        n_exemplars: int = 1000,
+        n_projected: int = 256,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            memory_size=memory_size,
+            log_alpha=log_alpha,
+            batch_size=batch_size,
+            input_shape=input_shape,
+            density=density,
+            predictor=predictor,
+            features=features,
+            settings=settings,
+            n_exemplars=n_exemplars,
+            n_projected=n_projected,
+            device=device,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
     @changes
     def partial_fit(
-        self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor, classes: Sequence[Any] | None = None
+        self,
+        X: ArrayLike | Tensor,
+        y: Sequence[Any] | NDArray[Any] | Tensor,
+        classes: Sequence[Any] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learns the next samples of the stream.
 
         Args:
-            X: (n, n_features), or (n, *input_shape).
+            X: (n, n_features), or (n, *input_shape); NaN where a value is missing.
             y: (n,) labels: numbers, strings, booleans, None or tuples of these; new ones are welcome at any time.
             classes: All labels there may ever be; optional, and only on the first call.
+            sample_weight: (n,); a sample of weight w counts as if it had come w times.
         """
         if not hasattr(self, "learner_"):
-            self._adopt(self._fresh(X, y, classes))
+            self._adopt(self._fresh(X, y, classes, sample_weight))
             return self
         self._check(anew=False)
         labels, rows = self._validate_labelled(X, y, reset=False)
+        rows, labels = self._weighted(sample_weight, rows, labels)
         codec = self._codec_for(classes)
         indices = codec.encode(labels, learn=True)
         self._learn(rows, torch.from_numpy(indices), _codec=codec)
         return self
 
     @changes
-    def fit(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor) -> Self:
+    def fit(
+        self,
+        X: ArrayLike | Tensor,
+        y: Sequence[Any] | NDArray[Any] | Tensor,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
         Args:
-            X: (n, n_features), or (n, *input_shape).
+            X: (n, n_features), or (n, *input_shape); NaN where a value is missing.
             y: (n,) labels, as for :meth:`partial_fit`.
+            sample_weight: (n,), as for :meth:`partial_fit`.
         """
-        fresh = self._fresh(X, y, None)
+        fresh = self._fresh(X, y, None, sample_weight)
         consolidate(fresh.learner_)
         self._adopt(fresh)
         return self
@@ -136,9 +186,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             exact: Whether what the experts share is brought up to date first; see :meth:`predict`.
             when: See :meth:`predict`.
         """
-        x = self._answering(X)
-        log_proba = self.learner_.predict_log_proba(x, exact=exact, when=when).cpu().numpy()
-        return log_proba[:, self._codec.order()]
+        return self._log_proba(self._answering(X), exact=exact, when=when)
 
     @answers
     def explain(self, X: ArrayLike | Tensor) -> Explanation:
@@ -148,7 +196,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
         """
         x = self._answering(X)
-        log_proba = self.learner_.predict_log_proba(x).cpu().numpy()[:, self._codec.order()]
+        log_proba = self._log_proba(x)
         best = log_proba.argmax(axis=1)
         proba = np.exp(log_proba[np.arange(len(best)), best])
         return Explanation(**self._responsible(x), prediction=self.classes_[best], proba=proba)
@@ -205,6 +253,15 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     # Inside
 
+    def _log_proba(self, x: Tensor, *, exact: bool = False, when: When = "now") -> NDArray[np.float64]:
+        """Returns log-probabilities (n, n_classes), columns in the order of `classes_`, with the classes' weights."""
+        log_proba = self.learner_.predict_log_proba(x, exact=exact, when=when).cpu().numpy()[:, self._codec.order()]
+        if not self.class_weight:
+            return log_proba
+        weighted = log_proba + log_class_weights(self.class_weight, self.classes_.tolist())
+        normalised: NDArray[np.float64] = weighted - logsumexp(weighted, axis=1, keepdims=True)
+        return normalised
+
     def _validate_labelled(
         self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor, *, reset: bool
     ) -> tuple[Any, Tensor]:
@@ -222,14 +279,15 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             raise ValueError(f"classes={list(classes)} differs from the first call's: {self._codec.labels}")
         return self._codec.copy()
 
-    def _fresh(self, X: Any, y: Any, classes: Sequence[Any] | None) -> Self:
+    def _fresh(self, X: Any, y: Any, classes: Sequence[Any] | None, sample_weight: Any) -> Self:
         """Returns another estimator that has learned these samples and nothing else."""
         self._check(anew=True)
         fresh = self._blank()
         labels, rows = fresh._validate_labelled(X, y, reset=True)
+        fresh._start()
+        rows, labels = fresh._weighted(sample_weight, rows, labels)
         fresh._codec = LabelCodec(() if classes is None else classes, closed=classes is not None)
         indices = torch.from_numpy(fresh._codec.encode(labels, learn=True))
-        fresh._start()
         fresh._learner = fresh._make_learner(n_classes=len(fresh._codec) if fresh._codec.closed else None)
         fresh._learner.learn_block(rows, indices, fresh.batch_size)
         return fresh

@@ -41,6 +41,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
             network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
         n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
+        n_projected: Numbers that sparse rows of more columns are projected to.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -74,6 +75,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         features: nn.Module | None = None,
         settings: dict[str, Any] | None = None,
         n_exemplars: int = 1000,
+        n_projected: int = 256,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -87,6 +89,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
             features=features,
             settings=settings,
             n_exemplars=n_exemplars,
+            n_projected=n_projected,
             device=device,
             random_state=random_state,
         )

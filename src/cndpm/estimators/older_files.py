@@ -14,7 +14,12 @@ DEFAULTS_THEN: dict[str, Any] = {}
 """Settings whose defaults have changed since format 1, with the values of then; a test compares all defaults."""
 
 
-PARAMETERS_SINCE: dict[str, Any] = {"n_exemplars": 0, "false_alarm_rate": 0.05}
+PARAMETERS_SINCE: dict[str, Any] = {
+    "n_exemplars": 0,
+    "n_projected": 256,
+    "class_weight": None,
+    "false_alarm_rate": 0.05,
+}
 """Parameters that files of earlier versions do not hold, with the values that do what was done then."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from cndpm.devices import resolve_device
+from cndpm.estimators.weights import check_class_weight
 from cndpm.model.settings import CNDPMSettings
 from cndpm.validation import describe_errors
 
@@ -33,6 +34,8 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     """
     check_always(parameters["batch_size"], parameters.get("false_alarm_rate", 0.5))
     _check_count("n_exemplars", parameters["n_exemplars"], least=0)
+    _check_count("n_projected", parameters["n_projected"])
+    check_class_weight(parameters.get("class_weight"))
     _check_shape(parameters["input_shape"])
     for name in ("density", "predictor"):
         if not (parameters[name] is None or callable(parameters[name])):

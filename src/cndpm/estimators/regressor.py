@@ -40,6 +40,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
         n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
+        n_projected: Numbers that sparse rows of more columns are projected to.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
 
@@ -56,29 +57,31 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     _target = "values"
 
     @changes
-    def partial_fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
+    def partial_fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, sample_weight: ArrayLike | None = None) -> Self:
         """Learns the next samples of the stream.
 
         Args:
-            X: (n, n_features), or (n, *input_shape).
+            X: (n, n_features), or (n, *input_shape); NaN where a value is missing.
             y: Targets, (n,) or (n, n_outputs).
+            sample_weight: (n,); a sample of weight w counts as if it had come w times.
         """
         if not hasattr(self, "learner_"):
-            self._adopt(self._fresh(X, y))
+            self._adopt(self._fresh(X, y, sample_weight))
             return self
         self._check(anew=False)
-        self._learn(*self._validate_pair(X, y, reset=False))
+        self._learn(*self._weighted(sample_weight, *self._validate_pair(X, y, reset=False)))
         return self
 
     @changes
-    def fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Self:
+    def fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, sample_weight: ArrayLike | None = None) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
         Args:
-            X: (n, n_features), or (n, *input_shape).
+            X: (n, n_features), or (n, *input_shape); NaN where a value is missing.
             y: Targets, (n,) or (n, n_outputs).
+            sample_weight: (n,), as for :meth:`partial_fit`.
         """
-        fresh = self._fresh(X, y)
+        fresh = self._fresh(X, y, sample_weight)
         consolidate(fresh.learner_)
         self._adopt(fresh)
         return self
@@ -160,12 +163,13 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def _flat_target(self) -> bool:
         return self.learner_.settings.n_outputs == 1
 
-    def _fresh(self, X: Any, y: Any) -> Self:
+    def _fresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Returns another estimator that has learned these samples and nothing else."""
         self._check(anew=True)
         fresh = self._blank()
         x, targets = fresh._validate_pair(X, y, reset=True)
         fresh._start()
+        x, targets = fresh._weighted(sample_weight, x, targets)
         fresh._learner = fresh._make_learner(n_outputs=targets.shape[1])
         fresh._learner.learn_block(x, targets, fresh.batch_size)
         return fresh
@@ -183,5 +187,5 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         """Returns X and y where both are plain arrays of finite numbers; None where they need another look."""
         if hasattr(self, "feature_names_in_") or type(y) is not np.ndarray or y.dtype.kind not in "fiu" or y.ndim > 2:
             return None
-        rows = plain_rows(X, self.n_features_in_)
+        rows = None if self._reader is not None else plain_rows(X, self.n_features_in_)
         return None if rows is None or y.shape[:1] != (len(rows),) or not np.isfinite(y).all() else (rows, y)

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from cndpm.engines import Engine
 from cndpm.experiments.config import RunConfig, configure, differing_keys
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.record import RecordError, find_records, read_record, write_json
@@ -27,6 +28,7 @@ def run_seeds(
     resume: bool = False,
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
     jobs: int = 1,
+    engine: str | Engine = "local",
     command: str | None = None,
 ) -> dict[str, Any]:
     """Runs one configuration with several seeds, each in its own folder ``out/seed-N``.
@@ -39,13 +41,14 @@ def run_seeds(
         resume: Skips seeds that are complete and goes on with those that were interrupted.
         watch: Gives the monitor of the run in a folder.
         jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
+        engine: Carries them out: "local", "ray", or an engine.
         command: The command line that was typed, for the records.
 
     Returns:
         Means, standard errors and every seed's values; see :func:`~cndpm.experiments.summary.combine_seeds`.
     """
     options: dict[str, Any] = {"data_dir": data_dir, "resume": resume, "watch": watch, "command": command}
-    return run_sweeps({Path(out): config}, seeds, jobs=jobs, **options)[0]
+    return run_sweeps({Path(out): config}, seeds, jobs=jobs, engine=engine, **options)[0]
 
 
 def run_sweeps(
@@ -57,7 +60,7 @@ def run_sweeps(
         configs: What to run, by the folder of the configuration.
         seeds: The seeds, the same for all.
         jobs: Runs at the same time, whatever their configuration.
-        **options: data_dir, resume, watch and command.
+        **options: data_dir, resume, watch, engine and command.
     """
     planned = [
         Job(config.model_copy(update={"seed": seed}), folder / f"seed-{seed}")
@@ -155,6 +158,7 @@ def compare_learners(
     resume: bool = False,
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
     jobs: int = 1,
+    engine: str | Engine = "local",
     command: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
@@ -169,6 +173,7 @@ def compare_learners(
         resume: Skips what is complete and goes on with what was interrupted.
         watch: Gives the monitor of the run in a folder.
         jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
+        engine: Carries them out: "local", "ray", or an engine.
         command: The command line that was typed, for the records.
         **options: As for :func:`~cndpm.experiments.config.configure`. Overrides of ``learner`` go to all learners.
 
@@ -182,5 +187,5 @@ def compare_learners(
     folder = Path(out or (latest_folder(configs[0], name) if resume else None) or claim_folder(name))
     by_folder = {folder / folder_name(config.learner): config for config in configs}
     kept: dict[str, Any] = {"data_dir": data_dir, "resume": resume, "watch": watch, "command": command}
-    results = run_sweeps(by_folder, seeds, jobs=jobs, **kept)
+    results = run_sweeps(by_folder, seeds, jobs=jobs, engine=engine, **kept)
     return {"scenario": configs[0].scenario.name, "folder": str(folder), "learners": results}

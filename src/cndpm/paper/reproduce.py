@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cndpm.engines import Engine
 from cndpm.experiments.config import RunConfig, configure
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.record import RecordError, write_json
@@ -49,6 +50,7 @@ def run_experiment(
     only: Sequence[str] = (),
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
     jobs: int = 1,
+    engine: str | Engine = "local",
     command: str | None = None,
 ) -> dict[str, Any]:
     """Runs what an experiment lacks and compares it with what was published.
@@ -65,6 +67,7 @@ def run_experiment(
         only: Keeps the cells whose learner or scenario is named here.
         watch: Gives the monitor of the run in a folder.
         jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
+        engine: Carries them out: "local", "ray", or an engine.
         command: The command line that was typed, for the records.
 
     Returns:
@@ -76,7 +79,8 @@ def run_experiment(
     out = Path(out)
     folders = [out / "runs" / cell_folder(cell, preset, overrides) for cell in cells]
     by_folder = dict(zip(folders, configs, strict=True))  # cells that are the same runs share a folder
-    results = run_sweeps(by_folder, seeds, jobs=jobs, data_dir=data_dir, resume=True, watch=watch, command=command)
+    kept: dict[str, Any] = {"data_dir": data_dir, "resume": True, "watch": watch, "command": command}
+    results = run_sweeps(by_folder, seeds, jobs=jobs, engine=engine, **kept)
     result_of = dict(zip(by_folder, results, strict=True))
     summary: dict[str, Any] = {
         "experiment": experiment.name,

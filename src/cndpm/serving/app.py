@@ -108,9 +108,10 @@ class _Service:
         return _json({"n_rows": len(X), "record": place.record, "row": place.row})
 
     async def events(self, since: Annotated[int, Query(ge=0)] = 0) -> Response:
-        """Lists what happened to the experts, from event number `since` on."""
-        events = await self._read(lambda: self.model.events_)
-        return _json({"events": [event._asdict() for event in events[since:]], "n_events": len(events)})
+        """Lists what happened to the experts after sample number `since`, of the latest 1,000 events."""
+        n_samples, events = await self._read(lambda: (self.model.learner_.events.n_samples, self.model.events_))
+        later = [event._asdict() for event in events if event.sample > since]
+        return _json({"events": later, "n_samples": n_samples})
 
     async def facts(self) -> Response:
         """Tells of the model: its kind, experts, samples and labels."""

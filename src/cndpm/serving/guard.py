@@ -92,6 +92,8 @@ class Guard:
         headers = {name.lower(): value for name, value in scope["headers"]}
         if self._hosts is not None and _name(headers.get(b"host", b"")) not in self._hosts:
             return 421, "this server is asked for by another name than its own"
+        if self._hosts is not None and headers.get(b"origin", _origin(headers)) != _origin(headers):
+            return 403, "pages of other sites may not ask this server"
         if self._token is not None and scope["path"] not in _OPEN:
             expected = b"Bearer " + self._token.encode()
             if not secrets.compare_digest(headers.get(b"authorization", b""), expected):
@@ -124,6 +126,11 @@ class Guard:
             await self.app(scope, receiving, sending)
         if n_bytes > self._limits.body_bytes:
             await _answer(send, 413, self._too_large)
+
+
+def _origin(headers: dict[bytes, bytes]) -> bytes:
+    """Returns the origin of the server's own pages."""
+    return b"http://" + headers.get(b"host", b"")
 
 
 def _name(host: bytes) -> str:

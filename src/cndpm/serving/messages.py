@@ -95,12 +95,12 @@ class Events(BaseModel):
     """Events of the experts; see :class:`cndpm.model.events.Event`.
 
     Example:
-        >>> Events(events=[{"sample": 500, "kind": "founded", "expert": 0, "into": None}], n_events=1).n_events
-        1
+        >>> Events(events=[{"sample": 500, "kind": "founded", "expert": 0, "into": None}], n_samples=900).n_samples
+        900
     """
 
     events: list[dict[str, Any]]
-    n_events: int = Field(description="All events so far; give it as `since` to see later ones.")
+    n_samples: int = Field(description="Samples learned so far; give it as `since` to see later events.")
 
 
 class Health(BaseModel):

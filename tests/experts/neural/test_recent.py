@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cndpm.experts.neural.recent import RecentSamples
+from cndpm.state import StateError
 
 
 def rows(first: int, n: int, n_experts: int = 1) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -71,3 +73,13 @@ def test_any_sequence_of_batches_leaves_the_last_ones_and_survives_saving(sizes,
         recent = restored
     kept = sorted(recent.state_dict()["rows"][1].tolist())
     assert kept == list(range(max(0, seen - capacity), seen))
+
+
+def test_a_state_with_other_types_or_classes_that_nobody_knows_is_refused():
+    recent = recent_samples(9)
+    recent.add(*rows(0, 3))
+    x, y, shares = recent.state_dict()["rows"]
+    for damaged in ([x.half(), y, shares], [x, y + 3, shares], [x, y.float(), shares], [x, y, shares[1:]]):
+        with pytest.raises(StateError):
+            recent_samples(9).load_state_dict({"rows": damaged, "next": 3}, n_classes=3)
+    assert recent_samples(9).load_state_dict({"rows": [x, y, shares], "next": 3}, n_classes=3) is None

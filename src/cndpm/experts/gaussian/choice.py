@@ -157,7 +157,8 @@ class CovarianceChoice:
     def load_state_dict(self, state: State) -> None:
         """Restores them."""
         share, positive = number(0, 1), number(0)
-        forms = {"density": share, "accuracy": share, "for_classes": flag(), "tail": maybe(positive)}
+        tail = maybe(number(2.01))  # with fewer degrees of freedom there is no covariance
+        forms = {"density": share, "accuracy": share, "for_classes": flag(), "tail": tail}
         expect(state, forms | {"density_judged_at": positive, "accuracy_judged_at": positive})
         self.density, self.accuracy, self.for_classes = state["density"], state["accuracy"], state["for_classes"]
         self.tail = maybe_infinite(state["tail"])

@@ -95,7 +95,7 @@ class NeuralBank(Bank):
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._recorder = StepRecorder(self._device, self._generator)
         self._beside = self._recorder.aside()
-        self._closed, self._n_classes = n_classes > 0, max(1, n_classes)
+        self._closed, self.n_classes = n_classes > 0, max(1, n_classes)
         self._born = 0
         self._counts = torch.zeros(0, dtype=torch.float64)
         self._scalings = Scalings(wanted=standardise, device=self._device)
@@ -179,20 +179,20 @@ class NeuralBank(Bank):
         scaling, density = self._scalings.of_inputs(samples.x), self._placeholder.density
         targets = None if y is None else y.to(self._device)
         if scaling is None:
-            return KernelModel(density.kernel_log_prob, samples.x, targets, self._n_classes)
+            return KernelModel(density.kernel_log_prob, samples.x, targets, self.n_classes)
         centres, log_volume = scaling.apply(samples.x), float(scaling.log_volume)
 
         def kernel(x: Tensor, _: Tensor) -> Tensor:
             return density.kernel_log_prob(scaling.apply(x), centres) - log_volume
 
-        return KernelModel(kernel, samples.x, targets, self._n_classes)
+        return KernelModel(kernel, samples.x, targets, self.n_classes)
 
     # Learning
 
     def admit(self, n_classes: int) -> None:
-        if self._closed or n_classes <= self._n_classes:
+        if self._closed or n_classes <= self.n_classes:
             return
-        self._n_classes = n_classes
+        self.n_classes = n_classes
         waiting = [self._nursery.expert] if self._nursery else []
         for expert in [*self.experts, *waiting, self._placeholder]:
             expert.admit(n_classes)
@@ -292,7 +292,7 @@ class NeuralBank(Bank):
         n_experts = sum(not saved["retired"] for saved in state["columns"])
         forms = {"seed": whole(), "n_classes": whole(1, 1 << 31), "born": whole(), "counts": tensor(n_experts)}
         expect(state, {**forms, "generator": tensor("bytes", dtype=torch.uint8)})
-        self._seed, self._n_classes, self._born = state["seed"], state["n_classes"], state["born"]
+        self._seed, self.n_classes, self._born = state["seed"], state["n_classes"], state["born"]
         self._counts = state["counts"].to("cpu", copy=True)
         self._scalings.load_state_dict(state["scalings"])
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
@@ -311,15 +311,15 @@ class NeuralBank(Bank):
 
     def representation(self) -> State:
         scalings, placeholder = self._scalings.state_dict(), self._placeholder.state_dict()
-        return {"seed": self._seed, "n_classes": self._n_classes, "scalings": scalings, "placeholder": placeholder}
+        return {"seed": self._seed, "n_classes": self.n_classes, "scalings": scalings, "placeholder": placeholder}
 
     def adopt(self, representation: State) -> None:
         self.load_state_dict({**self.state_dict(), **representation})
 
     def take_in(self, other: NeuralBank) -> None:
         """Appends the experts of another bank, which is left alone but for the classes it has room for."""
-        self.admit(other._n_classes)
-        other.admit(self._n_classes)
+        self.admit(other.n_classes)
+        other.admit(self.n_classes)
         for expert in other.experts:
             self._seats.append(Seat(self._restored_expert(expert.state_dict(), retired=False), retired=False))
         self._counts = torch.cat([self._counts, other.counts])
@@ -337,7 +337,7 @@ class NeuralBank(Bank):
             density = self._make_density(first=first, lateral_widths=widths[0]).to(self._device)
             predictor = None
             if self._make_predictor is not None:
-                predictor = self._make_predictor(first=first, lateral_widths=widths[1], n_classes=self._n_classes)
+                predictor = self._make_predictor(first=first, lateral_widths=widths[1], n_classes=self.n_classes)
                 predictor = predictor.to(self._device)
         return NeuralExpert(density, predictor, *self._training)
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from cndpm.state import State, StateError, expect, whole
+from cndpm.state import State, StateError, expect, integers, tensor, whole
 
 __all__ = ["RecentSamples"]
 
@@ -121,12 +121,20 @@ class RecentSamples:
         rows = (self._x, self._y, self._responsibilities)
         return {"rows": [part[: self._size].clone() for part in rows], "next": self._next}
 
-    def load_state_dict(self, state: State) -> None:
-        """Restores them."""
+    def load_state_dict(self, state: State, *, n_classes: int | None = None) -> None:
+        """Restores them.
+
+        Args:
+            state: A result of :meth:`state_dict`.
+            n_classes: Classes that are known; None for any number.
+        """
         expect(state, {"next": whole(0, self.capacity)})
         x, y, responsibilities = state["rows"]
-        if not len(x) == len(y) == len(responsibilities) <= self.capacity:
-            raise StateError(f"at most {self.capacity} samples were expected; got {len(x)}, {len(y)} labels")
+        forms = {"y": integers("n", low=0, below=n_classes), "responsibilities": tensor("n", "experts")}
+        sizes = expect({"y": y, "responsibilities": responsibilities}, forms)
+        expect({"x": x}, {"x": tensor("n", *x.shape[1:], dtype=torch.float32)}, n=sizes["n"])
+        if sizes["n"] > self.capacity:
+            raise StateError(f"at most {self.capacity} samples were expected; got {sizes['n']}")
         self._x, self._y, self._responsibilities = (
             part.new_zeros(self.capacity, *part.shape[1:], device=device)
             for part, device in ((x, self._device), (y, "cpu"), (responsibilities, "cpu"))

@@ -1,7 +1,8 @@
 """The present: what holds now for data like the latest, and how far it may answer for a place and for a label.
 
 Representations are fitted on the first rows and again when five times as many have come; later on when rows leave the
-range that they were fitted for. What was learned of older rows in other features is given up then; the experts keep it.
+range that they were fitted for. What was learned in the range that was left answers for rows of that range, until rows
+come there that are predicted better without it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
@@ -19,6 +19,7 @@ from cndpm.experts.chunks import Samples
 from cndpm.experts.pool import ClassFamily, Family, ValueFamily
 from cndpm.learner import Footprint
 from cndpm.mixture import currency, log_gate
+from cndpm.model.context.former import MOST_FORMERS, Former, Formers, Units
 from cndpm.model.context.recent_rows import RecentRows
 from cndpm.model.context.representations import Representations
 from cndpm.model.context.rules import Features, Rules
@@ -38,6 +39,9 @@ _WITNESSES = 50
 
 _MOST_OUTSIDE = 0.3
 """The share of the latest rows outside the range at which representations are fitted anew."""
+
+_WORSE = 5
+"""Times the evidence that founds a rule by which rows of a range that was left must be predicted better without it."""
 
 _KEEPS: list[tuple[float, ...]] = [(0.95, 0.98, 0.995, 0.999), (0.97, 0.99, 0.997), (0.97, 0.99, 0.997)]
 """Part of a sample that recent models keep after the next one: few features bear shorter windows than many."""
@@ -103,7 +107,8 @@ class Present:
         self._outside = np.zeros(0)
         self._representations = Representations(n_features)
         self._rules: Rules | None = None
-        self._shift, self._scale = np.zeros(0), np.zeros(0)
+        self._units = Units()
+        self._formers = Formers()
         self._current = torch.zeros(0, dtype=torch.float64)
         self._asked_at = 0
         self._fit = object()
@@ -118,7 +123,7 @@ class Present:
     def n_numbers_kept(self) -> int:
         """Numbers of all models and representations."""
         models = 0 if self._rules is None else self._rules.n_numbers_kept
-        return models + self._representations.n_numbers_kept
+        return models + self._representations.n_numbers_kept + self._formers.n_numbers_kept
 
     def added_to(self, kept: Footprint) -> Footprint:
         """Returns a footprint with the models and rows of the present in it."""
@@ -145,17 +150,18 @@ class Present:
         """
         if self._rules is None:
             return None
-        mixed = self._ask(self._rules, samples, experts).answer.mixed
-        if not self.for_classes:
-            mixed = np.stack([mixed[:, 0] * self._scale + self._shift, mixed[:, 1] * self._scale**2], axis=1)
-        return torch.from_numpy(mixed)
+        mixed = torch.from_numpy(self._units.answer_from(self._ask(self._rules, samples, experts).answer.mixed).copy())
+        rows, heard = samples.x.cpu(), self._of_experts(experts)
+        for former, mine in self._formers.owning(self._representations, rows):
+            mixed[mine] = former.answer(rows[mine], heard[mine])
+        return mixed
 
     def _ask(self, rules: Rules, samples: Samples, experts: Tensor) -> _Asked:
         """Returns features and answers of samples; those of the same rows are not computed twice."""
         asked = self._asked
         if asked is None or not (torch.equal(asked.rows, samples.x) and torch.equal(asked.experts, experts)):
             features = self._features(samples)
-            answer = rules.answer(features, self._of_experts(experts))
+            answer = rules.answer(features, self._units.answer_in(self._of_experts(experts).numpy()))
             self._asked = asked = _Asked(samples.x, experts, features, answer)
         return asked
 
@@ -178,12 +184,10 @@ class Present:
         recent = currency(torch.from_numpy(latest), torch.from_numpy(expected), pseudo=1.0)
         return recent * torch.from_numpy(counts > 0)  # of a class that it has not met the present knows nothing
 
-    def _of_experts(self, answer: Tensor) -> NDArray[np.float64]:
-        """Returns the experts' answer for the classes met, or in the units of the rules' targets."""
-        values: NDArray[np.float64] = answer.detach().cpu().double().numpy()
-        if self.for_classes:
-            return values[:, : self._width]
-        return np.stack([(values[:, 0] - self._shift) / self._scale, values[:, 1] / self._scale**2], axis=1)
+    def _of_experts(self, answer: Tensor) -> Tensor:
+        """Returns the experts' answer on the host, for the classes met."""
+        values = answer.detach().cpu().double()
+        return values[:, : self._width] if self.for_classes else values
 
     def _features(self, samples: Samples) -> Features:
         """Returns the features of every representation, (B, d) each."""
@@ -206,33 +210,44 @@ class Present:
             self._meet(y)
         self.rows.add(rows, y)
         if self._rules is not None:
-            asked, self._asked = self._ask(self._rules, samples, experts), None
-            self._rules.n_seen = self.n_seen
-            self._rules.learn(asked.features, self._targets(y), asked.answer, self._recall)
+            near = ~self._representations.far_outside(rows)
+            if near.all():
+                self._learn(self._rules, samples, y, experts)
+            elif near.any():
+                self._learn(self._rules, Samples(samples.x[near.to(samples.x.device)]), y[near], experts.cpu()[near])
         if self._is_fit_due(rows):
             self._begin()
+        elif self._formers and self._outside[-20:].mean() < 0.5:  # rows that come back to a range are not lost to it
+            self._formers.give_up(_WORSE * self._evidence)
+
+    def _learn(self, rules: Rules, samples: Samples, y: Tensor, experts: Tensor) -> None:
+        asked, self._asked = self._ask(rules, samples, experts), None
+        now, heard = self._units.answer_from(asked.answer.mixed), self._of_experts(experts)
+        parts = (self._representations, samples.x.cpu(), y)
+        self._formers.compare(*parts, now=now, experts=heard, family=self._family)
+        rules.n_seen = self.n_seen
+        rules.learn(asked.features, self._units.targets(y), asked.answer, self._recall)
 
     def forget(self) -> None:
         """Begins anew, as if no row had come; the experts answer alone until some have."""
         self.rows = RecentRows(self.rows.capacity)
         self.n_seen = self._n_fits = self._asked_at = 0
-        self._shift, self._scale = np.zeros(0), np.zeros(0)
+        self._units, self._formers = Units(), Formers()
         self._rules = self._asked = None
         self._counts, self._outside = np.zeros_like(self._counts), np.zeros(0)
         self._current, self._fit = torch.zeros(0, dtype=torch.float64), object()
 
     def _recall(self, n: int) -> tuple[Features, Tensor]:
-        return self._representations.cut(self._representations(self.rows.x[-n:])), self._targets(self.rows.y[-n:])
-
-    def _targets(self, y: Tensor) -> Tensor:
-        """Returns class indices as they are, values in the units of the rules' targets."""
-        return y if self.for_classes else torch.from_numpy((y.double().numpy() - self._shift) / self._scale)
+        near = ~self._representations.far_outside(self.rows.x[-n:])
+        columns = self._representations(self.rows.x[-n:][near])
+        return self._representations.cut(columns), self._units.targets(self.rows.y[-n:][near])
 
     def _meet(self, y: Tensor) -> None:
         n_classes = max(self._width, int(y.max()) + 1)
         if n_classes > self._width:
             self._width, self._asked = n_classes, None
             self._counts = np.pad(self._counts, (0, n_classes - len(self._counts)))
+            self._formers.admit(n_classes)
             if self._rules is not None:
                 self._rules.admit(n_classes)
         self._counts += np.bincount(y.numpy(), minlength=n_classes)
@@ -242,6 +257,8 @@ class Present:
         if self._rules is None:
             return self.n_seen >= _FITTED_AT[0]
         outside = self._representations.outside(rows).numpy()
+        for _, mine in self._formers.owning(self._representations, rows):
+            outside |= mine.numpy()
         self._outside = np.append(self._outside, outside)[-_WATCHED:]
         if len(self._outside) == _WATCHED and self._outside.mean() > _MOST_OUTSIDE:
             return True
@@ -252,10 +269,11 @@ class Present:
         """Fits the representations on the latest rows and learns these anew."""
         left_range = len(self._outside) == _WATCHED and self._outside.mean() > _MOST_OUTSIDE
         rows = self.rows.x[-_WATCHED:] if left_range else self.rows.x
+        if left_range and self._leave(rows):
+            return
         self._representations.fit(rows, self._generator)
         if not self.for_classes:
-            y = self.rows.y.double().numpy()
-            self._shift, self._scale = y.mean(axis=0), np.maximum(y.std(axis=0), 1e-9)
+            self._units = Units.of(self.rows.y)
         before, self._rules = self._rules, self._new_rules(self._representations, self._width)
         if before is not None:
             self._rules.inherit(before)
@@ -263,6 +281,19 @@ class Present:
         features, targets = self._recall(len(rows))
         for start in range(0, len(targets), 10):
             self._rules.begin([z[start : start + 10] for z in features], targets[start : start + 10])
+
+    def _leave(self, rows: Tensor) -> bool:
+        """Keeps what rows have left for rows of its range; returns whether most of the latest are of a former's."""
+        assert self._rules is not None
+        left = Former(self._representations, self._rules, self._units)
+        back = self._formers.exchange(left, rows[-int(_MOST_OUTSIDE * _WATCHED) :])
+        self._outside, self._fit, self._asked = np.zeros(0), object(), None
+        if back is None:
+            self._representations = Representations(self._n_features)
+            return False
+        self._representations, self._rules, self._units = back.representations, back.rules, back.units
+        self._rules.events = left.rules.events
+        return True
 
     def _new_rules(self, representations: Representations, width: int) -> Rules:
         return Rules(
@@ -302,27 +333,41 @@ class Present:
             "width": self._width,
             "asked_at": self._asked_at,
             "current": self._current.clone(),
+            "formers": [former.state_dict() for former in self._formers],
+            "shift": torch.from_numpy(self._units.shift.copy()),
+            "scale": torch.from_numpy(self._units.scale.copy()),
             **{name: torch.tensor(getattr(self, f"_{name}")) for name in _ARRAYS},
         }
 
     def load_state_dict(self, state: State) -> None:
         """Restores it to the bit; a state of another form changes nothing."""
         self._check(state)
-        rows, representations, rules = RecentRows(self.rows.capacity), Representations(self._n_features), None
-        rows.load_state_dict(state["rows"], n_columns=self._n_columns, n_classes=state["width"] * self.for_classes)
+        rows, width = RecentRows(self.rows.capacity), state["width"]
+        rows.load_state_dict(state["rows"], n_columns=self._n_columns, n_classes=width * self.for_classes)
+        representations, rules = Representations(self._n_features), None
         if state["rules"] is not None:
-            representations.load_state_dict(state["representations"])
-            if representations.sizes[0] != self._n_columns:
-                raise StateError(f"representations must be of {self._n_columns} columns")
-            rules = self._new_rules(representations, state["width"])
-            rules.load_state_dict(state["rules"])
+            representations, rules = self._restored(state, width)
+        formers = Formers()
+        for saved in state["formers"]:
+            formers.append(Former(*self._restored(saved, width), _units_of(saved)))
+            formers[-1].lead = saved["lead"]
         self._generator.set_state(state["generator"].cpu())
         self.rows, self._representations, self._rules = rows, representations, rules
+        self._units, self._formers = _units_of(state), formers
         self.n_seen, self._n_fits = state["n_seen"], state["n_fits"]
         self._width, self._asked_at = state["width"], state["asked_at"]
         for name in _ARRAYS:
             setattr(self, f"_{name}", state[name].cpu().numpy().copy())
         self._current, self._fit, self._asked = state["current"].cpu().clone(), object(), None
+
+    def _restored(self, state: State, width: int) -> tuple[Representations, Rules]:
+        representations = Representations(self._n_features)
+        representations.load_state_dict(state["representations"])
+        if representations.sizes[0] != self._n_columns:
+            raise StateError(f"representations must be of {self._n_columns} columns")
+        rules = self._new_rules(representations, width)
+        rules.load_state_dict(state["rules"])
+        return representations, rules
 
     def _check(self, state: State) -> None:
         """Raises StateError where the present's own parts of a state have another form."""
@@ -336,8 +381,17 @@ class Present:
         n_outputs = 0 if self.for_classes or state["rules"] is None else self._width
         of_targets = {"shift": tensor(n_outputs), "scale": tensor(n_outputs)}
         arrays = {"counts": counts, "outside": tensor("watched"), "current": tensor("experts"), **of_targets}
+        formers = state.get("formers")
+        if not isinstance(formers, list) or len(formers) > MOST_FORMERS or (formers and state["rules"] is None):
+            raise StateError(f"'formers' must be a list of at most {MOST_FORMERS} beside a present")
+        for former in formers:
+            Former.check(former, n_outputs=n_outputs)
         generator = tensor(len(self._generator.get_state()), dtype=torch.uint8)
         expect(state, {"width": whole(least, most), "generator": generator, **numbers, **arrays})
 
 
-_ARRAYS = ("counts", "outside", "shift", "scale")
+_ARRAYS = ("counts", "outside")
+
+
+def _units_of(state: State) -> Units:
+    return Units(*(state[name].cpu().numpy().copy() for name in ("shift", "scale")))

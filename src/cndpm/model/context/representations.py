@@ -63,6 +63,19 @@ class Representations:
         """Returns which rows (n, d) lie outside the range, (n,) bool."""
         return ((rows < self._low) | (rows > self._high)).any(dim=1)
 
+    def far_outside(self, rows: Tensor) -> Tensor:
+        """Returns which rows (n, d) lie outside a range three times as wide in a quarter of their columns, (n,) bool.
+
+        At the edge of the range, where they are kept, they would weigh as much as a hundred others.
+        """
+        beyond = self._high - self._low
+        return ((rows < self._low - beyond) | (rows > self._high + beyond)).float().mean(dim=1) > 0.25
+
+    @property
+    def log_volume(self) -> float:
+        """Log volume of the range."""
+        return float((self._high.double() - self._low.double()).clamp_min(1e-30).log().sum())
+
     def __call__(self, rows: Tensor) -> Tensor:
         """Returns all columns, (n, w) double, of rows (n, d)."""
         rows = rows.clamp(self._low, self._high)

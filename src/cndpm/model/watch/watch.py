@@ -97,6 +97,11 @@ class Watch:
         return len(self._exemplars.rows)
 
     @property
+    def rows(self) -> NDArray[np.float32]:
+        """The rows kept, (n_rows, d)."""
+        return self._exemplars.rows
+
+    @property
     def n_bytes(self) -> int:
         """Bytes of the rows kept."""
         return self.n_rows * math.prod(self._input_shape) * 4

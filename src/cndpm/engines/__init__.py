@@ -1,0 +1,33 @@
+"""Engines: the same work on this machine's processes or on a Ray cluster, and models learned in shards.
+
+from cndpm import CNDPMClassifier
+from cndpm.engines import fit_sharded
+
+model = fit_sharded(CNDPMClassifier(), ["part-0.parquet", "part-1.parquet"], target="y", workers=2)
+"""
+
+from cndpm.engines.choice import ENGINES, make_engine
+from cndpm.engines.engine import Attempt, Engine, LostWorkerError
+from cndpm.engines.local import LocalEngine
+from cndpm.engines.ray import RayEngine
+from cndpm.engines.sharding import ShardedError, fit_sharded, predict_sharded
+from cndpm.engines.shards import ArrayShard, FileShard, Shard, ShardError, as_shard, split
+
+__all__ = [
+    "ENGINES",
+    "ArrayShard",
+    "Attempt",
+    "Engine",
+    "FileShard",
+    "LocalEngine",
+    "LostWorkerError",
+    "RayEngine",
+    "Shard",
+    "ShardError",
+    "ShardedError",
+    "as_shard",
+    "fit_sharded",
+    "make_engine",
+    "predict_sharded",
+    "split",
+]

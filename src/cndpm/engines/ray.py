@@ -1,0 +1,118 @@
+"""The engine of a cluster: tasks as Ray's, on this machine or on many.
+
+Ray starts and keeps the workers and moves tasks to where there is room. A task whose worker or node died is begun again
+by the engine, not by Ray, so that it is told and goes on from its checkpoint. Folders and files that tasks name must be
+the same on all machines: a shared file system.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cndpm.engines.engine import Attempt, Engine, Function, LostWorkerError
+from cndpm.engines.local import one_thread_each, portable
+from cndpm.extras import require_extra
+
+__all__ = ["RayEngine"]
+
+
+class RayEngine(Engine):
+    """Hands tasks to Ray; messages of tasks are not passed on.
+
+    Args:
+        n_workers: Tasks at the same time; each takes one CPU of the cluster.
+        retries: How often a task whose worker or node was lost is begun again.
+        address: Of a cluster that runs; None takes the one that this process is connected to, or starts one here.
+        n_gpus: GPUs, or a fraction of one, that a task takes.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+
+    Example:
+        >>> from cndpm.extras import is_installed
+        >>> engine = RayEngine(2) if is_installed("ray") else None
+    """
+
+    def __init__(self, n_workers: int, *, retries: int = 2, address: str | None = None, n_gpus: float = 0.0) -> None:
+        super().__init__(n_workers, retries=retries)
+        require_extra("ray", purpose="the engine of a cluster")
+        self._address, self._n_gpus, self._has_started = address, n_gpus, False
+
+    def close(self) -> None:
+        """Disconnects from the cluster, and stops it where this engine has started it."""
+        if self._has_started:
+            import ray
+
+            ray.shutdown()
+            self._has_started = False
+
+    def _connect(self) -> Any:
+        import ray
+
+        if not ray.is_initialized():
+            # "local" starts a cluster even where another one runs on this machine.
+            here: dict[str, Any] = {"address": "local", "num_cpus": self.n_workers, "include_dashboard": False}
+            where = here if self._address is None else {"address": self._address}
+            with _as_this_process():
+                ray.init(log_to_driver=False, logging_level="ERROR", **where)
+            self._has_started = True
+        return ray
+
+    def _begin(self, function: Function, task: Any, number: int) -> Any:
+        ray = self._connect()
+        # Ray would begin a task again by itself, which would not know of it.
+        remote = ray.remote(_carry_out).options(max_retries=0, num_cpus=1, num_gpus=self._n_gpus)
+        return remote.remote(function, task, number)
+
+    def _wait(self, calls: Sequence[Any], told: Callable[[Any, Any], None]) -> list[tuple[Any, Any]]:
+        import ray
+
+        done, _ = ray.wait(list(calls), num_returns=1)
+        return [(call, _outcome(call)) for call in done]
+
+    def _stop(self, call: Any) -> None:
+        import ray
+
+        ray.cancel(call, force=True)
+
+
+@contextmanager
+def _as_this_process() -> Iterator[None]:
+    """Has workers that are started here find the modules that this process finds, and run with its priority."""
+    before = dict(os.environ)
+    os.environ["PYTHONPATH"] = os.pathsep.join(path or "." for path in sys.path)
+    os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's own 15 starves where others compute
+    try:
+        yield
+    finally:
+        for name in ("PYTHONPATH", "RAY_worker_niceness"):
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]
+
+
+def _outcome(call: Any) -> Any:
+    """Returns the result of a call, or the exception that ended it."""
+    import ray
+    from ray.exceptions import RayError, RayTaskError
+
+    try:
+        return ray.get(call)
+    except RayTaskError as error:  # Ray's own, of what it could not read or start
+        return RuntimeError(str(error))
+    except RayError as error:
+        return LostWorkerError(f"its worker was lost: {type(error).__name__}: {str(error)[:300]}")
+
+
+def _carry_out(function: Function, task: Any, number: int) -> Any:
+    """Carries out one task in a worker; a failure is a result, since Ray wraps exceptions in its own."""
+    one_thread_each()
+    try:
+        return function(task, Attempt(number))
+    except Exception as error:
+        return portable(error)

@@ -1,0 +1,235 @@
+"""Inputs that are no rows of numbers, and how they become such: sparse rows, and tables with categories.
+
+Which reader a model has is decided by the first samples that it learns; plain rows need none. A reader is part of what
+is saved, so later samples are read in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.state import State, StateError
+
+__all__ = ["ProjectedRows", "Reader", "TableRows", "make_reader", "restore_reader"]
+
+Rows = NDArray[np.float32]
+
+_PER_COLUMN = 4
+"""Columns that each column is added to: with one, two frequent words may fall together for good."""
+_MOST_CATEGORIES = 1000
+
+
+class Reader(Protocol):
+    """Turns inputs into rows of `width` numbers.
+
+    Example:
+        >>> reader: Reader = ProjectedRows(8)
+        >>> reader.width
+        8
+    """
+
+    @property
+    def width(self) -> int:
+        """Numbers of a row."""
+
+    def __call__(self, X: Any) -> Rows:
+        """Returns inputs as rows, (n, width)."""
+
+    def state_dict(self) -> State:
+        """Returns everything by which it is made again."""
+
+
+class ProjectedRows:
+    """Projects sparse rows of any number of columns to `width`, by signs that follow from a column's number alone.
+
+    Each column is added to or subtracted from four others, chosen by a hash (a sparse Johnson-Lindenstrauss
+    projection): distances between rows keep their size to about 1 / sqrt(width). Nothing is kept of columns, and only
+    those that occur in a call are computed.
+
+    Args:
+        width: Numbers of a row.
+
+    Example:
+        >>> rows = sparse.csr_matrix(([1.0, 1.0], ([0, 1], [7, 200_000])), shape=(2, 2**18))
+        >>> made = ProjectedRows(64)(rows)
+        >>> made.shape, bool(abs((made**2).sum(axis=1) - 1).max() < 0.6)
+        ((2, 64), True)
+    """
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+
+    @property
+    def width(self) -> int:
+        """Numbers of a row."""
+        return self._width
+
+    def __call__(self, X: Any) -> Rows:
+        rows = sparse.csr_matrix(X, dtype=np.float32)
+        used, places = np.unique(rows.indices, return_inverse=True)
+        if not np.isfinite(rows.data).all():
+            raise ValueError("X holds NaN or infinity among its entries; sparse rows are learned where all are numbers")
+        compact = sparse.csr_matrix((rows.data, places, rows.indptr), shape=(rows.shape[0], len(used)))
+        projected = compact @ self._projection(used)
+        return np.ascontiguousarray(projected.toarray(), dtype=np.float32)
+
+    def state_dict(self) -> State:
+        """Returns the width."""
+        return {"kind": "projected", "width": self._width}
+
+    def _projection(self, columns: NDArray[Any]) -> Any:
+        """Returns the rows of the projection for given columns, (n_columns, width), sparse."""
+        each = np.arange(_PER_COLUMN, dtype=np.uint64)
+        keys: NDArray[np.uint64] = columns.astype(np.uint64)[:, None] * np.uint64(_PER_COLUMN) + each
+        hashed = _hashed(keys)
+        signs = np.where(hashed >> np.uint64(63), 1.0, -1.0) / np.sqrt(_PER_COLUMN)
+        targets = (hashed % np.uint64(self._width)).astype(np.int64)
+        starts = np.arange(0, keys.size + 1, _PER_COLUMN)
+        shape = (len(columns), self._width)
+        return sparse.csr_matrix((signs.ravel(), targets.ravel(), starts), shape=shape)
+
+
+class TableRows:
+    """Reads tables of pandas, polars or pyarrow of which some columns are categories: one number for each category.
+
+    A category that was not there at first, or is missing, has 0 in all of its column's numbers.
+
+    Args:
+        columns: Each with its name, and its categories where it has some.
+
+    Example:
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"size": [1.5, 2.0], "colour": pd.Categorical(["red", "blue"])})
+        >>> reader = make_reader(table, width=256)
+        >>> reader(table).tolist()  # size, blue, red
+        [[1.5, 0.0, 1.0], [2.0, 1.0, 0.0]]
+    """
+
+    def __init__(self, columns: Sequence[tuple[str, list[Hashable] | None]]) -> None:
+        self.columns = list(columns)
+
+    @property
+    def width(self) -> int:
+        """Numbers of a row: one for each plain column and for each category."""
+        return sum(1 if categories is None else len(categories) for _, categories in self.columns)
+
+    def __call__(self, X: Any) -> Rows:
+        table = {name: (values, categories) for name, values, categories in _columns_of(X) or ()}
+        parts = []
+        for name, categories in self.columns:
+            if name not in table:
+                raise ValueError(f"X has no column {name!r}; give a table with the columns of the first one")
+            parts.append(_numbers(name, table[name][0], categories))
+        return np.concatenate(parts, axis=1).astype(np.float32)
+
+    def state_dict(self) -> State:
+        """Returns names and categories."""
+        return {"kind": "table", "columns": [[name, to_plain(categories)] for name, categories in self.columns]}
+
+
+def make_reader(X: Any, *, width: int) -> Reader | None:
+    """Returns the reader that inputs need; None where they are rows, or few sparse columns, which are filled up.
+
+    Args:
+        X: The first samples to be learned.
+        width: Numbers that sparse rows of more columns are projected to.
+    """
+    if sparse.issparse(X):
+        return ProjectedRows(width) if X.shape[1] > width else None
+    found = _columns_of(X)
+    if found is None or all(categories is None for _, _, categories in found):
+        return None
+    for name, _, categories in found:
+        if categories is not None and len(categories) > _MOST_CATEGORIES:
+            raise ValueError(
+                f"column {name!r} has {len(categories)} categories; up to {_MOST_CATEGORIES} can be told apart. Hash "
+                "them to sparse rows instead: sklearn.feature_extraction.FeatureHasher."
+            )
+    return TableRows([(name, categories) for name, _, categories in found])
+
+
+def restore_reader(state: State | None) -> Reader | None:
+    """Makes the reader of a saved model again.
+
+    Raises:
+        StateError: The state is not one of a reader.
+    """
+    if state is None:
+        return None
+    try:
+        if state["kind"] == "projected" and type(state["width"]) is int and 0 < state["width"] < 1 << 20:
+            return ProjectedRows(state["width"])
+        if state["kind"] == "table":
+            return TableRows([(str(name), from_plain(categories)) for name, categories in state["columns"]])
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise StateError(f"the reader must be one of projected rows or of a table; got {str(state)[:100]}")
+
+
+def _hashed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mixes the bits of numbers (splitmix64)."""
+    with np.errstate(over="ignore"):
+        z = keys + np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def _columns_of(X: Any) -> list[tuple[str, Any, list[Hashable] | None]] | None:
+    """Returns the columns of a table, each with name, values and categories; None for what is no table."""
+    module = type(X).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(X, "columns"):
+        return [_pandas_column(str(name), X[name]) for name in X.columns]
+    if module == "polars" and hasattr(X, "columns"):
+        return [_polars_column(name, X[name]) for name in X.columns]
+    if module == "pyarrow" and hasattr(X, "column_names"):
+        return [_pyarrow_column(name, X.column(name)) for name in X.column_names]
+    return None
+
+
+def _pandas_column(name: str, series: Any) -> tuple[str, Any, list[Hashable] | None]:
+    if series.dtype.name != "category":
+        return name, series.to_numpy(), None
+    return name, series.to_numpy(dtype=object), series.cat.categories.tolist()
+
+
+def _polars_column(name: str, series: Any) -> tuple[str, Any, list[Hashable] | None]:
+    kind = type(series.dtype).__name__ if not isinstance(series.dtype, type) else series.dtype.__name__
+    if kind not in ("Categorical", "Enum"):
+        return name, series.to_numpy(), None
+    values = series.to_list()
+    listed = series.dtype.categories.to_list() if kind == "Enum" else sorted({v for v in values if v is not None})
+    return name, np.array(values, dtype=object), listed
+
+
+def _pyarrow_column(name: str, column: Any) -> tuple[str, Any, list[Hashable] | None]:
+    if not hasattr(column.type, "value_type") or not str(column.type).startswith("dictionary"):
+        return name, np.asarray(column), None
+    values = column.to_pylist()
+    return name, np.array(values, dtype=object), sorted({value for value in values if value is not None})
+
+
+def _numbers(name: str, values: Any, categories: list[Hashable] | None) -> NDArray[np.float64]:
+    """Returns a column as numbers, (n, 1) or (n, n_categories)."""
+    if categories is not None:
+        place = {category: i for i, category in enumerate(categories)}
+        found = np.array([place.get(value, -1) if _is_there(value) else -1 for value in values], dtype=np.int64)
+        ones: NDArray[np.float64] = (found[:, None] == np.arange(len(categories))).astype(np.float64)
+        return ones
+    try:
+        return np.asarray(values, dtype=np.float64)[:, None]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"column {name!r} holds {str(values[:1])[:40]}, which is no number. Make it a category: "
+            f"table[{name!r}].astype('category') in pandas, .cast(pl.Enum(...)) in polars."
+        ) from None
+
+
+def _is_there(value: Any) -> bool:
+    return value is not None and value == value  # NaN differs from itself

@@ -1,0 +1,112 @@
+"""Inputs of estimators: checked, read, completed, and given their shape."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import check_array, check_X_y
+from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
+from torch import Tensor
+
+from cndpm.estimators.arrays import admit_magnitude, readable
+from cndpm.estimators.missing import fill_missing
+from cndpm.estimators.readers import Reader, make_reader, restore_reader
+from cndpm.estimators.rows import flat_rows, plain_rows
+from cndpm.estimators.saved import Saved
+from cndpm.state import State
+
+__all__ = ["Reading"]
+
+
+class Reading(Saved):
+    """Reads what may come as X: arrays, tensors, tables, sparse rows, rows with missing values; abstract.
+
+    Example:
+        >>> from cndpm import CNDPMClassifier
+        >>> isinstance(CNDPMClassifier(), Reading)
+        True
+    """
+
+    input_shape: tuple[int, ...] | None
+    n_exemplars: int
+    n_projected: int
+
+    def _input_shape(self) -> tuple[int, ...]:
+        width = self.n_features_in_ if self._reader is None else self._reader.width
+        shape = tuple(self.input_shape) if self.input_shape is not None else (width,)
+        if math.prod(shape) != width:
+            raise ValueError(f"input_shape={shape} has {math.prod(shape)} values a sample; X has {width} features")
+        return shape
+
+    @property
+    def _reader(self) -> Reader | None:
+        """Turns inputs that are no rows into such; None where the first ones were rows."""
+        reader: Reader | None = vars(self).get("_reads")
+        return reader
+
+    def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
+        """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
+        if not (reset or checks or self._reader is not None or hasattr(self, "feature_names_in_")):
+            plain = plain_rows(X, self.n_features_in_)
+            if plain is not None:
+                return plain
+        with readable("X"):
+            checked = self._read(flat_rows(X, self.input_shape), reset=reset, **checks)
+        checked = (self._completed(checked[0]), *checked[1:]) if checks else self._completed(checked)
+        self._admit_magnitude(checked[0] if isinstance(checked, tuple) else checked)
+        return checked
+
+    def _read(self, X: Any, *, reset: bool, **checks: Any) -> Any:
+        """Returns X as float32 (n, width), with NaN where values are missing, and y where it is among the checks."""
+        rules = {"dtype": np.float32, "ensure_all_finite": "allow-nan" if self._target != "none" else True, **checks}
+        if reset and (reader := make_reader(X, width=self.n_projected)) is not None:
+            self._reads = reader
+        if self._reader is None:
+            dense = X.toarray() if sparse.issparse(X) else X
+            return validate_data(self, X=dense, reset=reset, **rules)
+        _check_feature_names(self, X, reset=reset)
+        _check_n_features(self, X, reset=reset)
+        rows = self._reader(X)
+        return check_X_y(rows, estimator=self, **rules) if checks else check_array(rows, estimator=self, **rules)
+
+    def _completed(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns rows (n, width) with missing values filled from the rows that are kept."""
+        if self._target == "none" or not np.isnan(rows).any():
+            return rows
+        if self.n_exemplars == 0:
+            raise ValueError(
+                "X holds missing values (NaN), which are filled from kept rows; n_exemplars=0 keeps none. Take 1000, "
+                "the default, or complete the rows before"
+            )
+        watch = self._learner.watch if "_learner" in vars(self) else None
+        return fill_missing(rows, rows[:0] if watch is None else watch.rows)
+
+    def _export(self) -> State:
+        reader = self._reader
+        return {**super()._export(), "reader": None if reader is None else reader.state_dict()}
+
+    def _import(self, state: State) -> None:
+        reader = restore_reader(state.get("reader"))
+        if reader is not None:
+            self._reads = reader
+        super()._import(state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._target != "none"
+        return tags
+
+    def _admit_magnitude(self, rows: NDArray[Any]) -> None:
+        """Refuses samples with values that are too large, unless they are rows: learners set single ones aside."""
+        if self.input_shape is not None and len(self.input_shape) > 1:
+            admit_magnitude(rows, "X")
+
+    def _tensor(self, X: NDArray[np.float32]) -> Tensor:
+        # A copy in memory of torch, which is aligned: numpy's is so by luck, and bits must not depend on that.
+        return torch.tensor(X).reshape(len(X), *self._input_shape())

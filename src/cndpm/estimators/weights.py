@@ -1,0 +1,85 @@
+"""Weights of samples and of classes.
+
+A sample of weight w counts as if it had come w times: sums, of which Gaussian experts consist, are multiplied so. What
+is left of a fraction comes once more with that probability, drawn by the sample's number, so that sums are right on
+average and the same calls give the same model.
+
+A class of weight w has its prior multiplied by w: how a class looks does not depend on how often it comes. It changes
+answers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight
+
+__all__ = ["check_class_weight", "log_class_weights", "times_learned"]
+
+_LARGEST = 1000
+"""The largest weight: a sample of it is learned as often."""
+
+
+def times_learned(sample_weight: Any, rows: NDArray[Any], *, seed: int, n_before: int) -> NDArray[np.int64]:
+    """Returns how often each sample is learned, (n,).
+
+    Args:
+        sample_weight: (n,), one for all, or None for 1.
+        rows: The samples, (n, d).
+        seed: Of the model.
+        n_before: Samples that it has learned.
+
+    Raises:
+        ValueError: A weight is negative or too large.
+
+    Example:
+        >>> times_learned([0, 1, 2.5], np.zeros((3, 1)), seed=0, n_before=0).tolist() in ([0, 1, 2], [0, 1, 3])
+        True
+    """
+    weights = np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
+    if len(weights) and weights.max() > _LARGEST:
+        raise ValueError(
+            f"sample_weight has {weights.max():g}; weights up to {_LARGEST} can be learned, since a sample of "
+            "weight w is learned w times. Divide all weights by the largest."
+        )
+    whole = np.floor(weights)
+    draws = np.random.Generator(np.random.Philox(key=[seed, n_before])).random(len(weights))
+    times: NDArray[np.int64] = (whole + (draws < weights - whole)).astype(np.int64)
+    return times
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Checks a parameter.
+
+    Raises:
+        ValueError: A weight is not positive, or they are to be "balanced".
+        TypeError: It is no dictionary.
+    """
+    if class_weight is None:
+        return
+    if isinstance(class_weight, str):
+        raise ValueError(
+            f"class_weight={class_weight!r} would need to know how often classes will come, which a stream "
+            "does not tell. Give a dictionary of weights by label; it may change at any time."
+        )
+    if not isinstance(class_weight, Mapping):
+        raise TypeError(f"class_weight must be a dictionary of weights by label, or None; got {class_weight!r}")
+    for label, weight in class_weight.items():
+        if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < float(weight) < np.inf:
+            raise ValueError(f"weights of classes are positive numbers; that of {label!r} is {weight!r}")
+
+
+def log_class_weights(class_weight: Mapping[Any, float], classes: Sequence[Any]) -> NDArray[np.float64]:
+    """Returns the log weight of each class, (n_classes,); 0 for those without one.
+
+    Args:
+        class_weight: Weights by label.
+        classes: Labels, (n_classes,).
+    """
+    weights = np.array([float(class_weight.get(label, 1.0)) for label in classes])
+    logs: NDArray[np.float64] = np.log(weights)
+    return logs

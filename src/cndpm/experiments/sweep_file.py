@@ -1,0 +1,192 @@
+"""Sweeps: seeds x learners x scenarios x settings, as one TOML or YAML file.
+
+    scenarios = ["split-digits"]
+    learners = ["cndpm", "reservoir"]
+    seeds = 3                                  # or a list: [0, 1, 2]
+    preset = "default"
+    set = ["run.evaluations=2"]                # for all runs, as --set
+
+    [[settings]]                               # each of these, with every learner that it names, or with all
+    name = "small"
+    learners = ["cndpm"]
+    set = ["learner.memory_size=100"]
+
+A sweep can be run again at any time: complete runs are only read, and interrupted ones go on.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cndpm.engines import Engine
+from cndpm.experiments.config import RunConfig, configure
+from cndpm.experiments.monitor import Monitor
+from cndpm.experiments.sweep import folder_name, run_sweeps
+from cndpm.extras import require_extra
+from cndpm.validation import ConfigError, validate
+
+__all__ = ["Sweep", "SweepSettings", "read_sweep", "run_sweep"]
+
+_SUFFIXES = (".toml", ".yaml", ".yml")
+_Names = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class SweepSettings(BaseModel):
+    """One of the settings that are crossed with everything else.
+
+    Attributes:
+        name: Of its folders; empty for the settings as they are.
+        learners: Those it is for; all where there are none.
+        set: Overrides, as ``--set`` takes them.
+
+    Example:
+        >>> SweepSettings(name="small", set=["learner.memory_size=100"]).learners
+        ()
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = ""
+    learners: tuple[str, ...] = ()
+    set: tuple[str, ...] = ()
+
+
+class Sweep(BaseModel):
+    """Names everything that is to be run.
+
+    Attributes:
+        scenarios: Names or files; files are looked for beside the sweep's own, too.
+        learners: Names, or ``package.module:Class``.
+        seeds: Number of seeds, from 0 on, or the seeds.
+        preset: Settings to start from.
+        set: Overrides for all runs.
+        settings: Crossed with scenarios, learners and seeds.
+
+    Example:
+        >>> sweep = Sweep(scenarios=["split-digits"], learners=["cndpm", "slda"], seeds=2)
+        >>> sweep.all_seeds, [str(folder) for folder in sweep.configs()]
+        ((0, 1), ['split-digits/cndpm', 'split-digits/slda'])
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    scenarios: _Names
+    learners: _Names = ("cndpm",)
+    seeds: Annotated[int, Field(ge=1)] | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = 1
+    preset: str = "default"
+    set: tuple[str, ...] = ()
+    settings: tuple[SweepSettings, ...] = (SweepSettings(),)
+
+    @property
+    def all_seeds(self) -> tuple[int, ...]:
+        """The seeds."""
+        return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
+
+    def configs(self, *, device: str = "auto", beside: Path | None = None) -> dict[Path, RunConfig]:
+        """Returns every configuration, by the folder of its runs within that of the sweep.
+
+        Args:
+            device: Where to run.
+            beside: Folder in which files of scenarios are looked for.
+
+        Raises:
+            ConfigError: Two settings have the same name, or one names a learner that the sweep has not.
+        """
+        made: dict[Path, RunConfig] = {}
+        for scenario in self.scenarios:
+            source = beside / scenario if beside is not None and (beside / scenario).is_file() else scenario
+            for settings in self.settings:
+                for learner in self._learners_of(settings):
+                    overrides = [*self.set, *settings.set]
+                    config = configure(
+                        str(source), learner=learner, preset=self.preset, device=device, overrides=overrides
+                    )
+                    name = folder_name("-".join(filter(None, [learner, settings.name])))
+                    folder = Path(folder_name(config.scenario.name), name)
+                    if folder in made:
+                        raise ConfigError(f"the sweep has {folder} twice; give its settings different names")
+                    made[folder] = config
+        return made
+
+    def _learners_of(self, settings: SweepSettings) -> tuple[str, ...]:
+        unknown = set(settings.learners) - set(self.learners)
+        if unknown:
+            raise ConfigError(
+                f"settings {settings.name!r} are for {', '.join(sorted(unknown))}, not among the sweep's learners: "
+                f"{', '.join(self.learners)}"
+            )
+        return settings.learners or self.learners
+
+
+def read_sweep(path: str | Path) -> Sweep:
+    """Reads a sweep's file.
+
+    Raises:
+        ConfigError: It cannot be read, or a value is not allowed.
+        UnknownNameError: A field does not exist; the nearest are suggested.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in _SUFFIXES:
+        raise ConfigError(f"a sweep is a file that ends with {', '.join(_SUFFIXES)}; got {path}")
+    try:
+        content = _parse(path)
+    except (OSError, ValueError, RecursionError) as error:
+        said = " ".join(str(getattr(error, "strerror", None) or error).split())
+        raise ConfigError(f"cannot read {path}: {said[:300]}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} should name scenarios and learners; got a {type(content).__name__}")
+    return validate(Sweep, content, "sweep")
+
+
+def run_sweep(
+    sweep: Sweep,
+    out: str | Path,
+    *,
+    engine: str | Engine = "local",
+    workers: int = 1,
+    device: str = "auto",
+    beside: Path | None = None,
+    data_dir: str | Path | None = None,
+    watch: Callable[[Path], Monitor] = lambda _: Monitor(),
+    command: str | None = None,
+) -> list[dict[str, Any]]:
+    """Runs what is missing of a sweep, each in ``out/SCENARIO/LEARNER-NAME/seed-N``.
+
+    Args:
+        sweep: Everything that is to be run.
+        out: The folder, the same on all machines.
+        engine: "local", "ray", or an engine.
+        workers: Runs at the same time.
+        device: Where to run.
+        beside: Folder in which files of scenarios are looked for.
+        data_dir: Where datasets lie.
+        watch: Gives the monitor of the run in a folder.
+        command: The command line that was typed, for the records.
+
+    Returns:
+        A result over seeds for every configuration; see :func:`~cndpm.experiments.summary.combine_seeds`.
+
+    Raises:
+        RunsFailedError: Some runs failed; raised when all others have ended.
+    """
+    configs = {Path(out) / folder: config for folder, config in sweep.configs(device=device, beside=beside).items()}
+    kept: dict[str, Any] = {"data_dir": data_dir, "watch": watch, "command": command, "resume": True}
+    return run_sweeps(configs, sweep.all_seeds, jobs=workers, engine=engine, **kept)
+
+
+def _parse(path: Path) -> Any:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix.lower() == ".toml":
+        return tomllib.loads(text)
+    require_extra("yaml", purpose="a sweep in YAML")
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,109 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.feature_extraction.text import HashingVectorizer
+
+from cndpm import CNDPMClassifier, CNDPMRegressor
+from cndpm.estimators.readers import ProjectedRows, TableRows, make_reader, restore_reader
+from cndpm.state import StateError
+
+
+def texts(rng, topics, n_words=25):
+    """Documents of which two words in five are of their topic."""
+    numbers, is_own = rng.integers(30, size=(len(topics), n_words)), rng.random((len(topics), n_words)) < 0.4
+    made = []
+    for topic, *row in zip(topics, numbers, is_own, strict=True):
+        made.append(" ".join(f"t{topic}w{i}" if own else f"s{i}" for i, own in zip(*row, strict=True)))
+    return made
+
+
+def test_a_projection_keeps_inner_products_on_average():
+    rng = np.random.default_rng(0)
+    rows = sparse.random(30, 5000, density=0.02, random_state=1, format="csr")
+    exact = (rows @ rows.T).toarray()
+    made = ProjectedRows(2000)(rows).astype(float)
+    assert np.abs(made @ made.T - exact).max() < 0.2 * np.abs(exact).max()
+    both = rows[:5] + 2 * rows[5:10]
+    small = ProjectedRows(64)
+    assert np.allclose(small(both), small(rows[:5]) + 2 * small(rows[5:10]), atol=1e-5)
+    permuted = rng.permutation(30)
+    assert np.array_equal(small(rows[permuted]), small(rows)[permuted])
+
+
+def test_text_sorted_by_topic_is_learned_as_sparse_rows_of_many_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    topics, asked = np.repeat(np.arange(6), 40), rng.integers(6, size=60)
+    hashing = HashingVectorizer(n_features=2**18)
+    X, X_test = hashing.transform(texts(rng, topics)), hashing.transform(texts(rng, asked))
+    model = CNDPMClassifier(memory_size=40, n_projected=128, random_state=0)
+    for start in range(0, len(topics), 40):
+        model.partial_fit(X[start : start + 40], topics[start : start + 40])
+    model.consolidate()
+    assert model.n_features_in_ == 2**18 and model.learner_.input_shape == (128,)
+    assert model.score(X_test, asked) > 0.95
+    assert np.array_equal(model.predict_proba(X_test[:3].toarray()), model.predict_proba(X_test[:3]))
+    model.save(tmp_path / "text.cndpm")
+    for again in (CNDPMClassifier.load(tmp_path / "text.cndpm"), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
+    with pytest.raises(ValueError, match="expecting 262144 features"):
+        model.predict(X_test[:, :100])
+
+
+def test_few_sparse_columns_are_the_same_as_dense_ones():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 5)) * (rng.random((40, 5)) < 0.5)
+    dense = CNDPMRegressor(random_state=0).fit(X, X[:, 0])
+    as_sparse = CNDPMRegressor(random_state=0).fit(sparse.csc_matrix(X), X[:, 0])
+    assert np.array_equal(dense.predict(X), as_sparse.predict(sparse.coo_array(X)))
+
+
+COLOURS = ["red", "blue", "red", None] * 15
+NUMBERS = [1, 2, 3, 4] * 15
+TABLE = pd.DataFrame({"size": [1.0, 2.0, np.nan, 3.0] * 15, "colour": pd.Categorical(COLOURS), "n": NUMBERS})
+
+
+def test_categories_of_pandas_are_learned_and_unknown_ones_have_no_number(tmp_path):
+    y = np.where(TABLE.colour == "blue", "b", "other")
+    model = CNDPMClassifier(memory_size=20, random_state=0).fit(TABLE, y)
+    assert (model.n_features_in_, model.learner_.input_shape) == (3, (4,))
+    assert model.feature_names_in_.tolist() == ["size", "colour", "n"]
+    assert model.score(TABLE, y) > 0.95
+    other = TABLE.assign(colour=pd.Categorical(["green"] * 60))
+    assert TableRows([("colour", ["blue", "red"])])(other)[0].tolist() == [0, 0]
+    model.predict(other)
+    model.save(tmp_path / "table.cndpm")
+    again = CNDPMClassifier.load(tmp_path / "table.cndpm")
+    assert np.array_equal(again.predict_proba(TABLE), model.predict_proba(TABLE))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(TABLE.rename(columns={"size": "length"}))
+
+
+def test_words_that_are_no_category_are_refused_with_the_remedy():
+    table = TABLE.assign(city="Bern")
+    with pytest.raises(ValueError, match=r"table\['city'\]\.astype\('category'\)"):
+        CNDPMClassifier().fit(table, TABLE.n)
+    with pytest.raises(ValueError, match="FeatureHasher"):
+        make_reader(pd.DataFrame({"id": pd.Categorical(map(str, range(1001)))}), width=8)
+
+
+def test_tables_of_polars_and_pyarrow_are_read_as_those_of_pandas():
+    pl = pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
+    plain = TABLE.drop(columns="size")
+    polars = pl.DataFrame({"colour": pl.Series(COLOURS, dtype=pl.Enum(["blue", "red"])), "n": NUMBERS})
+    arrow = pa.table({"colour": pa.array(COLOURS).dictionary_encode(), "n": NUMBERS})
+    expected = make_reader(plain, width=8)(plain)
+    for table in (polars, arrow):
+        reader = make_reader(table, width=8)
+        assert np.array_equal(reader(table), expected)
+        model = CNDPMClassifier(memory_size=20, random_state=0).fit(table, TABLE.n)
+        assert model.feature_names_in_.tolist() == ["colour", "n"]
+
+
+@pytest.mark.parametrize("state", [{"kind": "other"}, {"kind": "projected", "width": -1}, {}, {"kind": "table"}])
+def test_a_made_up_reader_is_refused(state):
+    with pytest.raises(StateError, match="reader"):
+        restore_reader(state)
