@@ -6,6 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs")]
 
+import fastapi  # noqa: E402, F401  # before autodoc, which has modules imported as type checkers would
+
 from cndpm import __version__  # noqa: E402
 
 project, author = "cndpm", "The cndpm developers"
