@@ -129,3 +129,11 @@ def test_members_of_enumerations_are_what_they_equal():
     codec = LabelCodec()
     assert codec.encode([Colour.RED, 3], learn=True).tolist() == [0, 0]
     assert type(codec.labels[0]) is int
+
+
+@pytest.mark.parametrize("estimator", [CNDPMClassifier, CNDPMRegressor, CNDPMDensity])
+def test_first_rows_of_which_none_can_be_learned_are_refused(estimator):
+    beyond = np.array([[0.0, 1e20], [1.0, -3e38]], dtype=np.float32)
+    for call in (estimator().fit, estimator().partial_fit):
+        with pytest.raises(ValueError, match="values up to 1e"):
+            call(beyond, [0, 1]) if estimator is not CNDPMDensity else call(beyond)

@@ -18,6 +18,7 @@ from cndpm.estimators.missing import fill_missing
 from cndpm.estimators.readers import Reader, make_reader, restore_reader
 from cndpm.estimators.rows import flat_rows, plain_rows
 from cndpm.estimators.saved import Saved
+from cndpm.model.inputs import LARGEST
 from cndpm.state import State
 
 __all__ = ["Reading"]
@@ -58,7 +59,7 @@ class Reading(Saved):
         with readable("X"):
             checked = self._read(flat_rows(X, self.input_shape), reset=reset, **checks)
         checked = (self._completed(checked[0]), *checked[1:]) if checks else self._completed(checked)
-        self._admit_magnitude(checked[0] if isinstance(checked, tuple) else checked)
+        self._admit_magnitude(checked[0] if isinstance(checked, tuple) else checked, is_first=reset)
         return checked
 
     def _read(self, X: Any, *, reset: bool, **checks: Any) -> Any:
@@ -102,9 +103,13 @@ class Reading(Saved):
         tags.input_tags.allow_nan = self._target != "none"
         return tags
 
-    def _admit_magnitude(self, rows: NDArray[Any]) -> None:
-        """Refuses samples with values that are too large, unless they are rows: learners set single ones aside."""
-        if self.input_shape is not None and len(self.input_shape) > 1:
+    def _admit_magnitude(self, rows: NDArray[Any], *, is_first: bool) -> None:
+        """Refuses samples with values that are too large, unless they are rows: learners set single ones aside.
+
+        Where nothing is left of the first rows there would be a model that has nothing to answer with.
+        """
+        are_images = self.input_shape is not None and len(self.input_shape) > 1
+        if are_images or (is_first and bool((np.abs(rows) > LARGEST).any(axis=1).all())):
             admit_magnitude(rows, "X")
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:

@@ -178,7 +178,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         y = as_array(y, "y")
         plain = None if reset else self._plain_pair(X, y)
         rows, y = plain or self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
-        self._admit_magnitude(rows)
+        self._admit_magnitude(rows, is_first=reset)
         admit_magnitude(y, "y")
         targets = torch.tensor(y, dtype=torch.float32)
         return self._tensor(rows), targets.reshape(len(targets), -1)
