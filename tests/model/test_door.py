@@ -145,3 +145,12 @@ def test_a_column_that_hardly_varies_is_measured_by_the_others():
     x = torch.randn(300, 3, generator=torch.Generator().manual_seed(3))
     x[:, 2] *= 1e-9
     assert measured(x).judge(torch.tensor([[0.0, 0.0, 10.0], [0.0, 0.0, 1e5]])).tolist() == [False, True]
+
+
+def test_a_batch_of_wild_rows_alone_reaches_no_expert():
+    learner = CNDPM(CNDPMSettings(), input_shape=(2,))
+    learner.learn_block(torch.randn(300, 2, generator=torch.Generator().manual_seed(0)), torch.arange(300) % 2, 10)
+    kept = float(learner.counts.sum()) + len(learner.memory)
+    learner.learn(torch.tensor([[0.0, 1e10]]), torch.tensor([0]))
+    assert float(learner.counts.sum()) + len(learner.memory) == kept
+    assert learner.arrivals.door.n_set_aside == 1

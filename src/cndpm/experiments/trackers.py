@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,27 @@ from cndpm.storage import replace_file
 __all__ = ["TRACKERS", "MLflowMonitor", "WandbMonitor", "make_tracker"]
 
 
-class MLflowMonitor(Monitor):
+class _NumberMonitor(Monitor, ABC):
+    """Base of monitors that pass every number on."""
+
+    def progressed(self, row: Row) -> None:
+        """Logs the row's numbers."""
+        self._log("progress", row)
+
+    def evaluated(self, row: Row) -> None:
+        """Logs the row's numbers, those of single tasks included."""
+        self._log("evaluation", row)
+
+    def windowed(self, row: Row) -> None:
+        """Logs the row's numbers."""
+        self._log("window", row)
+
+    @abstractmethod
+    def _log(self, group: str, row: Row) -> None:
+        """Passes the numbers of a row on, under names that begin with the group."""
+
+
+class MLflowMonitor(_NumberMonitor):
     """Logs every number of a run to MLflow, in an experiment called cndpm.
 
     A run that is resumed goes on in the same run of MLflow, whose name is kept in the file ``mlflow.txt``.
@@ -63,18 +84,6 @@ class MLflowMonitor(Monitor):
         self._client.log_param(self._run, "n_batches", n_batches)
         _keep(self._file, self._run)
 
-    def progressed(self, row: Row) -> None:
-        """Logs the row's numbers."""
-        self._log("progress", row)
-
-    def evaluated(self, row: Row) -> None:
-        """Logs the row's numbers, those of single tasks included."""
-        self._log("evaluation", row)
-
-    def windowed(self, row: Row) -> None:
-        """Logs the row's numbers."""
-        self._log("window", row)
-
     def finished(self, summary: Row) -> None:
         """Marks the run as complete."""
         self._client.set_terminated(self._run)
@@ -90,7 +99,7 @@ class MLflowMonitor(Monitor):
             self._client.log_metric(self._run, name, number, step=row["step"])
 
 
-class WandbMonitor(Monitor):
+class WandbMonitor(_NumberMonitor):
     """Logs every number of a run to Weights & Biases, in a project called cndpm.
 
     A run that is resumed goes on in the same run of the service, whose name is kept in the file ``wandb.txt``.
@@ -128,18 +137,6 @@ class WandbMonitor(Monitor):
         self._folder.mkdir(parents=True, exist_ok=True)
         self._run = wandb.init(project=project, dir=str(self._folder), reinit="create_new", **given)
         _keep(self._file, name)
-
-    def progressed(self, row: Row) -> None:
-        """Logs the row's numbers."""
-        self._log("progress", row)
-
-    def evaluated(self, row: Row) -> None:
-        """Logs the row's numbers, those of single tasks included."""
-        self._log("evaluation", row)
-
-    def windowed(self, row: Row) -> None:
-        """Logs the row's numbers."""
-        self._log("window", row)
 
     def close(self) -> None:
         """Sees everything to where it goes."""
