@@ -7,7 +7,7 @@ d from their component (:mod:`.prediction`); or an exact one, made on demand and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -75,8 +75,10 @@ class SharedAnswers:
         factor = self.factor(exact=exact)
 
         def score(chunk: Samples) -> Tensor:
-            counts = torch.nn.functional.pad(self._gaussians.counts, (0, 1)).to(factor.anchors.device)
-            products, anchors, kappas = map(host_values, (self.products(chunk, factor), factor.anchors, counts))
+            kappas: Any = np.append(self._gaussians.counts.numpy(), 0.0)
+            products, anchors = host_values(self.products(chunk, factor)), host_values(factor.anchors)
+            if isinstance(anchors, Tensor):
+                kappas = torch.from_numpy(kappas).to(anchors.device)
             parts = (products[:, 0], products[:, 1:], anchors @ anchors[-1], (anchors**2).sum(axis=1))
             facts = {"kappa": factor.kappa, "log_det": factor.log_det, "tail": factor.tail}
             scores = log_components(parts, kappas + factor.kappa, n_dims=anchors.shape[1], **facts)
@@ -151,4 +153,7 @@ class SharedAnswers:
 
 def _with_squares(rows: Tensor, anchors: Tensor) -> Tensor:
     """Returns squared lengths of rows (B, d) and their products with anchors (J + 2, d), (B, 1 + J + 2)."""
-    return torch.cat([rows.square().sum(dim=1, keepdim=True), rows @ anchors.T], dim=1)
+    values, products = host_values(rows), rows @ anchors.T
+    if isinstance(values, Tensor):
+        return torch.cat([rows.square().sum(dim=1, keepdim=True), products], dim=1)
+    return torch.from_numpy(np.concatenate([(values**2).sum(axis=1, keepdims=True), products.numpy()], axis=1))
