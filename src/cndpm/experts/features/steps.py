@@ -103,8 +103,7 @@ class StepFeatures(FeatureMap):
         # sums over samples of product times remainder, and of products, without the products themselves
         covered = torch.stack([steps.T @ (column[:, None] * steps) for column in left_over.T])  # (o, steps, steps)
         variance = 1 - (steps.T @ steps / len(rows)).square()
-        agreement = (covered.square().sum(dim=0) / variance.clamp_min(_LEAST_VARIANCE))[self._left, self._right]
-        return agreement
+        return (covered.square().sum(dim=0) / variance.clamp_min(_LEAST_VARIANCE))[self._left, self._right]
 
     def __call__(self, x: Tensor) -> Tensor:
         self._require_fitted()
