@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -37,7 +38,7 @@ def main() -> None:
             line = json.dumps(measured(name, seed, given))
             print(line, flush=True)
             if given.out:
-                with open(given.out, "a") as file:
+                with Path(given.out).open("a") as file:
                     file.write(line + "\n")
 
 
