@@ -13,6 +13,7 @@ by themselves. Stretches that have most of their labels in common are one concep
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,7 @@ def oldest_concept(labels: NDArray[np.int64], *, least: int) -> NDArray[np.bool_
     before = np.zeros((len(labels) + 1, len(classes)), dtype=np.int64)
     np.cumsum(np.eye(len(classes), dtype=np.int64)[indices], axis=0, out=before[1:])
     ends = [0, *_cuts(before, 0, len(labels), least), len(labels)]
-    shares = [(before[b] - before[a]) / max(1, b - a) for a, b in zip(ends, ends[1:], strict=False)]
+    shares = [(before[b] - before[a]) / max(1, b - a) for a, b in pairwise(ends)]
     mine, found = np.zeros(len(labels), dtype=bool), {0}
     while grown := {i for i in range(len(shares)) if i not in found and _is_like_any(shares[i], shares, found)}:
         found |= grown
@@ -60,7 +61,7 @@ def _is_like_any(share: NDArray[np.float64], shares: list[NDArray[np.float64]], 
 
 
 def _cuts(before: Counts, start: int, end: int, least: int) -> list[int]:
-    """Returns the places, ascending, at which labels from `start` to `end` are cut; `before` has the counts up to each."""
+    """Returns the places, ascending, at which labels from `start` to `end` are cut; `before` counts those up to each."""
     if end - start < 2 * least:
         return []
     places = before[start : end + 1]
