@@ -61,7 +61,7 @@ def _is_like_any(share: NDArray[np.float64], shares: list[NDArray[np.float64]], 
 
 
 def _cuts(before: Counts, start: int, end: int, least: int) -> list[int]:
-    """Returns the places, ascending, at which labels from `start` to `end` are cut; `before` counts those up to each."""
+    """Returns where, ascending, labels from `start` to `end` are cut; `before` counts labels up to each."""
     if end - start < 2 * least:
         return []
     places = before[start : end + 1]
