@@ -57,7 +57,10 @@ def merge(models: Sequence[Estimator]) -> Any:
 
 
 def _agree_on_labels(models: Sequence[CNDPMClassifier]) -> None:
-    """Numbers the labels of all models alike: in sorted order where they can be compared, else as they came."""
+    """Numbers the labels of all models alike: in sorted order where they can be compared, else as they came.
+
+    Their counts are those of all models together, as the merged model's are.
+    """
     known = dict.fromkeys(label for model in models for label in model._codec.labels)
     together = LabelCodec(known)
     if all(model._codec.labels == list(known)[: len(model._codec)] for model in models):
@@ -65,10 +68,12 @@ def _agree_on_labels(models: Sequence[CNDPMClassifier]) -> None:
     else:
         order = together.order().tolist()
     labels = [together.labels[i] for i in order]
+    counts = [sum(model._codec.count(label) for model in models) for label in labels]
     for model in models:
         mapping = [labels.index(label) for label in model._codec.labels]
         relabel(model.learner_, mapping, len(labels))
         model._codec = LabelCodec(labels, closed=model._codec.closed)
+        model._codec.counts = counts.copy()
 
 
 def load_estimator(path: str | Path) -> Estimator:
