@@ -339,7 +339,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     def _joint_of_labels(self, weighted: Floats, labels: Indices) -> Floats:
         """Returns log N_k + log p(x, y | k), (B, K), from its terms by component, (B, J)."""
         components = self._components(labels)
-        known: Floats = np.take_along_axis(weighted, np.maximum(components, 0), axis=1)
+        known: Floats = weighted[np.arange(len(weighted))[:, None], np.maximum(components, 0)]
         is_known = components >= 0
         if is_known.all():
             return known
@@ -383,9 +383,9 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         """Returns log p(label | x, k), (B, K, C), from :meth:`_weighted`, (B, J), and its sums by expert, (B, K)."""
         shape, owners, labels = (*mixed.shape, self.labels.n_classes), self.labels.owners, self.labels.labels
         if isinstance(weighted, Tensor):
-            owners, labels = (torch.from_numpy(of).to(weighted.device) for of in (owners, labels))
+            k, c = (torch.from_numpy(of).to(weighted.device) for of in (owners, labels))
             log_proba = weighted.new_full(shape, LOG_FLOOR)
-            log_proba[:, owners, labels] = (weighted - mixed[:, owners]).clamp_min(LOG_FLOOR)
+            log_proba[:, k, c] = (weighted - mixed[:, k]).clamp_min(LOG_FLOOR)
             return log_proba.log_softmax(dim=-1)
         values = np.full(shape, LOG_FLOOR)
         values[:, owners, labels] = np.maximum(weighted - mixed[:, owners], LOG_FLOOR)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear, pad
@@ -65,7 +66,10 @@ class Discriminants(Members):
         """Does nothing: errors of discriminants are not kept."""
 
     def _joined(self, z: Tensor, y: Tensor) -> Tensor:
-        return torch.cat([z, torch.eye(self.n_classes, dtype=z.dtype)[y]], dim=1)
+        rows = np.zeros((len(z), self.n_features + self.n_classes))
+        rows[:, : self.n_features] = z.numpy()
+        rows[np.arange(len(z)), self.n_features + y.numpy()] = 1
+        return torch.from_numpy(rows)
 
     def _solve(self, m: int, sums: Tensor) -> float:
         d = self.n_features
