@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "Rows"]
 
 Rows = NDArray[np.float32]
 
@@ -34,14 +34,23 @@ class Columns:
         self._n = np.zeros(0)
         self._mean = np.zeros(0)
 
+    @property
+    def counted(self) -> tuple[list[Hashable], NDArray[np.float64], NDArray[np.float64]]:
+        """All that rows have told so far, which can be put back: the names, how often each came, the means."""
+        return self.names, self._n, self._mean
+
+    @counted.setter
+    def counted(self, counted: tuple[list[Hashable], NDArray[np.float64], NDArray[np.float64]]) -> None:
+        self.names, self._n, self._mean = counted
+
     def learn(self, x: Mapping[Any, Any]) -> Rows:
         """Returns features as a row, (1, d), and takes note of their values."""
         if not self.names:
             self._begin(x)
         values = self._values(x)
         known = ~np.isnan(values)
-        self._n += known
-        self._mean += np.where(known, values - self._mean, 0.0) / np.maximum(self._n, 1)
+        self._n = self._n + known
+        self._mean = self._mean + np.where(known, values - self._mean, 0.0) / np.maximum(self._n, 1)
         return self._filled(values)
 
     def row(self, x: Mapping[Any, Any]) -> Rows:
