@@ -235,9 +235,9 @@ _ARRAYS = ("of_recent", "of_rules", "of_switch", "of_stack", "filters", "exponen
 
 def _posterior(evidence: Floats) -> Floats:
     """Returns weights that sum to 1, of evidence of any shape."""
-    weights = np.exp(evidence - evidence.max())
-    normalised: Floats = weights / weights.sum()
-    return normalised
+    weights: Floats = np.exp(evidence - np.maximum.reduce(evidence, axis=None))
+    weights /= np.add.reduce(weights, axis=None)
+    return weights
 
 
 def _mixed(weights: Floats, linear: Floats) -> Floats:
