@@ -108,7 +108,8 @@ class ProvisionalGaussians:
             self._whitened = (factor.cholesky, factor.whiten(self._sums))
         kappas = self._counts + factor.kappa
         means = (host_values(self._whitened[1]) + factor.kappa * host_values(factor.mean)) / kappas[:, None]
-        return _Groups(factor, torch.as_tensor(means), (means**2).sum(axis=1), kappas)
+        aligned = torch.empty_like(self._sums)  # as memory of torch is, and what products round to may depend on that
+        return _Groups(factor, aligned.copy_(torch.as_tensor(means)), (means**2).sum(axis=1), kappas)
 
     def _log_prob(self, samples: Samples, groups: _Groups) -> Tensor:
         """Returns the log density of samples under every group and its label's share, (B, G)."""
