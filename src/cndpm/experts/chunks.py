@@ -47,7 +47,7 @@ class Samples:
         self._derived: dict[str, tuple[object, Any]] = {}
 
     def __len__(self) -> int:
-        return len(self.x)
+        return self.x.shape[0]
 
     def __getattr__(self, name: str) -> Samples:
         """Returns a chunk as the whole of itself.
@@ -81,7 +81,7 @@ class Samples:
     @property
     def derived(self) -> dict[str, tuple[object, Any]] | None:
         """What was derived so far, by name, of samples that are a whole chunk; None of a part of one."""
-        return self.whole._derived if len(self.whole.x) == len(self.x) else None
+        return self.whole._derived if self.whole.x.shape[0] == self.x.shape[0] else None
 
     def take_over(self, derived: dict[str, tuple[object, Any]] | None) -> None:
         """Takes over what was derived of other samples with the same inputs, if both are whole chunks."""
@@ -119,7 +119,7 @@ class Samples:
             if self.whole is self:
                 value = function(self)
             else:
-                value = self.whole.derive(name, key, function)[self.start : self.start + len(self.x)]
+                value = self.whole.derive(name, key, function)[self.start : self.start + self.x.shape[0]]
             known = self._derived[name] = (key, value)
         return known[1]
 

@@ -83,7 +83,7 @@ def route(log_known: Tensor, is_new: Tensor) -> Routing:
     if not log_known.shape[1]:
         return Routing(is_new, log_known)
     # By arrays: starting a tensor's operation costs more than a few numbers do, and softmax wakes all threads.
-    values = log_known.numpy()
+    values = log_known.detach().numpy()
     shares = np.exp(values - values.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
     shares[is_new.numpy()] = 0.0

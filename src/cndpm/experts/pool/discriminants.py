@@ -60,15 +60,16 @@ class Discriminants(Members):
     def answers(self, z: Tensor) -> Tensor:
         """Returns log p(y | x) up to a constant, (M, B, C), of features (B, d)."""
         scores = linear(z, self._weights.flatten(0, 1), self._offsets.flatten())
-        return scores.reshape(len(z), len(self), self.n_classes).transpose(0, 1)
+        return scores.reshape(z.shape[0], len(self), self.n_classes).transpose(0, 1)
 
     def _take_note(self, z: Tensor, y: Tensor, members: Collection[int], answered: Tensor | None) -> None:
         """Does nothing: errors of discriminants are not kept."""
 
     def _joined(self, z: Tensor, y: Tensor) -> Tensor:
-        rows = np.zeros((len(z), self.n_features + self.n_classes))
+        n = z.shape[0]
+        rows = np.zeros((n, self.n_features + self.n_classes))
         rows[:, : self.n_features] = z.numpy()
-        rows[np.arange(len(z)), self.n_features + y.numpy()] = 1
+        rows[np.arange(n), self.n_features + y.numpy()] = 1
         return torch.from_numpy(rows)
 
     def _solve(self, m: int, sums: Tensor) -> float:
