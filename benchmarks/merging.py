@@ -69,7 +69,7 @@ def sums(learner: CNDPM) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def second_moment(learner: CNDPM) -> Tensor:
-    """Returns the sum of z z' over all samples, less the origin, whichever experts have them: (d, d), lower triangle."""
+    """Returns the sum of z z' over all samples, less the origin, whichever experts have them; lower half, (d, d)."""
     assert isinstance(learner.bank, GaussianBank)
     gaussians = learner.bank.ready()
     assert isinstance(gaussians, SharedGaussians)
