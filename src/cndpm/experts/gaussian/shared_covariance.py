@@ -318,6 +318,13 @@ class SharedGaussians:
             self.statistics.settle()
         self._ledger = self._saved_ledger = None
 
+    def forget_rows(self) -> None:
+        """Closes the ledger and has rows whitened anew: they may have other features from now on."""
+        self._settle()
+        if self._routing is not None:
+            self._routing.cholesky = self._routing.cholesky.clone()
+        self.statistics.counts = self.statistics.counts.clone()
+
     def _renew_if_due(self, *, n_samples: int, share: float) -> None:
         """Renews the routing factor once `n_samples` and a `share` more have arrived since."""
         count = float(self.statistics.counts.numpy().sum())
