@@ -188,9 +188,9 @@ def _with_a_node_killed(model: CNDPMClassifier, shards: Any, folder: Path, kille
 
     learning = threading.Thread(target=learn)
     learning.start()
-    while len({path.name[:11] for path in folder.glob("*-at-*")}) < 2 and learning.is_alive():
+    while len({path.name[:11] for path in folder.glob("shard-*-at-*.cndpm")}) < 2 and learning.is_alive():
         time.sleep(0.05)
-    killed += sorted(path.name for path in folder.glob("*-at-*"))
+    killed += sorted(path.name for path in folder.glob("shard-*-at-*.cndpm"))
     print("killing a node; checkpoints:", killed, flush=True)
     cluster.remove_node(second, allow_graceful=False)
     learning.join()
