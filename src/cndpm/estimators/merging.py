@@ -89,6 +89,8 @@ def _copied(model: Estimator) -> Estimator:
 def _agree_on_labels(merged: CNDPMClassifier, learner: CNDPM, model: CNDPMClassifier) -> None:
     """Numbers the labels of two models alike: in sorted order where they can be compared, else as they came.
 
+    Their counts are those of both together, as the merged model's are.
+
     Args:
         merged: Holds the labels of all models so far.
         learner: What they have learned.
@@ -102,9 +104,11 @@ def _agree_on_labels(merged: CNDPMClassifier, learner: CNDPM, model: CNDPMClassi
     else:
         order = together.order().tolist()
     labels = [together.labels[i] for i in order]
+    counts = [sum(each._codec.count(label) for each, _ in both) for label in labels]
     for each, its in both:
         relabel(its, [labels.index(label) for label in each._codec.labels], len(labels))
         each._codec = LabelCodec(labels, closed=each._codec.closed)
+        each._codec.counts = counts.copy()
 
 
 def load_estimator(path: str | Path) -> Estimator:
