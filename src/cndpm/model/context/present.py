@@ -47,6 +47,9 @@ _SOME_OUTSIDE = 0.15
 _WORSE = 5
 """Times the evidence that founds a rule by which rows of a range that was left must be predicted better without it."""
 
+_MOST_CLASSES = 128
+"""Classes beyond which the experts answer alone: what is kept here grows with the square of their number."""
+
 _KEEPS: list[tuple[float, ...]] = [(0.95, 0.98, 0.995, 0.999), (0.97, 0.99, 0.997), (0.97, 0.99, 0.997)]
 """Part of a sample that recent models keep after the next one: few features bear shorter windows than many."""
 
@@ -227,6 +230,8 @@ class Present:
         self.n_seen += len(rows)
         if self.for_classes:
             self._meet(y)
+            if self._width > _MOST_CLASSES:
+                return
         self.rows.add(rows, y)
         if self._rules is not None:
             near = ~self._representations.far_outside(rows)
@@ -264,6 +269,8 @@ class Present:
 
     def _meet(self, y: Tensor) -> None:
         n_classes = max(self._width, int(y.max()) + 1)
+        if n_classes > _MOST_CLASSES and len(self.rows):
+            self.forget()
         if n_classes > self._width:
             self._width, self._asked = n_classes, None
             self._counts = np.pad(self._counts, (0, n_classes - len(self._counts)))
