@@ -186,7 +186,7 @@ class CNDPM(Learner):
     def consolidate(self) -> None:
         """Sleeps now on the samples in the memory, whether it is full or not; it is empty afterwards."""
         self.settle()
-        if len(self.memory):
+        while len(self.memory):
             self.founding.consolidate(self.bank, self.memory, self.novelty, self._report)
 
     def finish(self) -> None:

@@ -227,6 +227,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         if self._gaussians is None:
             known = self._template
             self._gaussians = self._new_gaussians(rows) if known is None else self._restored_gaussians(known)
+            self._template = None  # from now on it follows from the components
         self.labels.add_expert()
         all_its = np.zeros((len(samples), self.labels.n_experts))
         all_its[:, -1] = 1

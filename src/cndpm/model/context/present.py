@@ -271,9 +271,10 @@ class Present:
         rows = self.rows.x[-_WATCHED:] if left_range else self.rows.x
         if left_range and self._leave(rows):
             return
-        self._representations.fit(rows, self._generator)
         if not self.for_classes:
             self._units = Units.of(self.rows.y)
+        targets = self._units.targets(self.rows.y[-len(rows) :])
+        self._representations.fit(rows, targets, self._generator)
         before, self._rules = self._rules, self._new_rules(self._representations, self._width)
         if before is not None:
             self._rules.inherit(before)
