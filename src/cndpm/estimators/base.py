@@ -25,6 +25,7 @@ from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.parameters import (
     check_always,
+    check_names,
     check_parameters,
     check_unchanged,
     is_unchanged,
@@ -76,6 +77,12 @@ class Estimator(Reading):
         >>> model.fit(np.random.default_rng(0).normal(size=(60, 2))).n_experts_
         1
     """
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Refuses names that are no parameters, with those that look alike."""
+        check_names(cls, given)
+        made: Self = super().__new__(cls)
+        return made
 
     def __init__(
         self,

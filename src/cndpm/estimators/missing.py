@@ -41,7 +41,7 @@ class Completions:
     Example:
         >>> known = np.array([[0, 0]] * 10 + [[9, 5], [9, 7]] * 5, dtype=np.float32)
         >>> ways = complete_rows(np.array([[9, np.nan]], dtype=np.float32), known)
-        >>> sorted(ways.rows[:, 1].tolist()), mean_over(ways, ways.rows).tolist()
+        >>> sorted(ways.rows[:, 1].tolist()), mean_over(ways, ways.rows).round(6).tolist()
         ([5.0, 5.0, 5.0, 5.0, 5.0, 7.0, 7.0, 7.0, 7.0, 7.0], [[9.0, 6.0]])
     """
 
