@@ -1,8 +1,11 @@
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax
+from sklearn.utils.class_weight import compute_class_weight
 
-from cndpm import CNDPMClassifier, CNDPMRegressor
+from cndpm import CNDPMClassifier, CNDPMRegressor, merge
 from cndpm.estimators.weights import times_learned
 
 RNG = np.random.default_rng(0)
@@ -58,7 +61,55 @@ def test_the_weight_of_a_class_multiplies_its_prior_and_may_change():
     assert not np.array_equal(model.predict_log_proba(X), before)  # it went on learning
 
 
-@pytest.mark.parametrize("given", ["balanced", {"up": 0}, {"up": -1}, {"up": "much"}, [1, 2]])
+@pytest.mark.parametrize("given", ["equal", {"up": 0}, {"up": -1}, {"up": "much"}, [1, 2]])
 def test_weights_of_classes_that_cannot_be_are_refused(given):
     with pytest.raises((ValueError, TypeError), match="weight"):
         CNDPMClassifier(class_weight=given).fit(X, Y)
+
+
+def balance(y):
+    return np.log(compute_class_weight("balanced", classes=np.unique(y), y=y))
+
+
+def test_balanced_weights_are_scikit_learns_with_the_counts_so_far():
+    model = CNDPMClassifier(memory_size=20, random_state=0).partial_fit(X[:40], Y[:40])
+    for y in (Y[:40], np.concatenate([Y[:40], ["up"] * 9])):
+        plain = model.set_params(class_weight=None).predict_log_proba(X)
+        weighted = model.set_params(class_weight="balanced").predict_log_proba(X)
+        assert np.allclose(weighted, log_softmax(plain + balance(y), axis=1))
+        model.partial_fit(X[:9], ["up"] * 9)
+
+
+def test_balanced_answers_find_a_rare_class_as_often_as_the_other():
+    rng = np.random.default_rng(3)
+    y = np.where(rng.random(600) < 0.05, "rare", "often")
+    x = rng.normal(size=(600, 2)) + 1.5 * (y == "rare")[:, None]
+    model = CNDPMClassifier(memory_size=100, settings={"features": "identity"}, random_state=0).fit(x, y)
+    found = {}
+    for weights in (None, "balanced"):
+        is_right = model.set_params(class_weight=weights).predict(x) == y
+        found[weights] = is_right[y == "rare"].mean(), is_right[y == "often"].mean()
+    assert found["balanced"][0] > found[None][0] + 0.3
+    assert found["balanced"] == pytest.approx((0.86, 0.86), abs=0.1)  # both 1.06 deviations from the middle
+
+
+def test_counts_survive_a_file_a_pickle_and_a_merge_and_leave_out_what_was_refused(tmp_path):
+    model = CNDPMClassifier(class_weight="balanced", memory_size=20, random_state=0)
+    model.partial_fit(X[:40], Y[:40], sample_weight=WHOLE[:40])
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(np.full((2, 3), np.nan), ["up", "up"])
+    counts = {label: int(WHOLE[:40][Y[:40] == label].sum()) for label in ("down", "up")}
+    model.save(tmp_path / "model.cndpm")
+    for other in (model, CNDPMClassifier.load(tmp_path / "model.cndpm"), pickle.loads(pickle.dumps(model))):
+        assert {label: other._codec.count(label) for label in counts} == counts
+    second = model.with_same_representation().partial_fit(X[40:], Y[40:])
+    merged = merge([model, second])
+    assert {label: merged._codec.count(label) - n for label, n in counts.items()} == {
+        label: int((Y[40:] == label).sum()) for label in counts
+    }
+
+
+def test_a_class_that_has_not_come_yet_has_no_weight():
+    model = CNDPMClassifier(class_weight="balanced", random_state=0)
+    proba = model.partial_fit(X, Y, classes=["down", "later", "up"]).predict_proba(X)
+    assert np.isfinite(proba).all() and np.allclose(proba.sum(axis=1), 1)

@@ -94,6 +94,29 @@ def test_half_a_memory_that_is_left_founds_an_expert_and_less_does_not():
         assert learner.n_experts == n_experts
 
 
+def test_a_memory_of_two_concepts_founds_two_experts_one_after_the_other():
+    learner = learner_of()
+    learner.memory.add(blob(30, 0.0, 0, seed=0))
+    learner.memory.add(blob(20, 9.0, 1, seed=1))
+    sleep(learner)
+    assert learner.counts.tolist() == pytest.approx([30.0]) and len(learner.memory) == 20
+    learner.consolidate()
+    assert learner.counts.tolist() == pytest.approx([30.0, 20.0]) and len(learner.memory) == 0
+
+
+def test_concepts_of_a_memory_are_told_apart_by_labels_alone():
+    """Without them, or with less than a fifth of the memory, there is one expert."""
+    learner = learner_of()
+    learner.memory.add(blob(42, 0.0, 0, seed=0))
+    learner.memory.add(blob(8, 9.0, 1, seed=1))
+    sleep(learner)
+    assert learner.counts.tolist() == pytest.approx([50.0])
+    unlabelled = CNDPM(CNDPMSettings(memory_size=50, features="identity", target="none"), input_shape=(3,))
+    unlabelled.memory.add(SampleBatch(Samples(torch.cat([torch.randn(30, 3), torch.randn(20, 3) + 9])), None))
+    sleep(unlabelled)
+    assert unlabelled.n_experts == 1 and not len(unlabelled.memory)
+
+
 def test_an_expert_must_gain_the_logarithm_of_the_samples_known():
     """Held-out evidence that an expert improves by a little less, and by a little more, than it costs."""
     learner = learner_of(blob(50, 0.0, 0, seed=0), blob(50, 9.0, 1, seed=1))

@@ -78,3 +78,43 @@ def test_experts_that_answer_together_count_for_all_of_their_samples(monkeypatch
     assert ((apart.exp() > 0.1) & (apart.exp() < 0.9)).any()
     monkeypatch.setattr("cndpm.experts.gaussian.classes._FEW_ANSWERS", 0)
     torch.testing.assert_close(learner.predict_log_proba(asked, when="any"), apart, rtol=1e-6, atol=1e-6)
+
+
+def flat(state) -> list:
+    """The leaves of a state in order, to the bit, as text: NaN is equal to NaN."""
+    if isinstance(state, dict):
+        return [leaf for name in sorted(state) for leaf in flat(state[name])]
+    if isinstance(state, list | tuple):
+        return [leaf for part in state for leaf in flat(part)]
+    return [repr(state.tolist() if isinstance(state, torch.Tensor) else state)]
+
+
+@pytest.mark.parametrize("batch_size", [1, 10])
+@pytest.mark.parametrize("target", ["classes", "values"])
+def test_rows_that_are_asked_about_before_they_are_learned_give_the_same_bits(target, batch_size):
+    settings = CNDPMSettings(memory_size=30, target=target)
+    asked, unasked = (CNDPM(settings, input_shape=(3,)) for _ in range(2))
+    x, y = rows(150, 0.0, 3), torch.arange(150) % 3
+    x[100:] += 20.0
+    targets = y if target == "classes" else x[:, :1] + y[:, None]
+    for i in range(0, 150, batch_size):
+        part = slice(i, i + batch_size)
+        if i:
+            (asked.predict_log_proba if target == "classes" else asked.predict_moments)(x[part])
+        for learner in (asked, unasked):
+            learner.learn(x[part], targets[part])
+    assert flat(asked.state_dict()) == flat(unasked.state_dict())
+
+
+def test_an_answer_is_not_learned_from_once_the_experts_have_changed():
+    asked, unasked = (CNDPM(CNDPMSettings(memory_size=30), input_shape=(3,)) for _ in range(2))
+    for learner in (asked, unasked):
+        learner.learn_block(rows(115, 0.0, 3), torch.arange(115) % 2, 5)
+        learner.learn_block(rows(5, 6.0, 4), torch.full((5,), 2), 5)
+        assert len(learner.memory)
+    asked.predict_log_proba(rows(5, 6.0, 5), exact=True)
+    asked.predict_log_proba(rows(5, 1.0, 6))
+    for learner, row in ((asked, rows(5, 1.0, 6)), (unasked, rows(5, 1.0, 6))):
+        learner.consolidate()
+        learner.learn(row, torch.ones(5).long())
+    assert flat(asked.state_dict()) == flat(unasked.state_dict())

@@ -20,6 +20,7 @@ from cndpm.model.settings import CNDPMSettings, NeuralExperts
 from cndpm.model.settings.import_paths import imported
 from cndpm.model.settings.reference import reference
 from cndpm.model.settings.tree import places, walk
+from cndpm.names import ObjectNameError
 from random_settings import draw, nonsense
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -245,7 +246,7 @@ def test_an_import_path_that_leads_nowhere_is_named():
     assert imported("collections:OrderedDict", "density_class") is OrderedDict
     for path in ("no_such_package:Class", "collections:NoSuchClass"):
         settings = CNDPMSettings.paper(density=path)
-        with pytest.raises(ValueError, match=f"density_class='{path}' cannot be imported"):
+        with pytest.raises(ObjectNameError, match=f"density_class='{path}' cannot be imported"):
             CNDPM(settings, input_shape=(3,), n_classes=2)
 
 

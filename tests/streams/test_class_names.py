@@ -40,7 +40,7 @@ def test_names_of_classes_mean_their_labels(animals):
 
 
 def test_an_unknown_class_is_answered_with_the_nearest(animals):
-    with pytest.raises(UnknownNameError, match=r"no class of animals 'dgo'\. Did you mean dog"):
+    with pytest.raises(UnknownNameError, match=r"no class in animals called 'dgo'\. Did you mean dog"):
         scenario(["dgo"]).build(data_dir=animals)
 
 

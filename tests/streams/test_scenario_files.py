@@ -175,3 +175,13 @@ def test_wrong_items_are_told_without_what_follows_from_them():
 def test_a_scenario_that_could_not_finish_is_refused_before_it_is_planned(epochs):
     with pytest.raises(ConfigError, match="samples, whose order is drawn before it begins; at most 100,000,000"):
         load_scenario("split-digits", epochs=epochs).build()
+
+
+def test_a_folder_in_the_place_of_a_scenario_is_answered_with_how_to_write_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "animals").mkdir()
+    with pytest.raises(ScenarioFileError, match=r'animals holds data; .* dataset = "animals"'):
+        load_scenario("animals")
+    (tmp_path / "animals.toml").write_text("")
+    with pytest.raises(UnknownNameError, match=r"no scenario 'animals'\. Did you mean animals\.toml\?"):
+        load_scenario("animals")

@@ -216,7 +216,7 @@ class Estimator(Reading):
         check_is_fitted(self, "learner_")
         learner = with_same_representation(self.learner_)
         blank: Self = clone(self)
-        blank._import({**self._exported(), "learner": learner.state_dict()})
+        blank._import({**self._exported(), "learner": learner.state_dict(), "label_counts": None})
         return blank
 
     # Inside

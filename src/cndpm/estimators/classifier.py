@@ -39,7 +39,8 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     nothing learned before is overwritten.
 
     Args:
-        class_weight: Weights by label, by which the classes' priors are multiplied; it may change at any time.
+        class_weight: Weights by label, by which the classes' priors are multiplied, or "balanced": answers are as if
+            all classes had come equally often so far. It may change at any time.
         memory_size: Samples gathered before a new expert is made of them.
         log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
         batch_size: Samples that `fit` and `partial_fit` learn at once.
@@ -71,7 +72,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        class_weight: dict[Any, float] | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         memory_size: int = 500,
         log_alpha: float | Literal["auto"] = "auto",
         batch_size: int = 10,
@@ -255,10 +256,12 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def _log_proba(self, x: Tensor, *, exact: bool = False, when: When = "now") -> NDArray[np.float64]:
         """Returns log-probabilities (n, n_classes), columns in the order of `classes_`, with the classes' weights."""
-        log_proba = self.learner_.predict_log_proba(x, exact=exact, when=when).cpu().numpy()[:, self._codec.order()]
+        order = self._codec.order()
+        log_proba = self.learner_.predict_log_proba(x, exact=exact, when=when).cpu().numpy()[:, order]
         if not self.class_weight:
             return log_proba
-        weighted = log_proba + log_class_weights(self.class_weight, self.classes_.tolist())
+        labels, counts = ([values[i] for i in order] for values in (self._codec.labels, self._codec.counts))
+        weighted = log_proba + log_class_weights(self.class_weight, labels, counts)
         normalised: NDArray[np.float64] = weighted - logsumexp(weighted, axis=1, keepdims=True)
         return normalised
 
@@ -294,14 +297,26 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def _export(self) -> State:
         labels = [to_plain(label) for label in self._codec.labels]
-        return {**super()._export(), "labels": labels, "closed": self._codec.closed}
+        learned = {"labels": labels, "label_counts": list(self._codec.counts), "closed": self._codec.closed}
+        return {**super()._export(), **learned}
 
     def _import(self, state: State) -> None:
         super()._import(state)
         self._codec = LabelCodec([from_plain(label) for label in state["labels"]], closed=state["closed"])
+        self._codec.counts = _label_counts(state.get("label_counts"), len(self._codec))
         n_classes = len(self._codec) if self._codec.closed else None
         if state["n_classes"] != n_classes:
             raise StateError(f"n_classes must be {n_classes}, as its labels say; got {state['n_classes']}")
+
+
+def _label_counts(counts: Any, n_labels: int) -> list[int]:
+    """Returns how often each label was learned, as a file says it; 0 for those of versions that did not count."""
+    if counts is None:
+        return [0] * n_labels
+    is_count = isinstance(counts, list) and all(type(n) is int and n >= 0 for n in counts)
+    if not is_count or len(counts) != n_labels:
+        raise StateError(f"label_counts must be {n_labels} whole numbers of at least 0; got {counts!r}")
+    return list(counts)
 
 
 def _labels(y: Any) -> Any:

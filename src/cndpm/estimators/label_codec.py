@@ -1,4 +1,4 @@
-"""Class labels that a file can hold, discovered as they arrive, against the indices that learners use."""
+"""Class labels that a file can hold, discovered and counted as they arrive, against the indices that learners use."""
 
 from __future__ import annotations
 
@@ -26,14 +26,19 @@ class LabelCodec:
         labels: Labels known up front.
         closed: Whether these are all there may ever be.
 
+    Attributes:
+        labels: The labels, (n_labels,), in that order.
+        counts: How often each has been learned, (n_labels,).
+
     Example:
         >>> codec = LabelCodec()
-        >>> codec.encode(["cat", "dog", "cat"], learn=True).tolist()
-        [0, 1, 0]
+        >>> codec.encode(["cat", "dog", "cat"], learn=True).tolist(), codec.counts
+        ([0, 1, 0], [2, 1])
     """
 
     def __init__(self, labels: Iterable[Hashable] = (), *, closed: bool = False) -> None:
         self.labels: list[Hashable] = []
+        self.counts: list[int] = []
         self.closed = closed
         self._index: dict[Hashable, int] = {}
         for label in labels:
@@ -45,7 +50,7 @@ class LabelCodec:
     def copy(self) -> LabelCodec:
         """Returns a codec that knows the same labels and can learn others."""
         other = LabelCodec(closed=self.closed)
-        other.labels, other._index = self.labels.copy(), self._index.copy()
+        other.labels, other._index, other.counts = self.labels.copy(), self._index.copy(), self.counts.copy()
         return other
 
     def encode(self, y: Sequence[Any] | NDArray[Any], *, learn: bool) -> NDArray[np.int64]:
@@ -53,7 +58,7 @@ class LabelCodec:
 
         Args:
             y: The labels, (n,).
-            learn: Whether unknown ones are added; otherwise they are an error.
+            learn: Whether they are counted and unknown ones are added; otherwise these are an error.
         """
         values = _plain_values(y)
         unknown = dict.fromkeys(value for value in values if value not in self._index)
@@ -62,11 +67,20 @@ class LabelCodec:
             raise ValueError(f"y contains labels that are not among the known classes: {list(unknown)}; known: {known}")
         for label in unknown:
             self._add(label)
-        return np.array([self._index[value] for value in values], dtype=np.int64)
+        indices = [self._index[value] for value in values]
+        if learn:
+            for index in indices:
+                self.counts[index] += 1
+        return np.array(indices, dtype=np.int64)
 
     def find(self, label: Any) -> int | None:
         """Returns the index of a label that was met before, None for others."""
         return self._index.get(_plain(label))
+
+    def count(self, label: Any) -> int:
+        """Returns how often a label has been learned."""
+        index = self.find(label)
+        return 0 if index is None else self.counts[index]
 
     def order(self) -> NDArray[np.int64]:
         """Returns the indices in sorted order of their labels; in order of arrival where labels cannot be compared."""
@@ -91,6 +105,7 @@ class LabelCodec:
         if label not in self._index:
             self._index[label] = len(self.labels)
             self.labels.append(label)
+            self.counts.append(0)
 
 
 def _plain_values(y: Sequence[Any] | NDArray[Any]) -> list[Any]:

@@ -5,7 +5,8 @@ is left of a fraction comes once more with that probability, drawn by the sample
 average and the same calls give the same model.
 
 A class of weight w has its prior multiplied by w: how a class looks does not depend on how often it comes. It changes
-answers alone.
+answers alone. "balanced" are scikit-learn's weights, n / (n_classes * n_c), with the counts of all samples learned so
+far: answers are as if all classes had come equally often. As counts grow, weights follow.
 """
 
 from __future__ import annotations
@@ -56,30 +57,45 @@ def check_class_weight(class_weight: Any) -> None:
     """Checks a parameter.
 
     Raises:
-        ValueError: A weight is not positive, or they are to be "balanced".
-        TypeError: It is no dictionary.
+        ValueError: A weight is not positive, or it is another word than "balanced".
+        TypeError: It is neither a dictionary nor a word.
     """
-    if class_weight is None:
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return
     if isinstance(class_weight, str):
-        raise ValueError(
-            f"class_weight={class_weight!r} would need to know how often classes will come, which a stream "
-            "does not tell. Give a dictionary of weights by label; it may change at any time."
-        )
+        raise ValueError(f"class_weight is 'balanced', a dictionary of weights by label, or None; got {class_weight!r}")
     if not isinstance(class_weight, Mapping):
-        raise TypeError(f"class_weight must be a dictionary of weights by label, or None; got {class_weight!r}")
+        raise TypeError(
+            f"class_weight must be 'balanced', a dictionary of weights by label, or None; got {class_weight!r}"
+        )
     for label, weight in class_weight.items():
         if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < float(weight) < np.inf:
             raise ValueError(f"weights of classes are positive numbers; that of {label!r} is {weight!r}")
 
 
-def log_class_weights(class_weight: Mapping[Any, float], classes: Sequence[Any]) -> NDArray[np.float64]:
+def log_class_weights(class_weight: Any, classes: Sequence[Any], counts: Sequence[int]) -> NDArray[np.float64]:
     """Returns the log weight of each class, (n_classes,); 0 for those without one.
 
     Args:
-        class_weight: Weights by label.
+        class_weight: Weights by label, or "balanced".
         classes: Labels, (n_classes,).
+        counts: How often each has been learned, (n_classes,).
+
+    Raises:
+        ValueError: A weight is not positive, or it is another word than "balanced".
+        TypeError: `class_weight` is neither a dictionary nor a word.
+
+    Example:
+        >>> np.exp(log_class_weights({"rare": 3}, ["often", "rare"], [30, 10])).round(3).tolist()
+        [1.0, 3.0]
+        >>> np.exp(log_class_weights("balanced", ["often", "rare"], [30, 10])).round(3).tolist()
+        [0.667, 2.0]
     """
-    weights = np.array([float(class_weight.get(label, 1.0)) for label in classes])
+    check_class_weight(class_weight)
+    if class_weight == "balanced":
+        often = np.asarray(counts, dtype=np.float64)
+        weights = np.divide(often.sum(), np.count_nonzero(often) * often, out=np.ones(len(often)), where=often > 0)
+    else:
+        weights = np.array([float(class_weight.get(label, 1.0)) for label in classes])
     logs: NDArray[np.float64] = np.log(weights)
     return logs

@@ -78,6 +78,11 @@ class Samples:
             self._alone = Samples(self.x)
         return self._alone
 
+    def take_over(self, other: Samples) -> None:
+        """Takes over what was derived of other samples with the same inputs, if both are whole chunks."""
+        if len(self.whole.x) == len(self.x) and len(other.whole.x) == len(other.x):
+            self.whole._derived.update(other._derived)
+
     def select(self, rows: Tensor) -> Samples:
         """Returns some of the samples, by mask or index on the host, with those of their features that are known."""
         selected = Samples(self.x[rows.to(self.x.device)])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from cndpm.mixture.time import log_normalise
 
 __all__ = ["log_gate", "log_mixture_density", "mix_gaussians", "mix_log_proba"]
 
@@ -49,7 +52,11 @@ def mix_log_proba(log_gate: Tensor, log_proba: Tensor) -> Tensor:
     Returns:
         (batch, n_classes); each row's exponentials sum to 1.
     """
-    return torch.log_softmax(torch.logsumexp(log_gate.unsqueeze(2) + log_proba.double(), dim=1), dim=1)
+    joint = log_gate.unsqueeze(2) + log_proba.double()
+    if joint.is_cuda or joint.requires_grad:
+        return torch.log_softmax(torch.logsumexp(joint, dim=1), dim=1)
+    # A batch is so small that starting a tensor's operation costs more than doing it.
+    return torch.from_numpy(log_normalise(np.logaddexp.reduce(joint.numpy(), axis=1)))
 
 
 def mix_gaussians(log_gate: Tensor, moments: Tensor) -> Tensor:

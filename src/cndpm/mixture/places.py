@@ -20,6 +20,7 @@ the present says.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -65,14 +66,19 @@ def present_log_proba(
         >>> present_log_proba(torch.zeros(1, 1), expert, flipped, current=torch.zeros(1), recent=ones).exp()
         tensor([[0.9000, 0.1000]])
     """
-    weight = log_gate.exp().unsqueeze(2) * log_experts.exp()  # (B, K, C)
-    shared = weight * current.unsqueeze(1) * recent
-    present = log_present.exp() * recent
-    present = present / present.sum(dim=1, keepdim=True).clamp_min(1e-300)
-    kept = (weight - shared).sum(dim=1)
+    device, dtype = log_gate.device, log_gate.dtype  # on the host: these are few numbers, which arrays are quicker with
+    gate, experts, now, currents, recents = (
+        part.detach().cpu().numpy() for part in (log_gate, log_experts, log_present, current, recent)
+    )
+    weight = np.exp(gate)[:, :, None] * np.exp(experts)  # (B, K, C)
+    shared = weight * currents[:, None] * recents
+    present = np.exp(now) * recents
+    present = present / np.maximum(present.sum(axis=1, keepdims=True), 1e-300)
+    kept = (weight - shared).sum(axis=1)
     # Where nothing is recent nothing is shared out, and the experts' answer stands.
-    answer = kept + shared.sum(dim=(1, 2)).unsqueeze(1) * present
-    return (answer / answer.sum(dim=1, keepdim=True)).clamp_min(1e-300).log()
+    answer = kept + shared.sum(axis=(1, 2))[:, None] * present
+    answer = answer / answer.sum(axis=1, keepdims=True)
+    return torch.from_numpy(np.log(np.maximum(answer, 1e-300))).to(device, dtype)
 
 
 def present_moments(log_gate: Tensor, experts: Tensor, present: Tensor, current: Tensor) -> Tensor:

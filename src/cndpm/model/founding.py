@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, Evidence
-from cndpm.mixture import accepts_expert, route
+from cndpm.mixture import accepts_expert, oldest_concept, route
 from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.novelty import Novelty
 
@@ -24,6 +24,9 @@ _LESSON = 10
 
 _HELD_OUT = 5
 """Every fifth sample of a memory is held out, to judge and to calibrate the expert made of the others."""
+
+_PARTS = 5
+"""A concept that has less than a fifth of a memory is not told apart from the others in it."""
 
 Report = Callable[[float], None]
 """Told the part done of a sleep."""
@@ -52,7 +55,7 @@ class Founding(ABC):
 
     @abstractmethod
     def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        """Works on whatever the memory holds, full or not; it is empty afterwards.
+        """Works on the oldest concept in the memory, full or not, which is gone afterwards.
 
         Args:
             bank: The experts.
@@ -111,7 +114,8 @@ class EarnedFounding(Founding):
 
     Samples that experts explain after all go back to them. Of the rest an expert is made, which stays only if it
     explains a held-out fifth better than the mixture does without it, by more than its prior cost; otherwise what it
-    was made of goes back to the experts too.
+    was made of goes back to the experts too. Where labels tell that the memory holds several concepts, one after the
+    other, the expert is made of the oldest, and the others wait.
 
     Args:
         for_labels: Whether targets are class labels, which tell strays from what is new.
@@ -202,11 +206,16 @@ class EarnedFounding(Founding):
             teach(bank, novelty, memory.keep(~is_tail))
 
     def _found(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        batch = memory.batch()
-        is_founder = _founders(len(memory))
+        batch, others = memory.batch(), None
+        is_oldest = self._oldest(bank, memory)
+        if not is_oldest.all():
+            batch, others = batch.select(is_oldest), batch.rows(~is_oldest)
+        is_founder = _founders(len(batch.samples))
         founders, held_out = batch.select(is_founder), batch.rows(~is_founder)
         _train(bank, founders, report)
         memory.clear()
+        if others is not None:
+            memory.add(others)
         _follow(bank, novelty)
         evidence = bank.evidence(*held_out) if len(held_out.samples) else _no_evidence(bank)
         if len(bank.counts) > 1 and not self._is_earned(bank, evidence, founders):
@@ -214,6 +223,13 @@ class EarnedFounding(Founding):
         else:
             novelty.add_expert(evidence, held_out.y if self._for_labels else None)
         teach(bank, novelty, held_out)
+
+    def _oldest(self, bank: Bank, memory: ShortTermMemory) -> Tensor:
+        """Returns which samples of the memory an expert is to be made of, (M,) bool: all of them for networks."""
+        y = memory.batch().y
+        if y is None or not self._for_labels or not bank.is_additive:
+            return torch.ones(len(memory), dtype=torch.bool)
+        return torch.from_numpy(oldest_concept(y.numpy(), least=max(1, memory.capacity // _PARTS)))
 
     def _is_earned(self, bank: Bank, evidence: Evidence, founders: SampleBatch) -> bool:
         """Compares the mixture with and without its newest expert on held-out samples.

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cndpm.experts.bank import Evidence
 from cndpm.experts.features import IdentityFeatures
-from cndpm.mixture import accepts_expert, log_gate, mix_log_proba, route
+from cndpm.mixture import accepts_expert, log_gate, mix_log_proba, oldest_concept, route
 from cndpm.model.learned_level import LearnedLevel
 from cndpm.model.plain_gaussians import PlainFactor, PlainGaussians, Row
 from cndpm.model.settings import AutoNovelty, CNDPMSettings, GaussianExperts
@@ -101,10 +101,11 @@ class GaussianOracle:
 
     def consolidate(self) -> None:
         """Sleeps on whatever the memory holds."""
-        if self.memory and self.n_experts:
-            self._give_back(self._tails())
-        if self.memory:
-            self._found()
+        while self.memory:
+            if self.n_experts:
+                self._give_back(self._tails())
+            if self.memory:
+                self._found()
 
     def evidence(self, x: Tensor, y: Tensor) -> Evidence:
         """Returns log N_k + log p(x, y | k), (B, K), and the log density of "new", (B,), as routing sees them.
@@ -185,11 +186,13 @@ class GaussianOracle:
             self._add(x, y, route(self.evidence(x, y).log_known, nothing_new).responsibilities)
 
     def _found(self) -> None:
-        """Makes an expert of four fifths of the memory; it stays if that helps to explain the last fifth."""
-        every = _FIFTH if len(self.memory) >= 2 * _FIFTH else len(self.memory) + 1
-        held_out = self.memory[every - 1 :: every]
-        founders = [sample for i, sample in enumerate(self.memory) if i % every != every - 1]
-        self.memory = []
+        """Makes an expert of four fifths of the oldest concept; it stays if that helps to explain the last fifth."""
+        is_oldest = oldest_concept(_stacked(self.memory)[1].numpy(), least=max(1, self.memory_size // _FIFTH))
+        oldest = [sample for sample, is_mine in zip(self.memory, is_oldest, strict=True) if is_mine]
+        self.memory = [sample for sample, is_mine in zip(self.memory, is_oldest, strict=True) if not is_mine]
+        every = _FIFTH if len(oldest) >= 2 * _FIFTH else len(oldest) + 1
+        held_out = oldest[every - 1 :: every]
+        founders = [sample for i, sample in enumerate(oldest) if i % every != every - 1]
         self._make_expert(*_stacked(founders))
         self._follow()
         x, y = _stacked(held_out or founders)

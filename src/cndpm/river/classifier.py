@@ -54,6 +54,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             self.estimator.partial_fit(row, [_plain(y)])
         else:
             self._learn(row, torch.tensor([index]))
+            self._codec.counts[index] += 1
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Returns the probability of every label met so far; nothing before the first.

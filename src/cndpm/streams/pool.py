@@ -117,7 +117,7 @@ class Pool:
     def _label(self, dataset: str, name: str) -> int:
         names = self._datasets[dataset].classes
         if name not in names:
-            raise UnknownNameError(f"class of {dataset}", name, names)
+            raise UnknownNameError(f"class in {dataset} called", name, names)
         return names.index(name)
 
     def _check_classes(self, subset: Subset) -> None:

@@ -120,9 +120,25 @@ def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
     while rest not in PRESETS:
         prefix, _, rest = rest.partition("-")
         if prefix not in VARIATIONS:
-            raise UnknownNameError("scenario", name, scenario_names(variations=True))
+            _refuse_data(name)
+            raise UnknownNameError("scenario", name, (*scenario_names(variations=True), *_files_called(name)))
         prefixes += (prefix,)
     return prefixes, PRESETS[rest]()
+
+
+def _files_called(name: str) -> tuple[str, ...]:
+    """Returns the scenario files of that name in the current folder, for who left the ending out."""
+    return tuple(name + suffix for suffix in sorted(_SUFFIXES) if Path(name + suffix).is_file())
+
+
+def _refuse_data(name: str) -> None:
+    """Raises where the name is that of a folder or of a file of data, which say nothing of an order in time."""
+    if _files_called(name) or not (Path(name).is_dir() or Path(name).suffix == ".npz"):
+        return
+    raise ScenarioFileError(
+        f"{name} holds data; a scenario says which classes of it come when. Write a file of stages such as stages = "
+        f'[{{ epochs = 1, subsets = [{{ dataset = "{name}", classes = ["..."] }}] }}], and run `cndpm run FILE.toml`.'
+    )
 
 
 def _vary(scenario: Scenario, prefix: str) -> Scenario:

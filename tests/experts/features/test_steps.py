@@ -5,9 +5,9 @@ import torch
 from cndpm.experts.features import StepFeatures
 
 
-def fitted(x, n=40, seed=0):
+def fitted(x, n=40, seed=0, **targets):
     features = StepFeatures(n)
-    features.fit(x, generator=torch.Generator().manual_seed(seed))
+    features.fit(x, generator=torch.Generator().manual_seed(seed), **targets)
     return features
 
 
@@ -36,6 +36,39 @@ def test_products_are_of_steps_of_different_columns():
     pairs = steps[:, :9, None] * steps[:, None, 9:]
     for product in products.T:
         assert (pairs == product[:, None, None]).all(dim=0).any()
+
+
+def columns_of_pairs(features):
+    state = features.state_dict()
+    sides = [state["columns"][state[side]].tolist() for side in ("left", "right")]
+    return set(zip(*sides, strict=True))
+
+
+def test_pairs_are_of_the_columns_that_matter_together():
+    x = torch.rand(500, 6, generator=torch.Generator().manual_seed(0))
+    together = (x[:, 1] > 0.5) ^ (x[:, 4] > 0.3)
+    values = (torch.sin(3 * x[:, 0] * x[:, 5]) + x[:, 2])[:, None]
+    assert columns_of_pairs(fitted(x, n=60, labels=together.long())) == {(1, 4)}
+    assert columns_of_pairs(fitted(x, n=60, targets=values)) == {(0, 5)}
+    assert len(columns_of_pairs(fitted(x, n=60))) > 1
+
+
+def test_pairs_correlate_most_with_what_steps_alone_leave():
+    """The correlations of all products are computed one by one, and the remainder by a ridge regression."""
+    generator = torch.Generator().manual_seed(0)
+    x, values = torch.randn(80, 3, generator=generator), torch.randn(80, 2, generator=generator).double()
+    everything = fitted(x, n=10_000)
+    n_steps = len(everything.state_dict()["cuts"])
+    alone, products = everything(x).double().split([3 + n_steps, everything.n_features - 3 - n_steps], dim=1)
+    alone, products, values = (part - part.mean(dim=0) for part in (alone, products, values))
+    precision = alone.T @ alone + 5 * torch.eye(3 + n_steps).double()
+    remainder = values - alone @ torch.linalg.solve(precision, alone.T @ values)
+    agreement = (products.T @ remainder).square().sum(dim=1) / products.square().mean(dim=0)
+    chosen = fitted(x, n=n_steps + 7, targets=values)(x).double()[:, 3 + n_steps :]
+    best = products[:, agreement.argsort(descending=True)[:7]]
+    assert {tuple(column.tolist()) for column in (chosen - chosen.mean(dim=0)).T} == {
+        tuple(column.tolist()) for column in best.T
+    }
 
 
 def test_the_map_is_restored_to_the_bit():

@@ -14,12 +14,19 @@ __all__ = ["StepFeatures"]
 _MOST_CUTS = 9
 _CUTS_IN_ALL = 100
 
+_LEAST_PRIOR = 5.0
+"""Samples that the prior of the regression on steps alone counts for; a tenth of its columns where these are many."""
+
+_LEAST_VARIANCE = 0.01
+"""Products that hardly vary are taken to vary so much."""
+
 
 class StepFeatures(FeatureMap):
     """The standardised sample, whether each coordinate lies above quantiles of it (+1 or -1), and products of pairs.
 
     Cuts are deciles of the first memory, fewer where there are many coordinates, and lie between the values where a
-    coordinate takes few. Pairs of steps of different coordinates are drawn at random as far as there is room.
+    coordinate takes few. Pairs are of steps of different coordinates, as many as there is room for: those that agree
+    most with what steps alone leave of the targets, or any where there are no targets.
 
     Args:
         n_features: Steps and products in all, the sample itself not counted; more only where there are more steps.
@@ -53,7 +60,22 @@ class StepFeatures(FeatureMap):
         """Values of one sample."""
         return self._standardised.n_features
 
-    def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
+    def fit(
+        self,
+        x: Tensor,
+        *,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        targets: Tensor | None = None,
+    ) -> None:
+        """Chooses cuts and pairs.
+
+        Args:
+            x: The first samples, (M, ...).
+            generator: Of pairs that are chosen at random.
+            labels: Class indices (M,), where there are any: the targets, one of 0 and 1 for each class.
+            targets: Values (M, o) that pairs should tell.
+        """
         self._standardised.fit(x, generator=generator)
         rows = x.flatten(1).float()
         n_cuts = min(_MOST_CUTS, max(1, _CUTS_IN_ALL // rows.shape[1]))
@@ -62,8 +84,26 @@ class StepFeatures(FeatureMap):
         self._columns = torch.repeat_interleave(torch.arange(len(cuts)), torch.tensor([len(part) for part in cuts]))
         left, right = torch.triu_indices(len(self._cuts), len(self._cuts), offset=1)
         apart = self._columns[left] != self._columns[right]
-        chosen = torch.randperm(int(apart.sum()), generator=generator)[: max(0, self._room - len(self._cuts))]
-        self._left, self._right = left[apart][chosen], right[apart][chosen]
+        self._left, self._right = left[apart], right[apart]
+        order = torch.randperm(len(self._left), generator=generator)
+        if targets is None and labels is not None:
+            targets = torch.nn.functional.one_hot(labels)
+        if targets is not None and len(order):
+            order = order[self._agreement(x, rows, targets)[order].argsort(descending=True, stable=True)]
+        chosen = order[: max(0, self._room - len(self._cuts))]
+        self._left, self._right = self._left[chosen], self._right[chosen]
+
+    def _agreement(self, x: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
+        """Returns the squared correlations of every pair's product with what steps alone leave of targets, (pairs,)."""
+        steps = self._signs(rows).double()
+        alone = torch.cat([self._standardised(x).double(), steps], dim=1)
+        alone, values = (part - part.mean(dim=0) for part in (alone, targets.double()))
+        precision = alone.T @ alone + torch.eye(alone.shape[1]).double() * max(_LEAST_PRIOR, alone.shape[1] / 10)
+        left_over = values - alone @ torch.linalg.solve(precision, alone.T @ values)
+        # sums over samples of product times remainder, and of products, without the products themselves
+        covered = torch.stack([steps.T @ (column[:, None] * steps) for column in left_over.T])  # (o, steps, steps)
+        variance = 1 - (steps.T @ steps / len(rows)).square()
+        return (covered.square().sum(dim=0) / variance.clamp_min(_LEAST_VARIANCE))[self._left, self._right]
 
     def __call__(self, x: Tensor) -> Tensor:
         self._require_fitted()
@@ -71,8 +111,12 @@ class StepFeatures(FeatureMap):
 
     def steps(self, rows: Tensor) -> Tensor:
         """Returns steps and their products alone, (n, n_steps), of rows (n, d)."""
-        steps = (rows[:, self._columns] > self._cuts).float().mul_(2).sub_(1)
+        steps = self._signs(rows)
         return torch.cat([steps, steps[:, self._left] * steps[:, self._right]], dim=1)
+
+    def _signs(self, rows: Tensor) -> Tensor:
+        """Returns whether rows (n, d) lie above each cut, (n, steps), as 1 or -1."""
+        return (rows[:, self._columns] > self._cuts).float().mul_(2).sub_(1)
 
     @property
     def n_numbers_kept(self) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -23,11 +23,13 @@ from cndpm.experts.bank import Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.additive import AdditiveBank
+from cndpm.experts.gaussian.conjugate import host_values
 from cndpm.experts.gaussian.label_table import LabelTable
 from cndpm.experts.gaussian.merging import ClassMerging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians, kernel_model, sum_by_label
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
+from cndpm.mixture.time import log_normalise
 from cndpm.state import State, StateError, expect, integers
 
 __all__ = ["GaussianBank"]
@@ -141,7 +143,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             return torch.from_numpy(self.totals(weights * np.nan_to_num(moved)) / self.totals(weights))
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        return self._of_components_and_experts(samples, exact)[1] - self._log_volume
+        return torch.as_tensor(self._of_components_and_experts(samples, exact)[1] - self._log_volume)
 
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
         return self._label_log_proba(*self._of_components_and_experts(samples, exact))
@@ -160,7 +162,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
 
     def routing_predictive(self, samples: Samples) -> Tensor:
         """Returns :meth:`predictive` with routing's covariance, on the host; free where the evidence is known."""
-        weighted = self._weighted(torch.from_numpy(self.ready().routing_log_prob(samples)[0]))
+        weighted = self._weighted(self.ready().routing_log_prob(samples)[0])
         return self._label_log_proba(weighted, self._mix_by_expert(weighted))
 
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
@@ -227,6 +229,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         if self._gaussians is None:
             known = self._template
             self._gaussians = self._new_gaussians(rows) if known is None else self._restored_gaussians(known)
+            self._template = None  # from now on it follows from the components
         self.labels.add_expert()
         all_its = np.zeros((len(samples), self.labels.n_experts))
         all_its[:, -1] = 1
@@ -349,34 +352,45 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         mixed: Floats = np.logaddexp.reduce(np.where(table >= 0, weighted[:, table], -np.inf), axis=2)
         return mixed
 
-    def _mix_by_expert(self, weighted: Tensor) -> Tensor:
+    def _mix_by_expert(self, weighted: Any) -> Any:
         """Does the same with tensors, on the device of the scores."""
+        if not isinstance(weighted, Tensor):
+            return self._mix_labels(weighted)
         table = torch.from_numpy(self.labels.by_expert).to(weighted.device)
         return torch.where(table >= 0, weighted[:, table.clamp_min(0)], -torch.inf).logsumexp(dim=-1)
 
-    def _of_components_and_experts(self, samples: Samples, exact: bool) -> tuple[Tensor, Tensor]:
-        """Returns log p(label, x | k) of components, (B, J), and its sums log p(x | k) by expert, (B, K)."""
+    def _of_components_and_experts(self, samples: Samples, exact: bool) -> tuple[Any, Any]:
+        """Returns log p(label, x | k) of components, (B, J), and its sums log p(x | k) by expert, (B, K).
 
-        def mix(chunk: Samples) -> Tensor:
-            weighted = self._weighted(self.ready().answers.log_prob(chunk, exact=exact))
-            return torch.cat([weighted, self._mix_by_expert(weighted)], dim=1)
+        They are arrays on the host, as far as the components live there.
+        """
+
+        def mix(chunk: Samples) -> Any:
+            weighted = self._weighted(host_values(self.ready().answers.log_prob(chunk, exact=exact)))
+            module: Any = torch if isinstance(weighted, Tensor) else np
+            return module.concatenate([weighted, self._mix_by_expert(weighted)], 1)
 
         # Counts are another tensor whenever something was learned, so they stand for all that answers depend on.
-        both: Tensor = samples.derive(f"for answers, exact={exact}", self.ready().counts, mix)
+        both = samples.derive(f"for answers, exact={exact}", self.ready().counts, mix)
         return both[:, : self.labels.n_components], both[:, self.labels.n_components :]
 
-    def _weighted(self, scores: Tensor) -> Tensor:
+    def _weighted(self, scores: Any) -> Any:
         """Adds log p(label | expert) of every component to log densities, (B, J)."""
         counts = self.component_counts()
-        shares = counts / self.totals(counts)[self.labels.owners]
-        return scores + torch.from_numpy(np.log(np.maximum(shares, 1e-300))).to(scores.device)
+        log_shares = np.log(np.maximum(counts / self.totals(counts)[self.labels.owners], 1e-300))
+        return scores + (torch.from_numpy(log_shares).to(scores.device) if isinstance(scores, Tensor) else log_shares)
 
-    def _label_log_proba(self, weighted: Tensor, mixed: Tensor) -> Tensor:
+    def _label_log_proba(self, weighted: Any, mixed: Any) -> Tensor:
         """Returns log p(label | x, k), (B, K, C), from :meth:`_weighted`, (B, J), and its sums by expert, (B, K)."""
-        owners, labels = (torch.from_numpy(of).to(weighted.device) for of in (self.labels.owners, self.labels.labels))
-        log_proba = weighted.new_full((*mixed.shape, self.labels.n_classes), LOG_FLOOR)
-        log_proba[:, owners, labels] = (weighted - mixed[:, owners]).clamp_min(LOG_FLOOR)
-        return log_proba.log_softmax(dim=-1)
+        shape, owners, labels = (*mixed.shape, self.labels.n_classes), self.labels.owners, self.labels.labels
+        if isinstance(weighted, Tensor):
+            owners, labels = (torch.from_numpy(of).to(weighted.device) for of in (owners, labels))
+            log_proba = weighted.new_full(shape, LOG_FLOOR)
+            log_proba[:, owners, labels] = (weighted - mixed[:, owners]).clamp_min(LOG_FLOOR)
+            return log_proba.log_softmax(dim=-1)
+        values = np.full(shape, LOG_FLOOR)
+        values[:, owners, labels] = np.maximum(weighted - mixed[:, owners], LOG_FLOOR)
+        return torch.from_numpy(log_normalise(values))
 
 
 def _without_traces(shares: Floats) -> Floats:

@@ -27,6 +27,7 @@ __all__ = [
     "log_components",
     "log_elliptical",
     "log_student_t",
+    "log_sum",
     "normal_inverse_wishart_from_sums",
 ]
 
@@ -43,6 +44,22 @@ def host_values(tensor: Tensor) -> Any:
         array([0., 0.], dtype=float32)
     """
     return tensor.numpy() if tensor.device.type == "cpu" else tensor
+
+
+def log_sum(log_values: Values) -> Values:
+    """Returns log sum exp over the last axis, (...), of values (..., n), none of which is infinite.
+
+    Example:
+        >>> bool(log_sum(np.log([[1.0, 3.0]])) == math.log(4))
+        True
+    """
+    total: Values
+    if isinstance(log_values, Tensor):
+        total = log_values.logsumexp(dim=-1)
+    else:
+        top = log_values.max(axis=-1, keepdims=True)
+        total = np.log(np.exp(log_values - top).sum(axis=-1)) + top[..., 0]
+    return total
 
 
 def log_elliptical(squared_distance: Values, log_det: float, n_dims: int, scale: Values, tail: float) -> Values:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
-from cndpm.experts.gaussian.conjugate import log_elliptical
+from cndpm.experts.gaussian.conjugate import host_values, log_elliptical, log_sum
 from cndpm.experts.gaussian.factor import Factor
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel
@@ -29,15 +29,15 @@ class _Groups(NamedTuple):
 
     Attributes:
         factor: The factor they were made with.
-        duals: Sigma^-1 mu_g, (G, d).
-        squares: mu_g Sigma^-1 mu_g, (G,).
-        kappas: kappa0 + n_g, (G,).
+        means: L^-1 mu_g, (G, d).
+        squares: mu_g Sigma^-1 mu_g, (G,), an array on the host.
+        kappas: kappa0 + n_g, (G,), likewise.
     """
 
     factor: Factor
-    duals: Tensor
-    squares: Tensor
-    kappas: Tensor
+    means: Tensor
+    squares: Any
+    kappas: Any
 
 
 class ProvisionalGaussians:
@@ -69,47 +69,49 @@ class ProvisionalGaussians:
         self._gaussians, self._exact, self._n_classes, self._log_volume = gaussians, exact, n_classes, log_volume
         labels = torch.unique(y)
         members = (y[:, None] == labels).double()
-        self._labels = labels.to(memory.x.device)
-        self._counts = members.sum(dim=0).to(memory.x.device)
+        self._labels = host_values(labels.to(memory.x.device))
+        self._counts = host_values(members.sum(dim=0).to(memory.x.device))
         self._sums = members.to(memory.x.device).T @ gaussians.answers.shifted(memory)
-        self._log_share = (self._counts / len(memory)).log()
+        self._log_share = host_values(members.mean(dim=0).log().to(memory.x.device))
+        self._whitened: tuple[Tensor, Tensor] | None = None
         self._groups: _Groups | None = None
 
     def log_density(self, samples: Samples) -> Tensor:
         """Returns log p(x), (B,)."""
-        return self._weighted(samples).logsumexp(dim=1) - self._log_volume
+        return torch.as_tensor(log_sum(host_values(self._weighted(samples))) - self._log_volume)
 
     def predictive(self, samples: Samples) -> Tensor:
         """Returns class log-probabilities (B, C)."""
-        log_proba = samples.x.new_full((len(samples), self._n_classes), LOG_FLOOR, dtype=torch.float64)
-        log_proba[:, self._labels] = self._weighted(samples).log_softmax(dim=1).clamp_min(LOG_FLOOR)
-        return log_proba.log_softmax(dim=1)
+        log_proba = self._weighted(samples).new_full((len(samples.x), self._n_classes), LOG_FLOOR)
+        values, weighted = host_values(log_proba), host_values(self._weighted(samples))
+        share = weighted - log_sum(weighted)[:, None]
+        values[:, self._labels] = share * (share > LOG_FLOOR) + LOG_FLOOR * (share <= LOG_FLOOR)
+        return torch.as_tensor(values - log_sum(values)[:, None])
 
     def _weighted(self, samples: Samples) -> Tensor:
         """Returns log p(label) p(x | label), (B, number of labels)."""
         factor, groups = self._gaussians.answers.factor(exact=self._exact), self._groups
         if groups is None or groups.factor is not factor:
             groups = self._groups = self._made_with(factor)
-        weighted: Tensor = samples.derive(
-            "of memory", groups, lambda chunk: self._log_prob(chunk, groups) + self._log_share
-        )
+        weighted: Tensor = samples.derive("of memory", groups, lambda chunk: self._log_prob(chunk, groups))
         return weighted
 
     def _made_with(self, factor: Factor) -> _Groups:
         """Makes components of the labels of the memory, without adding them."""
-        statistics, kappas = self._gaussians.statistics, self._counts + factor.kappa
-        total = max(float(statistics.counts.sum()), 1e-9)
-        prior = factor.kappa / total * statistics.sums.sum(dim=0)  # kappa0 (m0 - origin)
-        means = (self._sums + prior) / kappas[:, None]
-        duals = factor.precision_times(means)
-        return _Groups(factor, duals, (means * duals).sum(dim=1), kappas)
+        if self._whitened is None or self._whitened[0] is not factor.cholesky:
+            self._whitened = (factor.cholesky, factor.whiten(self._sums))
+        kappas = self._counts + factor.kappa
+        means = (host_values(self._whitened[1]) + factor.kappa * host_values(factor.mean)) / kappas[:, None]
+        return _Groups(factor, torch.as_tensor(means), (means**2).sum(axis=1), kappas)
 
     def _log_prob(self, samples: Samples, groups: _Groups) -> Tensor:
-        """Returns the log density of samples under every group, (B, G)."""
+        """Returns the log density of samples under every group and its label's share, (B, G)."""
         answers, factor = self._gaussians.answers, groups.factor
-        cross = answers.shifted(samples) @ groups.duals.T
-        distance = (answers.products(samples, factor)[:, :1] - 2 * cross + groups.squares).clamp_min(0)
-        return log_elliptical(distance, factor.log_det, len(factor.mean), 1 + 1 / groups.kappas, factor.tail)
+        cross = host_values(answers.whitened(samples, factor) @ groups.means.T)
+        distance = host_values(answers.products(samples, factor)[:, :1]) - 2 * cross + groups.squares
+        distance = distance * (distance > 0)
+        facts = (factor.log_det, len(factor.mean), 1 + 1 / groups.kappas, factor.tail)
+        return torch.as_tensor(log_elliptical(distance, *facts) + self._log_share)
 
 
 def sum_by_label(log_proba: Tensor, labels: Tensor, n_classes: int) -> Tensor:

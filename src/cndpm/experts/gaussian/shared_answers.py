@@ -7,7 +7,7 @@ d from their component (:mod:`.prediction`); or an exact one, made on demand and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -75,8 +75,10 @@ class SharedAnswers:
         factor = self.factor(exact=exact)
 
         def score(chunk: Samples) -> Tensor:
-            counts = torch.nn.functional.pad(self._gaussians.counts, (0, 1)).to(factor.anchors.device)
-            products, anchors, kappas = map(host_values, (self.products(chunk, factor), factor.anchors, counts))
+            kappas: Any = np.append(self._gaussians.counts.numpy(), 0.0)
+            products, anchors = host_values(self.products(chunk, factor)), host_values(factor.anchors)
+            if isinstance(anchors, Tensor):
+                kappas = torch.from_numpy(kappas).to(anchors.device)
             parts = (products[:, 0], products[:, 1:], anchors @ anchors[-1], (anchors**2).sum(axis=1))
             facts = {"kappa": factor.kappa, "log_det": factor.log_det, "tail": factor.tail}
             scores = log_components(parts, kappas + factor.kappa, n_dims=anchors.shape[1], **facts)
@@ -116,6 +118,18 @@ class SharedAnswers:
         """Returns the features of samples, less the origin, (B, d), float64."""
         return self._gaussians.statistics.shift(self._features(samples))
 
+    def whitened(self, samples: Samples, factor: Factor) -> Tensor:
+        """Returns the rows that a factor makes of samples, L^-1 z, (B, d), float64.
+
+        Args:
+            samples: (B, ...).
+            factor: See :meth:`factor`.
+        """
+        rows: Tensor = samples.derive(
+            "whitened for answers", factor.cholesky, lambda chunk: factor.whiten(self.shifted(chunk))
+        )
+        return rows
+
     def products(self, samples: Samples, factor: Factor) -> Tensor:
         """Returns squared lengths of whitened rows and their products with a factor's anchors, (B, 1 + J + 2).
 
@@ -125,14 +139,21 @@ class SharedAnswers:
         """
 
         def multiply(chunk: Samples) -> Tensor:
+            if len(chunk.x) <= _BLOCK_SIZE:
+                return _with_squares(self.whitened(chunk, factor), factor.anchors)
             z = self._features(chunk)
-            parts = []
             # A GPU solves for many rows in hardly more time than for few.
-            for part in torch.split(z, _BLOCK_SIZE if z.device.type == "cpu" else 4 * _BLOCK_SIZE):
-                whitened = factor.whiten(self._gaussians.statistics.shift(part))
-                squares = whitened.square().sum(dim=1, keepdim=True)
-                parts.append(torch.cat([squares, whitened @ factor.anchors.T], dim=1))
-            return torch.cat(parts) if len(parts) > 1 else parts[0]
+            parts = torch.split(z, _BLOCK_SIZE if z.device.type == "cpu" else 4 * _BLOCK_SIZE)
+            shift = self._gaussians.statistics.shift
+            return torch.cat([_with_squares(factor.whiten(shift(part)), factor.anchors) for part in parts])
 
         products: Tensor = samples.derive("products", factor, multiply)
         return products
+
+
+def _with_squares(rows: Tensor, anchors: Tensor) -> Tensor:
+    """Returns squared lengths of rows (B, d) and their products with anchors (J + 2, d), (B, 1 + J + 2)."""
+    values, products = host_values(rows), rows @ anchors.T
+    if isinstance(values, Tensor):
+        return torch.cat([rows.square().sum(dim=1, keepdim=True), products], dim=1)
+    return torch.from_numpy(np.concatenate([(values**2).sum(axis=1, keepdims=True), products.numpy()], axis=1))

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.state import State, expect, integers, tensor
+from cndpm.state import State, expect, integers, maybe, tensor
 from cndpm.threads import spread
 
 __all__ = ["SharedStatistics", "pack_symmetric", "unpack_symmetric", "unpack_triangle"]
@@ -239,13 +239,13 @@ class SharedStatistics:
         return values.to(self._sums.device, non_blocking=True)
 
     def state_dict(self) -> State:
-        """Returns all sums, the waiting block included."""
+        """Returns all sums, the waiting block included; None for a second moment of nothing."""
         rows, weights, owners = self.pending()
         return {
             "origin": self.origin.clone(),
             "counts": self.counts.clone(),
             "sums": self.sums.clone(),
-            "second_moment": pack_symmetric(self._second_moment),
+            "second_moment": pack_symmetric(self._second_moment) if self.n_components else None,
             "pending": {"rows": rows.clone(), "weights": weights.clone(), "owners": owners.clone()},
         }
 
@@ -253,14 +253,16 @@ class SharedStatistics:
     def from_state(cls, state: State) -> SharedStatistics:
         """Returns statistics with the sums of :meth:`state_dict`, to the bit."""
         n = expect(state, {"origin": tensor("d"), "counts": tensor("components"), "sums": tensor("components", "d")})
-        expect(state, {"second_moment": tensor(n["d"] * (n["d"] + 1) // 2)})
+        triangle = tensor(n["d"] * (n["d"] + 1) // 2)
+        expect(state, {"second_moment": triangle if n["components"] else maybe(triangle)})
         owners = integers("rows", low=0, below=max(1, n["components"]))
         rows = {"rows": tensor("rows", n["d"]), "weights": tensor("rows"), "owners": owners}
         expect(state["pending"], rows)
         statistics = cls(state["origin"])
         statistics.counts, statistics._sums = state["counts"].cpu().clone(), state["sums"].clone()
         statistics.changes = np.zeros(len(statistics.counts), dtype=np.int64)
-        statistics._second_moment = unpack_symmetric(state["second_moment"], statistics.n_features)
+        if state["second_moment"] is not None:
+            statistics._second_moment = unpack_triangle(state["second_moment"], statistics.n_features)
         pending = state["pending"]
         if len(pending["rows"]):
             statistics._pending = [pending["rows"].clone()]

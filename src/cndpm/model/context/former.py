@@ -75,7 +75,7 @@ class Former:
         >>> from cndpm.experts.pool import ClassFamily
         >>> x, generator = torch.randn(100, 2), torch.Generator()
         >>> representations = Representations(10)
-        >>> representations.fit(x, generator)
+        >>> representations.fit(x, torch.arange(100) % 2, generator)
         >>> sizes = {"sizes": representations.sizes, "width": 2, "evidence": 20.0, "n_rules": 8, "served": 300}
         >>> former = Former(representations, Rules(ClassFamily(), [(0.98,)] * 3, **sizes), Units())
         >>> former.answer(x[:5], torch.zeros(5, 2)).shape

@@ -19,12 +19,13 @@ from cndpm.experts.chunks import Samples
 from cndpm.experts.pool import ClassFamily, Family, ValueFamily
 from cndpm.learner import Footprint
 from cndpm.mixture import currency, log_gate
-from cndpm.model.context.former import MOST_FORMERS, Former, Formers, Units
+from cndpm.model.context.form import check_present
+from cndpm.model.context.former import Former, Formers, Units
 from cndpm.model.context.recent_rows import RecentRows
 from cndpm.model.context.representations import Representations
 from cndpm.model.context.rules import Features, Rules
 from cndpm.model.context.weights import Answer
-from cndpm.state import State, StateError, expect, maybe, part, tensor, whole
+from cndpm.state import State, StateError
 
 __all__ = ["Present"]
 
@@ -120,6 +121,11 @@ class Present:
         return 0 if self._rules is None else self._rules.n_rules
 
     @property
+    def moment(self) -> tuple[int, object]:
+        """Another one whenever something was learned, forgotten or loaded."""
+        return self.n_seen, self._fit
+
+    @property
     def n_numbers_kept(self) -> int:
         """Numbers of all models and representations."""
         models = 0 if self._rules is None else self._rules.n_numbers_kept
@@ -159,7 +165,7 @@ class Present:
     def _ask(self, rules: Rules, samples: Samples, experts: Tensor) -> _Asked:
         """Returns features and answers of samples; those of the same rows are not computed twice."""
         asked = self._asked
-        if asked is None or not (torch.equal(asked.rows, samples.x) and torch.equal(asked.experts, experts)):
+        if asked is None or not (_equal(asked.rows, samples.x) and _equal(asked.experts, experts)):
             features = self._features(samples)
             answer = rules.answer(features, self._units.answer_in(self._of_experts(experts).numpy()))
             self._asked = asked = _Asked(samples.x, experts, features, answer)
@@ -271,9 +277,10 @@ class Present:
         rows = self.rows.x[-_WATCHED:] if left_range else self.rows.x
         if left_range and self._leave(rows):
             return
-        self._representations.fit(rows, self._generator)
         if not self.for_classes:
             self._units = Units.of(self.rows.y)
+        targets = self._units.targets(self.rows.y[-len(rows) :])
+        self._representations.fit(rows, targets, self._generator)
         before, self._rules = self._rules, self._new_rules(self._representations, self._width)
         if before is not None:
             self._rules.inherit(before)
@@ -341,7 +348,8 @@ class Present:
 
     def load_state_dict(self, state: State) -> None:
         """Restores it to the bit; a state of another form changes nothing."""
-        self._check(state)
+        n_bytes, width = len(self._generator.get_state()), 0 if self.for_classes else self._width
+        check_present(state, n_outputs=width, n_random_bytes=n_bytes)
         rows, width = RecentRows(self.rows.capacity), state["width"]
         rows.load_state_dict(state["rows"], n_columns=self._n_columns, n_classes=width * self.for_classes)
         representations, rules = Representations(self._n_features), None
@@ -369,28 +377,12 @@ class Present:
         rules.load_state_dict(state["rules"])
         return representations, rules
 
-    def _check(self, state: State) -> None:
-        """Raises StateError where the present's own parts of a state have another form."""
-        parts = dict.fromkeys(("representations", "rules"), maybe(part()))
-        expect(state, {"width": whole(), "rows": part(), **parts})
-        if (state["rules"] is None) != (state["representations"] is None):
-            raise StateError("'rules' and 'representations' are there together, or neither is")
-        numbers = dict.fromkeys(("n_seen", "n_fits", "asked_at"), whole())
-        least, most = (0, 1 << 31) if self.for_classes else (self._width, self._width)
-        counts = tensor(state["width"] if self.for_classes else 0)
-        n_outputs = 0 if self.for_classes or state["rules"] is None else self._width
-        of_targets = {"shift": tensor(n_outputs), "scale": tensor(n_outputs)}
-        arrays = {"counts": counts, "outside": tensor("watched"), "current": tensor("experts"), **of_targets}
-        formers = state.get("formers")
-        if not isinstance(formers, list) or len(formers) > MOST_FORMERS or (formers and state["rules"] is None):
-            raise StateError(f"'formers' must be a list of at most {MOST_FORMERS} beside a present")
-        for former in formers:
-            Former.check(former, n_outputs=n_outputs)
-        generator = tensor(len(self._generator.get_state()), dtype=torch.uint8)
-        expect(state, {"width": whole(least, most), "generator": generator, **numbers, **arrays})
-
 
 _ARRAYS = ("counts", "outside")
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    return one is other or torch.equal(one, other)
 
 
 def _units_of(state: State) -> Units:

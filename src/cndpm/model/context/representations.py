@@ -26,7 +26,7 @@ class Representations:
     Example:
         >>> generator = torch.Generator().manual_seed(0)
         >>> representations = Representations(20)
-        >>> representations.fit(torch.randn(100, 3, generator=generator), generator)
+        >>> representations.fit(torch.randn(100, 3, generator=generator), torch.arange(100) % 2, generator)
         >>> [part.shape[1] for part in representations.cut(representations(torch.randn(5, 3)))]
         [3, 23, 30]
     """
@@ -47,17 +47,20 @@ class Representations:
         maps = sum(one.n_numbers_kept for one in (self._row, self._waves, self._steps)) if self._row.fitted else 0
         return maps + 2 * self._low.numel()
 
-    def fit(self, rows: Tensor, generator: torch.Generator) -> None:
+    def fit(self, rows: Tensor, targets: Tensor, generator: torch.Generator) -> None:
         """Fits the maps and the range.
 
         Args:
             rows: (n, d).
+            targets: Class indices (n,) or values (n, o), which products of steps are chosen for.
             generator: Of random choices.
         """
         self._low, self._high = usual_range(rows)
         rows = rows.clamp(self._low, self._high)
-        for feature_map in (self._row, self._waves, self._steps):
+        for feature_map in (self._row, self._waves):
             feature_map.fit(rows, generator=generator)
+        values = targets if targets.is_floating_point() else torch.nn.functional.one_hot(targets)
+        self._steps.fit(rows, generator=generator, targets=values)
 
     def outside(self, rows: Tensor) -> Tensor:
         """Returns which rows (n, d) lie outside the range, (n,) bool."""

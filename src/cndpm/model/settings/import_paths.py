@@ -7,6 +7,8 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
+from cndpm.names import ObjectNameError
+
 __all__ = ["ImportPath", "imported"]
 
 ImportPath: TypeAlias = Annotated[str, Field(pattern=r"^[_A-Za-z][\w.]*:[_A-Za-z]\w*$")]
@@ -21,7 +23,7 @@ def imported(path: str, setting: str) -> Any:
         setting: The setting that names it, for the message.
 
     Raises:
-        ValueError: There is no such module, or it has no such name.
+        ObjectNameError: There is no such module, or it has no such name.
 
     Example:
         >>> imported("collections:OrderedDict", "density_class")
@@ -31,7 +33,7 @@ def imported(path: str, setting: str) -> Any:
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise ValueError(
+        raise ObjectNameError(
             f"{setting}={path!r} cannot be imported: {error}. It must read package.module:Class, and the package must "
             "be installed or on PYTHONPATH."
         ) from error
