@@ -1,7 +1,8 @@
 """The cost of a batch with many experts and many classes against few: ratios measured in one run.
 
-    python -m benchmarks.growth                   # about four minutes on one core
-    python -m benchmarks.growth --neural          # networks: 1,000 against 10, about three minutes more
+    python -m benchmarks.growth                           # about five minutes on one core
+    python -m benchmarks.growth --representations one     # without the present beside the experts
+    python -m benchmarks.growth --what neural             # networks: 1,000 against 10; --device cuda on a GPU
 
 Gaussian experts are the default's, on rows of 32 features; only the memory is smaller, so that experts come quickly.
 A wake step and an answer are of a batch of ten; answers for 1,000 rows at once and a live stream (predict, then learn)
@@ -11,9 +12,10 @@ the exact ones, in which every component takes part.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,15 +51,17 @@ class Blobs:
         return self._centres[y] + torch.randn(n, _N_FEATURES, generator=self._generator), y
 
 
-def grown(blobs: Blobs, *, at_once: int, memory_size: int) -> CNDPM:
+def grown(blobs: Blobs, *, at_once: int, memory_size: int, representations: str) -> CNDPM:
     """Learns the classes a few at a time, so that every few become an expert.
 
     Args:
         blobs: The rows.
         at_once: Classes that come together.
         memory_size: Of the model; half as many samples again come of every few classes.
+        representations: The setting of this name.
     """
-    learner = CNDPM(CNDPMSettings(memory_size=memory_size), input_shape=(_N_FEATURES,))
+    settings = CNDPMSettings.model_validate({"memory_size": memory_size, "representations": representations})
+    learner = CNDPM(settings, input_shape=(_N_FEATURES,))
     for first in range(0, blobs.n_classes, at_once):
         x, y = blobs.draw(memory_size + memory_size // 2, first, first + at_once)
         learner.learn_block(x, y, _BATCH)
@@ -125,19 +129,20 @@ def agreement(learner: CNDPM, blobs: Blobs, n: int = 10_000) -> str:
     )
 
 
-def gaussian_experts() -> None:
+def gaussian_experts(representations: str) -> None:
     """Compares 1,000 experts with 10, of two classes each."""
-    pairs = [(grown(blobs, at_once=2, memory_size=40), blobs) for blobs in (Blobs(20), Blobs(2000))]
+    how: dict[str, Any] = {"at_once": 2, "memory_size": 40, "representations": representations}
+    pairs = [(grown(blobs, **how), blobs) for blobs in (Blobs(20), Blobs(2000))]
     counts = [learner.n_experts for learner, _ in pairs]
     print(f"Gaussian experts: {counts[1]:,} against {counts[0]}")
     compare("experts", *pairs)
     print("experts:", agreement(*pairs[1]), flush=True)
 
 
-def gaussian_classes() -> None:
+def gaussian_classes(representations: str) -> None:
     """Compares 10,000 classes with 10."""
     pairs = [
-        (grown(blobs, at_once=at_once, memory_size=20 * at_once), blobs)
+        (grown(blobs, at_once=at_once, memory_size=20 * at_once, representations=representations), blobs)
         for blobs, at_once in ((Blobs(10), 5), (Blobs(10_000), 50))
     ]
     experts = [learner.n_experts for learner, _ in pairs]
@@ -146,17 +151,30 @@ def gaussian_classes() -> None:
     print("classes:", agreement(*pairs[1]), flush=True)
 
 
-def neural_experts(numbers: Sequence[int] = (10, 1000)) -> None:
+def neural_experts(device: str, numbers: Sequence[int] = (10, 1000)) -> None:
     """Compares 1,000 networks with 10, without lateral connections, by a wake step of ten images."""
     paper = CNDPMSettings.model_validate(preset_settings("paper", "cndpm", "split-mnist"))
-    costs = growth_by_experts(paper, numbers, sharing=False)
+    costs = growth_by_experts(paper, numbers, sharing=False, device=device)
     few, many = (costs[f"wake_step_ms_{n}_separate_experts"] for n in numbers)
-    print(f"networks, wake step: {many / few:.2f} times ({many:.1f} ms / {few:.1f} ms)")
+    resident = costs[f"peak_resident_mib_{numbers[-1]}_separate_experts"]
+    print(f"networks on {device}, wake step: {many / few:.2f} times ({many:.1f} ms / {few:.1f} ms); {resident:.0f} MiB")
+
+
+def main() -> None:
+    """Measures what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
+    parser.add_argument("--what", nargs="*", choices=("experts", "classes", "neural"), default=["experts", "classes"])
+    parser.add_argument("--representations", default="auto", help="the setting of this name")
+    parser.add_argument("--device", default="cpu", help="of the networks")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if "experts" in options.what:
+        gaussian_experts(options.representations)
+    if "classes" in options.what:
+        gaussian_classes(options.representations)
+    if "neural" in options.what:
+        neural_experts(options.device)
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    gaussian_experts()
-    gaussian_classes()
-    if "--neural" in sys.argv:
-        neural_experts()
+    main()

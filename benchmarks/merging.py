@@ -63,9 +63,19 @@ def sums(learner: CNDPM) -> tuple[Tensor, Tensor, Tensor]:
     assert isinstance(gaussians, SharedGaussians)
     statistics, n_classes = gaussians.statistics, learner.bank.labels.n_classes
     counts = torch.zeros(n_classes, dtype=torch.float64).index_add(0, labels, gaussians.counts)
-    features = statistics.sums + gaussians.counts[:, None] * statistics.origin
+    features = statistics.sums.cpu() + gaussians.counts[:, None] * statistics.origin.cpu()
     by_label = features.new_zeros(n_classes, features.shape[1]).index_add(0, labels, features)
-    return counts, by_label, statistics.within_scatter().tril()
+    return counts, by_label, statistics.within_scatter().tril().cpu()
+
+
+def second_moment(learner: CNDPM) -> Tensor:
+    """Returns the sum of z z' over all samples, less the origin, whichever experts have them; lower half, (d, d)."""
+    assert isinstance(learner.bank, GaussianBank)
+    gaussians = learner.bank.ready()
+    assert isinstance(gaussians, SharedGaussians)
+    statistics, counts = gaussians.statistics, gaussians.counts.clamp_min(1e-300)
+    scaled = statistics.sums.cpu() / counts.sqrt()[:, None]
+    return (statistics.within_scatter().cpu() + scaled.T @ scaled).tril()
 
 
 def differences(a: CNDPM, b: CNDPM) -> str:

@@ -12,9 +12,11 @@ in the middle.
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import resource
+import shlex
 import sys
 import tempfile
 import threading
@@ -25,10 +27,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.merging import second_moment, sums
 from cndpm import CNDPMClassifier, merge
 from cndpm.datasets import load_dataset
 from cndpm.engines import ArrayShard, Attempt, Engine, fit_sharded, make_engine, split
 from cndpm.estimators.base import Estimator
+from cndpm.experiments.environment import describe_environment
 
 
 def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -69,7 +73,9 @@ def measure_rows(name: str, n: int, rounds: int) -> None:
                 f"processor: {here:.1f} s in this process, {elsewhere:.1f} s in local workers",
                 flush=True,
             )
-    print(f"two workers against one: {np.median(found[2]) / np.median(found[1]):.2f} times", flush=True)
+    ratios = [two / one for one, two in zip(found[1], found[2], strict=True)]
+    each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    print(f"two workers against one, run after run: {each} times; the best {max(ratios):.2f}", flush=True)
 
 
 def processor_seconds() -> tuple[float, float]:
@@ -106,17 +112,23 @@ def split_mnist(n: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
     return x[order], train.y[order].numpy(), x_test, test.y.numpy()
 
 
-def summary(name: str, model: Estimator, X: np.ndarray, y: np.ndarray) -> None:
+def summary(name: str, model: Estimator, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Prints and returns what a model has learned."""
     model.consolidate()
     accuracy = 100 * float((model.predict(X) == y).mean())  # type: ignore[attr-defined]
     print(f"{name}: samples by expert {[round(n) for n in model.counts_]}, accuracy {accuracy:.2f} %", flush=True)
+    return {"samples_by_expert": [round(float(n), 6) for n in model.counts_], "accuracy": accuracy}
 
 
-def differences(a: Estimator, b: Estimator) -> str:
+def differences(a: CNDPMClassifier, b: CNDPMClassifier) -> dict[str, float]:
     """Compares sums of both models, label by label, relative to their size."""
-    parts = [(*m.learner_.bank.sums_by_label(), m.learner_.bank.scatter()) for m in (a, b)]  # type: ignore[attr-defined]
+    parts = []
+    for model in (a, b):
+        counts, features, scatter = sums(model.learner_)
+        order = model._codec.order()  # labels are numbered as they came
+        parts.append((counts[order], features[order], second_moment(model.learner_), scatter))
     worst = [float((mine - theirs).abs().max() / mine.abs().max()) for mine, theirs in zip(*parts, strict=True)]
-    return "counts by label {:.1e}, sums by label {:.1e}, scatter {:.1e}".format(*worst)
+    return dict(zip(("counts by label", "sums by label", "second moment", "scatter"), worst, strict=True))
 
 
 def single_pass(n: int | None, path: Path) -> None:
@@ -129,33 +141,40 @@ def single_pass(n: int | None, path: Path) -> None:
     single.save(path)
 
 
-def measure_mnist(name: str, n: int | None, *, kill: bool) -> None:
-    """Prints what four shards, merged, and a single pass, made beside them, have in common."""
+def measure_mnist(name: str, n: int | None, folder: Path, *, workers: int, kill: bool) -> dict[str, Any]:
+    """Prints and returns what four shards, merged, and a single pass, made beside them, have in common."""
     X, y, X_test, y_test = split_mnist(n)
     model = CNDPMClassifier(input_shape=(1, 28, 28), n_exemplars=0, random_state=0)
     shards = split([ArrayShard(X, y)], 4)
     print("rows by shard:", [len(shard) for shard in shards], flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
-        alone = multiprocessing.get_context("spawn").Process(target=single_pass, args=(n, Path(folder, "single")))
+    alone = multiprocessing.get_context("spawn").Process(target=single_pass, args=(n, folder / "single"))
+    if not (folder / "single").exists():
         alone.start()
-        merged = (
-            _with_a_node_killed(model, shards, Path(folder))
-            if kill
-            else fit_sharded(model, shards, engine=name, workers=2, folder=folder)
-        )
-        print(f"four shards, two workers: {time.perf_counter() - began:.1f} s", flush=True)
-        sizes = [path.stat().st_size / 2**20 for path in sorted(Path(folder).glob("shard-*.cndpm"))]
-        print(f"files of shards: {', '.join(f'{size:.1f}' for size in sizes)} MiB", flush=True)
+    began = time.perf_counter()
+    killed: list[str] = []
+    merged = (
+        _with_a_node_killed(model, shards, folder, killed)
+        if kill
+        else fit_sharded(model, shards, engine=name, workers=workers, folder=folder)
+    )
+    seconds, most = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    print(f"four shards, {workers} workers: {seconds:.1f} s; merging held at most {most:.0f} MiB", flush=True)
+    if alone.pid is not None:
         alone.join()
-        single = CNDPMClassifier.load(Path(folder, "single"))
-    for title, each in (("single pass", single), ("merged", merged)):
-        summary(title, each, X_test, y_test)
-    print("merged against a single pass:", differences(single, merged), flush=True)
+    merged.save(folder / "merged.cndpm")
+    sizes = [path.stat().st_size / 2**20 for path in (*sorted(folder.glob("shard-*.cndpm")), folder / "merged.cndpm")]
+    print(f"files of shards, and merged: {', '.join(f'{size:.1f}' for size in sizes)} MiB", flush=True)
+    single = CNDPMClassifier.load(folder / "single")
+    found: dict[str, Any] = {"rows_by_shard": list(map(len, shards)), "seconds": seconds, "most_mib_here": most}
+    found |= {"mib_of_shards": sizes[:-1], "mib_merged": sizes[-1], "killed_a_node_at": killed}
+    found |= {title: summary(title, each, X_test, y_test) for title, each in (("single", single), ("merged", merged))}
+    found["largest_difference"] = differences(single, merged)
+    print("merged against a single pass:", found["largest_difference"], flush=True)
+    return found
 
 
-def _with_a_node_killed(model: CNDPMClassifier, shards: Any, folder: Path) -> Any:
-    """Learns on two nodes of one CPU each; one is killed when both have written a checkpoint."""
+def _with_a_node_killed(model: CNDPMClassifier, shards: Any, folder: Path, killed: list[str]) -> Any:
+    """Learns on two nodes of one CPU each; one is killed when both have written a checkpoint, which `killed` names."""
     import ray
     from ray.cluster_utils import Cluster
 
@@ -171,9 +190,10 @@ def _with_a_node_killed(model: CNDPMClassifier, shards: Any, folder: Path) -> An
 
     learning = threading.Thread(target=learn)
     learning.start()
-    while len({path.name[:11] for path in folder.glob("*-at-*")}) < 2 and learning.is_alive():
+    while len({path.name[:11] for path in folder.glob("shard-*-at-*.cndpm")}) < 2 and learning.is_alive():
         time.sleep(0.05)
-    print("killing a node; checkpoints:", sorted(path.name for path in folder.glob("*-at-*")), flush=True)
+    killed += sorted(path.name for path in folder.glob("shard-*-at-*.cndpm"))
+    print("killing a node; checkpoints:", killed, flush=True)
     cluster.remove_node(second, allow_graceful=False)
     learning.join()
     ray.shutdown()
@@ -188,7 +208,10 @@ def main() -> None:
     parser.add_argument("--engine", default="local", choices=("local", "ray"))
     parser.add_argument("--n", type=int, default=None, help="rows, images or tasks")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2, help="for mnist")
     parser.add_argument("--kill", action="store_true", help="two Ray nodes, one killed in the middle")
+    parser.add_argument("--folder", help="of models and checkpoints, kept; the same call goes on where it was")
+    parser.add_argument("--record", help="file for what was found of mnist")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.what == "tasks":
@@ -198,7 +221,14 @@ def main() -> None:
     elif options.what == "rows":
         measure_rows(options.engine, options.n or 100_000, options.rounds)
     else:
-        measure_mnist(options.engine, options.n, kill=options.kill)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(options.folder or temporary)
+            folder.mkdir(parents=True, exist_ok=True)
+            found = measure_mnist(options.engine, options.n, folder, workers=options.workers, kill=options.kill)
+        if options.record:
+            command = f"python -m benchmarks.sharding {shlex.join(sys.argv[1:])}"
+            record = {"environment": describe_environment("cpu", command), **found}
+            Path(options.record).write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

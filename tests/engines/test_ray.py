@@ -54,7 +54,9 @@ def model():
 def test_a_cluster_of_its_own_carries_out_tasks_and_is_stopped(tmp_path):
     engine = RayEngine(2, retries=1)
     try:
-        assert engine.results(double, [1, 2, 3]) == [2, 4, 6]
+        messages = []
+        assert engine.results(double, [1, 2, 3], told=lambda *told: messages.append(told)) == [2, 4, 6]
+        assert sorted(messages) == [(0, "doubling 1"), (1, "doubling 2"), (2, "doubling 3")]
         with pytest.raises(ValueError, match="task x cannot be done"):
             engine.results(fail, ["x"])
         assert engine.results(die_at_first, [(tmp_path, 1)]) == [1]

@@ -70,8 +70,7 @@ def by_hand(parts):
 def test_shards_become_the_model_that_merging_them_by_hand_gives():
     parts = shards()
     fitted = fit_sharded(model(), parts, engine=Here())
-    first, second, third = by_hand(parts)
-    assert same(state(fitted), state(merge([merge([first, second]), third])))
+    assert same(state(fitted), state(merge(by_hand(parts))))
 
 
 def test_everything_is_counted_once():

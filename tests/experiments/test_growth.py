@@ -1,8 +1,10 @@
 """Crowds and batches are as large as the report says, and one expert learns."""
 
 import pytest
+import torch
 
-from cndpm.experiments.growth import growth_by_batch, growth_by_experts, wake_seconds
+from cndpm.experiments.growth import growth_by_batch, growth_by_experts, repeated, wake_seconds
+from cndpm.experiments.subjects import AWAKE, LearnerSubject, images
 from cndpm.model.settings import CNDPMSettings
 
 SMALL = CNDPMSettings.paper(hidden=4, hidden_growth=2, latent_dim=2, n_latent_samples=2)
@@ -31,6 +33,18 @@ def test_every_number_of_experts_is_reported_with_the_memory_of_the_largest(shar
     names = {f"wake_step_ms_{n}_{kind}_experts" for n in (1, 3)} | {f"peak_resident_mib_3_{kind}_experts"}
     assert set(report) == names
     assert all(value > 0 for value in report.values())
+
+
+def test_experts_that_are_repeated_answer_alike_and_the_last_one_learns():
+    subject = repeated(LearnerSubject(SMALL.changed(memory_size=10, sharing=False, **AWAKE)), 5)
+    x, y = images(10)
+    before = subject.learner.counts
+    subject.learn(x, y)
+    assert subject.learner.n_experts == 5
+    assert torch.equal(subject.learner.counts - before, torch.zeros(5))  # 1e300 and ten more are 1e300
+    densities = subject.learner.bank.log_density(next(subject.learner.bank.open(x)))
+    torch.testing.assert_close(densities[:, :4], densities[:, :1].expand(-1, 4))
+    assert not torch.equal(densities[:, 4], densities[:, 0])
 
 
 def test_every_batch_size_is_reported():

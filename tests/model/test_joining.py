@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
+from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.joining import merge, with_same_representation
 from cndpm.model.settings import CNDPMSettings
+from cndpm.state.tree import detach_tensors
 
 
 def concepts(seed: int, *, n: int = 60, n_concepts: int = 3, d: int = 4):
@@ -142,6 +144,43 @@ def test_learners_are_left_alone():
     before = [answers(shard, x) for shard in shards]
     learn(merge(shards), x, y)
     assert all(torch.equal(answers(shard, x), was) for shard, was in zip(shards, before, strict=True))
+
+
+def test_a_model_that_took_over_a_representation_keeps_no_more_than_the_first():
+    x, y = concepts(8)
+    first, second = sharded(new(n_fourier=8), x, y, n_shards=2)
+    assert size(with_same_representation(first)) < size(first)
+    assert second.n_experts == first.n_experts
+    assert second.bank.state_dict()["template"] is None
+
+
+def size(learner: CNDPM) -> int:
+    tensors: dict[str, torch.Tensor] = {}
+    detach_tensors(learner.state_dict(), tensors)
+    return sum(tensor.numel() for tensor in tensors.values())
+
+
+def test_a_representation_carries_what_the_covariance_is_shrunk_for():
+    x, y = concepts(9)
+    shards = sharded(new("none", covariance="shared"), x, y, n_shards=2)
+    assert [shard.bank.ready().choice.for_classes for shard in shards] == [False, False]
+
+
+def test_a_memory_that_merging_has_filled_waits_until_more_is_learned():
+    x, y = concepts(4)
+    full, *others = learn(new(), x, y), learn(new(), x[:15], y[:15]), learn(new(), x[:15], y[:15])
+    merged = merge([merge([full, *others]), learn(new(), x[:5], y[:5])])
+    assert len(merged.memory) == len(full.memory) + 35 > merged.memory.capacity
+
+
+def test_many_are_merged_at_the_price_of_one(monkeypatch):
+    x, y = concepts(2)
+    shards = sharded(new(n_fourier=8), x, y, n_shards=4)
+    made = []
+    factorise = SharedGaussians.factorise
+    monkeypatch.setattr(SharedGaussians, "factorise", lambda *args, **how: made.append(1) or factorise(*args, **how))
+    merge(shards)
+    assert len(made) == 2  # side by side, and united
 
 
 def test_networks_are_put_side_by_side():

@@ -29,15 +29,18 @@ def merge(
     Example: cndpm merge a.cndpm b.cndpm -o c.cndpm
     """
     from cndpm.cli.show import show, table
-    from cndpm.estimators.merging import load_estimator
-    from cndpm.estimators.merging import merge as merge_models
+    from cndpm.estimators.base import Estimator
+    from cndpm.estimators.merging import load_estimator, merge_in_turn
 
-    parts = [load_estimator(path) for path in models]
-    merged = merge_models(parts)
+    rows = []
+
+    def loaded(path: str) -> Estimator:
+        part = load_estimator(path)
+        rows.append([path, str(part.n_experts_), f"{part.counts_.sum():,.0f}"])
+        return part
+
+    merged = merge_in_turn(map(loaded, models))
     merged.save(out)
-    rows = [
-        [path, str(part.n_experts_), f"{part.counts_.sum():,.0f}"] for path, part in zip(models, parts, strict=True)
-    ]
     rows.append([out, str(merged.n_experts_), f"{merged.counts_.sum():,.0f}"])
     content = {"model": out, "n_experts": merged.n_experts_, "counts": merged.counts_.tolist()}
     show(content, [table(f"merged into {out}", ["model", "experts", "samples"], rows)], as_json=json)

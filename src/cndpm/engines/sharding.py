@@ -26,7 +26,7 @@ from cndpm.engines.engine import Attempt, Engine
 from cndpm.engines.shards import Piece, Shard, as_shard
 from cndpm.errors import CNDPMError
 from cndpm.estimators.base import Estimator
-from cndpm.estimators.merging import load_estimator, merge
+from cndpm.estimators.merging import load_estimator, merge_in_turn
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.storage import make_folder, remove_file, replace_file
 
@@ -260,19 +260,11 @@ def _merged(files: Sequence[Path], engine: Engine, folder: Path) -> Estimator:
         tasks = [(group, folder / f"merged-{level}-{i:05d}.cndpm") for i, group in enumerate(groups)]
         files = engine.results(_merge_files, tasks)
         level += 1
-    return _one_of(files)
-
-
-def _one_of(files: Sequence[Path]) -> Estimator:
-    """Merges models one after another, so that two at a time are in memory: those of images have hundreds of MiB."""
-    merged = load_estimator(files[0])
-    for path in files[1:]:
-        merged = merge([merged, load_estimator(path)])
-    return merged
+    return cast(Estimator, merge_in_turn(map(load_estimator, files)))
 
 
 def _merge_files(task: tuple[Sequence[Path], Path], _: Attempt) -> Path:
     files, path = task
     if not path.exists():
-        _one_of(files).save(path)
+        merge_in_turn(map(load_estimator, files)).save(path)
     return path

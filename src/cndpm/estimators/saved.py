@@ -83,7 +83,7 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
             estimator = cls(**params)
             estimator._check(anew=True)
             estimator._import(state)
-            check_same_form(state["learner"], estimator.learner_.state_dict())
+            check_same_form(state.pop("learner"), estimator.learner_.state_dict())
             estimator._rehearse()
         except Exception as error:
             raise StateError(refusal(path, cls._kind, state["package"], error)) from error

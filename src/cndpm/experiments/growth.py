@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from cndpm.experiments.subjects import AWAKE, Clock, LearnerSubject, Subject, best_of, images, peak_resident_mib
 from cndpm.model.settings import CNDPMSettings
 
-__all__ = ["growth_by_batch", "growth_by_experts", "wake_seconds"]
+__all__ = ["growth_by_batch", "growth_by_experts", "repeated", "wake_seconds"]
 
 _CROWD = AWAKE | {"memory_size": 10}
 
@@ -56,9 +56,31 @@ def growth_by_experts(
     """
     subject = LearnerSubject(settings.changed(**_CROWD, sharing=sharing), device)
     kind = "untrained" if sharing else "separate"
-    seconds = wake_seconds(subject, n_experts, clock=clock)
+    if sharing:
+        seconds = wake_seconds(subject, n_experts, clock=clock)
+    else:
+        seconds = [_wake_second(repeated(subject, n), 10, 10, clock) for n in n_experts]
     report = {f"wake_step_ms_{n}_{kind}_experts": 1e3 * s for n, s in zip(n_experts, seconds, strict=True)}
     return report | {f"peak_resident_mib_{n_experts[-1]}_{kind}_experts": peak_resident_mib()}
+
+
+def repeated(subject: LearnerSubject, n_experts: int) -> LearnerSubject:
+    """Gives a subject as many experts as are wanted, all like its first: their cost is what is measured.
+
+    A thousand are there in seconds. Founding them one after another would take the square of their number.
+
+    Args:
+        subject: Without lateral connections, which differ from expert to expert.
+        n_experts: At least one.
+    """
+    if not subject.learner.n_experts:
+        subject.found()
+    bank = subject.learner.bank
+    state = bank.state_dict()
+    counts = state["counts"].new_ones(n_experts)
+    counts[-1] = state["counts"].max()  # the last one takes the next batch
+    bank.load_state_dict({**state, "columns": state["columns"][:1] * n_experts, "counts": counts, "born": n_experts})
+    return subject
 
 
 def growth_by_batch(

@@ -1,7 +1,7 @@
 """Carries out runs at the same time, by an engine: processes of this machine, or a Ray cluster.
 
-A run depends on nothing but its configuration, so where it takes place changes nothing in it. Workers of this machine
-tell the parent what their monitors would have been told; those of a cluster tell it when they are done.
+A run depends on nothing but its configuration, so where it takes place changes nothing in it. Workers tell the parent
+what their monitors would have been told.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ class Merging(ABC):
 
     @abstractmethod
     def extend(self, other: Bank) -> None:
-        """Appends the experts of a bank with the same representation behind its own; the other is left alone.
+        """Appends the experts of a bank with the same representation behind its own; the other need not be kept.
 
-        Call :meth:`cndpm.experts.bank.Bank.margin_drift` afterwards: what the experts share is renewed.
+        Call :meth:`cndpm.experts.bank.Bank.margin_drift` when all are there: what the experts share is renewed then.
         """
 
     @abstractmethod

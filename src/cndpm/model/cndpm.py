@@ -90,8 +90,9 @@ class CNDPM(Learner):
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
         self.parts: dict[str, Any] = {"density": density, "predictor": predictor, "feature_map": feature_map}
         facts = Facts(settings.target, settings.n_outputs, self.input_shape, n_classes, seed, self.device)
-        self.bank = settings.experts.build(facts, **self.parts)
         self.present = settings.representations.build(facts, is_plain=settings.is_plain and feature_map is None)
+        facts = replace(facts, is_watched=self.present is not None)
+        self.bank = settings.experts.build(facts, **self.parts)
         self.memory = ShortTermMemory(settings.memory_size, self.device)
         self._has_labels = settings.target == "classes"
         self.novelty, founding = settings.novelty.build(has_labels=self._has_labels, at_end_of_task=self.consolidate)

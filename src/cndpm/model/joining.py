@@ -24,7 +24,7 @@ from cndpm.mixture.matching import same_concepts
 from cndpm.model.cndpm import CNDPM
 from cndpm.threads import one_thread
 
-__all__ = ["blank", "merge", "relabel", "with_same_representation"]
+__all__ = ["Joint", "blank", "merge", "relabel", "with_same_representation"]
 
 
 def blank(learner: CNDPM) -> CNDPM:
@@ -43,7 +43,7 @@ def relabel(learner: CNDPM, mapping: Sequence[int], n_classes: int) -> None:
         mapping: New indices of the classes known, all different.
         n_classes: Number of classes from now on.
     """
-    learner.settle()
+    _finish_interrupted(learner)
     learner.bank.merging.relabel(mapping, n_classes)
     learner.novelty.relabel(mapping)
     learner.memory.relabel(mapping)
@@ -98,40 +98,95 @@ def merge(learners: Sequence[CNDPM]) -> CNDPM:
         >>> both.n_experts, round(float(both.counts.sum())) + len(both.memory)
         (2, 80)
     """
-    copies = _checked(learners)
-    merged, *others = sorted(copies, key=lambda learner: not learner.n_experts)  # the first has a representation
-    sources = [0] * merged.n_experts
-    for number, other in enumerate(others, start=1):
-        sources += [number] * other.n_experts
-        _extend(merged, other)
-    if len(learners) > 1:
-        _begin_the_present(merged)
-    if len(set(sources)) > 1:
-        _unite(merged, same_concepts(merged.novelty.explained(merged.bank, sources), sources))
-    if others and merged.present is not None:
-        merged.present.forget()  # several streams have no present in common; the experts answer until rows come
-    return merged
-
-
-def _checked(learners: Sequence[CNDPM]) -> list[CNDPM]:
-    """Returns copies that have finished what was interrupted; raises ValueError where they cannot be merged."""
     if not learners:
         raise ValueError("merge takes at least one model; got none")
-    first, copies = learners[0], []
-    for learner in learners:
-        if learner.settings != first.settings or learner.input_shape != first.input_shape:
-            raise ValueError("models that are merged must have the same settings and the same shape of samples")
-        copy = blank(learner)
-        copy.load_state_dict(learner.state_dict())
-        copy.settle()
-        copies.append(copy)
-    fixed = [copy.bank.representation() for copy in copies if copy.n_experts]
-    if any(not _is_same(fixed[0], other) for other in fixed[1:]):
+    joint = Joint(_copied(learners[0]))
+    for learner in learners[1:]:
+        joint.add(_copied(learner))
+    return joint.united()
+
+
+class Joint:
+    """Takes in learners one after another; those are used up, so that two at a time need be in memory.
+
+    Args:
+        learner: The first; is changed.
+
+    Attributes:
+        learner: All of them side by side; one that has learned what all have after :meth:`united`.
+
+    Example:
+        >>> learner = CNDPM(CNDPM.Settings(memory_size=20), input_shape=(3,))
+        >>> learner.learn_block(torch.randn(40, 3), torch.arange(40) % 2, batch_size=10)
+        >>> joint = Joint(learner)
+        >>> joint.add(with_same_representation(learner))
+        >>> joint.united().n_experts
+        1
+    """
+
+    def __init__(self, learner: CNDPM) -> None:
+        _finish_interrupted(learner)
+        self.learner = learner
+        self._sources = [0] * learner.n_experts
+        self._n_added = 0
+
+    @one_thread()
+    def add(self, other: CNDPM) -> None:
+        """Puts the experts, notes and memory of another learner beside those there are.
+
+        Args:
+            other: With the same settings and representation; class indices mean the same. It is changed.
+
+        Raises:
+            ValueError: They cannot be merged; the message says why and what to do.
+        """
+        _check_alike(self.learner, other)
+        _finish_interrupted(other)
+        self._n_added += 1
+        self._sources += [self._n_added] * other.n_experts
+        if other.n_experts and not self.learner.n_experts:  # the one that takes the other in has a representation
+            self.learner, other = other, self.learner
+        _extend(self.learner, other)
+
+    @one_thread()
+    def united(self) -> CNDPM:
+        """Makes one expert of those that stand for the same concept; returns the learner."""
+        merged, sources = self.learner, self._sources
+        if self._n_added:
+            _follow_the_bank(merged)
+            _begin_the_present(merged)
+        if len(set(sources)) > 1:
+            _unite(merged, same_concepts(merged.novelty.explained(merged.bank, sources), sources))
+        if self._n_added and merged.present is not None:
+            merged.present.forget()  # several streams have no present in common; the experts answer until rows come
+        return merged
+
+
+def _copied(learner: CNDPM) -> CNDPM:
+    copy = blank(learner)
+    copy.load_state_dict(learner.state_dict())
+    return copy
+
+
+def _finish_interrupted(learner: CNDPM) -> None:
+    """Finishes a sleep under way, and samples that wait for it; a memory that is merely full goes on waiting.
+
+    Merged memories may be more than full. To sleep on one here would make it matter which models are merged first.
+    """
+    if learner.bank.train(0) < 1 or learner._waiting is not None:
+        learner.settle()
+
+
+def _check_alike(first: CNDPM, other: CNDPM) -> None:
+    """Raises ValueError where two learners cannot be merged."""
+    if other.settings != first.settings or other.input_shape != first.input_shape:
+        raise ValueError("models that are merged must have the same settings and the same shape of samples")
+    both = (first, other)
+    if all(each.n_experts for each in both) and not _is_same(*(each.bank.representation() for each in both)):
         raise ValueError(
             "these models represent samples differently, because each fixed its features on its own first memory; "
             "begin all but the first with model.with_same_representation()"
         )
-    return copies
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -161,8 +216,6 @@ def _extend(merged: CNDPM, other: CNDPM) -> None:
     if other.n_experts:
         merged.bank.merging.extend(other.bank)
         merged.novelty.extend(other.novelty)
-        if (drift := merged.bank.margin_drift()) is not None:
-            merged.novelty.follow(drift)
     if len(other.memory):
         merged.memory.extend(other.memory.batch())
     merged.events.extend(other.events)
@@ -176,6 +229,11 @@ def _unite(merged: CNDPM, groups: Sequence[Sequence[int]]) -> None:
         gains[list(group)] = counts[list(group)].sum().log() - counts[list(group)].log()
     merged.bank.merging.unite(groups)
     merged.novelty.unite(groups, gains)
+    _follow_the_bank(merged)
+    merged.events.unite(groups)
+
+
+def _follow_the_bank(merged: CNDPM) -> None:
+    """Moves the levels of novelty with the evidence, where what experts share was renewed."""
     if (drift := merged.bank.margin_drift()) is not None:
         merged.novelty.follow(drift)
-    merged.events.unite(groups)

@@ -10,12 +10,16 @@ import torch
 
 from cndpm.estimators import CNDPMDensity as Estimator
 from cndpm.river.mixture import Mixture
-from river import base
+
+try:
+    from river.base import AnomalyDetector
+except ImportError:  # before river 0.26
+    from river.anomaly.base import AnomalyDetector  # type: ignore[no-redef]
 
 __all__ = ["CNDPMAnomaly"]
 
 
-class CNDPMAnomaly(Mixture, base.AnomalyDetector):  # type: ignore[misc]
+class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
     """Scores how unlike everything known a row is.
 
     The score is 1 less the share of known rows that look at least as strange: of rows like the known ones one in
@@ -43,10 +47,11 @@ class CNDPMAnomaly(Mixture, base.AnomalyDetector):  # type: ignore[misc]
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
         """Learns one row, features by name."""
-        if self._has_learned and self.batch_size == 1:
-            self._learn(x, None)
-        else:
+        row = self._alone(x)
+        if row is None:
             self._take(x, None, at_once=not self._has_learned)
+        else:
+            self._learn(row, None)
 
     def learn_many(self, X: Any) -> None:
         """Learns the rows of a pandas table, (n, d), one after the other, and before them those that wait."""
@@ -55,4 +60,9 @@ class CNDPMAnomaly(Mixture, base.AnomalyDetector):  # type: ignore[misc]
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Returns a score between 0 and 1, features by name; 0 before anything was learned."""
         watch = self._learner.watch if self._has_learned else None
-        return 0.0 if watch is None else float(-np.expm1(-watch.novelty(torch.tensor(self._columns.row(x)))[0]))
+        if watch is None:
+            return 0.0
+        row = self._columns.row(x)
+        has_gaps = bool(np.isnan(row).any())
+        novelty = self.estimator.novelty(self._known(row)) if has_gaps else watch.novelty(torch.tensor(row))
+        return float(-np.expm1(-novelty[0]))

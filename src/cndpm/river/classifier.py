@@ -52,10 +52,11 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             y: Its label.
         """
         index = self._codec.find(y) if self._has_learned else None
-        if index is None or self.batch_size > 1:  # the estimator makes room for a label that is new
+        row = None if index is None else self._alone(x)
+        if row is None or index is None:  # the estimator makes room for a new label, and completes rows
             self._take(x, _plain(y), at_once=index is None)
         else:
-            self._learn(x, torch.tensor([index]))
+            self._learn(row, torch.tensor([index]))
             self._codec.counts[index] += 1
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
@@ -67,7 +68,11 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         """
         if not self._has_learned:
             return {}
-        proba = np.exp(self._learner.predict_log_proba(torch.tensor(self._columns.row(x)))[0].numpy())
+        row = self._columns.row(x)
+        if np.isnan(row).any():
+            known = self.estimator.predict_proba(self._known(row))[0].tolist()
+            return dict(zip(self.estimator.classes_.tolist(), known, strict=True))
+        proba = np.exp(self._learner.predict_log_proba(torch.tensor(row))[0].numpy())
         return dict(zip(self._codec.labels, proba.tolist(), strict=True))
 
     @property

@@ -12,7 +12,7 @@ from torch import Tensor
 from cndpm.estimators.base import Estimator
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
-from cndpm.model.inputs import LARGEST, admit_x
+from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Columns, Rows
 
 __all__ = ["Mixture"]
@@ -81,6 +81,17 @@ class Mixture:
         """Learns the rows that wait, for instance at the end of a stream; has no effect where none do."""
         self._learn_together([])
 
+    def _alone(self, x: Mapping[Any, Any]) -> Rows | None:
+        """Returns features as a row, (1, d), that can be learned by itself without the estimator; None for others."""
+        if self.batch_size > 1 or not self._has_learned:
+            return None
+        row = self._columns.row(x)
+        return None if np.isnan(row).any() else row
+
+    def _learn(self, row: Rows, y: Tensor | None) -> None:
+        """Learns one row (1, d) with its target; the estimator has learned before."""
+        self._learner.learn_block(torch.tensor(row), y, 1)
+
     def _take(self, x: Mapping[Any, Any], y: Any, *, at_once: bool) -> None:
         """Learns a row, or has it wait for others; one that is refused changes nothing.
 
@@ -89,45 +100,49 @@ class Mixture:
             y: Its target, as the estimator takes it; None where there are none.
             at_once: Whether it may not wait.
         """
-        before = self._columns.counted
+        before = self._columns.names
         try:
             row = self._columns.learn(x)
-            if at_once or self.n_waiting + 1 >= self.batch_size:
+            # What the estimator refuses, completes or sets aside does not wait: many of them it would refuse.
+            is_plain = bool((np.abs(row) <= LARGEST).all())
+            if at_once or not is_plain or self.n_waiting + 1 >= self.batch_size:
                 self._learn_together([(row, y)])
             else:
-                rows = torch.from_numpy(row)
-                is_odd = bool((admit_x(rows, tuple(rows.shape[1:])).abs() > LARGEST).any())
-                if is_odd:  # many such rows in a batch are refused, one is set aside
-                    self._learn_together([(row, y)])
-                else:
-                    self._waiting = [*self._waiting, (row, y)]
+                self._waiting = [*self._waiting, (row, y)]
         except BaseException:
-            self._columns.counted = before
+            self._columns.names = before
+            raise
+
+    def _take_many(self, X: Any, targets: list[Any]) -> None:
+        """Learns those that wait and a table (n, d) with named columns, in batches; a refused one changes nothing.
+
+        Args:
+            X: A pandas table.
+            targets: Of its rows; None each where there are none.
+        """
+        before = self._columns.names
+        try:
+            rows = [self._columns.learn(x) for x in _records(X)]
+            self._learn_together(list(zip(rows, targets, strict=True)))
+        except BaseException:
+            self._columns.names = before
             raise
 
     def _learn_together(self, latest: list[tuple[Rows, Any]]) -> None:
         """Learns all rows that wait and the latest (1, d), with their targets."""
         pairs = [*self._waiting, *latest]
-        if pairs:
-            targets = [y for _, y in pairs]
-            self._teach(np.concatenate([row for row, _ in pairs]), None if targets[0] is None else targets)
-            self._waiting = []
+        if not pairs:
+            return
+        rows, targets = self._known(np.concatenate([row for row, _ in pairs])), [y for _, y in pairs]
+        self.estimator.partial_fit(rows, *(() if targets[0] is None else (targets,)))
+        self._waiting = []
 
-    def _teach(self, rows: Rows, targets: Any) -> None:
-        """Has the estimator learn rows (n, d) with their targets."""
-        if targets is None:
-            self.estimator.partial_fit(rows)
-        else:
-            self.estimator.partial_fit(rows, targets)
-
-    def _learn(self, x: Mapping[Any, Any], y: Tensor | None) -> None:
-        """Learns one row with its target as a batch of its own; the estimator has learned before."""
-        before = self._columns.counted
-        try:
-            self._learner.learn_block(torch.from_numpy(self._columns.learn(x)), y, 1)
-        except BaseException:
-            self._columns.counted = before
-            raise
+    def _known(self, rows: Rows) -> Rows:
+        """Returns rows (n, d); one of which nothing is known has the mean of the known rows."""
+        empty = np.isnan(rows).all(axis=1)
+        if self._has_learned and empty.any() and self._learner.watch is not None:
+            rows[empty] = self._learner.watch.rows.mean(axis=0)
+        return rows
 
     def __getstate__(self) -> dict[str, Any]:
         # Arrays, whose pickle is the same each time; that of a tensor is not.
@@ -145,23 +160,8 @@ class Mixture:
         given: dict[str, Any] = {"memory_size": self.memory_size, "settings": self.settings, "random_state": self.seed}
         return self._estimator(**given, batch_size=self.batch_size, device="cpu")
 
-    def _take_many(self, X: Any, targets: list[Any]) -> None:
-        """Learns those that wait and a table (n, d) with named columns, in batches; a refused one changes nothing.
-
-        Args:
-            X: A pandas table.
-            targets: Of its rows; None each where there are none.
-        """
-        before = self._columns.counted
-        try:
-            rows = [self._columns.learn(x) for x in _records(X)]
-            self._learn_together(list(zip(rows, targets, strict=True)))
-        except BaseException:
-            self._columns.counted = before
-            raise
-
     def _rows_asked(self, X: Any) -> Rows:
-        return np.concatenate([self._columns.row(x) for x in _records(X)])
+        return self._known(np.concatenate([self._columns.row(x) for x in _records(X)]))
 
     @classmethod
     def _unit_test_params(cls) -> Iterable[dict[str, Any]]:

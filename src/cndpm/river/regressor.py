@@ -44,17 +44,20 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
             x: Its features by name.
             y: Its target.
         """
-        value = float(y)
-        if self._has_learned and self.batch_size == 1:
-            self._learn(x, torch.tensor([[value]]))
-        else:  # what cannot be learned is refused when it comes, and not when its batch is learned
+        row, value = self._alone(x), float(y)
+        if row is None:  # what cannot be learned is refused when it comes, and not when its batch is learned
             self._take(x, value, at_once=not (self._has_learned and abs(value) <= LARGEST))
+        else:
+            self._learn(row, torch.tensor([[value]]))
 
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Returns the mean of the target; 0 before anything was learned."""
         if not self._has_learned:
             return 0.0
-        return float(self._learner.predict_moments(torch.tensor(self._columns.row(x)))[0, 0, 0])
+        row = self._columns.row(x)
+        if np.isnan(row).any():
+            return float(self.estimator.predict(self._known(row))[0])
+        return float(self._learner.predict_moments(torch.tensor(row))[0, 0, 0])
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learns rows one after the other, and before them those that wait.

@@ -267,7 +267,7 @@ def test_a_covariance_that_rounding_left_indefinite_is_shrunk_further():
     statistics.add_components(1)
     statistics.add(torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64), torch.ones(2, 1, dtype=torch.float64))
     statistics.flush()
-    statistics._second_moment -= 1e-3 * torch.eye(2, dtype=torch.float64) * statistics._second_moment.diagonal()
+    statistics._second_moment.sub_(1e-3 * torch.eye(2, dtype=torch.float64) * statistics._second_moment.diagonal())
     factor = factorise(statistics, shrinkage=1e-6, tail=math.inf, for_classes=False)
     assert factor.shrinkage > 1e-6
     assert bool(torch.isfinite(factor.cholesky).all())

@@ -263,3 +263,22 @@ def test_a_state_with_a_part_missing_is_refused(learned):
     for name in learned:
         with pytest.raises(StateError):
             make().present.load_state_dict({key: value for key, value in learned.items() if key != name})
+
+
+def test_beyond_so_many_classes_the_experts_answer_alone_and_nothing_is_kept():
+    generator = torch.Generator().manual_seed(3)
+    y = torch.arange(300) % 150
+    x = torch.randn(150, 3, generator=generator)[y] * 9 + torch.randn(300, 3, generator=generator)
+    both = make(), make(representations="one")
+    for learner in both:
+        learner.learn_block(x[:120], y[:120], 10)
+    assert both[0].present.n_rules
+    for learner in both:
+        learner.learn_block(x[120:], y[120:], 10)
+    assert not both[0].present.n_rules
+    assert both[0].footprint().memory_bytes == both[1].footprint().memory_bytes
+    assert torch.equal(*(learner.predict_log_proba(x) for learner in both))
+    again = make()
+    again.load_state_dict(both[0].state_dict())
+    again.learn_block(x[:20], y[:20], 10)
+    assert not again.present.n_rules

@@ -131,6 +131,7 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         if self._gaussians is None:
             known = self._template
             self._gaussians = OwnGaussians(rows, self._values) if known is None else self._restored_gaussians(known)
+            self._template = None  # from now on it follows from the components
         self._gaussians.add_components(1)
         weights = torch.zeros(len(samples), len(self.counts), dtype=torch.float64)
         weights[:, -1] = 1

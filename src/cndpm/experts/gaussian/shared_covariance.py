@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -76,6 +77,7 @@ class SharedGaussians:
         routing_dtype: torch.dtype = torch.float32,
     ) -> None:
         self.statistics = SharedStatistics(origin)
+        self._given: dict[str, Any] = {"shrinkage": shrinkage, "tail": tail, "for_classes": for_classes}
         self.choice = CovarianceChoice(shrinkage, tail, for_classes=for_classes)
         self.routing_dtype = routing_dtype
         self.n_factorisations = 0
@@ -166,10 +168,13 @@ class SharedGaussians:
 
     def template(self) -> State:
         """Returns the state of Gaussians with this origin and no component."""
-        return SharedGaussians(self.statistics.origin, self._features).state_dict()
+        return SharedGaussians(self.statistics.origin, self._features, **self._given).state_dict()
 
     def extend(self, other: SharedGaussians) -> None:
-        """Appends the components of others; the covariance becomes that of all, with a mean of their shrinkages."""
+        """Appends the components of others; the covariance becomes that of all, with a mean of their shrinkages.
+
+        Routing is renewed when it is asked for, so that many can be appended at the price of one factorisation.
+        """
         for gaussians in (self, other):
             gaussians._settle()
             gaussians._remember_margins()
@@ -178,7 +183,7 @@ class SharedGaussians:
         self._before = torch.cat([self._before, other._before])
         self.choice.join(other.choice, float(self.counts.sum()), float(other.counts.sum()))
         self.statistics.extend(other.statistics)
-        self._renew()
+        self._routing = None
 
     def unite_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
         """Does what :meth:`merge_components` does, then chooses shrinkages anew by the statistics alone.
@@ -312,6 +317,13 @@ class SharedGaussians:
             self._routing.anchors = self._ledger.anchors()
             self.statistics.settle()
         self._ledger = self._saved_ledger = None
+
+    def forget_rows(self) -> None:
+        """Closes the ledger and has rows whitened anew: they may have other features from now on."""
+        self._settle()
+        if self._routing is not None:
+            self._routing.cholesky = self._routing.cholesky.clone()
+        self.statistics.counts = self.statistics.counts.clone()
 
     def _renew_if_due(self, *, n_samples: int, share: float) -> None:
         """Renews the routing factor once `n_samples` and a `share` more have arrived since."""

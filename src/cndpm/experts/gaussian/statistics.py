@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.state import State, expect, integers, tensor
+from cndpm.state import State, expect, integers, maybe, tensor
 from cndpm.threads import spread
 
-__all__ = ["SharedStatistics", "pack_symmetric", "unpack_symmetric", "unpack_triangle"]
+__all__ = ["SharedStatistics", "pack_symmetric", "unpack_triangle"]
 
 _STRIP = 512
 """Rows of a symmetric matrix updated together; with several strips nearly half of the products are never made."""
@@ -54,12 +54,11 @@ class SharedStatistics:
 
     def __init__(self, origin: Tensor) -> None:
         self.origin, self.n_features = origin.double(), len(origin)
-        d = self.n_features
         self.counts = torch.zeros(0, dtype=torch.float64)
         self.changes = np.zeros(0, dtype=np.int64)
-        self._sums = self.origin.new_zeros(0, d)
+        self._sums = self.origin.new_zeros(0, self.n_features)
         self._deferred: Callable[[], Tensor] | None = None
-        self._second_moment = self.origin.new_zeros(d, d)
+        self._moment: Tensor | None = None
         self._pending: list[Tensor] = []
         self._pending_weights: list[Tensor] = []
         self._pending_owners: list[Tensor] = []
@@ -74,6 +73,13 @@ class SharedStatistics:
     def sums(self) -> Tensor:
         """Weighted sums of shifted features, (J, d), float64."""
         return self._sums if self._deferred is None else self._deferred()
+
+    @property
+    def _second_moment(self) -> Tensor:
+        """The sum of weighted z zᵀ, (d, d), float64, the lower triangle; made when it is first needed."""
+        if self._moment is None:
+            self._moment = self.origin.new_zeros(self.n_features, self.n_features)
+        return self._moment
 
     def defer(self, current: Callable[[], Tensor]) -> None:
         """Reads the sums from `current()`, (J, d), until :meth:`settle` copies them back."""
@@ -223,8 +229,9 @@ class SharedStatistics:
         waiting = (weights.to(self.origin.device)[:, None] * rows.to(self.origin.device)).sum(dim=0)
         # Without the waiting rows: sum w (z + b)(z + b)' = sum w z z' + s b' + b s' + n b b'.
         total, count = sums.sum(dim=0) - waiting, float(other.counts.sum() - weights.sum())
-        self._second_moment += other._second_moment.to(self.origin.device)
-        self._second_moment += torch.outer(total, by) + torch.outer(by, total) + count * torch.outer(by, by)
+        self._second_moment.add_(other._second_moment.to(self.origin.device))
+        if bool(by.any()):
+            _add_products(self._second_moment, torch.stack([total, by, count * by]), torch.stack([by, total, by]))
         self.counts = torch.cat([self.counts, other.counts])
         self._sums = torch.cat([self._sums, sums + other.counts.to(sums.device)[:, None] * by])
         self.changes = np.zeros(len(self.counts), dtype=np.int64)
@@ -239,13 +246,13 @@ class SharedStatistics:
         return values.to(self._sums.device, non_blocking=True)
 
     def state_dict(self) -> State:
-        """Returns all sums, the waiting block included."""
+        """Returns all sums, the waiting block included; None for a second moment of nothing."""
         rows, weights, owners = self.pending()
         return {
             "origin": self.origin.clone(),
             "counts": self.counts.clone(),
             "sums": self.sums.clone(),
-            "second_moment": pack_symmetric(self._second_moment),
+            "second_moment": pack_symmetric(self._second_moment) if self.n_components else None,
             "pending": {"rows": rows.clone(), "weights": weights.clone(), "owners": owners.clone()},
         }
 
@@ -253,14 +260,16 @@ class SharedStatistics:
     def from_state(cls, state: State) -> SharedStatistics:
         """Returns statistics with the sums of :meth:`state_dict`, to the bit."""
         n = expect(state, {"origin": tensor("d"), "counts": tensor("components"), "sums": tensor("components", "d")})
-        expect(state, {"second_moment": tensor(n["d"] * (n["d"] + 1) // 2)})
+        triangle = tensor(n["d"] * (n["d"] + 1) // 2)
+        expect(state, {"second_moment": triangle if n["components"] else maybe(triangle)})
         owners = integers("rows", low=0, below=max(1, n["components"]))
         rows = {"rows": tensor("rows", n["d"]), "weights": tensor("rows"), "owners": owners}
         expect(state["pending"], rows)
         statistics = cls(state["origin"])
         statistics.counts, statistics._sums = state["counts"].cpu().clone(), state["sums"].clone()
         statistics.changes = np.zeros(len(statistics.counts), dtype=np.int64)
-        statistics._second_moment = unpack_symmetric(state["second_moment"], statistics.n_features)
+        if state["second_moment"] is not None:
+            statistics._moment = unpack_triangle(state["second_moment"], statistics.n_features)
         pending = state["pending"]
         if len(pending["rows"]):
             statistics._pending = [pending["rows"].clone()]
@@ -287,28 +296,17 @@ def pack_symmetric(matrix: Tensor) -> Tensor:
     return torch.cat([matrix[i, : i + 1] for i in range(len(matrix))]) if len(matrix) else matrix.reshape(0)
 
 
-def unpack_symmetric(packed: Tensor, n_rows: int) -> Tensor:
-    """Returns the symmetric matrix (d, d) with a given lower triangle.
-
-    Args:
-        packed: The triangle, row by row, (d (d + 1) / 2,).
-        n_rows: d.
-
-    Example:
-        >>> unpack_symmetric(torch.tensor([1.0, 2.0, 3.0]), 2)
-        tensor([[1., 2.],
-                [2., 3.]])
-    """
-    matrix = unpack_triangle(packed, n_rows)
-    return matrix + torch.tril(matrix, -1).T
-
-
 def unpack_triangle(packed: Tensor, n_rows: int) -> Tensor:
     """Returns the lower triangular matrix (d, d) with a given triangle.
 
     Args:
         packed: The triangle, row by row, (d (d + 1) / 2,).
         n_rows: d.
+
+    Example:
+        >>> unpack_triangle(torch.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([[1., 0.],
+                [2., 3.]])
     """
     matrix = packed.new_zeros(n_rows, n_rows)
     start = 0

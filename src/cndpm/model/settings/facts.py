@@ -26,6 +26,7 @@ class Facts:
         n_classes: Number of classes; None where they are discovered.
         seed: Determines initialisations, batches and noise.
         device: Where everything lives.
+        is_watched: Whether the latest rows are kept, so that a bank may be told when their range changes.
 
     Example:
         >>> Facts("classes", 1, (4,), None, 0, torch.device("cpu")).target
@@ -38,6 +39,7 @@ class Facts:
     n_classes: int | None
     seed: int
     device: torch.device
+    is_watched: bool = False
 
 
 class CustomDensity(Protocol):

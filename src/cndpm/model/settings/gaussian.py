@@ -8,7 +8,7 @@ from pydantic import Field
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.features import FeatureMap
-from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
+from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank, RangedGaussianBank
 from cndpm.model.settings.companions import AutoCompanions, GaussiansAlone, GaussiansAndNetworks
 from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts
 from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
@@ -66,7 +66,8 @@ class GaussianExperts(Section):
         covariance = self.covariance
         if covariance == "auto":
             covariance = "own" if facts.target == "none" else "shared"
-        bank = GaussianBank(
+        kind = RangedGaussianBank if facts.is_watched and covariance == "shared" else GaussianBank
+        bank = kind(
             features,
             n_classes=facts.n_classes,
             covariance=covariance,

@@ -10,6 +10,7 @@ from cndpm.experts.neural.lesson import LessonSchedule
 from cndpm.experts.neural.lineup import LoopedLineup
 from cndpm.experts.neural.neural_bank import NeuralBank
 from cndpm.experts.neural.neural_expert import PartTraining
+from cndpm.experts.neural.packed import lineups
 from cndpm.experts.neural.packed.lineups import PackedPredictors, PackedVAEs
 from cndpm.experts.neural.vae import VAE
 
@@ -99,7 +100,9 @@ def test_packed_answers_are_right_for_every_likelihood_and_bound(likelihood, bou
     assert_alike(*twins(likelihood=likelihood, bound=bound))
 
 
-def test_likelihoods_with_parameters_of_their_own_are_evaluated_together():
+@pytest.mark.parametrize("most_outputs", [1 << 28, 3 * 4 * 7 * 12])  # all four experts at once, or three and one
+def test_likelihoods_with_parameters_of_their_own_are_evaluated_together(most_outputs, monkeypatch):
+    monkeypatch.setattr(lineups, "_MOST_OUTPUTS", most_outputs)
     bank, _ = twins(likelihood="pixel-gaussian")
     lineup = bank.panel.lineups[0]
     lineup.batched = True  # as on a GPU

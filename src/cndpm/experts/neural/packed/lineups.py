@@ -19,6 +19,10 @@ from cndpm.experts.neural.vae import VAE, lower_bound
 __all__ = ["PackedPredictors", "PackedVAEs", "line_up_densities", "line_up_predictors"]
 
 
+_MOST_OUTPUTS = 1 << 28
+"""Outputs of decoders that are held at once: a gibibyte. A thousand experts with 250 samples would have 3 * 10^9."""
+
+
 class _Packed(Lineup):
     """One kind of part of all experts, evaluated together."""
 
@@ -98,14 +102,28 @@ class PackedVAEs(_Packed):
         for i in range(n_hidden):
             hidden = torch.relu_(self._linear(i, hidden))
         if self.batched:
-            return self._log_prob(
-                x, self._linear(n_hidden, hidden).view(*z.shape[:3], -1), self.own[2 * n_hidden + 2 :]
-            )
+            return self._log_x_in_groups(x, hidden.view(*z.shape[:3], -1), n_hidden)
         rows = [
             vae.likelihood.linear_log_prob(x, own, cast(nn.Linear, vae.decoder[-1]))
             for vae, own in zip(self.vaes, hidden.view(*z.shape[:3], -1), strict=True)
         ]
         return torch.stack(rows)
+
+    def _log_x_in_groups(self, x: Tensor, hidden: Tensor, last: int) -> Tensor:
+        """Returns log p(x | z), (K, S, B), of as many experts at once as keep their outputs small.
+
+        Args:
+            x: (B, d).
+            hidden: What the last layer is given, (K, S, B, n_hidden).
+            last: Its number.
+        """
+        group = max(1, _MOST_OUTPUTS // (hidden[0, ..., 0].numel() * x.shape[1]))
+        parts = []
+        for first in range(0, len(hidden), group):
+            of = slice(first, first + group)
+            output = self._linear(last, hidden[of].flatten(1, 2), of).view(*hidden[of].shape[:3], -1)
+            parts.append(self._log_prob(x, output, [learned[of] for learned in self.own[2 * last + 2 :]]))
+        return torch.cat(parts) if len(parts) > 1 else parts[0]
 
     def _log_prob(self, x: Tensor, output: Tensor, learned: list[Tensor]) -> Tensor:
         """Returns log p(x | output) where every expert's likelihood has its own parameters, stacked."""
@@ -117,8 +135,9 @@ class PackedVAEs(_Packed):
         of_all = torch.func.vmap(lambda own, of_one: call(likelihood, own, (x, of_one)))
         return cast(Tensor, of_all(dict(zip(names, learned, strict=True)), output))
 
-    def _linear(self, i: int, inputs: Tensor) -> Tensor:
-        weight, bias = self.own[2 * i], self.own[2 * i + 1]
+    def _linear(self, i: int, inputs: Tensor, of: slice = slice(None)) -> Tensor:
+        """Applies layer i of some experts' decoders to (K, n, inputs)."""
+        weight, bias = self.own[2 * i][of], self.own[2 * i + 1][of]
         return torch.baddbmm(bias.unsqueeze(1), inputs, weight.transpose(1, 2))
 
 

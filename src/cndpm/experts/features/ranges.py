@@ -1,0 +1,171 @@
+"""Ranges of rows: where the columns lie and how wide they spread, for each stretch of a stream whose scale is its own.
+
+A feature map is fitted to one range, and sees little of rows that spread three times as wide. Such rows get units of
+their own, in which they look as those do that the map was fitted to.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cndpm.state import State, StateError, expect, tensor
+
+__all__ = ["MOST_RANGES", "N_FIRST", "Ranges", "column_log_density"]
+
+MOST_RANGES = 8
+"""Ranges kept; rows of yet another belong to the one that is nearest."""
+
+_LATEST = 50
+"""Rows that tell whether a range was left."""
+
+N_FIRST = 25
+"""The latest of them, which begin another."""
+
+_WIDER = 2.0
+"""How many times as wide as in any range known rows must spread: half of their columns, and from their neighbours."""
+
+_TRIMMED = 0.1
+"""The share of the largest steps from one row to the next that are left out: rows that jump to another place."""
+
+_EXPECTED = 0.93
+"""The mean of the other steps of normal rows, in deviations."""
+
+_DEGREES = 30.0
+"""Degrees of freedom of the densities by which rows are given to ranges, so that one wild column does not decide."""
+
+
+class Ranges:
+    """Locations and deviations of the columns, (R, d) each; the first are those that the features were fitted to.
+
+    Attributes:
+        shifts: Means.
+        scales: Deviations, 1 where a column does not vary.
+        spacings: How far a row is from the nearest of fifty, in deviations, (R,).
+
+    Example:
+        >>> rows = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
+        >>> ranges = Ranges()
+        >>> ranges.begin(rows)
+        >>> ranges.is_left(rows), ranges.is_left(3 * rows)
+        (False, True)
+        >>> ranges.add(3 * rows)
+        >>> (ranges.of(3 * rows[:100]) == 1).float().mean() > 0.9
+        tensor(True)
+    """
+
+    def __init__(self) -> None:
+        self.shifts = self.scales = torch.zeros(0, 0)
+        self.spacings = torch.zeros(0)
+
+    def __len__(self) -> int:
+        return len(self.shifts)
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Means, deviations and spacings."""
+        return self.shifts.numel() + self.scales.numel() + self.spacings.numel()
+
+    def begin(self, rows: Tensor) -> None:
+        """Takes the range of rows (n, d) for the first one."""
+        self.shifts, self.scales, self.spacings = (part[None] for part in _measures(rows))
+
+    def is_left(self, rows: Tensor) -> bool:
+        """Returns whether the latest of rows (n, d) spread much wider than the range that is theirs.
+
+        Steps from one row to the next tell, not deviations, so that a new place is no new range; and distances to the
+        nearest row, so that several places in turn are none.
+        """
+        if not len(self) or len(self) >= MOST_RANGES or len(rows) < _LATEST:
+            return False
+        latest = rows[-_LATEST:].to(self.shifts)
+        steps = latest.diff(dim=0).abs().sort(dim=0).values[: int((1 - _TRIMMED) * _LATEST)].mean(dim=0)
+        nearest = int(self._log_density(latest).sum(dim=1).argmax())
+        scale = self.scales[nearest]
+        if float((steps / (_EXPECTED * scale)).median()) <= _WIDER:
+            return False
+        return float(_spacing(latest / scale)) > _WIDER * float(self.spacings[nearest])
+
+    def add(self, rows: Tensor) -> None:
+        """Begins another range with the latest of rows (n, d)."""
+        self._append(*(part[None] for part in _measures(rows[-N_FIRST:].to(self.shifts))))
+
+    def extend(self, other: Ranges) -> None:
+        """Adds the ranges of another stream that began with the same one."""
+        self._append(other.shifts[1:], other.scales[1:], other.spacings[1:])
+
+    def _append(self, shifts: Tensor, scales: Tensor, spacings: Tensor) -> None:
+        self.shifts, self.scales = torch.cat([self.shifts, shifts]), torch.cat([self.scales, scales])
+        self.spacings = torch.cat([self.spacings, spacings])
+
+    def refit(self, r: int, rows: Tensor) -> None:
+        """Fits a range anew.
+
+        Args:
+            r: Its index.
+            rows: Of it, (n, d).
+        """
+        self.shifts, self.scales, self.spacings = self.shifts.clone(), self.scales.clone(), self.spacings.clone()
+        self.shifts[r], self.scales[r], self.spacings[r] = _measures(rows)
+
+    def of(self, rows: Tensor) -> Tensor:
+        """Returns the range that each of rows (n, d) belongs to, (n,)."""
+        if len(self) < 2:
+            return torch.zeros(len(rows), dtype=torch.long, device=rows.device)
+        return self._log_density(rows.to(self.shifts)).argmax(dim=0)
+
+    def in_first(self, rows: Tensor) -> Tensor:
+        """Returns rows (n, d) in the units of the first range; those of it as they are."""
+        if len(self) < 2:
+            return rows
+        ranges = self.of(rows)
+        moved = (rows - self.shifts[ranges]) / self.scales[ranges] * self.scales[0] + self.shifts[0]
+        return torch.where((ranges == 0)[:, None], rows, moved)
+
+    def _log_density(self, rows: Tensor) -> Tensor:
+        return column_log_density(rows, self.shifts, self.scales)
+
+    def state_dict(self) -> State:
+        """Returns everything."""
+        return {name: getattr(self, name).clone() for name in ("shifts", "scales", "spacings")}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores it to the bit."""
+        form = tensor("ranges", "d", dtype=torch.float32)
+        expect(state, {"shifts": form, "scales": form, "spacings": tensor("ranges", dtype=torch.float32)})
+        if not (state["scales"] > 0).all():
+            raise StateError("'scales' must hold positive numbers")
+        self.shifts, self.scales, self.spacings = (state[name].clone() for name in ("shifts", "scales", "spacings"))
+
+
+def column_log_density(rows: Tensor, shifts: Tensor, scales: Tensor) -> Tensor:
+    """Returns the log density of rows in every range, (R, n), up to a constant; columns are independent.
+
+    Args:
+        rows: (n, d).
+        shifts: Means of the columns, (R, d).
+        scales: Their deviations, (R, d).
+
+    Example:
+        >>> shifts, scales = torch.zeros(2, 3), torch.tensor([[1.0] * 3, [9.0] * 3])
+        >>> column_log_density(torch.tensor([[1.0, -1.0, 0.5], [9.0, 5.0, -8.0]]), shifts, scales).argmax(dim=0)
+        tensor([0, 1])
+    """
+    z = (rows - shifts[:, None]) / scales[:, None]
+    kernel = torch.log1p(z.square() / _DEGREES).sum(dim=2) * (_DEGREES + 1) / 2
+    return -kernel - scales.log().sum(dim=1, keepdim=True)
+
+
+def _measures(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns means and deviations of the columns of rows (n, d), (d,) each, and the spacing of the rows, ()."""
+    values = rows.double()
+    deviation = values.std(dim=0, correction=0)
+    scale = torch.where(deviation > 1e-6, deviation, 1.0)
+    return values.mean(dim=0).float(), scale.float(), _spacing(values / scale).float()
+
+
+def _spacing(rows: Tensor) -> Tensor:
+    """Returns the median distance of rows (n, d) to the nearest, of fifty of them at most."""
+    some = rows[:: max(1, len(rows) // _LATEST)][:_LATEST].double()
+    apart = torch.cdist(some, some).fill_diagonal_(torch.inf)
+    return apart.amin(dim=1).median() if len(some) > 1 else some.new_zeros(())
