@@ -16,8 +16,8 @@ setup: .venv/.installed
 demo: setup  ## Streams five two-class tasks of handwritten digits and writes a picture.
 	$(BIN)/python examples/demo.py
 
-test: setup  ## The default suite.
-	$(BIN)/python -m pytest -n 2
+test: setup  ## The default suite; ends with the tests that were skipped and why.
+	$(BIN)/python -m pytest -n 2 -rs
 
 test-slow: setup  ## What needs minutes or the published datasets (CNDPM_DATA=...).
 	$(BIN)/python -m pytest -m slow

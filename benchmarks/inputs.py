@@ -1,9 +1,8 @@
-"""Sparse text beside the same text as dense rows, and missing values beside scikit-learn's imputers.
+"""Sparse text beside the same text as dense rows.
 
-``python -m benchmarks.inputs`` prints one line for each seed. Text: 20 groups, sorted by group, 60 documents of 40
-words each; dense rows are the counts of all 1,000 words, sparse ones hashes to 2**18 columns. Digits: a fifth of the
-cells removed at random, two digits at a time; imputers are fitted on all training rows at once, the model reads them in
-calls of 50.
+``python -m benchmarks.inputs`` prints one line for each seed: 20 groups, sorted by group, 60 documents of 40 words
+each; dense rows are the counts of all 1,000 words, sparse ones hashes to 2**18 columns. The model reads them in calls
+of 50.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ import tracemalloc
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
-from sklearn.impute import KNNImputer, SimpleImputer
 
 from cndpm import CNDPMClassifier
 
@@ -28,7 +25,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     for seed in range(parser.parse_args().seeds):
         print("text", seed, text(seed))
-        print("missing", seed, missing(seed))
 
 
 def documents(rng: np.random.Generator, groups: np.ndarray) -> list[str]:
@@ -73,26 +69,6 @@ def measured(name: str, X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray) 
         f"{name} numbers kept": numbers,
         f"{name} peak of numpy MB": round(peak / 1e6, 1),
     }
-
-
-def missing(seed: int) -> dict[str, float]:
-    X, y = load_digits(return_X_y=True)
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(X))
-    train, test = order[:1300], order[1300:]
-    train = train[np.argsort(y[train] // 2, kind="stable")]
-    holes = np.where(rng.random(X.shape) < 0.2, np.nan, X)
-    pairs = {"complete": (X[train], X[test]), "NaN as they are": (holes[train], holes[test])}
-    for name, imputer in {"SimpleImputer": SimpleImputer(), "KNNImputer": KNNImputer()}.items():
-        pairs[name] = imputer.fit_transform(holes[train]), imputer.transform(holes[test])
-    return {name: right(a, y[train], b, y[test]) for name, (a, b) in pairs.items()}
-
-
-def right(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> float:
-    model = CNDPMClassifier(memory_size=100, settings={"representations": "one"}, random_state=0)
-    for start in range(0, len(y), 50):
-        model.partial_fit(X[start : start + 50], y[start : start + 50])
-    return round(100 * float((model.consolidate().predict(X_test) == y_test).mean()), 2)
 
 
 if __name__ == "__main__":

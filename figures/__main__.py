@@ -9,6 +9,7 @@ from pathlib import Path
 
 from figures.pages import load_pages
 from figures.records import FigureError
+from figures.tracing import load_traced
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -20,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check = parser.parse_args(arguments).check
     differing = 0
     try:
-        for page in load_pages(ROOT):
+        for page in (*load_pages(ROOT), *load_traced(ROOT)):
             written = page.written()
             differs = written != page.path.read_text(encoding="utf-8")
             differing += differs
@@ -28,8 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 page.path.write_text(written, encoding="utf-8")
             state = ("differs from the records" if check else "written") if differs else "agrees with the records"
             print(f"{page.path.relative_to(ROOT)}: {state}")
-            for figure in page.without_record:
-                print(f"  without a record: {figure}")
+            if page.without_record:
+                print(f"  without a record: {', '.join(page.without_record)}")
     except FigureError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

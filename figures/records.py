@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-__all__ = ["Figure", "FigureError", "read_rows"]
+__all__ = ["Figure", "FigureError", "Row", "read_rows"]
 
 Row = dict[str, Any]
 

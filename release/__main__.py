@@ -15,15 +15,17 @@ import sys
 import tempfile
 import tomllib
 import venv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 __all__ = ["build", "main", "oldest", "try_wheel"]
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
-EXTRAS = ("", "cli")
+EXTRAS = ("", "cli", "all")
 """What is installed, in this order: the smoke test of each begins when it is there."""
+IN_ALL = ("backbones", "fast", "river", "serve", "tensorboard")
+"""Extras in `all` beside the command line."""
 
 
 def build() -> list[Path]:
@@ -33,7 +35,7 @@ def build() -> list[Path]:
     return sorted(DIST.iterdir())
 
 
-def oldest(project: dict[str, object], extras: Iterable[str] = EXTRAS) -> list[str]:
+def oldest(project: dict[str, object], extras: Iterable[str] = ("", "cli")) -> list[str]:
     """Returns the dependencies of a project table with their lower bounds as exact versions.
 
     Args:
@@ -45,26 +47,26 @@ def oldest(project: dict[str, object], extras: Iterable[str] = EXTRAS) -> list[s
         ['numpy==1.26', 'rich==13.7']
     """
     optional: dict[str, list[str]] = project["optional-dependencies"]  # type: ignore[assignment]
-    needed: list[str] = list(project["dependencies"])  # type: ignore[call-overload]
-    needed += [one for extra in extras if extra for one in optional[extra]]
+    bounds: dict[str, list[str]] = {"": list(project["dependencies"]), **optional}  # type: ignore[call-overload]
+    needed = [one for extra in extras for one in bounds[extra]]
     found = [re.fullmatch(r"([\w.-]+)>=([\w.]+)", one) for one in needed]
     return [f"{match[1]}=={match[2]}" for match in found if match]
 
 
-def try_wheel(wheel: Path, constraints: Sequence[str]) -> None:
+def try_wheel(wheel: Path, constraints: Mapping[str, Sequence[str]]) -> None:
     """Installs a wheel in an empty environment, step by step, and runs the smoke test after each step.
 
     Args:
         wheel: The wheel.
-        constraints: Versions that dependencies must have.
+        constraints: For each of :data:`EXTRAS`, versions that dependencies must have.
     """
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         venv.create(home / "env", with_pip=True)
         python = home / "env" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-        (home / "constraints.txt").write_text("\n".join(constraints) + "\n")
         (home / "empty").mkdir()
         for extra in EXTRAS:
+            (home / "constraints.txt").write_text("\n".join(constraints[extra]) + "\n")
             wanted = f"cndpm[{extra}] @ {wheel.resolve().as_uri()}" if extra else str(wheel.resolve())
             install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
             subprocess.run([*install, "--constraint", home / "constraints.txt", wanted], check=True)
@@ -90,9 +92,16 @@ def main() -> None:
     if len(wheels) != 1:
         sys.exit(f"expected one wheel in {DIST}, found {len(wheels)}. Run `python -m release build` first.")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    pinned = [pin.partition("==")[0] for pin in given.pin]
-    bounds_wanted = [one for one in oldest(project) if one.partition("==")[0] not in pinned] if given.oldest else []
-    try_wheel(wheels[0], [*bounds_wanted, *given.pin])
+    # Of `all` its own bounds alone: river asks for a newer scipy than the package does.
+    groups = {"": ("", "cli"), "cli": ("", "cli"), "all": IN_ALL}
+    bounds_wanted = {extra: oldest(project, names) if given.oldest else [] for extra, names in groups.items()}
+    try_wheel(wheels[0], {extra: _pinned(wanted, given.pin) for extra, wanted in bounds_wanted.items()})
+
+
+def _pinned(wanted: Sequence[str], pins: Sequence[str]) -> list[str]:
+    """Returns exact versions, of which pins win."""
+    names = [pin.partition("==")[0] for pin in pins]
+    return [*(one for one in wanted if one.partition("==")[0] not in names), *pins]
 
 
 if __name__ == "__main__":

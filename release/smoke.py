@@ -1,4 +1,4 @@
-"""The smoke test of an installed cndpm; it needs nothing but the package. ``python smoke.py core|cli``."""
+"""The smoke test of an installed cndpm; it needs nothing but the package. ``python smoke.py core|cli|all``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["check_cli", "check_core"]
+__all__ = ["check_all", "check_cli", "check_core"]
 
 
 def check_core() -> None:
@@ -18,7 +18,14 @@ def check_core() -> None:
 
     assert "torch" not in sys.modules, "import cndpm should not import torch"
     assert cndpm.__version__ == importlib.metadata.version("cndpm"), "the version is written in one place"
+    _learn_digits()
+    if importlib.util.find_spec("rich") is None:
+        told = subprocess.run([sys.executable, "-m", "cndpm", "list"], capture_output=True, text=True, check=False)
+        assert told.returncode != 0
+        assert "cndpm[cli]" in told.stderr, told.stderr
 
+
+def _learn_digits() -> None:
     import numpy as np
 
     from cndpm import CNDPMClassifier
@@ -36,11 +43,8 @@ def check_core() -> None:
     model.save("model.cndpm")
     again = CNDPMClassifier.load("model.cndpm")
     assert (again.predict_proba(x) == model.predict_proba(x)).all(), "a loaded model answers to the same bits"
-    if importlib.util.find_spec("rich") is None:
-        told = subprocess.run([sys.executable, "-m", "cndpm", "list"], capture_output=True, text=True, check=False)
-        assert told.returncode != 0
-        assert "cndpm[cli]" in told.stderr, told.stderr
-    print(f"cndpm {cndpm.__version__}: core, {accuracy:.1%} on the digits with {model.n_experts_} experts")
+    version = importlib.metadata.version("cndpm")
+    print(f"cndpm {version}: core, {accuracy:.1%} on the digits with {model.n_experts_} experts")
 
 
 def check_cli() -> None:
@@ -59,5 +63,26 @@ def check_cli() -> None:
     print(f"command line: {result['accuracy']:.1f} %, report of {page.stat().st_size} bytes")
 
 
+def check_all() -> None:
+    """Learns with river, through a pretrained network and with compiled features, and imports the server."""
+    import numba
+    import numpy as np
+
+    import cndpm.serving.app
+    from cndpm import CNDPMClassifier, river
+    from river import datasets, evaluate, metrics
+
+    stream = datasets.Phishing().take(300)
+    accuracy = evaluate.progressive_val_score(stream, river.CNDPMClassifier(memory_size=50), metrics.Accuracy()).get()
+    assert accuracy > 0.8, f"accuracy on river's rows is {accuracy}"
+    river.CNDPMAnomaly().learn_one({"a": 1.0})
+    images, labels = np.random.default_rng(0).random((20, 3, 32, 32)), np.arange(20) % 2
+    settings = {"features": "backbone", "image_size": 64, "n_expanded": 50}
+    model = CNDPMClassifier(input_shape=(3, 32, 32), memory_size=10, settings=settings, random_state=0)
+    assert model.partial_fit(images, labels).predict(images).shape == (20,)
+    _learn_digits()  # now with numba
+    print(f"all extras: river {accuracy:.1%}, numba {numba.__version__}, {cndpm.serving.app.__name__}")
+
+
 if __name__ == "__main__":
-    {"core": check_core, "cli": check_cli}[sys.argv[1]]()
+    {"core": check_core, "cli": check_cli, "all": check_all}[sys.argv[1]]()

@@ -119,6 +119,12 @@ def test_the_package_lists_its_estimators_before_they_are_imported(tmp_path):
     assert run_without_extras(code, tmp_path).stdout == "['CNDPMClassifier', 'CNDPMDensity', 'CNDPMRegressor'] False\n"
 
 
+def test_the_package_lists_its_rooms_and_not_what_it_needs_itself():
+    import cndpm.streams
+
+    assert "streams" in dir(cndpm) and not {"Any", "TYPE_CHECKING", "sys"} & set(dir(cndpm))
+
+
 def test_an_installed_extra_is_not_missed():
     assert is_installed("typer")
     require_extra("typer", "rich", purpose="the command line")

@@ -1,5 +1,6 @@
 """Task-free continual learning with a Dirichlet-process mixture of neural experts (CN-DPM)."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from cndpm.version import __version__
@@ -16,9 +17,10 @@ def __getattr__(name: str) -> Any:
         from cndpm import estimators
 
         return getattr(estimators, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:
-    """Lists the estimators too, before they are imported."""
-    return sorted({*globals(), *__all__})
+    """Lists the estimators, also before they are imported, and rooms that are; not what this file needs for itself."""
+    rooms = {name for name in globals() if f"{__name__}.{name}" in sys.modules}
+    return sorted({*(name for name in globals() if name.startswith("__")), *rooms, *__all__})

@@ -4,7 +4,7 @@ from sklearn.datasets import load_digits
 from sklearn.impute import SimpleImputer
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
-from cndpm.estimators.missing import fill_missing
+from cndpm.estimators.missing import complete_rows, fill_missing, log_mean_over, mean_over
 
 
 def test_a_gap_gets_the_weighted_mean_of_the_ten_rows_nearest_in_the_other_columns():
@@ -26,6 +26,35 @@ def test_first_rows_complete_each_other_and_an_empty_column_is_0():
     filled = fill_missing(rows, rows[:0])
     assert np.isfinite(filled).all() and filled[:, 2].tolist() == [0, 0]
     assert filled[1, 1] == 2
+    assert fill_missing(np.array([[1, np.nan]], dtype=np.float32), rows[:0, :2]).tolist() == [[1, 0]]
+
+
+def test_rows_of_one_call_complete_each_other_but_not_themselves():
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(50, 2)).astype(np.float32)
+    rows = (rng.normal(size=(30, 2)) * 0.1 + [40, 70]).astype(np.float32)  # of a kind that is not known yet
+    rows[3, 1] = np.nan
+    assert abs(fill_missing(rows, known)[3, 1] - 70) < 0.2
+    assert abs(fill_missing(rows[3:4], known)[0, 1]) < 3
+
+
+def test_many_rows_are_completed_in_parts_that_know_the_parts_before():
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(1200, 2)) + np.repeat([[0, 0], [90, 50]], 600, axis=0)).astype(np.float32)
+    truth = rows[:, 1].copy()
+    rows[::7, 1] = np.nan
+    assert np.abs(fill_missing(rows, rows[:0])[:, 1] - truth).max() < 5
+
+
+def test_a_row_with_gaps_is_completed_by_its_neighbours_and_answers_are_averaged():
+    known = np.array([[0, 0]] * 10 + [[9, 4], [9, 6]] * 5, dtype=np.float32)
+    rows = np.array([[1, 2], [9, np.nan], [3, 4]], dtype=np.float32)
+    ways = complete_rows(rows, known)
+    assert ways.starts.tolist() == [0, 1, 11] and ways.rows[[0, 11]].tolist() == [[1, 2], [3, 4]]
+    values = ways.rows[:, 1].astype(float)
+    assert mean_over(ways, values).tolist() == pytest.approx([2, 5, 4])
+    assert log_mean_over(ways, -values).tolist() == pytest.approx([-2, np.log((np.exp(-4) + np.exp(-6)) / 2), -4])
+    assert mean_over(None, values) is values and log_mean_over(None, values) is values
 
 
 def test_rows_without_gaps_are_the_same_rows():
@@ -58,6 +87,39 @@ def test_answers_do_not_depend_on_what_else_is_asked_and_survive_a_file(tmp_path
     assert np.array_equal(CNDPMRegressor.load(tmp_path / "model.cndpm").predict(X[:9]), together)
 
 
+def test_answers_are_averaged_over_what_is_missing():
+    """Of two clouds that share x0, either x1 is as probable: what lies between them is not what is answered for."""
+    rng = np.random.default_rng(4)
+    X = np.concatenate([rng.normal([0, -9], 0.3, (200, 2)), rng.normal([0, 9], 0.3, (200, 2))])
+    y = np.repeat([-1.0, 1.0], 200)
+    holes = np.array([[x0, np.nan] for x0 in np.linspace(-0.3, 0.3, 21)])
+    regressor = CNDPMRegressor(memory_size=100, random_state=0).fit(X, y)
+    mean, deviation = regressor.predict(holes, return_std=True)
+    assert abs(mean.mean()) < 0.4 and (mean**2 + deviation**2).tolist() == pytest.approx([1] * 21, abs=0.2)
+    assert regressor.explain(holes).std.tolist() == deviation.tolist()
+    classifier = CNDPMClassifier(memory_size=100, random_state=0).fit(X, y)
+    proba = classifier.predict_proba(holes)
+    assert abs(proba[:, 0].mean() - 0.5) < 0.2 and np.allclose(proba @ [-1, 1], mean, atol=0.1)
+    density = CNDPMDensity(memory_size=100, false_alarm_rate=0.01, random_state=0).fit(X)
+    assert (density.predict(holes) == 1).all() and density.predict([[0, 0]]) == -1
+    assert density.novelty(holes).max() < 4.6 < density.novelty([[0, 0]])[0]
+
+
+def test_a_density_learns_rows_with_gaps(tmp_path):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 3)) @ [[1, 1, 0], [0, 1, 1], [0, 0, 1]] + np.repeat([[0], [30]], 200, axis=0)
+    holes = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    holes = holes[~np.isnan(holes).all(axis=1)]
+    model = CNDPMDensity(memory_size=100, random_state=0)
+    for start in range(0, len(holes), 50):
+        model.partial_fit(holes[start : start + 50])
+    assert model.consolidate().n_experts_ == 2
+    assert model.score(X) > model.score(X + 15) + 10
+    assert (model.predict(holes) == 1).mean() > 0.9
+    model.save(tmp_path / "model.cndpm")
+    assert np.array_equal(CNDPMDensity.load(tmp_path / "model.cndpm").score_samples(holes), model.score_samples(holes))
+
+
 def test_what_cannot_be_completed_is_refused():
     X, y = np.random.default_rng(2).normal(size=(30, 2)), np.arange(30) % 2
     hole = np.array([[np.nan, 1.0]])
@@ -66,7 +128,7 @@ def test_what_cannot_be_completed_is_refused():
         model.predict(np.array([[0, 0], [np.nan, np.nan]]))
     with pytest.raises(ValueError, match="n_exemplars=0 keeps none"):
         CNDPMClassifier(n_exemplars=0, random_state=0).fit(X, y).predict(hole)
-    with pytest.raises(ValueError, match="NaN"):
-        CNDPMDensity(random_state=0).fit(X).predict(hole)
+    with pytest.raises(ValueError, match="n_exemplars=0 keeps none"):
+        CNDPMDensity(n_exemplars=0, random_state=0).fit(np.concatenate([X, hole]))
     with pytest.raises(ValueError, match="infinity"):
         model.predict([[np.inf, 0.0]])

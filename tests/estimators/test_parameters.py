@@ -153,3 +153,16 @@ def test_images_in_a_shape_that_was_not_announced_are_refused_with_the_parameter
     model = CNDPMClassifier(input_shape=input_shape, random_state=0)
     with pytest.raises(ValueError, match=r"input_shape is .*Set input_shape=\(1, 4, 4\)"):
         model.fit(np.zeros((3, 1, 4, 4)), [0, 1, 0])
+
+
+def test_a_name_that_is_no_parameter_is_answered_with_the_nearest():
+    with pytest.raises(TypeError, match=r"CNDPMDensity has no parameter 'memory_sise'\. Did you mean memory_size\?"):
+        CNDPMDensity(memory_sise=3)
+    with pytest.raises(TypeError, match=r"no parameter 'n_patches'\. Did you mean settings=\{'n_patches': \.\.\.\}\?"):
+        CNDPMClassifier(n_patches=3)
+
+    class Own(CNDPMClassifier):
+        def __init__(self, **anything):
+            super().__init__(memory_size=anything.pop("size"))
+
+    assert Own(size=7).memory_size == 7

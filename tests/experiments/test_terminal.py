@@ -85,5 +85,28 @@ def test_work_that_takes_long_is_shown_when_it_begins():
     monitor.started("digits", step=0, n_batches=100)
     monitor.learned(50)
     monitor.phase("sleep", 0.0)  # a moment later: a bar is otherwise moved ten times a second at most
-    assert "sleep 0%" in text.getvalue()
+    assert "making an expert" in text.getvalue()
     monitor.close()
+
+
+def test_a_memory_that_becomes_an_expert_is_no_longer_counted():
+    text = io.StringIO()
+    monitor = TerminalMonitor(Bars(Console(file=text, force_terminal=True, width=200)))
+    monitor.started("digits", step=0, n_batches=100)
+    monitor.evaluated(ROW)
+    text.truncate(0)
+    monitor.phase("sleep", 0.0)
+    assert "memory 120" not in text.getvalue() and "3 experts" in text.getvalue()
+    monitor.close()
+
+
+def test_a_narrow_terminal_shows_what_is_known_before_the_bar():
+    for width, has_bar in ((80, False), (200, True)):
+        text = io.StringIO()
+        monitor = TerminalMonitor(Bars(Console(file=text, force_terminal=True, width=width)))
+        monitor.started("digits · cndpm", step=0, n_batches=100)
+        monitor.evaluated(ROW | {"n_parameters": 0})
+        monitor.learned(51)
+        monitor.close()
+        assert "3 experts · memory 120" in text.getvalue() and "parameters" not in text.getvalue()
+        assert ("━" in text.getvalue()) == has_bar

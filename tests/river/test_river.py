@@ -104,14 +104,36 @@ def test_the_score_is_a_rate_of_false_alarms():
     assert filtered.classify(model.score_one({"a": 9.0, "b": 3.0}))
 
 
-def test_a_missing_feature_has_its_mean_and_a_late_one_is_left_out():
+def test_a_missing_feature_is_completed_as_the_estimator_does_and_a_late_one_is_left_out():
     model = CNDPMRegressor(memory_size=20)
     for a, b in itertools.product(range(10), range(10)):
         model.learn_one({"a": a, "b": b}, float(a))
-    assert (
-        model.predict_one({"b": 3}) == model.predict_one({"a": 4.5, "b": 3}) == model.predict_one({"a": None, "b": 3})
-    )
-    assert model.predict_one({"a": 4.5, "b": 3, "c": 1e9}) == model.predict_one({"a": math.nan, "b": 3})
+    hole = np.array([[np.nan, 3.0]])
+    expected = float(model.estimator.predict(hole)[0])
+    for x in ({"b": 3}, {"a": None, "b": 3}, {"a": math.nan, "b": 3}, {"b": 3, "c": 1e9}):
+        assert model.predict_one(x) == expected
+    model.learn_one({"b": 3}, 4.0)  # the same as of the estimator
+    assert model.estimator.learner_.events.n_samples == 101
+    assert model.predict_one({"a": 4.5, "b": 3, "c": 1e9}) == model.predict_one({"a": 4.5, "b": 3})
+
+
+def test_rows_with_gaps_and_empty_ones_are_answered_and_learned_by_all_models():
+    classifier, detector = CNDPMClassifier(memory_size=20), CNDPMAnomaly(memory_size=20)
+    draws = random.Random(2)
+    for i in range(120):
+        x = {"a": draws.gauss(8 * (i % 2), 1), "b": draws.gauss(8 * (i % 2), 1)}
+        if i % 5 == 4:
+            del x[draws.choice("ab")]
+        classifier.learn_one(x, i % 2)
+        detector.learn_one(x)
+    assert classifier.predict_one({"a": 8.0}) == 1 and classifier.predict_one({"b": 0.0}) == 0
+    assert detector.score_one({"a": 8.0}) < 0.9 < detector.score_one({"a": 40.0})
+    for x in ({}, {"c": 1.0}):
+        assert sum(classifier.predict_proba_one(x).values()) == pytest.approx(1)
+        classifier.learn_one(x, 1)
+        detector.learn_one(x)
+        assert 0 <= detector.score_one(x) <= 1
+    assert classifier.estimator._codec.counts == [60, 62]
 
 
 def test_words_are_refused_with_advice():

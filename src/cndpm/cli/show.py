@@ -113,7 +113,7 @@ def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Makes a plain table; only columns without a name, which hold sentences, are wrapped.
+    """Makes a plain table; names of several words are wrapped, and columns without a name, which hold sentences.
 
     Args:
         title: Title of the table.
@@ -122,7 +122,7 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> T
     """
     made = Table(title=title, box=SIMPLE, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for name in header:
-        made.add_column(name, no_wrap=bool(name))
+        made.add_column(name, no_wrap=bool(name) and " " not in name)
     for row in rows:
         made.add_row(*row)
     return made

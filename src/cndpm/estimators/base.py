@@ -20,10 +20,12 @@ from torch import Tensor, nn
 from cndpm.devices import resolve_device
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import Step
+from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.parameters import (
     check_always,
+    check_names,
     check_parameters,
     check_unchanged,
     is_unchanged,
@@ -75,6 +77,12 @@ class Estimator(Reading):
         >>> model.fit(np.random.default_rng(0).normal(size=(60, 2))).n_experts_
         1
     """
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Refuses names that are no parameters, with those that look alike."""
+        check_names(cls, given)
+        made: Self = super().__new__(cls)
+        return made
 
     def __init__(
         self,
@@ -139,10 +147,10 @@ class Estimator(Reading):
         time. Known rows are `n_exemplars` of those learned: half of them the latest, half chosen at random.
 
         Args:
-            X: (n, n_features), or (n, *input_shape).
+            X: (n, n_features), or (n, *input_shape); NaN where a value is missing.
         """
-        x = self._answering(X)
-        return self._watch().novelty(x)
+        x, ways = self._asked(X)
+        return mean_over(ways, self._watch().novelty(x))
 
     @changes
     def consolidate(self) -> Self:
@@ -282,21 +290,18 @@ class Estimator(Reading):
                 random.set_state(before)
             raise
 
-    def _answering(self, X: ArrayLike | Tensor) -> Tensor:
-        check_is_fitted(self, "learner_")
-        return self._tensor(self._validate(X, reset=False))
-
     def _watch(self) -> Watch:
         if self.learner_.watch is None:
             raise ValueError("n_exemplars=0 keeps no rows that others could be compared with; take 1000, the default")
         return self.learner_.watch
 
-    def _responsible(self, x: Tensor) -> dict[str, Any]:
+    def _responsible(self, x: Tensor, ways: Completions | None) -> dict[str, Any]:
         """Returns the expert most probably responsible for each row, its probability, and how new the row is."""
-        shares, expert = self.learner_.responsible_log_proba(x).max(dim=1)
-        expert[(expert == self.n_experts_) | shares.isinf()] = -1
+        shares = log_mean_over(ways, self.learner_.responsible_log_proba(x).cpu().numpy())
+        expert, share = shares.argmax(axis=1), shares.max(axis=1)
+        expert[(expert == self.n_experts_) | np.isinf(share)] = -1
         novelty = np.full(len(x), np.nan) if self.learner_.watch is None else self.learner_.watch.novelty(x)
-        return {"expert": expert.cpu().numpy(), "expert_proba": shares.exp().cpu().numpy(), "novelty": novelty}
+        return {"expert": expert, "expert_proba": np.exp(share), "novelty": mean_over(ways, novelty)}
 
     def _weighted(self, sample_weight: Any, x: Tensor, y: Any) -> tuple[Tensor, Any]:
         """Returns samples, each as often as its weight says; a first call must leave something to learn."""

@@ -20,6 +20,7 @@ from cndpm.estimators.base import Estimator, describes_x
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.label_codec import LabelCodec
+from cndpm.estimators.missing import Completions, log_mean_over
 from cndpm.estimators.rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.estimators.steps import consolidate, draw, pruning
@@ -187,7 +188,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             exact: Whether what the experts share is brought up to date first; see :meth:`predict`.
             when: See :meth:`predict`.
         """
-        return self._log_proba(self._answering(X), exact=exact, when=when)
+        return self._log_proba(*self._asked(X), exact=exact, when=when)
 
     @answers
     def explain(self, X: ArrayLike | Tensor) -> Explanation:
@@ -196,11 +197,11 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         Args:
             X: (n, n_features), or (n, *input_shape).
         """
-        x = self._answering(X)
-        log_proba = self._log_proba(x)
+        x, ways = self._asked(X)
+        log_proba = self._log_proba(x, ways)
         best = log_proba.argmax(axis=1)
         proba = np.exp(log_proba[np.arange(len(best)), best])
-        return Explanation(**self._responsible(x), prediction=self.classes_[best], proba=proba)
+        return Explanation(**self._responsible(x, ways), prediction=self.classes_[best], proba=proba)
 
     @changes
     def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
@@ -214,7 +215,8 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        x = self._answering(X)
+        check_is_fitted(self, "learner_")
+        x = self._tensor(self._validate(X, reset=False))
         labels = _labels(y)
         check_consistent_length(x, labels)
         indices = torch.from_numpy(self._codec.encode(labels, learn=False))
@@ -242,8 +244,8 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
         Not there where the experts model features of x, not x itself, as those of the default do.
         """
-        x = self._answering(X)
-        return self.learner_.log_prob(x).cpu().numpy()
+        x, ways = self._asked(X)
+        return log_mean_over(ways, self.learner_.log_prob(x).cpu().numpy())
 
     @property
     @answers
@@ -254,10 +256,13 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     # Inside
 
-    def _log_proba(self, x: Tensor, *, exact: bool = False, when: When = "now") -> NDArray[np.float64]:
+    def _log_proba(
+        self, x: Tensor, ways: Completions | None, *, exact: bool = False, when: When = "now"
+    ) -> NDArray[np.float64]:
         """Returns log-probabilities (n, n_classes), columns in the order of `classes_`, with the classes' weights."""
         order = self._codec.order()
-        log_proba = self.learner_.predict_log_proba(x, exact=exact, when=when).cpu().numpy()[:, order]
+        each = self.learner_.predict_log_proba(x, exact=exact, when=when).cpu().numpy()[:, order]
+        log_proba = log_mean_over(ways, each)
         if not self.class_weight:
             return log_proba
         labels, counts = ([values[i] for i in order] for values in (self._codec.labels, self._codec.counts))

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.missing import log_mean_over
 from cndpm.estimators.parameters import check_rate
 from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
@@ -129,10 +130,11 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
 
         Of the experts and of kernels around the kept rows, that one is asked under which known rows are likelier.
         """
-        x, watch = self._answering(X), self.learner_.watch
+        x, ways = self._asked(X)
+        watch = self.learner_.watch
         if watch is not None and watch.has_kernels and self.learner_.describes_x:
-            return watch.log_density(x)
-        return self.learner_.log_prob(x).cpu().numpy()
+            return log_mean_over(ways, watch.log_density(x))
+        return log_mean_over(ways, self.learner_.log_prob(x).cpu().numpy())
 
     @answers
     def score(self, X: ArrayLike | Tensor, y: None = None) -> float:
@@ -166,9 +168,9 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         Args:
             X: (n, n_features), or (n, *input_shape).
         """
-        x = self._answering(X)
+        x, ways = self._asked(X)
         is_density = self.learner_.describes_x or not self._watch().is_ready
-        scores = self.score_samples(X) if is_density else self._watch().log_density(x)
+        scores = self.score_samples(X) if is_density else log_mean_over(ways, self._watch().log_density(x))
         decision: NDArray[np.float64] = scores - self.offset_
         return decision
 
@@ -189,7 +191,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
         """
         log_density = self.score_samples(X) if self.learner_.describes_x else None
-        return Explanation(**self._responsible(self._answering(X)), prediction=self.predict(X), log_density=log_density)
+        return Explanation(**self._responsible(*self._asked(X)), prediction=self.predict(X), log_density=log_density)
 
     @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -217,7 +219,8 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         Returns:
             The merges, in the numbering of the experts before pruning.
         """
-        merges: list[Merge] = self._apply(pruning(self._answering(X), None, threshold))
+        check_is_fitted(self, "learner_")
+        merges: list[Merge] = self._apply(pruning(self._tensor(self._validate(X, reset=False)), None, threshold))
         return merges
 
     def _fresh(self, X: Any) -> Self:

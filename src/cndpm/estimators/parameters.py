@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,10 +13,12 @@ from pydantic import ValidationError
 from cndpm.devices import resolve_device
 from cndpm.estimators.weights import check_class_weight
 from cndpm.model.settings import CNDPMSettings
+from cndpm.names import nearest_names
 from cndpm.validation import describe_errors
 
 __all__ = [
     "check_always",
+    "check_names",
     "check_parameters",
     "check_rate",
     "check_unchanged",
@@ -47,6 +50,26 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
             "'fourier' or 'backbone' go into settings={'features': ...}."
         )
     resolve_device(parameters["device"])
+
+
+def check_names(estimator: type, given: Iterable[str]) -> None:
+    """Checks the names of the arguments that an estimator is made with.
+
+    Args:
+        estimator: Its class. One that takes any name, as a class of the user's own may, is left alone.
+        given: The names.
+
+    Raises:
+        TypeError: One of them is no parameter; the message suggests those that look alike.
+    """
+    known = inspect.signature(estimator.__init__).parameters  # type: ignore[misc]
+    unknown = [name for name in given if name not in known]
+    if not unknown or any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        return
+    in_settings = [f"settings={{{name!r}: ...}}" for name in unknown[:1] if name in CNDPMSettings.names()]
+    near = in_settings or nearest_names(unknown[0], [name for name in known if name != "self"])
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    raise TypeError(f"{estimator.__name__} has no parameter {unknown[0]!r}.{hint}")
 
 
 def check_always(batch_size: Any, rate: Any) -> None:

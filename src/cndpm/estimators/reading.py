@@ -10,11 +10,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array, check_X_y
-from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, validate_data
 from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, readable
-from cndpm.estimators.missing import fill_missing
+from cndpm.estimators.missing import Completions, complete_rows, fill_missing
 from cndpm.estimators.readers import Reader, make_reader, restore_reader
 from cndpm.estimators.rows import flat_rows, plain_rows
 from cndpm.estimators.saved import Saved
@@ -50,21 +50,25 @@ class Reading(Saved):
         reader: Reader | None = vars(self).get("_reads")
         return reader
 
-    def _validate(self, X: ArrayLike | Tensor, *, reset: bool, **checks: Any) -> Any:
-        """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape."""
+    def _validate(self, X: ArrayLike | Tensor, *, reset: bool, fills: bool = True, **checks: Any) -> Any:
+        """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape.
+
+        Missing values are filled as for learning, or stay NaN unless `fills`.
+        """
         if not (reset or checks or self._reader is not None or hasattr(self, "feature_names_in_")):
             plain = plain_rows(X, self.n_features_in_)
             if plain is not None:
                 return plain
         with readable("X"):
             checked = self._read(flat_rows(X, self.input_shape), reset=reset, **checks)
-        checked = (self._completed(checked[0]), *checked[1:]) if checks else self._completed(checked)
+        if fills:
+            checked = (self._completed(checked[0]), *checked[1:]) if checks else self._completed(checked)
         self._admit_magnitude(checked[0] if isinstance(checked, tuple) else checked, is_first=reset)
         return checked
 
     def _read(self, X: Any, *, reset: bool, **checks: Any) -> Any:
         """Returns X as float32 (n, width), with NaN where values are missing, and y where it is among the checks."""
-        rules = {"dtype": np.float32, "ensure_all_finite": "allow-nan" if self._target != "none" else True, **checks}
+        rules = {"dtype": np.float32, "ensure_all_finite": "allow-nan", **checks}
         if reset and (reader := make_reader(X, width=self.n_projected)) is not None:
             self._reads = reader
         if self._reader is None:
@@ -76,16 +80,28 @@ class Reading(Saved):
         return check_X_y(rows, estimator=self, **rules) if checks else check_array(rows, estimator=self, **rules)
 
     def _completed(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Returns rows (n, width) with missing values filled from the rows that are kept."""
-        if self._target == "none" or not np.isnan(rows).any():
-            return rows
+        """Returns rows (n, width) that are to be learned, with missing values filled."""
+        return fill_missing(rows, self._known_rows(rows[:0])) if np.isnan(rows).any() else rows
+
+    def _asked(self, X: ArrayLike | Tensor) -> tuple[Tensor, Completions | None]:
+        """Returns samples to answer for, and the ways in which those with missing values were completed.
+
+        The samples are all completions, (N, *input_shape); None stands for one each, where nothing is missing.
+        """
+        check_is_fitted(self, "learner_")
+        rows = self._validate(X, reset=False, fills=False)
+        ways = complete_rows(rows, self._known_rows(rows[:0])) if np.isnan(rows).any() else None
+        return self._tensor(rows if ways is None else ways.rows), ways
+
+    def _known_rows(self, none: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns the rows that are kept, (m, width); `none` before anything was learned."""
         if self.n_exemplars == 0:
             raise ValueError(
                 "X holds missing values (NaN), which are filled from kept rows; n_exemplars=0 keeps none. Take 1000, "
                 "the default, or complete the rows before"
             )
         watch = self._learner.watch if "_learner" in vars(self) else None
-        return fill_missing(rows, rows[:0] if watch is None else watch.rows)
+        return none if watch is None else watch.rows
 
     def _export(self) -> State:
         reader = self._reader
@@ -100,7 +116,7 @@ class Reading(Saved):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self._target != "none"
+        tags.input_tags.allow_nan = True
         return tags
 
     def _admit_magnitude(self, rows: NDArray[Any], *, is_first: bool) -> None:

@@ -16,6 +16,7 @@ from cndpm.estimators.arrays import admit_magnitude, as_array
 from cndpm.estimators.base import Estimator, describes_x
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.rows import plain_rows
 from cndpm.estimators.steps import consolidate, draw, pruning
 from cndpm.mixture import Merge
@@ -98,8 +99,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             when: "now" asks for the rule that holds now, "any" as if any time of the stream were equally likely. Only
                 tables with default features tell them apart.
         """
-        x = self._answering(X)
-        mean, variance = (part.cpu().numpy() for part in self.learner_.predict_moments(x, when=when).unbind(dim=1))
+        mean, variance = self._moments(*self._asked(X), when=when)
         if self._flat_target:
             mean, variance = mean[:, 0], variance[:, 0]
         return (mean, np.sqrt(variance)) if return_std else mean
@@ -112,7 +112,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
         """
         mean, std = self.predict(X, return_std=True)
-        return Explanation(**self._responsible(self._answering(X)), prediction=mean, std=std)
+        return Explanation(**self._responsible(*self._asked(X)), prediction=mean, std=std)
 
     @changes
     def prune(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
@@ -151,13 +151,24 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
         Not there where the experts model features of x, not x itself, as those of the default do.
         """
-        x = self._answering(X)
-        return self.learner_.log_prob(x).cpu().numpy()
+        x, ways = self._asked(X)
+        return log_mean_over(ways, self.learner_.log_prob(x).cpu().numpy())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+    def _moments(
+        self, x: Tensor, ways: Completions | None, *, when: When
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns mean and variance of the targets, (n, n_outputs) each, over all completions of a row."""
+        each = self.learner_.predict_moments(x, when=when).cpu().numpy()
+        mean, variance = each[:, 0], each[:, 1]
+        if ways is None:
+            return mean, variance
+        overall = mean_over(ways, mean)
+        return overall, np.maximum(mean_over(ways, variance + mean**2) - overall**2, mean_over(ways, variance))
 
     @property
     def _flat_target(self) -> bool:

@@ -24,6 +24,10 @@ from cndpm.experiments.monitor import Monitor
 __all__ = ["Bars", "TerminalMonitor", "format_count"]
 
 _REFRESH_SECONDS = 0.1
+_NARROW = 120
+"""Columns of a terminal below which the bar itself and the times leave room for the facts."""
+_PHASES = {"sleep": "making an expert", "evaluation": "testing"}
+"""What a person reads for the names that learners and loops report."""
 
 
 class Bars:
@@ -42,15 +46,16 @@ class Bars:
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
+        is_wide = self.console.width >= _NARROW
         self._progress = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
+            *([BarColumn(bar_width=20)] if is_wide else []),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[facts]}"),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            *([TimeRemainingColumn()] if is_wide else []),
+            TextColumn("{task.fields[facts]}"),
             console=self.console,
-            auto_refresh=False,
+            refresh_per_second=1,  # by itself, so that time goes on while an expert is made
             transient=True,
             disable=not self.console.is_terminal,
         )
@@ -133,7 +138,9 @@ class TerminalMonitor(Monitor):
         """
         begins = self.console.is_terminal and fraction == 0  # shown at once: what follows may take long
         if begins or self._due():
-            self._facts["phase"] = f"{name} {fraction:.0%}"
+            self._facts["phase"] = _PHASES.get(name, name) + (f" {fraction:.0%}" if fraction else "")
+            if name == "sleep":
+                self._facts.pop("memory", None)  # full by now, and empty when it is over
             self._show()
 
     def progressed(self, row: dict[str, Any]) -> None:
@@ -141,8 +148,9 @@ class TerminalMonitor(Monitor):
         self._facts["experts"] = f"{row['n_experts']} expert{'s' if row['n_experts'] != 1 else ''}"
         self._facts["parameters"] = f"{format_count(row['n_parameters'])} parameters"
         self._facts["memory"] = f"memory {row['memory_samples']}"
-        if not row["memory_samples"]:
-            del self._facts["memory"]
+        for name, count in {"parameters": row["n_parameters"], "memory": row["memory_samples"]}.items():
+            if not count:
+                del self._facts[name]
 
     def evaluated(self, row: dict[str, Any]) -> None:
         """Shows what is known so far."""

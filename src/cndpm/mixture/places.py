@@ -55,7 +55,7 @@ def present_log_proba(
         log_gate: log p(k | x), (B, K).
         log_experts: log p(y | x, k), (B, K, C).
         log_present: log p(y | x) as what came lately has it, (B, C).
-        current: a, (K,).
+        current: a, (K,), or (B, K) where it differs from sample to sample.
         recent: r, (C,).
 
     Example:
@@ -71,7 +71,7 @@ def present_log_proba(
         part.detach().cpu().numpy() for part in (log_gate, log_experts, log_present, current, recent)
     )
     weight = np.exp(gate)[:, :, None] * np.exp(experts)  # (B, K, C)
-    shared = weight * currents[:, None] * recents
+    shared = weight * currents[..., None] * recents
     present = np.exp(now) * recents
     present = present / np.maximum(present.sum(axis=1, keepdims=True), 1e-300)
     kept = (weight - shared).sum(axis=1)
@@ -88,7 +88,7 @@ def present_moments(log_gate: Tensor, experts: Tensor, present: Tensor, current:
         log_gate: log p(k | x), (B, K).
         experts: Mean and variance by expert, (B, K, 2, n_outputs).
         present: Mean and variance as what came lately has them, (B, 2, n_outputs).
-        current: a, (K,).
+        current: a, (K,), or (B, K) where it differs from sample to sample.
 
     Example:
         >>> expert, present = torch.tensor([[[[1.0], [0.5]]]]), torch.tensor([[[3.0], [0.2]]])

@@ -99,7 +99,7 @@ class Answers:
             now = None if present is None or mixed is not None else present.answer(samples, ever)
             if present is None or now is None:
                 return ever
-            current, recent = present.current(self._n_experts, len(counts)), present.recent_labels(n_classes)
+            current, recent = present.current(samples, self._n_experts, len(counts)), present.recent_labels(n_classes)
             now = torch.nn.functional.pad(now, (0, n_classes - now.shape[1]), value=-torch.inf)
             return present_log_proba(gate, experts, *(part.to(gate) for part in (now, current, recent)))
 
@@ -128,7 +128,7 @@ class Answers:
             now = None if present is None else present.answer(samples, ever)
             if present is None or now is None:
                 return ever
-            current = present.current(self._n_experts, len(counts))
+            current = present.current(samples, self._n_experts, len(counts))
             return present_moments(gate, experts, now.to(gate), current.to(gate))
 
         return torch.cat([answer(samples) for samples in batches])

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
+from cndpm.experts.features.ranges import N_FIRST
 from cndpm.experts.gaussian import RangedGaussianBank
 from cndpm.learner import Footprint
 from cndpm.model.context import Present
@@ -80,8 +81,8 @@ class Arrivals:
             self.present.watch(self._bank)
             ever = self._ever(admitted) if self.present.n_rules else torch.zeros(0)
             self.present.learn(admitted.samples, admitted.y, ever)
-            if isinstance(self._bank, RangedGaussianBank):
-                self._bank.adapt(self.present.rows.x)
+            if isinstance(self._bank, RangedGaussianBank) and self._bank.adapt(self.present.rows.x):
+                self.present.leave(N_FIRST)
         return admitted
 
     def settle(self) -> None:

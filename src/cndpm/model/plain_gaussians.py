@@ -236,8 +236,16 @@ class PlainGaussians:
         if count >= GRID_STEP * self._accuracy_judged_at:
             self.accuracy = self.accuracy if self._accuracy_judged_at else self.density
             if len(self.sums()) > 1:
-                self._accuracy_judged_at = count
-                self.accuracy = choose_shrinkage(self._expected_accuracy, self.accuracy)
+                self._judge_accuracy(count)
+
+    def _judge_accuracy(self, count: float) -> None:
+        """By the accuracy that is foretold; too few samples for that take half a decade more than the density."""
+        scatter, degrees = self._scatter()
+        if degrees < len(scatter):
+            self.accuracy = min(1.0, 10 * self.density)
+        else:
+            self._accuracy_judged_at = count
+            self.accuracy = choose_shrinkage(self._expected_accuracy, self.accuracy)
 
     def _judge_density(self, count: float) -> None:
         """By the rows that are apart; by a closed form while they are too few."""

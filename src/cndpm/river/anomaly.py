@@ -10,12 +10,16 @@ import torch
 
 from cndpm.estimators import CNDPMDensity as Estimator
 from cndpm.river.mixture import Mixture
-from river import base
+
+try:
+    from river.base import AnomalyDetector
+except ImportError:  # before river 0.26
+    from river.anomaly.base import AnomalyDetector  # type: ignore[no-redef]
 
 __all__ = ["CNDPMAnomaly"]
 
 
-class CNDPMAnomaly(Mixture, base.AnomalyDetector):  # type: ignore[misc]
+class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
     """Scores how unlike everything known a row is.
 
     The score is 1 less the share of known rows that look at least as strange: of rows like the known ones one in
@@ -42,10 +46,10 @@ class CNDPMAnomaly(Mixture, base.AnomalyDetector):  # type: ignore[misc]
     def learn_one(self, x: Mapping[Any, Any]) -> None:
         """Learns one row, features by name."""
         row = self._columns.learn(x)
-        if self._has_learned:
+        if self._has_learned and not np.isnan(row).any():
             self._learn(row, None)
         else:
-            self.estimator.partial_fit(row)
+            self.estimator.partial_fit(self._known(row))
 
     def learn_many(self, X: Any) -> None:
         """Learns the rows of a pandas table, (n, d), one after the other."""
@@ -54,4 +58,9 @@ class CNDPMAnomaly(Mixture, base.AnomalyDetector):  # type: ignore[misc]
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Returns a score between 0 and 1, features by name; 0 before anything was learned."""
         watch = self._learner.watch if self._has_learned else None
-        return 0.0 if watch is None else float(-np.expm1(-watch.novelty(torch.tensor(self._columns.row(x)))[0]))
+        if watch is None:
+            return 0.0
+        row = self._columns.row(x)
+        has_gaps = bool(np.isnan(row).any())
+        novelty = self.estimator.novelty(self._known(row)) if has_gaps else watch.novelty(torch.tensor(row))
+        return float(-np.expm1(-novelty[0]))

@@ -50,8 +50,8 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             y: Its label.
         """
         row, index = self._columns.learn(x), self._codec.find(y) if self._has_learned else None
-        if index is None:  # the estimator makes room for a label that is new
-            self.estimator.partial_fit(row, [_plain(y)])
+        if index is None or np.isnan(row).any():  # the estimator makes room for a new label, and completes rows
+            self.estimator.partial_fit(self._known(row), [_plain(y)])
         else:
             self._learn(row, torch.tensor([index]))
             self._codec.counts[index] += 1
@@ -65,7 +65,11 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         """
         if not self._has_learned:
             return {}
-        proba = np.exp(self._learner.predict_log_proba(torch.tensor(self._columns.row(x)))[0].numpy())
+        row = self._columns.row(x)
+        if np.isnan(row).any():
+            known = self.estimator.predict_proba(self._known(row))[0].tolist()
+            return dict(zip(self.estimator.classes_.tolist(), known, strict=True))
+        proba = np.exp(self._learner.predict_log_proba(torch.tensor(row))[0].numpy())
         return dict(zip(self._codec.labels, proba.tolist(), strict=True))
 
     @property

@@ -64,6 +64,13 @@ class Mixture:
         learner: CNDPM = vars(self.estimator)["_learner"]
         return learner
 
+    def _known(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns rows (n, d); one of which nothing is known has the mean of the known rows."""
+        empty = np.isnan(rows).all(axis=1)
+        if self._has_learned and empty.any() and self._learner.watch is not None:
+            rows[empty] = self._learner.watch.rows.mean(axis=0)
+        return rows
+
     def _learn(self, row: NDArray[np.float32], y: Tensor | None) -> None:
         """Learns one row (1, d) with its target; the estimator has learned before."""
         self._learner.learn_block(torch.tensor(row), y, 1)
@@ -86,10 +93,10 @@ class Mixture:
 
     def _rows(self, X: Any) -> NDArray[np.float32]:
         """Returns a table (n, d) with named columns as rows to learn."""
-        return np.concatenate([self._columns.learn(x) for x in _records(X)])
+        return self._known(np.concatenate([self._columns.learn(x) for x in _records(X)]))
 
     def _rows_asked(self, X: Any) -> NDArray[np.float32]:
-        return np.concatenate([self._columns.row(x) for x in _records(X)])
+        return self._known(np.concatenate([self._columns.row(x) for x in _records(X)]))
 
     @classmethod
     def _unit_test_params(cls) -> Iterable[dict[str, Any]]:

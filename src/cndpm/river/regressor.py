@@ -42,16 +42,19 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
             y: Its target.
         """
         row = self._columns.learn(x)
-        if self._has_learned:
+        if self._has_learned and not np.isnan(row).any():
             self._learn(row, torch.tensor([[float(y)]]))
         else:
-            self.estimator.partial_fit(row, np.array([float(y)]))
+            self.estimator.partial_fit(self._known(row), np.array([float(y)]))
 
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Returns the mean of the target; 0 before anything was learned."""
         if not self._has_learned:
             return 0.0
-        return float(self._learner.predict_moments(torch.tensor(self._columns.row(x)))[0, 0, 0])
+        row = self._columns.row(x)
+        if np.isnan(row).any():
+            return float(self.estimator.predict(self._known(row))[0])
+        return float(self._learner.predict_moments(torch.tensor(row))[0, 0, 0])
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learns rows one after the other.

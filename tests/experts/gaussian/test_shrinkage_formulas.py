@@ -77,6 +77,20 @@ def test_predictions_use_the_geometric_mean_of_both_shrinkages():
     assert choice.classes == pytest.approx(0.03)
 
 
+@pytest.mark.parametrize(("n_rows", "is_foretold"), [(12, False), (13, False), (14, True)])
+def test_with_fewer_samples_than_features_classes_take_half_a_decade_more_than_densities(n_rows, is_foretold):
+    statistics = SharedStatistics(torch.zeros(12))
+    statistics.add_components(2)
+    rows = torch.randn(n_rows, 12, generator=torch.Generator().manual_seed(0)).double() * torch.logspace(-2, 1, 12)
+    statistics.add(rows, torch.eye(2).double()[torch.arange(n_rows) % 2])  # n_rows - 2 degrees of freedom
+    choice = CovarianceChoice(shrinkage=None, tail=math.inf, for_classes=True)
+    choice.judge(statistics)
+    assert (choice.state_dict()["accuracy_judged_at"] == n_rows) == is_foretold
+    if not is_foretold:
+        assert choice.density < 0.5
+        assert choice.classes == pytest.approx(min(math.sqrt(choice.density), math.sqrt(10) * choice.density))
+
+
 def test_too_few_rows_to_hold_any_out_have_the_closed_forms_shrinkage():
     statistics = SharedStatistics(torch.zeros(3))
     statistics.add_components(1)

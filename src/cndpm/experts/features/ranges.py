@@ -11,13 +11,16 @@ from torch import Tensor
 
 from cndpm.state import State, StateError, expect, tensor
 
-__all__ = ["MOST_RANGES", "Ranges"]
+__all__ = ["MOST_RANGES", "N_FIRST", "Ranges", "column_log_density"]
 
 MOST_RANGES = 8
 """Ranges kept; rows of yet another belong to the one that is nearest."""
 
 _LATEST = 50
-"""Rows that tell whether a range was left, and half as many that begin another."""
+"""Rows that tell whether a range was left."""
+
+N_FIRST = 25
+"""The latest of them, which begin another."""
 
 _WIDER = 2.0
 """How many times as wide as in any range known rows must spread: half of their columns, and from their neighbours."""
@@ -28,7 +31,7 @@ _TRIMMED = 0.1
 _EXPECTED = 0.93
 """The mean of the other steps of normal rows, in deviations."""
 
-_DEGREES = 10.0
+_DEGREES = 30.0
 """Degrees of freedom of the densities by which rows are given to ranges, so that one wild column does not decide."""
 
 
@@ -85,7 +88,7 @@ class Ranges:
 
     def add(self, rows: Tensor) -> None:
         """Begins another range with the latest of rows (n, d)."""
-        self._append(*(part[None] for part in _measures(rows[-_LATEST // 2 :].to(self.shifts))))
+        self._append(*(part[None] for part in _measures(rows[-N_FIRST:].to(self.shifts))))
 
     def extend(self, other: Ranges) -> None:
         """Adds the ranges of another stream that began with the same one."""
@@ -120,10 +123,7 @@ class Ranges:
         return torch.where((ranges == 0)[:, None], rows, moved)
 
     def _log_density(self, rows: Tensor) -> Tensor:
-        """Returns the log density of rows (n, d) in every range, (R, n), up to a constant; columns are independent."""
-        z = (rows - self.shifts[:, None]) / self.scales[:, None]
-        kernel = torch.log1p(z.square() / _DEGREES).sum(dim=2) * (_DEGREES + 1) / 2
-        return -kernel - self.scales.log().sum(dim=1, keepdim=True)
+        return column_log_density(rows, self.shifts, self.scales)
 
     def state_dict(self) -> State:
         """Returns everything."""
@@ -136,6 +136,24 @@ class Ranges:
         if not (state["scales"] > 0).all():
             raise StateError("'scales' must hold positive numbers")
         self.shifts, self.scales, self.spacings = (state[name].clone() for name in ("shifts", "scales", "spacings"))
+
+
+def column_log_density(rows: Tensor, shifts: Tensor, scales: Tensor) -> Tensor:
+    """Returns the log density of rows in every range, (R, n), up to a constant; columns are independent.
+
+    Args:
+        rows: (n, d).
+        shifts: Means of the columns, (R, d).
+        scales: Their deviations, (R, d).
+
+    Example:
+        >>> shifts, scales = torch.zeros(2, 3), torch.tensor([[1.0] * 3, [9.0] * 3])
+        >>> column_log_density(torch.tensor([[1.0, -1.0, 0.5], [9.0, 5.0, -8.0]]), shifts, scales).argmax(dim=0)
+        tensor([0, 1])
+    """
+    z = (rows - shifts[:, None]) / scales[:, None]
+    kernel = torch.log1p(z.square() / _DEGREES).sum(dim=2) * (_DEGREES + 1) / 2
+    return -kernel - scales.log().sum(dim=1, keepdim=True)
 
 
 def _measures(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -5,7 +5,8 @@ data hardly vary are the ones estimated worst and trusted most. The density's is
 has not seen yet. For classes there is a closed form of the accuracy to expect
 (:mod:`cndpm.experts.gaussian.discrimination`), which takes samples for normal; those of images spread more, and where
 features are many it asks for too much. On all streams measured the best lay between the two, so predictions take the
-geometric mean. A shrinkage that counts as much as some fixed number of samples falls as their number grows, so both are
+geometric mean. Of fewer samples than features the closed form foretells noise; there classes take half a decade more
+than densities. A shrinkage that counts as much as some fixed number of samples falls as their number grows, so both are
 judged again, walking from where they stood, when that has grown by a step of their grid.
 """
 
@@ -30,10 +31,13 @@ from cndpm.experts.gaussian.shrinkage import (
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.state import State, expect, flag, maybe, number
 
-__all__ = ["CovarianceChoice", "accuracy_of"]
+__all__ = ["CovarianceChoice", "accuracy_of", "can_foretell"]
 
 _MIN_HELD_OUT = 8
 _START = 1e-2
+
+_MORE = 10.0
+"""With fewer samples than features, stands for what the foretold accuracy would ask for, over the density's."""
 
 
 class CovarianceChoice:
@@ -108,6 +112,9 @@ class CovarianceChoice:
             self.accuracy = self.density
         if int((statistics.counts > 0).sum()) < 2:
             return
+        if not can_foretell(statistics):  # judged as soon as it can be
+            self.accuracy = min(1.0, _MORE * self.density)
+            return
         self._accuracy_judged_at = count
         scatter, degrees = statistics.within_scatter(), statistics.degrees_of_freedom
 
@@ -163,6 +170,11 @@ class CovarianceChoice:
         self.density, self.accuracy, self.for_classes = state["density"], state["accuracy"], state["for_classes"]
         self.tail = maybe_infinite(state["tail"])
         self._density_judged_at, self._accuracy_judged_at = state["density_judged_at"], state["accuracy_judged_at"]
+
+
+def can_foretell(statistics: SharedStatistics) -> bool:
+    """Returns whether samples are enough for the accuracy to expect: fewer than features foretell noise."""
+    return statistics.degrees_of_freedom >= statistics.n_features
 
 
 def accuracy_of(statistics: SharedStatistics, cholesky: Tensor, shrinkage: float, floor: float) -> float:

@@ -384,9 +384,9 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         """Returns log p(label | x, k), (B, K, C), from :meth:`_weighted`, (B, J), and its sums by expert, (B, K)."""
         shape, owners, labels = (*mixed.shape, self.labels.n_classes), self.labels.owners, self.labels.labels
         if isinstance(weighted, Tensor):
-            owners, labels = (torch.from_numpy(of).to(weighted.device) for of in (owners, labels))
+            of, label = (torch.from_numpy(part).to(weighted.device) for part in (owners, labels))
             log_proba = weighted.new_full(shape, LOG_FLOOR)
-            log_proba[:, owners, labels] = (weighted - mixed[:, owners]).clamp_min(LOG_FLOOR)
+            log_proba[:, of, label] = (weighted - mixed[:, of]).clamp_min(LOG_FLOOR)
             return log_proba.log_softmax(dim=-1)
         values = np.full(shape, LOG_FLOOR)
         values[:, owners, labels] = np.maximum(weighted - mixed[:, owners], LOG_FLOOR)

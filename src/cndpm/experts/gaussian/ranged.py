@@ -51,6 +51,7 @@ class RangedGaussianBank(GaussianBank):
         >>> bank.found(Samples(x), torch.arange(200) % 2)
         >>> done = bank.train(1)
         >>> bank.adapt(3 * x)
+        True
         >>> bank.evidence(Samples(3 * x[:1]), torch.tensor([0])).log_known < -1e5
         tensor([[True]])
     """
@@ -66,17 +67,19 @@ class RangedGaussianBank(GaussianBank):
     def merging(self) -> RangedMerging:
         return RangedMerging(self)
 
-    def adapt(self, rows: Tensor) -> None:
-        """Begins another range where the latest rows have left those known.
+    def adapt(self, rows: Tensor) -> bool:
+        """Begins another range where the latest rows have left those known; returns whether they have.
 
         Args:
             rows: The latest, (n, d), on the host, the very latest last.
         """
-        if isinstance(self._gaussians, SharedGaussians) and self.ranges.is_left(rows):
-            self.ranges.add(rows)
-            self.knows = np.pad(self.knows, ((0, 0), (0, 1)))
-            self._gaussians.forget_rows()
-            self.forget_features()
+        if not isinstance(self._gaussians, SharedGaussians) or not self.ranges.is_left(rows):
+            return False
+        self.ranges.add(rows)
+        self.knows = np.pad(self.knows, ((0, 0), (0, 1)))
+        self._gaussians.forget_rows()
+        self.forget_features()
+        return True
 
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
         found = super().evidence(samples, y)

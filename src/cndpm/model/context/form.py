@@ -22,7 +22,7 @@ def check_present(state: State, *, n_outputs: int, n_random_bytes: int) -> None:
     expect(state, {"width": whole(), "rows": part(), **parts})
     if (state["rules"] is None) != (state["representations"] is None):
         raise StateError("'rules' and 'representations' are there together, or neither is")
-    numbers = dict.fromkeys(("n_seen", "n_fits", "asked_at"), whole())
+    numbers = dict.fromkeys(("n_seen", "begun_at", "n_fits", "asked_at"), whole())
     least, most = (n_outputs, n_outputs) if n_outputs else (0, 1 << 31)
     counts = tensor(0 if n_outputs else state["width"])
     n_units = 0 if state["rules"] is None else n_outputs

@@ -16,7 +16,7 @@ from cndpm.state import State, expect, number, part, tensor
 
 __all__ = ["MOST_FORMERS", "Former", "Formers", "Units"]
 
-MOST_FORMERS = 2
+MOST_FORMERS = 7
 """Ranges that were left and are kept."""
 
 Floats = NDArray[np.float64]
@@ -143,7 +143,7 @@ class Formers(list[Former]):
             former.rules.admit(n_classes)
 
     def owning(self, present: Representations, rows: Tensor) -> list[tuple[Former, Tensor]]:
-        """Returns which rows belong to formers: those for which theirs is the smallest range that they lie in.
+        """Returns which rows belong to formers: those that are likelier in their range than in others.
 
         Args:
             present: Whose range is compared with theirs.
@@ -154,11 +154,8 @@ class Formers(list[Former]):
         """
         if not self:
             return []
-        volume = torch.where(present.outside(rows), torch.inf, present.log_volume)
-        owner = torch.full((len(rows),), -1)
-        for i, former in enumerate(self):
-            is_inside = ~former.representations.outside(rows) & (former.representations.log_volume < volume)
-            owner[is_inside], volume[is_inside] = i, former.representations.log_volume
+        densities = [each.log_density(rows) for each in (present, *(former.representations for former in self))]
+        owner = torch.stack(densities).argmax(dim=0) - 1
         return [(former, owner == i) for i, former in enumerate(self) if bool((owner == i).any())]
 
     def compare(

@@ -41,6 +41,9 @@ _WITNESSES = 50
 _MOST_OUTSIDE = 0.3
 """The share of the latest rows outside the range at which representations are fitted anew."""
 
+_SOME_OUTSIDE = 0.15
+"""The share of the latest rows in other ranges below which these are taken for rows of this one that lie there."""
+
 _WORSE = 5
 """Times the evidence that founds a rule by which rows of a range that was left must be predicted better without it."""
 
@@ -106,7 +109,7 @@ class Present:
         self._evidence, self._most_rules = evidence, n_rules
         self._generator = torch.Generator().manual_seed(seed)
         self.rows = RecentRows(n_recent)
-        self.n_seen = self._n_fits = 0
+        self.n_seen = self._begun_at = self._n_fits = 0
         self._counts = np.zeros(0)
         self._outside = np.zeros(0)
         self._representations = Representations(n_features)
@@ -174,15 +177,25 @@ class Present:
             self._asked = asked = _Asked(samples.x, experts, features, answer)
         return asked
 
-    def current(self, n_experts: int, n: int) -> Tensor:
-        """Returns how current the places of n components are, (n,): the experts', and then that of what waits.
+    def current(self, samples: Samples, n_experts: int, n: int) -> Tensor:
+        """Returns how current the places of n components are: the experts', and then that of what waits.
 
         Args:
+            samples: (B, ...); what was the present for those of another range answers for them.
             n_experts: Experts; as long as the gate was not asked about them they all are current.
             n: Components, one more where samples wait in the memory.
+
+        Returns:
+            (n,), or (B, n) where some samples are of another range.
         """
         known = self._current if len(self._current) == n_experts else torch.ones(n_experts, dtype=torch.float64)
-        return torch.cat([known, torch.ones(n - n_experts, dtype=torch.float64)])
+        current = torch.cat([known, torch.ones(n - n_experts, dtype=torch.float64)])
+        owned = self._formers.owning(self._representations, samples.x.cpu())
+        if owned:
+            current = current.repeat(len(samples), 1)
+            for _, mine in owned:
+                current[mine] = 1
+        return current
 
     def recent_labels(self, n_classes: int) -> Tensor:
         """Returns how recent every class is, (n_classes,)."""
@@ -233,16 +246,17 @@ class Present:
 
     def _learn(self, rules: Rules, samples: Samples, y: Tensor, experts: Tensor) -> None:
         asked, self._asked = self._ask(rules, samples, experts), None
-        now, heard = self._units.answer_from(asked.answer.mixed), self._of_experts(experts)
-        parts = (self._representations, samples.x.cpu(), y)
-        self._formers.compare(*parts, now=now, experts=heard, family=self._family)
+        if self._formers and len(self._outside) and self._outside.mean() > _SOME_OUTSIDE:
+            now, heard = self._units.answer_from(asked.answer.mixed), self._of_experts(experts)
+            parts = (self._representations, samples.x.cpu(), y)
+            self._formers.compare(*parts, now=now, experts=heard, family=self._family)
         rules.n_seen = self.n_seen
         rules.learn(asked.features, self._units.targets(y), asked.answer, self._recall)
 
     def forget(self) -> None:
         """Begins anew, as if no row had come; the experts answer alone until some have."""
         self.rows = RecentRows(self.rows.capacity)
-        self.n_seen = self._n_fits = self._asked_at = 0
+        self.n_seen = self._begun_at = self._n_fits = self._asked_at = 0
         self._units, self._formers = Units(), Formers()
         self._rules = self._asked = None
         self._counts, self._outside = np.zeros_like(self._counts), np.zeros(0)
@@ -275,18 +289,32 @@ class Present:
         self._outside = np.append(self._outside, outside)[-_WATCHED:]
         if len(self._outside) == _WATCHED and self._outside.mean() > _MOST_OUTSIDE:
             return True
-        is_early = self._n_fits < len(_FITTED_AT) and self.n_seen >= _FITTED_AT[self._n_fits]
+        is_early = self._n_fits < len(_FITTED_AT) and self.n_seen - self._begun_at >= _FITTED_AT[self._n_fits]
         return is_early and self.n_rules == 1
 
     def _begin(self) -> None:
-        """Fits the representations on the latest rows and learns these anew."""
-        left_range = len(self._outside) == _WATCHED and self._outside.mean() > _MOST_OUTSIDE
-        rows = self.rows.x[-_WATCHED:] if left_range else self.rows.x
-        if left_range and self._leave(rows):
-            return
+        """Fits the representations on the latest rows, those of another range if that was left."""
+        if len(self._outside) == _WATCHED and self._outside.mean() > _MOST_OUTSIDE:
+            self.leave(_WATCHED)
+        else:
+            self._fit_to(self.n_seen - self._begun_at)
+
+    def leave(self, n: int) -> None:
+        """Begins anew with the latest n rows, which are of another range; what was learned before is kept for its own.
+
+        Args:
+            n: At most those that are kept.
+        """
+        if self._rules is not None and not self._leave(self._rules, self.rows.x[-n:]):
+            self._begun_at, self._n_fits = self.n_seen - n, sum(n >= due for due in _FITTED_AT[1:])
+            self._fit_to(n)
+
+    def _fit_to(self, n: int) -> None:
+        """Fits the representations on the latest n rows, or as many as are kept, and learns these anew."""
+        rows, y = self.rows.x[-n:], self.rows.y[-n:]
         if not self.for_classes:
-            self._units = Units.of(self.rows.y)
-        targets = self._units.targets(self.rows.y[-len(rows) :])
+            self._units = Units.of(y)
+        targets = self._units.targets(y)
         self._representations.fit(rows, targets, self._generator)
         before, self._rules = self._rules, self._new_rules(self._representations, self._width)
         if before is not None:
@@ -296,17 +324,19 @@ class Present:
         for start in range(0, len(targets), 10):
             self._rules.begin([z[start : start + 10] for z in features], targets[start : start + 10])
 
-    def _leave(self, rows: Tensor) -> bool:
+    def _leave(self, rules: Rules, rows: Tensor) -> bool:
         """Keeps what rows have left for rows of its range; returns whether most of the latest are of a former's."""
-        assert self._rules is not None
-        left = Former(self._representations, self._rules, self._units)
+        rules.retire()
+        left = Former(self._representations, rules, self._units)
+        for former in self._formers:
+            former.lead = 0.0  # it was that of another present
         back = self._formers.exchange(left, rows[-int(_MOST_OUTSIDE * _WATCHED) :])
         self._outside, self._fit, self._asked = np.zeros(0), object(), None
         if back is None:
             self._representations = Representations(self._n_features)
             return False
         self._representations, self._rules, self._units = back.representations, back.rules, back.units
-        self._rules.events = left.rules.events
+        self._rules.events, self._n_fits = rules.events, len(_FITTED_AT)
         return True
 
     def _new_rules(self, representations: Representations, width: int) -> Rules:
@@ -343,6 +373,7 @@ class Present:
             "representations": self._representations.state_dict() if is_fitted else None,
             "rules": None if self._rules is None else self._rules.state_dict(),
             "n_seen": self.n_seen,
+            "begun_at": self._begun_at,
             "n_fits": self._n_fits,
             "width": self._width,
             "asked_at": self._asked_at,
@@ -369,7 +400,7 @@ class Present:
         self._generator.set_state(state["generator"].cpu())
         self.rows, self._representations, self._rules = rows, representations, rules
         self._units, self._formers = _units_of(state), formers
-        self.n_seen, self._n_fits = state["n_seen"], state["n_fits"]
+        self.n_seen, self._begun_at, self._n_fits = state["n_seen"], state["begun_at"], state["n_fits"]
         self._width, self._asked_at = state["width"], state["asked_at"]
         for name in _ARRAYS:
             setattr(self, f"_{name}", state[name].cpu().numpy().copy())

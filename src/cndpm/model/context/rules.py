@@ -13,13 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from cndpm.experts.pool import Family
 from cndpm.experts.pool.members import Members
 from cndpm.mixture.time import Challenge, Floats, challenge
 from cndpm.model.context.weights import Answer, Weights
-from cndpm.state import State, StateError, expect, number, part, whole
+from cndpm.state import State, StateError, expect, number, part, tensor, whole
 
 __all__ = ["Rules"]
 
@@ -34,6 +35,9 @@ _WAIT = 2.0
 
 _NEGLIGIBLE = 0.01
 """Part of an answer below which a recent model hardly matters, and is renewed less often."""
+
+_NOTED = 50
+"""Samples between two notes of what held, so that one of them is older than what made a range be left."""
 
 _EVENTS = ("founded", "renewed", "returned")
 
@@ -91,7 +95,8 @@ class Rules:
         self._is_fast = np.zeros(self._weights.n_recent, dtype=bool)  # nor are experts and other labels
         self._is_fast[: sum(self._n_recent)] = np.concatenate(keeps) <= _FAST
         self._served, self.in_force, self._challenge = [0], 0, Challenge()
-        self.n_seen = 0
+        self._noted = [self._note_now()] * 2
+        self.n_seen = self._noted_at = 0
         self.events: list[tuple[int, str, int]] = []
 
     @property
@@ -133,6 +138,8 @@ class Rules:
             answer: To this very batch, as things were.
             recall: Returns the latest n samples, these included.
         """
+        if self.n_seen - self._noted_at >= _NOTED:
+            self._noted, self._noted_at = [self._noted[1], self._note_now()], self.n_seen
         gains = self._weights.weigh(y.numpy(), answer, self._is_fast, in_force=self.in_force)
         self._return_if_due()
         before, self._challenge = self._challenge, challenge(self._challenge, gains[self.in_force] - _ALLOWANCE)
@@ -151,6 +158,15 @@ class Rules:
             y: Class indices (B,) or targets (B, o), double.
         """
         self._teach(features, y, recent=True, rule=True)
+
+    def retire(self) -> None:
+        """Goes back to the rule in force before the latest samples, which were of another range."""
+        self.in_force, of_representations = self._noted[0]
+        self._weights.settle_on(self.in_force, of_representations)
+        self._challenge = Challenge()
+
+    def _note_now(self) -> tuple[int, Floats]:
+        return self.in_force, self._weights.of_representations.copy()
 
     def inherit(self, other: Rules) -> None:
         """Takes over what was learned about representations, rates and stickiness, but no rule."""
@@ -212,6 +228,9 @@ class Rules:
             "served": list(self._served),
             "in_force": self.in_force,
             "challenge": list(self._challenge),
+            "noted_at": self._noted_at,
+            "noted_rules": [rule for rule, _ in self._noted],
+            "noted": torch.tensor(np.stack([evidence for _, evidence in self._noted])),
             "n_seen": self.n_seen,
             "events": [list(event) for event in self.events],
         }
@@ -230,9 +249,19 @@ class Rules:
                 members.append()
             members.load_state_dict(saved)
         self._weights.load_state_dict(state["weights"], n_rules=len(served))
+        self._load_notes(state, len(served))
         self._served, self.in_force = list(served), state["in_force"]
         self._challenge, self.n_seen = _challenge_of(state.get("challenge")), state["n_seen"]
         self.events = _events_of(state.get("events"))
+
+    def _load_notes(self, state: State, n_rules: int) -> None:
+        evidence = self._weights.of_representations
+        expect(state, {"noted_at": whole(), "noted": tensor(2, *evidence.shape)})
+        rules: Any = state.get("noted_rules")
+        if not _are_whole(rules) or len(rules) != 2 or max(rules) >= n_rules:
+            raise StateError(f"'noted_rules' must be two of {n_rules} rules; got {str(rules)[:80]}")
+        noted = state["noted"].cpu().numpy()
+        self._noted, self._noted_at = list(zip(rules, noted.copy(), strict=True)), state["noted_at"]
 
 
 def _are_whole(values: Any) -> bool:

@@ -37,6 +37,9 @@ stickinesses, of the stack's curvature, and of which label is which."""
 
 _RIDGE = 20.0
 
+_SURE = 20.0
+"""Nats by which a rule that has one range for itself is put before the pool of all members."""
+
 Targets = NDArray[Any]
 
 
@@ -135,6 +138,23 @@ class Weights:
         """Makes room for a rule, which is given half of what the recent models have."""
         self._filters = np.append(self._filters, self._filters[:, :1] - np.log(2), axis=1)
         self._filters[:, 0] -= np.log(2)
+
+    @property
+    def of_representations(self) -> Floats:
+        """Evidence for every representation of rules at every temperature, (R, T)."""
+        return self._of_rules
+
+    def settle_on(self, rule: int, of_representations: Floats) -> None:
+        """Has one rule answer, until others have predicted better.
+
+        Args:
+            rule: Its index.
+            of_representations: Evidence for representations and temperatures, (R, T).
+        """
+        self._of_rules = of_representations.copy()
+        self._filters = np.full_like(self._filters, np.log(1e-9))
+        self._filters[:, 1 + rule] = 0
+        self._of_stack = np.array([0.0, -_SURE])
 
     def inherit(self, other: Weights) -> None:
         """Takes over what was learned about representations, rates and stickiness, but no rule."""

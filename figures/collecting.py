@@ -1,0 +1,70 @@
+"""Gathers runs of the one loop into one record, a line a run: ``python -m figures.collecting FOLDER ... --out RECORD``.
+
+A line has what the tables need and what traces a figure: command, commit, machine, device, versions, scenario, learner,
+preset, seed, and the run's summary. Runs that are not complete are named and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cndpm.experiments import Record, read_record
+
+__all__ = ["lines", "main"]
+
+
+def lines(roots: Sequence[Path], **facts: Any) -> Iterator[dict[str, Any]]:
+    """Yields one line for every complete run below some folders, by path.
+
+    Args:
+        roots: The folders.
+        **facts: Further fields, and those that win over the environment's: a commit, where a source had no repository.
+    """
+    folders = sorted({path.parent for root in roots for path in root.rglob("config.json")})
+    for folder in folders:
+        record = read_record(folder)
+        if record.summary is None:
+            print(f"{folder}: {record.status}, left out")
+        else:
+            yield _line(record) | facts
+
+
+def _line(record: Record) -> dict[str, Any]:
+    config, environment = record.config, record.environment
+    summary, scenario = record.summary or {}, config["scenario"]
+    return {
+        "command": environment.get("command"),
+        "commit": environment.get("commit"),
+        "machine": f"{environment.get('device')}, torch {environment.get('torch')}",
+        "scenario": scenario["name"],
+        "fraction": scenario.get("fraction", 1.0),
+        "validation": scenario.get("validation", False),
+        "learner": config["learner"],
+        "preset": config["preset"],
+        "seed": config["seed"],
+    } | {name: value for name, value in summary.items() if name not in ("seed", "scenario", "learner", "preset")}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Writes the record.
+
+    Args:
+        arguments: Of the command line; None: those of this process.
+    """
+    parser = argparse.ArgumentParser(prog="python -m figures.collecting", description=__doc__)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--commit", help="where the source had no repository about it")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    facts = {"commit": options.commit} if options.commit else {}
+    found = list(lines(options.folders, **facts))
+    options.out.write_text("".join(json.dumps(line) + "\n" for line in found), encoding="utf-8")
+    print(f"{options.out}: {len(found)} runs")
+
+
+if __name__ == "__main__":
+    main()
