@@ -29,7 +29,7 @@ def test_representations_are_fitted_after_twenty_a_hundred_and_five_hundred_rows
     present, fitted = make(), {}
     for n, part in enumerate(rows(600).split(10), start=1):
         teach(present, part)
-        fitted.setdefault(present.state_dict()["n_fits"], 10 * n)
+        fitted.setdefault(present.state_dict()["schedule"]["n_fits"], 10 * n)
     assert fitted == {0: 10, 1: 20, 2: 100, 3: 500}
 
 
@@ -38,11 +38,11 @@ def test_they_are_fitted_anew_when_more_than_three_in_ten_of_the_latest_hundred_
         present = make()
         for part in rows(600).split(10):
             teach(present, part.clamp(-2, 2))
-        before, at = present.state_dict()["n_fits"], None
+        at = None
         for n, part in enumerate(rows(200, seed=1).clamp(-0.5, 0.5).split(10), start=1):
             part[:n_outside] = 1000.0
             teach(present, part)
-            if at is None and present.state_dict()["n_fits"] > before:
+            if at is None and present.state_dict()["schedule"]["begun_at"] > 0:
                 at = 10 * n
         assert at == refitted_at
 
