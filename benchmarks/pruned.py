@@ -6,8 +6,8 @@
 The paper's settings with a concentration that founds too many experts, and sleeps of an eighth: a run takes half a
 minute. With `--validate` the test set is a tenth of every class's training samples: there the rule is chosen. The ways:
 
-- `none`: the mixture as it is; `again`: the same, with the samples that pruning looks at learned once more, kept where
-  a fifth that is held out is predicted no worse.
+- `not pruned`: the mixture as it is; `not pruned, again`: the same, with the samples that pruning looks at learned
+  once more, kept where a fifth that is held out is predicted no worse.
 - `pruned`: experts at least 0.9 similar are merged; `pruned, again`: the remaining ones then learn as above;
   `pruned, always`: they learn, and keep it in any case. At 0.8 and 0.95 likewise.
 - `paper`: merged by the paper's own similarity, the cosine of the log-likelihoods themselves.
@@ -61,8 +61,8 @@ class Way(NamedTuple):
 
 
 WAYS = (
-    Way("none", None),
-    Way("again", None, "judged"),
+    Way("not pruned", None),
+    Way("not pruned, again", None, "judged"),
     Way("pruned", 0.9),
     Way("pruned, again", 0.9, "judged"),
     Way("pruned, always", 0.9, "always"),

@@ -57,7 +57,8 @@ class Figure:
         decimals: Of the text.
         scale: The values are multiplied by it.
         unit: Stands behind the text.
-        form: "seeds" shows one or two seeds as they are and more as mean and standard error; "mean" the mean.
+        form: "seeds" shows one or two seeds as they are and more as mean and standard error; "mean" the mean; "range"
+            the least and the most.
 
     Example:
         >>> Figure("accuracy", (93.0, 94.0, 95.0), (0, 1, 2)).text
@@ -78,6 +79,8 @@ class Figure:
         values = [self.scale * value for value in self.values]
         if self.form == "mean":
             return self._shown(mean(values))
+        if self.form == "range":
+            return " to ".join(dict.fromkeys(map(self._shown, (min(values), max(values)))))
         if len(values) < 3:
             return ", ".join(map(self._shown, values))
         return f"{self._shown(mean(values))} ± {self._shown(stdev(values) / math.sqrt(len(values)))}"

@@ -33,6 +33,9 @@ _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*\.\d+(?![\w.]*\.\d)")
 _FEW = 12
 """As many numbers are named; of more it is said how many they are."""
 
+_VARIED = ("n_patches", "class_order", "settings", "given", "epochs", "repeats", "fraction", "validation", "views")
+"""Fields beside words that tell rows apart; rows that agree in all of them differ by their seeds."""
+
 _SCALES = (1.0, 1e-6, 1e-3)
 """Numbers are printed as they are, in millions or in thousands."""
 
@@ -124,7 +127,7 @@ def _over_seeds(rows: Iterable[Row]) -> Iterator[float]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
         alike = {name: value for name, value in row.items() if isinstance(value, str) and name != "command"}
-        alike |= {name: row.get(name) for name in ("n_patches", "class_order", "settings", "fraction", "views")}
+        alike |= {name: row.get(name) for name in _VARIED}
         groups.setdefault(repr(sorted(alike.items(), key=lambda item: item[0])), []).append(row)
     for group in groups.values():
         names = {name for row in group for name, value in row.items() if isinstance(value, int | float)} - {"seed"}

@@ -77,3 +77,8 @@ def test_two_rows_of_one_seed_are_no_figure(tmp_path):
 def test_a_part_of_a_record_is_found_by_names_and_positions(tmp_path):
     (tmp_path / "some.json").write_text(json.dumps({"later": [{"mnist": {"accuracy": 3.0}}]}))
     assert read_rows(tmp_path / "some.json", ["later", "0", "mnist"]) == [{"accuracy": 3.0}]
+
+
+def test_a_range_is_one_number_where_all_agree():
+    assert Figure("experts", (5, 5, 5), (0, 1, 2), decimals=0, form="range").text == "5"
+    assert Figure("experts", (5, 7, 6), (0, 1, 2), decimals=0, form="range").text == "5 to 7"

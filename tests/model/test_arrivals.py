@@ -2,6 +2,7 @@
 
 import torch
 
+from cndpm.experts.chunks import Samples
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 
@@ -47,4 +48,4 @@ def test_the_present_is_told_which_experts_are_current():
         x = torch.randn(400, 2, generator=generator) + centre
         learner.learn_block(x, torch.full((400,), label), 10)
     assert learner.n_experts == 2
-    assert learner.present.current(2, 2).tolist() == [0.0, 1.0]
+    assert learner.present.current(Samples(x[:1]), 2, 2).tolist() == [0.0, 1.0]

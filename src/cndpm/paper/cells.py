@@ -263,28 +263,32 @@ def concentration_cell(log_alpha: int, accuracy: Published, n_experts: Published
     return Cell(f"log α = {log_alpha}", "Split-MNIST", "split-mnist", "cndpm", {}, overrides, published)
 
 
-def _task_based_cell(label: str, learner: str, value: float, error: float, **options: Any) -> Cell:
+def _task_based_cell(
+    label: str, learner: str, value: Published | None, *, overrides: tuple[str, ...] = (), **options: Any
+) -> Cell:
     """Makes a cell of four epochs a task.
 
     The paper takes all values but its own from Hsu et al. (2018), who used batches of 128.
     """
     scenario = "iid-split-mnist" if learner == "iid-online" else "split-mnist"
     options = {"epochs": 4, "batch_size": 128} | options
-    return Cell(label, "Split-MNIST, 4 epochs", scenario, learner, options, (), {"accuracy": Published(value, error)})
+    published = {} if value is None else {"accuracy": value}
+    return Cell(label, "Split-MNIST, 4 epochs", scenario, learner, options, overrides, published)
 
 
 TASK_BASED = (
-    _task_based_cell("EWC, tasks told", "ewc", 19.80, 0.05),
-    _task_based_cell("Online EWC, tasks told", "online-ewc", 19.77, 0.04),
-    _task_based_cell("SI, tasks told", "si", 19.67, 0.09),
-    _task_based_cell("MAS, tasks told", "mas", 19.52, 0.04),
-    _task_based_cell("LwF, tasks told", "lwf", 24.17, 0.33),
-    _task_based_cell("GEM, tasks told", "gem", 92.20, 0.12),
-    _task_based_cell("DGR, tasks told", "dgr", 91.24, 0.33),
-    _task_based_cell("RtF, tasks told", "rtf", 92.56, 0.21),
-    _task_based_cell("CN-DPM, tasks told", "cndpm-tasks", 93.81, 0.07, batch_size=10),
-    _task_based_cell("CN-DPM", "cndpm", 93.70, 0.07, batch_size=10),
-    _task_based_cell("Upper bound (iid)", "iid-online", 97.53, 0.30),
+    _task_based_cell("EWC, tasks told", "ewc", Published(19.80, 0.05)),
+    _task_based_cell("Online EWC, tasks told", "online-ewc", Published(19.77, 0.04)),
+    _task_based_cell("SI, tasks told", "si", Published(19.67, 0.09)),
+    _task_based_cell("MAS, tasks told", "mas", Published(19.52, 0.04)),
+    _task_based_cell("LwF, tasks told", "lwf", Published(24.17, 0.33)),
+    _task_based_cell("GEM, tasks told", "gem", Published(92.20, 0.12)),
+    _task_based_cell("DGR, tasks told", "dgr", Published(91.24, 0.33)),
+    _task_based_cell("RtF, tasks told", "rtf", Published(92.56, 0.21), overrides=("learner.prior=standard",)),
+    _task_based_cell("RtF that dreams by class, tasks told", "rtf", None),
+    _task_based_cell("CN-DPM, tasks told", "cndpm-tasks", Published(93.81, 0.07), batch_size=10),
+    _task_based_cell("CN-DPM", "cndpm", Published(93.70, 0.07), batch_size=10),
+    _task_based_cell("Upper bound (iid)", "iid-online", Published(97.53, 0.30)),
 )
 """The cells of the comparison with methods that are told the tasks."""
 

@@ -32,16 +32,37 @@ def test_rows_that_come_back_to_a_range_find_what_was_learned_there():
     assert float(hits[200:].mean()) > 0.85
 
 
-def test_a_former_that_was_wrong_for_long_is_given_up():
+def contradicted(n_inside):
+    """A learner that was given batches of which some rows are of the range that was left, and not as they were."""
     learner, x, y, _ = left()
     (former,) = learner.present._formers
-    rows, labels = x[-10:].clone(), y[-10:].clone()
-    rows[0], labels[0] = torch.tensor([1.0, -1.0, 0.0]), 0  # of the range that was left, and not as it was
-    learner.learn(rows, labels)
-    assert former.lead > 0 and learner.present._formers == [former]
-    former.lead = 99.0
-    learner.learn(rows, labels)
+    for _ in range(15):
+        rows, labels = x[-10:].clone(), y[-10:].clone()
+        rows[:n_inside], labels[:n_inside] = torch.tensor([1.0, -1.0, 0.0]), 0
+        learner.learn(rows, labels)
+    return learner, former
+
+
+def test_a_former_that_was_wrong_for_long_is_given_up():
+    learner, former = contradicted(2)
     assert former.lead > 100 and not learner.present._formers
+
+
+def test_a_few_rows_of_this_range_that_lie_in_another_say_nothing_about_it():
+    learner, former = contradicted(1)
+    assert former.lead == 0 and learner.present._formers == [former]
+
+
+def test_a_former_answers_by_the_rule_that_held_before_rows_of_another_range_came():
+    """Before the range is left, its models have learned some of those rows, and evidence has turned against them."""
+    x, y = rule(1000)
+    x[600:], y[600:] = 100 * x[600:], 1 - y[600:]
+    learner = make()
+    prequential(learner, x, y)
+    assert len(learner.present._formers) == 1
+    asked, truth = rule(500, seed=3)
+    assert float((learner.predict_log_proba(asked).argmax(dim=1) == truth).double().mean()) > 0.95
+    assert float((learner.predict_log_proba(100 * asked).argmax(dim=1) == 1 - truth).double().mean()) > 0.9
 
 
 def test_stopped_and_resumed_with_a_former_gives_the_same_bits():

@@ -29,7 +29,7 @@ _LOG_UNSEEN_RANGE = -1e6
 """Added to what an expert says of rows of a range that it has not learned."""
 
 _SHARE = 0.2
-"""Part of an expert's first samples that a range must have to be known by it."""
+"""Part of the first samples of an expert, or of those that wait, that a range must have to be known."""
 
 
 class RangedGaussianBank(GaussianBank):
@@ -162,12 +162,11 @@ class RangedGaussianBank(GaussianBank):
 
 
 class _RangedProvisional:
-    """Samples that wait, which say nothing of ranges that none of them is of."""
+    """Samples that wait, which say nothing of ranges that hardly any of them is of."""
 
     def __init__(self, model: Provisional, bank: RangedGaussianBank, memory: Samples) -> None:
         self._model, self._bank = model, bank
-        self._known = torch.zeros(len(bank.ranges), dtype=torch.bool)
-        self._known[bank.range_of(memory)] = True
+        self._known = torch.bincount(bank.range_of(memory), minlength=len(bank.ranges)) > _SHARE * len(memory)
 
     def log_density(self, samples: Samples) -> Tensor:
         log_density = self._model.log_density(samples)

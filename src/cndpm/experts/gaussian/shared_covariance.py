@@ -102,7 +102,7 @@ class SharedGaussians:
     @property
     def is_wide(self) -> bool:
         """Whether components are so many that samples had better be asked and taught about some of them alone."""
-        return len(self.statistics.counts) > _FEW
+        return self.statistics.counts.shape[0] > _FEW
 
     def found(self, z: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
         """Adds a founding memory; a fifth of it is held out while the shrinkage is chosen.
@@ -323,7 +323,8 @@ class SharedGaussians:
         self._settle()
         if self._routing is not None:
             self._routing.cholesky = self._routing.cholesky.clone()
-        self.statistics.counts = self.statistics.counts.clone()
+        statistics = self.statistics  # answers are kept as long as these are the same objects
+        statistics.counts, statistics.changes = statistics.counts.clone(), statistics.changes.copy()
 
     def _renew_if_due(self, *, n_samples: int, share: float) -> None:
         """Renews the routing factor once `n_samples` and a `share` more have arrived since."""

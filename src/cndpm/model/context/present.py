@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
@@ -201,10 +202,9 @@ class Present:
         """Returns how recent every class is, (n_classes,)."""
         counts = np.zeros(n_classes)
         counts[: len(self._counts)] = self._counts[:n_classes]
-        latest = np.bincount(self.rows.y[-_WITNESSES:].numpy(), minlength=n_classes)[:n_classes].astype(np.float64)
-        expected = latest.sum() * counts / max(1.0, counts.sum())
-        recent = currency(torch.from_numpy(latest), torch.from_numpy(expected), pseudo=1.0)
-        return recent * torch.from_numpy(counts > 0)  # of a class that it has not met the present knows nothing
+        latest = np.bincount(self.rows.y.numpy()[-_WITNESSES:], minlength=n_classes)[:n_classes].astype(np.float64)
+        recent = currency(latest, latest.sum() * counts / max(1.0, counts.sum()), pseudo=1.0)
+        return torch.from_numpy(recent * (counts > 0))  # of a class that it has not met the present knows nothing
 
     def _of_experts(self, answer: Tensor) -> Tensor:
         """Returns the experts' answer on the host, for the classes met."""
@@ -233,13 +233,15 @@ class Present:
             if self._width > _MOST_CLASSES:
                 return
         self.rows.add(rows, y)
+        outside = np.zeros(0, dtype=bool)
         if self._rules is not None:
-            near = ~self._representations.far_outside(rows)
-            if near.all():
+            outside = self._representations.outside(rows).numpy()
+            near = ~self._representations.far_outside(rows) if outside.any() else None
+            if near is None or near.all():
                 self._learn(self._rules, samples, y, experts)
             elif near.any():
                 self._learn(self._rules, Samples(samples.x[near.to(samples.x.device)]), y[near], experts.cpu()[near])
-        if self._is_fit_due(rows):
+        if self._is_fit_due(rows, outside):
             self._begin()
         elif self._formers and self._outside[-20:].mean() < 0.5:  # rows that come back to a range are not lost to it
             self._formers.give_up(_WORSE * self._evidence)
@@ -279,22 +281,26 @@ class Present:
                 self._rules.admit(n_classes)
         self._counts += np.bincount(y.numpy(), minlength=n_classes)
 
-    def _is_fit_due(self, rows: Tensor) -> bool:
+    def _is_fit_due(self, rows: Tensor, outside: NDArray[np.bool_]) -> bool:
         """Notes which rows were outside the range; says whether representations are to be fitted."""
         if self._rules is None:
             return self.n_seen >= _FITTED_AT[0]
-        outside = self._representations.outside(rows).numpy()
         for _, mine in self._formers.owning(self._representations, rows):
             outside |= mine.numpy()
-        self._outside = np.append(self._outside, outside)[-_WATCHED:]
-        if len(self._outside) == _WATCHED and self._outside.mean() > _MOST_OUTSIDE:
+        self._outside = np.append(self._outside, outside.astype(np.float64))[-_WATCHED:]
+        if self._has_left:
             return True
         is_early = self._n_fits < len(_FITTED_AT) and self.n_seen - self._begun_at >= _FITTED_AT[self._n_fits]
         return is_early and self.n_rules == 1
 
+    @property
+    def _has_left(self) -> bool:
+        """Whether many of the latest rows were outside the range."""
+        return len(self._outside) == _WATCHED and bool(self._outside.sum() > _MOST_OUTSIDE * _WATCHED)
+
     def _begin(self) -> None:
         """Fits the representations on the latest rows, those of another range if that was left."""
-        if len(self._outside) == _WATCHED and self._outside.mean() > _MOST_OUTSIDE:
+        if self._has_left:
             self.leave(_WATCHED)
         else:
             self._fit_to(self.n_seen - self._begun_at)
