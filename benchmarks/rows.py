@@ -2,8 +2,10 @@
 
     python -m benchmarks.rows
 
-Ten features, two classes, 3,000 rows, batches of one; the ratio to batches of ten is measured in the same run, the
-sides taking turns. Milliseconds are medians over stretches of 100 rows from row 600 on, when there are experts.
+Ten features, two classes, 3,000 rows. First river's `progressive_val_score` (`predict_one`, `learn_one`) with rows
+learned one by one and in batches, beside its adaptive random forest and the estimator in batches of ten, the sides
+taking turns; then the estimators and the other models for river by themselves. Milliseconds are medians over stretches
+of 100 rows from row 600 on, when there are experts.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 
 _N, _BEGIN, _STRETCH = 3000, 600, 100
+_FOREST, _TENS = "forest.ARFClassifier()", "the estimator, batches of ten"
 Floats = NDArray[np.float64]
 
 
@@ -82,15 +85,48 @@ def measure() -> dict[str, float]:
 
 def measure_river() -> dict[str, float]:
     """Returns milliseconds for a row through river's face, by name."""
-    from cndpm.river import CNDPMAnomaly, CNDPMClassifier, CNDPMRegressor
+    from cndpm.river import CNDPMAnomaly, CNDPMRegressor
 
     X, y = rows()
-    models = {"classifier": (CNDPMClassifier(), y), "regressor": (CNDPMRegressor(), X[:, 0] + y)}
-    models["anomaly detector"] = (CNDPMAnomaly(), y)
+    models = {"regressor": (CNDPMRegressor(), X[:, 0] + y), "anomaly detector": (CNDPMAnomaly(), y)}
     return {f"river {name}": milliseconds(river_step(m, X, t.tolist()), 1) for name, (m, t) in models.items()}
 
 
+def measure_evaluation(batch_sizes: tuple[int, ...] = (1, 2, 5, 10)) -> dict[str, float]:
+    """Returns milliseconds for a row of river's evaluation, which predicts and then learns every row, by model.
+
+    The models take turns, a stretch of rows each, beside the estimator in batches of ten: whatever else the machine
+    does, it does to all of them.
+    """
+    from cndpm.river import CNDPMClassifier as Classifier
+    from river import evaluate, forest, metrics
+
+    X, y = rows()
+    named = [dict(zip("abcdefghij", row, strict=True)) for row in X.tolist()]
+    models = {f"CNDPMClassifier(batch_size={n})": Classifier(batch_size=n) for n in batch_sizes}
+    models[_FOREST] = forest.ARFClassifier(seed=0)
+    step = estimator_step(CNDPMClassifier(random_state=0), X, y, 10)
+    taken: dict[str, list[float]] = {name: [] for name in (*models, _TENS)}
+    for first in range(0, _N, _STRETCH):
+        stretch = range(first, first + _STRETCH)
+        part = [(named[i], int(y[i])) for i in stretch]
+        for name, model in models.items():
+            began = time.perf_counter()
+            evaluate.progressive_val_score(part, model, metrics.Accuracy())
+            taken[name].append(time.perf_counter() - began)
+        began = time.perf_counter()
+        for start in stretch[::10]:
+            step(start)
+        taken[_TENS].append(time.perf_counter() - began)
+    return {name: 1000 / _STRETCH * float(np.median(all_[_BEGIN // _STRETCH :])) for name, all_ in taken.items()}
+
+
 if __name__ == "__main__":
+    evaluated = measure_evaluation()
+    for name, value in evaluated.items():
+        to_forest, to_tens = value / evaluated[_FOREST], value / evaluated[_TENS]
+        ratios = f"{to_forest:.1f} times the forest, {to_tens:.1f} times batches of ten"
+        print(f"progressive_val_score, {name}: {value:.2f} ms a row, {ratios}")
     cost = measure()
     for name, value in cost.items():
         ratio = value / cost[name.replace("of 1", "of 10")] if name.endswith("of 1") else 1.0

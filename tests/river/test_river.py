@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 import random
 
 import numpy as np
@@ -141,3 +142,53 @@ def test_words_are_refused_with_advice():
         CNDPMClassifier().learn_one({"colour": "red"}, True)
     with pytest.raises(ValueError, match="says which features there are; got an empty one"):
         CNDPMAnomaly().learn_one({})
+
+
+def test_rows_wait_for_others_and_are_learned_as_the_estimator_learns_a_batch():
+    rows = list(datasets.Phishing().take(63))
+    first = next(i for i, (_, y) in enumerate(rows) if y != rows[0][1])  # a label that is new does not wait
+    sizes = {"memory_size": 20, "batch_size": 5}
+    model, estimator = CNDPMClassifier(**sizes), Estimator(**sizes, random_state=0)
+    stops = [0, 1, *range(6, first + 1, 5), *range(first + 1, 64, 5)]
+    for start, stop in itertools.pairwise(stops):
+        X = np.array([[x[name] for name in sorted(x)] for x, _ in rows[start:stop]])
+        for i, (x, y) in enumerate(rows[start:stop]):
+            assert model.n_waiting == i
+            if start:
+                proba = estimator.predict_proba(X[i : i + 1])[0].tolist()
+                assert model.predict_proba_one(x) == dict(zip(estimator.classes_.tolist(), proba, strict=True))
+            model.learn_one(x, y)
+        estimator.partial_fit(X, [y for _, y in rows[start:stop]])
+    assert model.events == estimator.events_ and model.n_experts == estimator.n_experts_ > 0
+
+
+def test_a_row_that_is_refused_changes_neither_what_waits_nor_the_means():
+    models = [CNDPMRegressor(memory_size=20, batch_size=4) for _ in range(2)]
+    for i in range(12):
+        for model in models:
+            model.learn_one({"a": i % 5, "b": i % 3}, i % 5)
+        for x, y in (({"a": 1, "b": math.inf}, 1.0), ({"a": 1, "b": 7}, math.nan), ({"a": "word", "b": 7}, 1.0)):
+            with pytest.raises((ValueError, TypeError)):
+                models[0].learn_one(x, y)
+        assert models[0].n_waiting == models[1].n_waiting
+    for model in models:
+        model.learn_waiting()
+    assert models[0].n_waiting == 0
+    assert models[0].predict_one({"a": 2}) == models[1].predict_one({"a": 2})  # "b" has its mean
+
+
+def test_a_model_is_copied_with_the_rows_that_wait():
+    model = CNDPMAnomaly(memory_size=20, batch_size=7)
+    for x, _ in unlabelled(60):
+        model.learn_one(x)
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.n_waiting == model.n_waiting == 59 % 7
+    for x, _ in unlabelled(60):
+        model.learn_one(x)
+        copied.learn_one(x)
+        assert model.score_one(x) == copied.score_one(x)
+
+
+def test_a_batch_has_at_least_one_row():
+    with pytest.raises(ValueError, match="batch_size must be a whole number of rows, at least 1; got 0"):
+        CNDPMClassifier(batch_size=0)

@@ -47,7 +47,7 @@ class Samples:
         self._derived: dict[str, tuple[object, Any]] = {}
 
     def __len__(self) -> int:
-        return len(self.x)
+        return self.x.shape[0]
 
     def __getattr__(self, name: str) -> Samples:
         """Returns a chunk as the whole of itself.
@@ -78,10 +78,15 @@ class Samples:
             self._alone = Samples(self.x)
         return self._alone
 
-    def take_over(self, other: Samples) -> None:
+    @property
+    def derived(self) -> dict[str, tuple[object, Any]] | None:
+        """What was derived so far, by name, of samples that are a whole chunk; None of a part of one."""
+        return self.whole._derived if self.whole.x.shape[0] == self.x.shape[0] else None
+
+    def take_over(self, derived: dict[str, tuple[object, Any]] | None) -> None:
         """Takes over what was derived of other samples with the same inputs, if both are whole chunks."""
-        if len(self.whole.x) == len(self.x) and len(other.whole.x) == len(other.x):
-            self.whole._derived.update(other._derived)
+        if derived is not None and self.derived is not None:
+            self.whole._derived.update(derived)
 
     def select(self, rows: Tensor) -> Samples:
         """Returns some of the samples, by mask or index on the host, with those of their features that are known."""
@@ -114,7 +119,7 @@ class Samples:
             if self.whole is self:
                 value = function(self)
             else:
-                value = self.whole.derive(name, key, function)[self.start : self.start + len(self.x)]
+                value = self.whole.derive(name, key, function)[self.start : self.start + self.x.shape[0]]
             known = self._derived[name] = (key, value)
         return known[1]
 

@@ -25,7 +25,10 @@ def log_gate(log_density: Tensor, counts: Tensor) -> Tensor:
         >>> log_gate(torch.zeros(1, 2), torch.tensor([1.0, 3.0])).exp()
         tensor([[0.2500, 0.7500]], dtype=torch.float64)
     """
-    return torch.log_softmax(log_density.double() + counts.double().log(), dim=1)
+    if log_density.is_cuda or log_density.requires_grad:
+        return torch.log_softmax(log_density.double() + counts.double().log(), dim=1)
+    # By arrays: for a few numbers starting a tensor's operation costs more than doing it.
+    return torch.from_numpy(log_normalise(log_density.double().numpy() + np.log(counts.double().numpy())))
 
 
 def log_mixture_density(log_density: Tensor, counts: Tensor) -> Tensor:
@@ -55,7 +58,6 @@ def mix_log_proba(log_gate: Tensor, log_proba: Tensor) -> Tensor:
     joint = log_gate.unsqueeze(2) + log_proba.double()
     if joint.is_cuda or joint.requires_grad:
         return torch.log_softmax(torch.logsumexp(joint, dim=1), dim=1)
-    # A batch is so small that starting a tensor's operation costs more than doing it.
     return torch.from_numpy(log_normalise(np.logaddexp.reduce(joint.numpy(), axis=1)))
 
 

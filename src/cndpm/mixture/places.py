@@ -20,8 +20,11 @@ the present says.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 __all__ = ["currency", "present_log_proba", "present_moments"]
@@ -30,7 +33,10 @@ _LOW, _HIGH = 0.1, 0.5
 """Below a tenth of its expected share something is of the past, above half of it of the present, between in part."""
 
 
-def currency(latest: Tensor, expected: Tensor, *, pseudo: float = 0.0) -> Tensor:
+Values = TypeVar("Values", Tensor, NDArray[np.float64])
+
+
+def currency(latest: Values, expected: Values, *, pseudo: float = 0.0) -> Values:
     """Returns how far things that came lately came as often as expected, (n,), from 0 to 1.
 
     Args:
@@ -42,8 +48,9 @@ def currency(latest: Tensor, expected: Tensor, *, pseudo: float = 0.0) -> Tensor
         >>> currency(torch.tensor([60.0, 40.0, 0.0]), torch.tensor([50.0, 100.0, 50.0]))
         tensor([1.0000, 0.7500, 0.0000])
     """
-    ratio = (latest + pseudo) / (expected + pseudo).clamp_min(1e-12)
-    return ((ratio - _LOW) / (_HIGH - _LOW)).clamp(0, 1)
+    ratio = (latest + pseudo) / (expected + pseudo).clip(1e-12)
+    current: Values = ((ratio - _LOW) / (_HIGH - _LOW)).clip(0, 1)
+    return current
 
 
 def present_log_proba(

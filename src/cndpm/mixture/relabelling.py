@@ -61,6 +61,9 @@ def count_labels(counts: Floats, proba: Floats, y: NDArray[np.int64], *, keep: f
     """
     n, missing = len(y), proba.shape[1] - len(counts)
     fading = keep ** np.arange(n - 1, -1, -1)
-    counted = keep**n * np.pad(counts, (0, missing))
-    np.add.at(counted.T, y, fading[:, None] * proba)
+    counted: Floats = keep**n * (np.pad(counts, (0, missing)) if missing else counts)
+    if n == 1:
+        counted[:, y[0]] += proba[0]
+    else:
+        np.add.at(counted.T, y, fading[:, None] * proba)
     return counted

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -81,7 +82,9 @@ def route(log_known: Tensor, is_new: Tensor) -> Routing:
     log_known = log_known.double()
     if not log_known.shape[1]:
         return Routing(is_new, log_known)
-    # Not softmax: it wakes all threads even for a few numbers, and they spin on between the batches of a stream.
-    shares = (log_known - log_known.amax(dim=1, keepdim=True)).exp()
-    responsibilities = shares / shares.sum(dim=1, keepdim=True)
-    return Routing(is_new, responsibilities.masked_fill(is_new.unsqueeze(1), 0.0))
+    # By arrays: starting a tensor's operation costs more than a few numbers do, and softmax wakes all threads.
+    values = log_known.detach().numpy()
+    shares = np.exp(values - values.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    shares[is_new.numpy()] = 0.0
+    return Routing(is_new, torch.from_numpy(shares))

@@ -30,7 +30,8 @@ def stack(log_members: Floats, exponents: Floats) -> Floats:
         >>> np.exp(stack(np.log([even, sure]), np.array([0.0, 1.0])))
         array([[0.8, 0.2]])
     """
-    return log_normalise(np.tensordot(exponents, log_members, axes=1))
+    pooled = exponents[None].dot(log_members.reshape(len(exponents), -1))
+    return log_normalise(pooled.reshape(log_members.shape[1:]))
 
 
 def newton_step(

@@ -80,6 +80,9 @@ def discount(evidence: Floats, log_scores: Floats, keep: float) -> Floats:
         array([-2.25])
     """
     n = len(log_scores)
+    if n == 1:
+        one: Floats = keep * evidence + log_scores[0]
+        return one
     fading = keep ** np.arange(n - 1, -1, -1)
     discounted: Floats = keep**n * evidence + np.tensordot(fading, log_scores, axes=1)
     return discounted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -35,7 +35,8 @@ _FEW_ROWS = 100
 class _Told(NamedTuple):
     """Keeps what the experts answered last, and for which model: rows are often asked about and then learned."""
 
-    samples: Samples
+    rows: Tensor
+    derived: dict[str, tuple[object, Any]] | None
     model: tuple[object, ...]
     ever: Tensor
 
@@ -143,7 +144,7 @@ class Answers:
         alone = [batch.samples.alone()]
         has_values = batch.y is not None and batch.y.is_floating_point()
         if (told := self._told_of(batch.samples, 0 if has_values else n_classes)) is not None:
-            batch.samples.take_over(told.samples)
+            batch.samples.take_over(told.derived)
             return told.ever
         if has_values:
             return self.predict_moments(alone, exact=False, when="any")
@@ -152,12 +153,13 @@ class Answers:
     def _told_of(self, samples: Samples, n_classes: int) -> _Told | None:
         """Returns what was kept of the same inputs, if the experts would answer the same now."""
         told = self._told
-        is_known = told is not None and told.model == self._model(n_classes) and torch.equal(told.samples.x, samples.x)
+        is_known = told is not None and told.model == self._model(n_classes) and torch.equal(told.rows, samples.x)
         return told if is_known else None
 
     def _keep(self, samples: Samples, n_classes: int, ever: Tensor) -> None:
         """Keeps what the experts answer to few samples, (B, ...), until something is learned."""
-        self._told = _Told(samples, self._model(n_classes), ever) if len(samples.x) <= _FEW_ROWS else None
+        is_small, model = len(samples.x) <= _FEW_ROWS, self._model(n_classes)
+        self._told = _Told(samples.x, samples.derived, model, ever) if is_small else None
 
     def _model(self, n_classes: int) -> tuple[object, ...]:
         """Returns what is another tuple whenever the experts may answer otherwise."""

@@ -195,7 +195,8 @@ class LearnedLevel(Novelty):
         expert = known.argmax(axis=1)
         margin = known[np.arange(len(known)), expert] - new
         level, median, scale = self._record.levels[:, expert]
-        surprises = np.nan_to_num((median - margin) / scale, nan=0.0, posinf=_CAP, neginf=-_CAP)
+        surprises = (median - margin) / scale
+        surprises[np.isnan(surprises)] = 0.0
         surprises = np.maximum(np.minimum(surprises, _CAP), -_CAP)
         below = margin < level
         if labels is None:

@@ -30,6 +30,8 @@ class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
         memory_size: Samples gathered before a new expert is made of them.
         settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
         seed: Of every random choice.
+        batch_size: Rows that are learned at once. Those that come wait, and count in no answer, until there are as
+            many or :meth:`learn_waiting` is called; more cost less time, and see a change later.
 
     Example:
         >>> import random
@@ -45,15 +47,15 @@ class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
         """Learns one row, features by name."""
-        row = self._columns.learn(x)
-        if self._has_learned and not np.isnan(row).any():
-            self._learn(row, None)
+        row = self._alone(x)
+        if row is None:
+            self._take(x, None, at_once=not self._has_learned)
         else:
-            self.estimator.partial_fit(self._known(row))
+            self._learn(row, None)
 
     def learn_many(self, X: Any) -> None:
-        """Learns the rows of a pandas table, (n, d), one after the other."""
-        self.estimator.partial_fit(self._rows(X))
+        """Learns the rows of a pandas table, (n, d), one after the other, and before them those that wait."""
+        self._take_many(X, [None] * len(X))
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Returns a score between 0 and 1, features by name; 0 before anything was learned."""

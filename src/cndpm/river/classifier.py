@@ -25,6 +25,8 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         memory_size: Samples gathered before a new expert is made of them.
         settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
         seed: Of every random choice.
+        batch_size: Rows that are learned at once. Those that come wait, and count in no answer, until there are as
+            many or :meth:`learn_waiting` is called; more cost less time, and see a change later.
 
     Example:
         >>> from river import datasets, evaluate, metrics
@@ -49,9 +51,10 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             x: Its features by name.
             y: Its label.
         """
-        row, index = self._columns.learn(x), self._codec.find(y) if self._has_learned else None
-        if index is None or np.isnan(row).any():  # the estimator makes room for a new label, and completes rows
-            self.estimator.partial_fit(self._known(row), [_plain(y)])
+        index = self._codec.find(y) if self._has_learned else None
+        row = None if index is None else self._alone(x)
+        if row is None or index is None:  # the estimator makes room for a new label, and completes rows
+            self._take(x, _plain(y), at_once=index is None)
         else:
             self._learn(row, torch.tensor([index]))
             self._codec.counts[index] += 1
@@ -78,13 +81,13 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         return codec
 
     def learn_many(self, X: Any, y: Any) -> None:
-        """Learns rows one after the other.
+        """Learns rows one after the other, and before them those that wait.
 
         Args:
             X: A pandas table, (n, d), whose columns are the features.
             y: Labels, (n,), a pandas series.
         """
-        self.estimator.partial_fit(self._rows(X), [_plain(label) for label in y])
+        self._take_many(X, [_plain(label) for label in y])
 
     def predict_proba_many(self, X: Any) -> Any:
         """Returns a pandas table of probabilities, one column for each label, (n, n_labels)."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "Rows"]
 
 Rows = NDArray[np.float32]
 

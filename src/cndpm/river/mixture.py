@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.estimators.base import Estimator
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
-from cndpm.river.columns import Columns
+from cndpm.model.inputs import LARGEST
+from cndpm.river.columns import Columns, Rows
 
 __all__ = ["Mixture"]
 
@@ -25,6 +25,8 @@ class Mixture:
         memory_size: Samples gathered before a new expert is made of them.
         settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
         seed: Of every random choice.
+        batch_size: Rows that are learned at once. Those that come wait, and count in no answer, until there are as
+            many or :meth:`learn_waiting` is called; more cost less time, and see a change later.
 
     Attributes:
         estimator: The estimator for scikit-learn inside, with all its answers.
@@ -37,10 +39,16 @@ class Mixture:
 
     _estimator: ClassVar[type[Estimator]]
 
-    def __init__(self, memory_size: int = 500, settings: dict[str, Any] | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, memory_size: int = 500, settings: dict[str, Any] | None = None, seed: int = 0, batch_size: int = 1
+    ) -> None:
+        if type(batch_size) is not int or batch_size < 1:
+            raise ValueError(f"batch_size must be a whole number of rows, at least 1; got {batch_size!r}")
         self.memory_size = memory_size
         self.settings = settings
         self.seed = seed
+        self.batch_size = batch_size
+        self._waiting: list[tuple[Rows, Any]] = []
         self.estimator = self._made()
         self._columns = Columns()
 
@@ -64,16 +72,77 @@ class Mixture:
         learner: CNDPM = vars(self.estimator)["_learner"]
         return learner
 
-    def _known(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    @property
+    def n_waiting(self) -> int:
+        """Rows that have come and are not learned yet: fewer than `batch_size`."""
+        return len(self._waiting)
+
+    def learn_waiting(self) -> None:
+        """Learns the rows that wait, for instance at the end of a stream; has no effect where none do."""
+        self._learn_together([])
+
+    def _alone(self, x: Mapping[Any, Any]) -> Rows | None:
+        """Returns features as a row, (1, d), that can be learned by itself without the estimator; None for others."""
+        if self.batch_size > 1 or not self._has_learned:
+            return None
+        row = self._columns.row(x)
+        return None if np.isnan(row).any() else row
+
+    def _learn(self, row: Rows, y: Tensor | None) -> None:
+        """Learns one row (1, d) with its target; the estimator has learned before."""
+        self._learner.learn_block(torch.tensor(row), y, 1)
+
+    def _take(self, x: Mapping[Any, Any], y: Any, *, at_once: bool) -> None:
+        """Learns a row, or has it wait for others; one that is refused changes nothing.
+
+        Args:
+            x: Its features by name.
+            y: Its target, as the estimator takes it; None where there are none.
+            at_once: Whether it may not wait.
+        """
+        before = self._columns.names
+        try:
+            row = self._columns.learn(x)
+            # What the estimator refuses, completes or sets aside does not wait: many of them it would refuse.
+            is_plain = bool((np.abs(row) <= LARGEST).all())
+            if at_once or not is_plain or self.n_waiting + 1 >= self.batch_size:
+                self._learn_together([(row, y)])
+            else:
+                self._waiting = [*self._waiting, (row, y)]
+        except BaseException:
+            self._columns.names = before
+            raise
+
+    def _take_many(self, X: Any, targets: list[Any]) -> None:
+        """Learns those that wait and a table (n, d) with named columns, in batches; a refused one changes nothing.
+
+        Args:
+            X: A pandas table.
+            targets: Of its rows; None each where there are none.
+        """
+        before = self._columns.names
+        try:
+            rows = [self._columns.learn(x) for x in _records(X)]
+            self._learn_together(list(zip(rows, targets, strict=True)))
+        except BaseException:
+            self._columns.names = before
+            raise
+
+    def _learn_together(self, latest: list[tuple[Rows, Any]]) -> None:
+        """Learns all rows that wait and the latest (1, d), with their targets."""
+        pairs = [*self._waiting, *latest]
+        if not pairs:
+            return
+        rows, targets = self._known(np.concatenate([row for row, _ in pairs])), [y for _, y in pairs]
+        self.estimator.partial_fit(rows, *(() if targets[0] is None else (targets,)))
+        self._waiting = []
+
+    def _known(self, rows: Rows) -> Rows:
         """Returns rows (n, d); one of which nothing is known has the mean of the known rows."""
         empty = np.isnan(rows).all(axis=1)
         if self._has_learned and empty.any() and self._learner.watch is not None:
             rows[empty] = self._learner.watch.rows.mean(axis=0)
         return rows
-
-    def _learn(self, row: NDArray[np.float32], y: Tensor | None) -> None:
-        """Learns one row (1, d) with its target; the estimator has learned before."""
-        self._learner.learn_block(torch.tensor(row), y, 1)
 
     def __getstate__(self) -> dict[str, Any]:
         # Arrays, whose pickle is the same each time; that of a tensor is not.
@@ -89,13 +158,9 @@ class Mixture:
 
     def _made(self) -> Estimator:
         given: dict[str, Any] = {"memory_size": self.memory_size, "settings": self.settings, "random_state": self.seed}
-        return self._estimator(**given, batch_size=1, device="cpu")
+        return self._estimator(**given, batch_size=self.batch_size, device="cpu")
 
-    def _rows(self, X: Any) -> NDArray[np.float32]:
-        """Returns a table (n, d) with named columns as rows to learn."""
-        return self._known(np.concatenate([self._columns.learn(x) for x in _records(X)]))
-
-    def _rows_asked(self, X: Any) -> NDArray[np.float32]:
+    def _rows_asked(self, X: Any) -> Rows:
         return self._known(np.concatenate([self._columns.row(x) for x in _records(X)]))
 
     @classmethod

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from cndpm.estimators import CNDPMRegressor as Estimator
+from cndpm.model.inputs import LARGEST
 from cndpm.river.mixture import Mixture
 from river import base
 
@@ -22,6 +23,8 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
         memory_size: Samples gathered before a new expert is made of them.
         settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
         seed: Of every random choice.
+        batch_size: Rows that are learned at once. Those that come wait, and count in no answer, until there are as
+            many or :meth:`learn_waiting` is called; more cost less time, and see a change later.
 
     Example:
         >>> from cndpm.river import CNDPMRegressor
@@ -41,11 +44,11 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
             x: Its features by name.
             y: Its target.
         """
-        row = self._columns.learn(x)
-        if self._has_learned and not np.isnan(row).any():
-            self._learn(row, torch.tensor([[float(y)]]))
+        row, value = self._alone(x), float(y)
+        if row is None:  # what cannot be learned is refused when it comes, and not when its batch is learned
+            self._take(x, value, at_once=not (self._has_learned and abs(value) <= LARGEST))
         else:
-            self.estimator.partial_fit(self._known(row), np.array([float(y)]))
+            self._learn(row, torch.tensor([[value]]))
 
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Returns the mean of the target; 0 before anything was learned."""
@@ -57,13 +60,13 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
         return float(self._learner.predict_moments(torch.tensor(row))[0, 0, 0])
 
     def learn_many(self, X: Any, y: Any) -> None:
-        """Learns rows one after the other.
+        """Learns rows one after the other, and before them those that wait.
 
         Args:
             X: A pandas table, (n, d), whose columns are the features.
             y: Targets, (n,), a pandas series.
         """
-        self.estimator.partial_fit(self._rows(X), np.asarray(y, dtype=np.float64))
+        self._take_many(X, np.asarray(y, dtype=np.float64).tolist())
 
     def predict_many(self, X: Any) -> Any:
         """Returns a pandas series of predictions, (n,)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -112,7 +113,10 @@ class StepFeatures(FeatureMap):
     def steps(self, rows: Tensor) -> Tensor:
         """Returns steps and their products alone, (n, n_steps), of rows (n, d)."""
         steps = self._signs(rows)
-        return torch.cat([steps, steps[:, self._left] * steps[:, self._right]], dim=1)
+        if steps.device.type != "cpu":
+            return torch.cat([steps, steps[:, self._left] * steps[:, self._right]], dim=1)
+        signs, left, right = steps.numpy(), self._left.numpy(), self._right.numpy()  # quicker for a few rows
+        return torch.from_numpy(np.concatenate([signs, signs.take(left, axis=1) * signs.take(right, axis=1)], axis=1))
 
     def _signs(self, rows: Tensor) -> Tensor:
         """Returns whether rows (n, d) lie above each cut, (n, steps), as 1 or -1."""

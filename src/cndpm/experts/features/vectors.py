@@ -135,6 +135,7 @@ class FourierFeatures(FeatureMap):
         self._standardised = IdentityFeatures()
         self._weight: Tensor = torch.empty(0)
         self._phase: Tensor = torch.empty(0)
+        self._in_double: tuple[Tensor, Tensor] | None = None
 
     @property
     def fitted(self) -> bool:
@@ -167,7 +168,9 @@ class FourierFeatures(FeatureMap):
     def waves(self, rows: Tensor) -> Tensor:
         """Returns the random features, (n, n_features), of rows that are standardised already, (n, d)."""
         # In double precision, so that a row's features do not depend on the rows beside it.
-        angle = rows.double() @ self._weight.double() + self._phase
+        if self._in_double is None or self._in_double[0] is not self._weight:
+            self._in_double = (self._weight, self._weight.double())
+        angle = rows.double() @ self._in_double[1] + self._phase
         return (math.sqrt(2) * torch.cos(angle)).float()
 
     def inverse(self, features: Tensor) -> Tensor:

@@ -340,7 +340,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     def _joint_of_labels(self, weighted: Floats, labels: Indices) -> Floats:
         """Returns log N_k + log p(x, y | k), (B, K), from its terms by component, (B, J)."""
         components = self._components(labels)
-        known: Floats = np.take_along_axis(weighted, np.maximum(components, 0), axis=1)
+        known: Floats = weighted[np.arange(len(weighted))[:, None], np.maximum(components, 0)]
         is_known = components >= 0
         if is_known.all():
             return known

@@ -202,9 +202,9 @@ def prior_strength(sums: Values, counts: Values, mean: Values) -> float:
     n = len(counts)
     if n < 2:
         return 1.0
-    spreads = ((sums / counts[:, None] - mean) ** 2).mean(1) - 1 / counts
-    spread_of_means = float(spreads.mean()) * n / (n - 1)
-    return min(1 / min(max(spread_of_means, 1e-6), 1e6), 0.1 * float(counts.mean()))
+    spreads = ((sums / counts[:, None] - mean) ** 2).sum(1) / sums.shape[1] - 1 / counts
+    spread_of_means = float(spreads.sum()) / n * n / (n - 1)
+    return min(1 / min(max(spread_of_means, 1e-6), 1e6), 0.1 * float(counts.sum()) / n)
 
 
 def typical_margins(factor: Factor, counts: Tensor) -> Tensor:

@@ -151,7 +151,12 @@ class LaggingFactor:
     def _follow(self, statistics: SharedStatistics) -> None:
         """Whitens the sums anew, group by group, where one of a group has changed."""
         changes, sums = statistics.changes, statistics.sums
-        is_new = len(changes) != len(self._changes) or len(changes) <= _GROUP
+        if len(changes) <= _GROUP:
+            rows = sums.to(self._cholesky.dtype)
+            self._sums = torch.linalg.solve_triangular(self._cholesky, rows.T, upper=False).T.double()
+            self._changes = changes
+            return
+        is_new = len(changes) != len(self._changes)
         whitened = torch.empty_like(sums) if is_new else self._sums.clone()  # a factor that was given out keeps its own
         moved = np.arange(len(changes)) if is_new else np.flatnonzero(changes != self._changes)
         for first in sorted(set((moved // _GROUP * _GROUP).tolist())):

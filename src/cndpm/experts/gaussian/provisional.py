@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from cndpm.experts.gaussian.factor import Factor
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
+from cndpm.mixture.time import log_normalise
 
 __all__ = ["LOG_FLOOR", "ProvisionalGaussians", "kernel_model", "sum_by_label"]
 
@@ -70,6 +72,7 @@ class ProvisionalGaussians:
         labels = torch.unique(y)
         members = (y[:, None] == labels).double()
         self._labels = host_values(labels.to(memory.x.device))
+        self._is_on_host = memory.x.device.type == "cpu"
         self._counts = host_values(members.sum(dim=0).to(memory.x.device))
         self._sums = members.to(memory.x.device).T @ gaussians.answers.shifted(memory)
         self._log_share = host_values(members.mean(dim=0).log().to(memory.x.device))
@@ -82,11 +85,14 @@ class ProvisionalGaussians:
 
     def predictive(self, samples: Samples) -> Tensor:
         """Returns class log-probabilities (B, C)."""
-        log_proba = self._weighted(samples).new_full((len(samples.x), self._n_classes), LOG_FLOOR)
-        values, weighted = host_values(log_proba), host_values(self._weighted(samples))
-        share = weighted - log_sum(weighted)[:, None]
-        values[:, self._labels] = share * (share > LOG_FLOOR) + LOG_FLOOR * (share <= LOG_FLOOR)
-        return torch.as_tensor(values - log_sum(values)[:, None])
+        weighted = self._weighted(samples)
+        if not self._is_on_host:
+            log_proba = weighted.new_full((len(weighted), self._n_classes), LOG_FLOOR)
+            log_proba[:, self._labels] = weighted.log_softmax(dim=1).clamp_min(LOG_FLOOR)
+            return log_proba.log_softmax(dim=1)
+        values = np.full((len(weighted), self._n_classes), LOG_FLOOR)
+        values[:, self._labels] = np.maximum(log_normalise(weighted.numpy()), LOG_FLOOR)
+        return torch.from_numpy(log_normalise(values))
 
     def _weighted(self, samples: Samples) -> Tensor:
         """Returns log p(label) p(x | label), (B, number of labels)."""
@@ -102,7 +108,8 @@ class ProvisionalGaussians:
             self._whitened = (factor.cholesky, factor.whiten(self._sums))
         kappas = self._counts + factor.kappa
         means = (host_values(self._whitened[1]) + factor.kappa * host_values(factor.mean)) / kappas[:, None]
-        return _Groups(factor, torch.as_tensor(means), (means**2).sum(axis=1), kappas)
+        aligned = torch.empty_like(self._sums)  # as memory of torch is, and what products round to may depend on that
+        return _Groups(factor, aligned.copy_(torch.as_tensor(means)), (means**2).sum(axis=1), kappas)
 
     def _log_prob(self, samples: Samples, groups: _Groups) -> Tensor:
         """Returns the log density of samples under every group and its label's share, (B, G)."""

@@ -102,7 +102,7 @@ class SharedGaussians:
     @property
     def is_wide(self) -> bool:
         """Whether components are so many that samples had better be asked and taught about some of them alone."""
-        return len(self.statistics.counts) > _FEW
+        return self.statistics.counts.shape[0] > _FEW
 
     def found(self, z: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
         """Adds a founding memory; a fifth of it is held out while the shrinkage is chosen.

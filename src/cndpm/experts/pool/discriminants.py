@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear, pad
@@ -59,13 +60,17 @@ class Discriminants(Members):
     def answers(self, z: Tensor) -> Tensor:
         """Returns log p(y | x) up to a constant, (M, B, C), of features (B, d)."""
         scores = linear(z, self._weights.flatten(0, 1), self._offsets.flatten())
-        return scores.reshape(len(z), len(self), self.n_classes).transpose(0, 1)
+        return scores.reshape(z.shape[0], len(self), self.n_classes).transpose(0, 1)
 
     def _take_note(self, z: Tensor, y: Tensor, members: Collection[int], answered: Tensor | None) -> None:
         """Does nothing: errors of discriminants are not kept."""
 
     def _joined(self, z: Tensor, y: Tensor) -> Tensor:
-        return torch.cat([z, torch.eye(self.n_classes, dtype=z.dtype)[y]], dim=1)
+        n = z.shape[0]
+        rows = np.zeros((n, self.n_features + self.n_classes))
+        rows[:, : self.n_features] = z.numpy()
+        rows[np.arange(n), self.n_features + y.numpy()] = 1
+        return torch.from_numpy(rows)
 
     def _solve(self, m: int, sums: Tensor) -> float:
         d = self.n_features

@@ -85,17 +85,18 @@ class FadedProducts:
             rows: (B, w).
             members: Those that learn them.
         """
-        for start in range(0, len(rows), _MOST_WAITING):
-            part = rows[start : start + _MOST_WAITING]
-            if self._n_waiting + len(part) > _MOST_WAITING:
+        for part in (rows,) if rows.shape[0] <= _MOST_WAITING else torch.split(rows, _MOST_WAITING):
+            stop = self._n_waiting + part.shape[0]
+            if stop > _MOST_WAITING:
                 self._enter_all()
+                stop = part.shape[0]
             for m, since in enumerate(self._since):
                 if since is None:
                     self._since[m] = self._n_waiting if m in members else None
                 elif m not in members:  # what waits for a member has no gaps
                     self._enter(m)
-            self._waiting[self._n_waiting : self._n_waiting + len(part)] = part
-            self._n_waiting += len(part)
+            self._waiting[self._n_waiting : stop] = part
+            self._n_waiting = stop
 
     def of(self, m: int) -> Tensor:
         """Returns the sums of member m, (w, w), which is not to be written to."""

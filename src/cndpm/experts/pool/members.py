@@ -96,10 +96,11 @@ class Members(ABC):
             answered: The members' answers to these features, where they were asked since they learned last.
             patient: Those that hardly matter, and wait four times as long for the next solution.
         """
+        n_rows = z.shape[0]
         self._take_note(z, y, members, answered)
         self._sums.add(self._joined(z, y), members)
         for m in members:
-            self._waits[m] -= len(z)
+            self._waits[m] -= n_rows
             if self._waits[m] <= 0:
                 n = self._solve(m, self._sums.of(m))
                 self._waits[m] = renewal_interval(n, self.n_features) * (_PATIENCE if m in patient else 1)

@@ -47,8 +47,8 @@ class RecentRows:
         """
         if not len(self):
             self.x, self.y = x[:0], y[:0]
-        self.x = torch.cat([self.x, x])[-self.capacity :]
-        self.y = torch.cat([self.y, y])[-self.capacity :]
+        first = max(0, len(self.x) + len(x) - self.capacity)
+        self.x, self.y = (torch.cat([old[first:], new[-self.capacity :]]) for old, new in ((self.x, x), (self.y, y)))
 
     def state_dict(self) -> State:
         """Returns rows and targets."""

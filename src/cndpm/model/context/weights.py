@@ -177,7 +177,7 @@ class Weights:
         answers = family.tempered(np.concatenate([*recent, *heard, *rules]))
         linear, n = family.linear(answers), self.n_recent - family.relabels
         of_rules = linear[n:].reshape(len(said), -1, *linear.shape[1:])  # (R, K, T, B, ...)
-        by_rules = _mixed(_posterior(self._of_rules), np.moveaxis(of_rules, 1, 2))
+        by_rules = _mixed(_posterior(self._of_rules), of_rules.swapaxes(1, 2))
         of_recent, linear_recent, rows = answers[:n], linear[:n], slice(n + in_force, None, of_rules.shape[1])
         if family.relabels:
             now = family.tempered(family.from_linear(relabel(by_rules[in_force], self._relabels))[None])
@@ -210,8 +210,8 @@ class Weights:
         of_rule = _floored(score(answer.in_force, y), axes=(0, 1))
         hypotheses = _floored(score(answer.hypotheses, y), axes=(0,))
         gains = self._gains(y, answer, hypotheses[1:], challengers)
-        self._of_recent = discount(self._of_recent, np.moveaxis(recent, -1, 0), _KEEP["recent"])
-        self._of_rules = discount(self._of_rules, np.moveaxis(of_rule, -1, 0), _KEEP["rules"])
+        self._of_recent = discount(self._of_recent, recent.transpose(2, 0, 1), _KEEP["recent"])
+        self._of_rules = discount(self._of_rules, of_rule.transpose(2, 0, 1), _KEEP["rules"])
         self._filters, evidence = advance_filter(self._filters, hypotheses.T, SWITCH)
         self._of_switch = _KEEP["switch"] ** len(y) * self._of_switch + evidence
         if self._family.relabels:
@@ -255,9 +255,9 @@ _ARRAYS = ("of_recent", "of_rules", "of_switch", "of_stack", "filters", "exponen
 
 def _posterior(evidence: Floats) -> Floats:
     """Returns weights that sum to 1, of evidence of any shape."""
-    weights = np.exp(evidence - evidence.max())
-    normalised: Floats = weights / weights.sum()
-    return normalised
+    weights: Floats = np.exp(evidence - np.maximum.reduce(evidence, axis=None))
+    weights /= np.add.reduce(weights, axis=None)
+    return weights
 
 
 def _mixed(weights: Floats, linear: Floats) -> Floats:
