@@ -375,11 +375,11 @@ class Present:
             representations, rules = self._restored(state, width)
         formers = Formers()
         for saved in state["formers"]:
-            formers.append(Former(*self._restored(saved, width), _units_of(saved)))
+            formers.append(Former(*self._restored(saved, width), Units.of_state(saved)))
             formers[-1].lead = saved["lead"]
         self._generator.set_state(state["generator"].cpu())
         self.rows, self._representations, self._rules = rows, representations, rules
-        self._units, self._formers = _units_of(state), formers
+        self._units, self._formers = Units.of_state(state), formers
         self.n_seen, self._schedule = state["n_seen"], schedule
         self._width, self._asked_at = state["width"], state["asked_at"]
         self._counts = state["counts"].cpu().numpy().copy()
@@ -393,7 +393,3 @@ class Present:
         rules = self._new_rules(representations, width)
         rules.load_state_dict(state["rules"])
         return representations, rules
-
-
-def _units_of(state: State) -> Units:
-    return Units(*(state[name].cpu().numpy().copy() for name in ("shift", "scale")))
