@@ -1,6 +1,6 @@
 """Dirichlet-process mathematics on plain tensors: responsibilities, novelty, similarity and pruning of experts."""
 
-from cndpm.mixture.episodes import oldest_concept
+from cndpm.mixture.episodes import largest_concept
 from cndpm.mixture.inference import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
 from cndpm.mixture.margin_levels import accepts_expert, margins
 from cndpm.mixture.places import currency, present_log_proba, present_moments
@@ -13,13 +13,13 @@ __all__ = [
     "accepts_expert",
     "currency",
     "is_new",
+    "largest_concept",
     "log_gate",
     "log_mixture_density",
     "log_responsibilities",
     "margins",
     "mix_gaussians",
     "mix_log_proba",
-    "oldest_concept",
     "plan_merges",
     "present_log_proba",
     "present_moments",

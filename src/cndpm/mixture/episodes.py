@@ -13,13 +13,13 @@ by themselves. Stretches that have most of their labels in common are one concep
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-__all__ = ["oldest_concept"]
+__all__ = ["largest_concept"]
 
 _PSEUDO = 0.5
 """a: labels of each class that the prior counts for."""
@@ -30,17 +30,17 @@ _MOST = 0.5
 Counts = NDArray[np.int64]
 
 
-def oldest_concept(labels: NDArray[np.int64], *, least: int) -> NDArray[np.bool_]:
-    """Returns which labels are of the concept that came first, (n,) bool; all of them where there is one.
+def largest_concept(labels: NDArray[np.int64], *, least: int) -> NDArray[np.bool_]:
+    """Returns which labels are of the concept that has most of them, (n,) bool; all where there is one.
 
     Args:
         labels: Class indices in the order of their arrival, (n,).
         least: Labels that a stretch must have, at least 1.
 
     Example:
-        >>> oldest_concept(np.repeat([0, 1, 0, 1, 7, 8], 5), least=5).sum()
+        >>> largest_concept(np.repeat([0, 1, 0, 1, 7, 8], 5), least=5).sum()
         np.int64(20)
-        >>> oldest_concept(np.tile([0, 1, 7, 8], 5), least=5).all()  # the same labels, mixed
+        >>> largest_concept(np.tile([0, 1, 7, 8], 5), least=5).all()  # the same labels, mixed
         np.True_
     """
     classes, indices = np.unique(labels, return_inverse=True)
@@ -48,16 +48,12 @@ def oldest_concept(labels: NDArray[np.int64], *, least: int) -> NDArray[np.bool_
     np.cumsum(np.eye(len(classes), dtype=np.int64)[indices], axis=0, out=before[1:])
     ends = [0, *_cuts(before, 0, len(labels), least), len(labels)]
     shares = [(before[b] - before[a]) / max(1, b - a) for a, b in pairwise(ends)]
-    mine, found = np.zeros(len(labels), dtype=bool), {0}
-    while grown := {i for i in range(len(shares)) if i not in found and _is_like_any(shares[i], shares, found)}:
-        found |= grown
-    for i in found:
-        mine[ends[i] : ends[i + 1]] = True
-    return mine
-
-
-def _is_like_any(share: NDArray[np.float64], shares: list[NDArray[np.float64]], found: set[int]) -> bool:
-    return any(float(np.minimum(share, shares[i]).sum()) > _MOST for i in found)
+    concept = list(range(len(shares)))
+    for i, j in combinations(range(len(shares)), 2):
+        if float(np.minimum(shares[i], shares[j]).sum()) > _MOST:
+            concept = [concept[i] if name == concept[j] else name for name in concept]
+    of_label = np.repeat(concept, np.diff(ends))
+    return of_label == np.bincount(of_label).argmax()
 
 
 def _cuts(before: Counts, start: int, end: int, least: int) -> list[int]:

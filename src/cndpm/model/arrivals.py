@@ -82,7 +82,7 @@ class Arrivals:
             ever = self._ever(admitted) if self.present.n_rules else torch.zeros(0)
             self.present.learn(admitted.samples, admitted.y, ever)
             if isinstance(self._bank, RangedGaussianBank) and self._bank.adapt(self.present.rows.x):
-                self.present.leave(N_FIRST)
+                self.present.leave(N_FIRST, is_whole=True)
         return admitted
 
     def settle(self) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank, Evidence
-from cndpm.mixture import accepts_expert, oldest_concept, route
+from cndpm.mixture import accepts_expert, largest_concept, route
 from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.novelty import Novelty
 
@@ -55,7 +55,7 @@ class Founding(ABC):
 
     @abstractmethod
     def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        """Works on the oldest concept in the memory, full or not, which is gone afterwards.
+        """Works on the largest concept in the memory, full or not, which is gone afterwards.
 
         Args:
             bank: The experts.
@@ -115,7 +115,7 @@ class EarnedFounding(Founding):
     Samples that experts explain after all go back to them. Of the rest an expert is made, which stays only if it
     explains a held-out fifth better than the mixture does without it, by more than its prior cost; otherwise what it
     was made of goes back to the experts too. Where labels tell that the memory holds several concepts, one after the
-    other, the expert is made of the oldest, and the others wait.
+    other, the expert is made of the largest, and the others wait.
 
     Args:
         for_labels: Whether targets are class labels, which tell strays from what is new.
@@ -207,9 +207,9 @@ class EarnedFounding(Founding):
 
     def _found(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
         batch, others = memory.batch(), None
-        is_oldest = self._oldest(bank, memory)
-        if not is_oldest.all():
-            batch, others = batch.select(is_oldest), batch.rows(~is_oldest)
+        is_largest = self._largest(bank, memory)
+        if not is_largest.all():
+            batch, others = batch.select(is_largest), batch.rows(~is_largest)
         is_founder = _founders(len(batch.samples))
         founders, held_out = batch.select(is_founder), batch.rows(~is_founder)
         _train(bank, founders, report)
@@ -224,12 +224,12 @@ class EarnedFounding(Founding):
             novelty.add_expert(evidence, held_out.y if self._for_labels else None)
         teach(bank, novelty, held_out)
 
-    def _oldest(self, bank: Bank, memory: ShortTermMemory) -> Tensor:
+    def _largest(self, bank: Bank, memory: ShortTermMemory) -> Tensor:
         """Returns which samples of the memory an expert is to be made of, (M,) bool: all of them for networks."""
         y = memory.batch().y
         if y is None or not self._for_labels or not bank.is_additive:
             return torch.ones(len(memory), dtype=torch.bool)
-        return torch.from_numpy(oldest_concept(y.numpy(), least=max(1, memory.capacity // _PARTS)))
+        return torch.from_numpy(largest_concept(y.numpy(), least=max(1, memory.capacity // _PARTS)))
 
     def _is_earned(self, bank: Bank, evidence: Evidence, founders: SampleBatch) -> bool:
         """Compares the mixture with and without its newest expert on held-out samples.

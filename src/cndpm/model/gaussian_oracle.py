@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cndpm.experts.bank import Evidence
 from cndpm.experts.features import IdentityFeatures
-from cndpm.mixture import accepts_expert, log_gate, mix_log_proba, oldest_concept, route
+from cndpm.mixture import accepts_expert, largest_concept, log_gate, mix_log_proba, route
 from cndpm.model.learned_level import LearnedLevel
 from cndpm.model.plain_gaussians import PlainFactor, PlainGaussians, Row
 from cndpm.model.settings import AutoNovelty, CNDPMSettings, GaussianExperts
@@ -186,13 +186,13 @@ class GaussianOracle:
             self._add(x, y, route(self.evidence(x, y).log_known, nothing_new).responsibilities)
 
     def _found(self) -> None:
-        """Makes an expert of four fifths of the oldest concept; it stays if that helps to explain the last fifth."""
-        is_oldest = oldest_concept(_stacked(self.memory)[1].numpy(), least=max(1, self.memory_size // _FIFTH))
-        oldest = [sample for sample, is_mine in zip(self.memory, is_oldest, strict=True) if is_mine]
-        self.memory = [sample for sample, is_mine in zip(self.memory, is_oldest, strict=True) if not is_mine]
-        every = _FIFTH if len(oldest) >= 2 * _FIFTH else len(oldest) + 1
-        held_out = oldest[every - 1 :: every]
-        founders = [sample for i, sample in enumerate(oldest) if i % every != every - 1]
+        """Makes an expert of four fifths of the largest concept; it stays if that helps to explain the last fifth."""
+        is_largest = largest_concept(_stacked(self.memory)[1].numpy(), least=max(1, self.memory_size // _FIFTH))
+        largest = [sample for sample, is_mine in zip(self.memory, is_largest, strict=True) if is_mine]
+        self.memory = [sample for sample, is_mine in zip(self.memory, is_largest, strict=True) if not is_mine]
+        every = _FIFTH if len(largest) >= 2 * _FIFTH else len(largest) + 1
+        held_out = largest[every - 1 :: every]
+        founders = [sample for i, sample in enumerate(largest) if i % every != every - 1]
         self._make_expert(*_stacked(founders))
         self._follow()
         x, y = _stacked(held_out or founders)

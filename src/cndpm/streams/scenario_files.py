@@ -128,12 +128,19 @@ def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
 
 def _files_called(name: str) -> tuple[str, ...]:
     """Returns the scenario files of that name in the current folder, for who left the ending out."""
-    return tuple(name + suffix for suffix in sorted(_SUFFIXES) if Path(name + suffix).is_file())
+    try:
+        return tuple(name + suffix for suffix in sorted(_SUFFIXES) if Path(name + suffix).is_file())
+    except (OSError, ValueError):  # no file can be called so
+        return ()
 
 
 def _refuse_data(name: str) -> None:
     """Raises where the name is that of a folder or of a file of data, which say nothing of an order in time."""
-    if _files_called(name) or not (Path(name).is_dir() or Path(name).suffix == ".npz"):
+    try:
+        is_data = Path(name).is_dir() or Path(name).suffix == ".npz"
+    except (OSError, ValueError):
+        return
+    if _files_called(name) or not is_data:
         return
     raise ScenarioFileError(
         f"{name} holds data; a scenario says which classes of it come when. Write a file of stages such as stages = "

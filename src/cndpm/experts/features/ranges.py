@@ -50,7 +50,7 @@ class Ranges:
         >>> ranges.is_left(rows), ranges.is_left(3 * rows)
         (False, True)
         >>> ranges.add(3 * rows)
-        >>> (ranges.of(3 * rows[:100]) == 1).float().mean() > 0.9
+        >>> (ranges.of(3 * rows) == 1).float().mean() > 0.8
         tensor(True)
     """
 

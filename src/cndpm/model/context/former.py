@@ -12,12 +12,15 @@ from torch import Tensor
 from cndpm.experts.pool.family import FLOOR, Family
 from cndpm.model.context.representations import Representations
 from cndpm.model.context.rules import Features, Rules
-from cndpm.state import State, expect, number, part, tensor
+from cndpm.state import State, expect, flag, number, part, tensor
 
 __all__ = ["MOST_FORMERS", "Former", "Formers", "Units"]
 
 MOST_FORMERS = 7
 """Ranges that were left and are kept."""
+
+_MOST_PARTS = 2
+"""Those of them that experts know as parts of another."""
 
 Floats = NDArray[np.float64]
 
@@ -75,6 +78,7 @@ class Former:
 
     Attributes:
         lead: Nats by which the present has predicted rows of this range better.
+        is_whole: Whether experts of its own know the range, so that this former answers for their places.
 
     Example:
         >>> from cndpm.experts.pool import ClassFamily
@@ -89,7 +93,7 @@ class Former:
 
     def __init__(self, representations: Representations, rules: Rules, units: Units) -> None:
         self.representations, self.rules, self.units = representations, rules, units
-        self.lead = 0.0
+        self.lead, self.is_whole = 0.0, False
 
     @property
     def n_numbers_kept(self) -> int:
@@ -115,6 +119,7 @@ class Former:
             "shift": torch.from_numpy(self.units.shift.copy()),
             "scale": torch.from_numpy(self.units.scale.copy()),
             "lead": self.lead,
+            "is_whole": self.is_whole,
         }
 
     @staticmethod
@@ -125,7 +130,7 @@ class Former:
             state: As :meth:`state_dict` returns it.
             n_outputs: Of values; 0 for classes.
         """
-        parts = {"representations": part(), "rules": part(), "lead": number(0)}
+        parts = {"representations": part(), "rules": part(), "lead": number(0), "is_whole": flag()}
         expect(state, {**parts, "shift": tensor(n_outputs), "scale": tensor(n_outputs)})
 
 
@@ -148,7 +153,9 @@ class Formers(list[Former]):
             former.rules.admit(n_classes)
 
     def owning(self, present: Representations, rows: Tensor) -> list[tuple[Former, Tensor]]:
-        """Returns which rows belong to formers: those that are likelier in their range than in others.
+        """Returns which rows belong to formers: those that are likelier in a range that experts know than in others.
+
+        A part of such a range has the rows that lie in it and in no smaller one.
 
         Args:
             present: Whose range is compared with theirs.
@@ -159,8 +166,16 @@ class Formers(list[Former]):
         """
         if not self:
             return []
-        densities = [each.log_density(rows) for each in (present, *(former.representations for former in self))]
-        owner = torch.stack(densities).argmax(dim=0) - 1
+        volume, owner = torch.where(present.outside(rows), torch.inf, present.log_volume), torch.full((len(rows),), -1)
+        likeliest = present.log_density(rows)
+        for i, former in enumerate(self):
+            if not former.is_whole:
+                is_inside = ~former.representations.outside(rows) & (former.representations.log_volume < volume)
+                owner[is_inside], volume[is_inside] = i, former.representations.log_volume
+        for i, former in enumerate(self):
+            if former.is_whole:
+                density = former.representations.log_density(rows)
+                owner[density > likeliest], likeliest = i, torch.maximum(density, likeliest)
         return [(former, owner == i) for i, former in enumerate(self) if bool((owner == i).any())]
 
     def compare(
@@ -194,5 +209,8 @@ class Formers(list[Former]):
         """
         owning = self.owning(left.representations, rows)
         back = next((former for former, mine in owning if 2 * int(mine.sum()) > len(rows)), None)
-        self[:] = [*[former for former in self if former is not back][1 - MOST_FORMERS :], left]
+        kept = [former for former in self if former is not back]
+        parts = [former for former in kept if not former.is_whole][: 1 - _MOST_PARTS]
+        dropped = parts if not left.is_whole else kept[: 1 - MOST_FORMERS]
+        self[:] = [*[former for former in kept if former not in dropped], left]
         return back

@@ -171,7 +171,7 @@ class Present:
         """Returns how current the places of n components are: the experts', and then that of what waits.
 
         Args:
-            samples: (B, ...); what was the present for those of another range answers for them.
+            samples: (B, ...); what was the present for those of another scale answers for them.
             n_experts: Experts; as long as the gate was not asked about them they all are current.
             n: Components, one more where samples wait in the memory.
 
@@ -183,8 +183,8 @@ class Present:
         owned = self._formers.owning(self._representations, samples.x.cpu())
         if owned:
             current = current.repeat(len(samples), 1)
-            for _, mine in owned:
-                current[mine] = 1
+            for former, mine in owned:
+                current[mine & former.is_whole] = 1
         return current
 
     def recent_labels(self, n_classes: int) -> Tensor:
@@ -274,18 +274,20 @@ class Present:
                 self._rules.admit(n_classes)
         self._counts += np.bincount(y.numpy(), minlength=n_classes)
 
-    def leave(self, n: int) -> None:
+    def leave(self, n: int, *, is_whole: bool = False) -> None:
         """Begins anew with the latest n rows, which are of another range; what was learned before is kept for its own.
 
         Args:
             n: At most those that are kept.
+            is_whole: Whether experts of its own know the range that is left.
         """
         left = self._rules
         if left is not None:
-            if not self._leave(left, self.rows.x[-n:]):
+            if not self._leave(left, self.rows.x[-n:], is_whole=is_whole):
                 self._schedule.begin(self.n_seen, n)
                 self._fit_to(n)
-            left.retire()
+            if is_whole:
+                left.retire()
 
     def _fit_to(self, n: int) -> None:
         """Fits the representations on the latest n rows, or as many as are kept, and learns these anew."""
@@ -303,9 +305,10 @@ class Present:
         for part in torch.split(torch.arange(len(targets)), 10):
             self._rules.begin([z[part] for z in features], targets[part])
 
-    def _leave(self, rules: Rules, rows: Tensor) -> bool:
+    def _leave(self, rules: Rules, rows: Tensor, *, is_whole: bool) -> bool:
         """Keeps what rows have left for rows of its range; returns whether most of the latest are of a former's."""
         left = Former(self._representations, rules, self._units)
+        left.is_whole = is_whole
         for former in self._formers:
             former.lead = 0.0  # it was that of another present
         back = self._formers.exchange(left, rows[-self._schedule.n_leaving :])
@@ -376,7 +379,7 @@ class Present:
         formers = Formers()
         for saved in state["formers"]:
             formers.append(Former(*self._restored(saved, width), Units.of_state(saved)))
-            formers[-1].lead = saved["lead"]
+            formers[-1].lead, formers[-1].is_whole = saved["lead"], saved["is_whole"]
         self._generator.set_state(state["generator"].cpu())
         self.rows, self._representations, self._rules = rows, representations, rules
         self._units, self._formers = Units.of_state(state), formers

@@ -75,6 +75,11 @@ class Representations:
         beyond = self._high - self._low
         return ((rows < self._low - beyond) | (rows > self._high + beyond)).float().mean(dim=1) > 0.25
 
+    @property
+    def log_volume(self) -> float:
+        """Log volume of the range."""
+        return float((self._high.double() - self._low.double()).clamp_min(1e-30).log().sum())
+
     def log_density(self, rows: Tensor) -> Tensor:
         """Returns the log density of rows (n, d) in the range, (n,), up to a constant; columns are independent."""
         return column_log_density(rows, self._row.shift[None], self._row.scale[None])[0]

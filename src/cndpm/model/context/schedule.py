@@ -23,6 +23,7 @@ _SOME_OUTSIDE = 0.15
 """The share of them in other ranges below which these are taken for rows of this one that lie there."""
 
 _LATEST = 20
+"""The very latest of them, which tell whether rows have settled in the range."""
 
 
 class Schedule:
