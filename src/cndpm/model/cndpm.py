@@ -93,8 +93,7 @@ class CNDPM(Learner):
         self.present = settings.representations.build(facts, is_plain=settings.is_plain and feature_map is None)
         facts = replace(facts, is_watched=self.present is not None)
         self.bank = settings.experts.build(facts, **self.parts)
-        self.memory = ShortTermMemory(settings.memory_size, self.device)
-        self._has_labels = settings.target == "classes"
+        self.memory, self._has_labels = ShortTermMemory(settings.memory_size, self.device), settings.target == "classes"
         self.novelty, founding = settings.novelty.build(has_labels=self._has_labels, at_end_of_task=self.consolidate)
         self.events = EventLog()
         self.founding = LimitedFounding(
@@ -303,8 +302,8 @@ class CNDPM(Learner):
             The merges, in the numbering of the experts before pruning.
         """
         self.events.follow(self.n_experts)
-        batch, has_labels = self._given(x, y), self._has_labels
-        return prune(self.bank, self.novelty, self.events, batch, threshold=threshold, classes=has_labels)
+        parts = (self.bank, self.novelty, self.events, self._given(x, y))
+        return prune(*parts, threshold=threshold, classes=self._has_labels)
 
     # What is kept
 

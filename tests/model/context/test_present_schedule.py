@@ -29,7 +29,7 @@ def test_representations_are_fitted_after_twenty_a_hundred_and_five_hundred_rows
     present, fitted = make(), {}
     for n, part in enumerate(rows(600).split(10), start=1):
         teach(present, part)
-        fitted.setdefault(present.state_dict()["n_fits"], 10 * n)
+        fitted.setdefault(present.state_dict()["schedule"]["n_fits"], 10 * n)
     assert fitted == {0: 10, 1: 20, 2: 100, 3: 500}
 
 
@@ -42,7 +42,7 @@ def test_they_are_fitted_anew_when_more_than_three_in_ten_of_the_latest_hundred_
         for n, part in enumerate(rows(200, seed=1).clamp(-0.5, 0.5).split(10), start=1):
             part[:n_outside] = 1000.0
             teach(present, part)
-            if at is None and present.state_dict()["begun_at"] > 0:
+            if at is None and present.state_dict()["schedule"]["begun_at"] > 0:
                 at = 10 * n
         assert at == refitted_at
 

@@ -19,15 +19,15 @@ def check_present(state: State, *, n_outputs: int, n_random_bytes: int) -> None:
         n_random_bytes: Bytes of a generator's state.
     """
     parts = dict.fromkeys(("representations", "rules"), maybe(part()))
-    expect(state, {"width": whole(), "rows": part(), **parts})
+    expect(state, {"width": whole(), "rows": part(), "schedule": part(), **parts})
     if (state["rules"] is None) != (state["representations"] is None):
         raise StateError("'rules' and 'representations' are there together, or neither is")
-    numbers = dict.fromkeys(("n_seen", "begun_at", "n_fits", "asked_at"), whole())
+    numbers = dict.fromkeys(("n_seen", "asked_at"), whole())
     least, most = (n_outputs, n_outputs) if n_outputs else (0, 1 << 31)
     counts = tensor(0 if n_outputs else state["width"])
     n_units = 0 if state["rules"] is None else n_outputs
     of_targets = {"shift": tensor(n_units), "scale": tensor(n_units)}
-    arrays = {"counts": counts, "outside": tensor("watched"), "current": tensor("experts"), **of_targets}
+    arrays = {"counts": counts, "current": tensor("experts"), **of_targets}
     formers = state.get("formers")
     if not isinstance(formers, list) or len(formers) > MOST_FORMERS or (formers and state["rules"] is None):
         raise StateError(f"'formers' must be a list of at most {MOST_FORMERS} beside a present")

@@ -43,6 +43,11 @@ class Units(NamedTuple):
         values = y.double().numpy()
         return cls(values.mean(axis=0), np.maximum(values.std(axis=0), 1e-9))
 
+    @classmethod
+    def of_state(cls, state: State) -> Units:
+        """Returns the units that a state has as its shift and scale."""
+        return cls(*(state[name].cpu().numpy().copy() for name in ("shift", "scale")))
+
     def targets(self, y: Tensor) -> Tensor:
         """Returns values in these units, class indices as they are."""
         return torch.from_numpy((y.double().numpy() - self.shift) / self.scale) if len(self.scale) else y

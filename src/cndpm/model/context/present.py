@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
@@ -25,25 +24,14 @@ from cndpm.model.context.former import Former, Formers, Units
 from cndpm.model.context.recent_rows import RecentRows
 from cndpm.model.context.representations import Representations
 from cndpm.model.context.rules import Features, Rules
+from cndpm.model.context.schedule import WATCHED, Schedule
 from cndpm.model.context.weights import Answer
 from cndpm.state import State, StateError
 
 __all__ = ["Present"]
 
-_FITTED_AT = (20, 100, 500)
-"""Rows after which representations are fitted, the later times anew, as long as there is one rule."""
-
-_WATCHED = 100
-"""The latest rows that tell whether places and labels are of the present, and whether the range was left."""
-
 _WITNESSES = 50
 """Rows of them that tell which labels are recent, as many as the gate is asked about, and between two questions."""
-
-_MOST_OUTSIDE = 0.3
-"""The share of the latest rows outside the range at which representations are fitted anew."""
-
-_SOME_OUTSIDE = 0.15
-"""The share of the latest rows in other ranges below which these are taken for rows of this one that lie there."""
 
 _WORSE = 5
 """Times the evidence that founds a rule by which rows of a range that was left must be predicted better without it."""
@@ -110,9 +98,9 @@ class Present:
         self._evidence, self._most_rules = evidence, n_rules
         self._generator = torch.Generator().manual_seed(seed)
         self.rows = RecentRows(n_recent)
-        self.n_seen = self._begun_at = self._n_fits = 0
+        self.n_seen = 0
+        self._schedule = Schedule()
         self._counts = np.zeros(0)
-        self._outside = np.zeros(0)
         self._representations = Representations(n_features)
         self._rules: Rules | None = None
         self._units = Units()
@@ -208,8 +196,7 @@ class Present:
 
     def _of_experts(self, answer: Tensor) -> Tensor:
         """Returns the experts' answer on the host, for the classes met."""
-        values = answer.detach().cpu().double()
-        return values[:, : self._width] if self.for_classes else values
+        return answer.detach().cpu().double()[:, : self._width if self.for_classes else None]
 
     def _features(self, samples: Samples) -> Features:
         """Returns the features of every representation, (B, d) each."""
@@ -241,14 +228,20 @@ class Present:
                 self._learn(self._rules, samples, y, experts)
             elif near.any():
                 self._learn(self._rules, Samples(samples.x[near.to(samples.x.device)]), y[near], experts.cpu()[near])
-        if self._is_fit_due(rows, outside):
-            self._begin()
-        elif self._formers and self._outside[-20:].mean() < 0.5:  # rows that come back to a range are not lost to it
+        if self._rules is not None:
+            for _, mine in self._formers.owning(self._representations, rows):
+                outside |= mine.numpy()
+            self._schedule.note(outside)
+        if self._schedule.is_left:
+            self.leave(WATCHED)
+        elif self._schedule.is_due(self.n_seen) and self.n_rules < 2:
+            self._fit_to(self.n_seen - self._schedule.begun_at)
+        elif self._formers and self._schedule.is_settled:  # rows that come back to a range are not lost to it
             self._formers.give_up(_WORSE * self._evidence)
 
     def _learn(self, rules: Rules, samples: Samples, y: Tensor, experts: Tensor) -> None:
         asked, self._asked = self._ask(rules, samples, experts), None
-        if self._formers and len(self._outside) and self._outside.mean() > _SOME_OUTSIDE:
+        if self._formers and self._schedule.are_some_outside:
             now, heard = self._units.answer_from(asked.answer.mixed), self._of_experts(experts)
             parts = (self._representations, samples.x.cpu(), y)
             self._formers.compare(*parts, now=now, experts=heard, family=self._family)
@@ -258,10 +251,11 @@ class Present:
     def forget(self) -> None:
         """Begins anew, as if no row had come; the experts answer alone until some have."""
         self.rows = RecentRows(self.rows.capacity)
-        self.n_seen = self._begun_at = self._n_fits = self._asked_at = 0
+        self.n_seen = self._asked_at = 0
+        self._schedule = Schedule()
         self._units, self._formers = Units(), Formers()
         self._rules = self._asked = None
-        self._counts, self._outside = np.zeros_like(self._counts), np.zeros(0)
+        self._counts = np.zeros_like(self._counts)
         self._current, self._fit = torch.zeros(0, dtype=torch.float64), object()
 
     def _recall(self, n: int) -> tuple[Features, Tensor]:
@@ -281,39 +275,18 @@ class Present:
                 self._rules.admit(n_classes)
         self._counts += np.bincount(y.numpy(), minlength=n_classes)
 
-    def _is_fit_due(self, rows: Tensor, outside: NDArray[np.bool_]) -> bool:
-        """Notes which rows were outside the range; says whether representations are to be fitted."""
-        if self._rules is None:
-            return self.n_seen >= _FITTED_AT[0]
-        for _, mine in self._formers.owning(self._representations, rows):
-            outside |= mine.numpy()
-        self._outside = np.append(self._outside, outside.astype(np.float64))[-_WATCHED:]
-        if self._has_left:
-            return True
-        is_early = self._n_fits < len(_FITTED_AT) and self.n_seen - self._begun_at >= _FITTED_AT[self._n_fits]
-        return is_early and self.n_rules == 1
-
-    @property
-    def _has_left(self) -> bool:
-        """Whether many of the latest rows were outside the range."""
-        return len(self._outside) == _WATCHED and bool(self._outside.sum() > _MOST_OUTSIDE * _WATCHED)
-
-    def _begin(self) -> None:
-        """Fits the representations on the latest rows, those of another range if that was left."""
-        if self._has_left:
-            self.leave(_WATCHED)
-        else:
-            self._fit_to(self.n_seen - self._begun_at)
-
     def leave(self, n: int) -> None:
         """Begins anew with the latest n rows, which are of another range; what was learned before is kept for its own.
 
         Args:
             n: At most those that are kept.
         """
-        if self._rules is not None and not self._leave(self._rules, self.rows.x[-n:]):
-            self._begun_at, self._n_fits = self.n_seen - n, sum(n >= due for due in _FITTED_AT[1:])
-            self._fit_to(n)
+        left = self._rules
+        if left is not None:
+            if not self._leave(left, self.rows.x[-n:]):
+                self._schedule.begin(self.n_seen, n)
+                self._fit_to(n)
+            left.retire()
 
     def _fit_to(self, n: int) -> None:
         """Fits the representations on the latest n rows, or as many as are kept, and learns these anew."""
@@ -325,24 +298,25 @@ class Present:
         before, self._rules = self._rules, self._new_rules(self._representations, self._width)
         if before is not None:
             self._rules.inherit(before)
-        self._n_fits, self._outside, self._fit, self._asked = self._n_fits + 1, np.zeros(0), object(), None
+        self._schedule.fitted()
+        self._fit, self._asked = object(), None
         features, targets = self._recall(len(rows))
-        for start in range(0, len(targets), 10):
-            self._rules.begin([z[start : start + 10] for z in features], targets[start : start + 10])
+        for part in torch.split(torch.arange(len(targets)), 10):
+            self._rules.begin([z[part] for z in features], targets[part])
 
     def _leave(self, rules: Rules, rows: Tensor) -> bool:
         """Keeps what rows have left for rows of its range; returns whether most of the latest are of a former's."""
-        rules.retire()
         left = Former(self._representations, rules, self._units)
         for former in self._formers:
             former.lead = 0.0  # it was that of another present
-        back = self._formers.exchange(left, rows[-int(_MOST_OUTSIDE * _WATCHED) :])
-        self._outside, self._fit, self._asked = np.zeros(0), object(), None
+        back = self._formers.exchange(left, rows[-self._schedule.n_leaving :])
+        self._fit, self._asked = object(), None
         if back is None:
             self._representations = Representations(self._n_features)
             return False
         self._representations, self._rules, self._units = back.representations, back.rules, back.units
-        self._rules.events, self._n_fits = rules.events, len(_FITTED_AT)
+        self._rules.events = rules.events
+        self._schedule.come_back()
         return True
 
     def _new_rules(self, representations: Representations, width: int) -> Rules:
@@ -363,7 +337,7 @@ class Present:
         if len(counts) < 2 or not is_due or not len(self.rows):
             return
         self._asked_at = self.n_seen
-        witnesses = self.rows.x[-_WATCHED:][-2 * _WITNESSES :: 2]
+        witnesses = self.rows.x[-2 * _WITNESSES :: 2]
         log_density = bank.log_density(Samples(witnesses.to(self._device)), exact=False).cpu()
         latest = log_gate(log_density, counts).exp().mean(dim=0)
         self._current = currency(latest, counts / counts.sum())
@@ -379,15 +353,14 @@ class Present:
             "representations": self._representations.state_dict() if is_fitted else None,
             "rules": None if self._rules is None else self._rules.state_dict(),
             "n_seen": self.n_seen,
-            "begun_at": self._begun_at,
-            "n_fits": self._n_fits,
+            "schedule": self._schedule.state_dict(),
             "width": self._width,
             "asked_at": self._asked_at,
             "current": self._current.clone(),
             "formers": [former.state_dict() for former in self._formers],
             "shift": torch.from_numpy(self._units.shift.copy()),
             "scale": torch.from_numpy(self._units.scale.copy()),
-            **{name: torch.tensor(getattr(self, f"_{name}")) for name in _ARRAYS},
+            "counts": torch.from_numpy(self._counts.copy()),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -396,20 +369,21 @@ class Present:
         check_present(state, n_outputs=width, n_random_bytes=n_bytes)
         rows, width = RecentRows(self.rows.capacity), state["width"]
         rows.load_state_dict(state["rows"], n_columns=self._n_columns, n_classes=width * self.for_classes)
+        schedule = Schedule()
+        schedule.load_state_dict(state["schedule"])
         representations, rules = Representations(self._n_features), None
         if state["rules"] is not None:
             representations, rules = self._restored(state, width)
         formers = Formers()
         for saved in state["formers"]:
-            formers.append(Former(*self._restored(saved, width), _units_of(saved)))
+            formers.append(Former(*self._restored(saved, width), Units.of_state(saved)))
             formers[-1].lead = saved["lead"]
         self._generator.set_state(state["generator"].cpu())
         self.rows, self._representations, self._rules = rows, representations, rules
-        self._units, self._formers = _units_of(state), formers
-        self.n_seen, self._begun_at, self._n_fits = state["n_seen"], state["begun_at"], state["n_fits"]
+        self._units, self._formers = Units.of_state(state), formers
+        self.n_seen, self._schedule = state["n_seen"], schedule
         self._width, self._asked_at = state["width"], state["asked_at"]
-        for name in _ARRAYS:
-            setattr(self, f"_{name}", state[name].cpu().numpy().copy())
+        self._counts = state["counts"].cpu().numpy().copy()
         self._current, self._fit, self._asked = state["current"].cpu().clone(), object(), None
 
     def _restored(self, state: State, width: int) -> tuple[Representations, Rules]:
@@ -422,12 +396,5 @@ class Present:
         return representations, rules
 
 
-_ARRAYS = ("counts", "outside")
-
-
 def _equal(one: Tensor, other: Tensor) -> bool:
     return one is other or torch.equal(one, other)
-
-
-def _units_of(state: State) -> Units:
-    return Units(*(state[name].cpu().numpy().copy() for name in ("shift", "scale")))
