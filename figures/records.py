@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -28,11 +29,17 @@ def read_rows(path: Path, inside: Sequence[str] = ()) -> list[Row]:
         path: A ``.json`` file, or a ``.jsonl`` file with one result a line.
         inside: Names and positions that lead to the part that is meant.
     """
-    text = path.read_text(encoding="utf-8")
-    found: Any = [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else json.loads(text)
+    found = _parsed(path, path.stat().st_mtime_ns)
     for step in inside:
         found = found[int(step)] if isinstance(found, list) else found[step]
     return [row for result in (found if isinstance(found, list) else [found]) for row in _runs(result)]
+
+
+@lru_cache(maxsize=64)
+def _parsed(path: Path, _: int) -> Any:
+    """Returns what a file holds, read once as long as it does not change; a table asks for it a hundred times."""
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else json.loads(text)
 
 
 def _runs(result: Row) -> Iterator[Row]:
