@@ -80,7 +80,7 @@ class Samples:
 
     @property
     def derived(self) -> dict[str, tuple[object, Any]] | None:
-        """Quantities derived so far, by name, of samples that are a whole chunk; None of a part of one."""
+        """Results derived so far, by name, of samples that are a whole chunk; None of a part of one."""
         return self.whole._derived if self.whole.x.shape[0] == self.x.shape[0] else None
 
     def take_over(self, derived: dict[str, tuple[object, Any]] | None) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["Columns", "Rows"]
 
 Rows = NDArray[np.float32]
+"""Rows of numbers, (n, d), NaN where one is missing."""
 
 
 class Columns:
