@@ -40,7 +40,8 @@ def _scenarios() -> Mapping[str, str]:
 
 
 def _learners() -> Mapping[str, str]:
-    return {name: getattr(cls, "summary", None) or _first_line(cls) for name, cls in LEARNERS.items()}
+    found = {name: getattr(cls, "summary", None) or _first_line(cls) for name, cls in LEARNERS.items()}
+    return found | {"cndpm-tasks": "the same, told in training where tasks begin and end"}
 
 
 def _datasets() -> Mapping[str, str]:
@@ -53,9 +54,13 @@ def _experiments() -> Mapping[str, str]:
 
 def _presets() -> Mapping[str, str]:
     return {
-        name: "; ".join(f"{learner} on {', '.join(scenarios)}" for learner, scenarios in learners.items())
+        name: "; ".join(f"{learner} on {', '.join(map(_any, scenarios))}" for learner, scenarios in learners.items())
         for name, learners in PRESETS.items()
     }
+
+
+def _any(scenario: str) -> str:
+    return "all others" if scenario == "*" else scenario
 
 
 def _first_line(cls: type) -> str:

@@ -175,8 +175,10 @@ class TerminalMonitor(Monitor):
         return self.console.is_terminal and time.monotonic() - self._shown_at > _REFRESH_SECONDS
 
     def _show(self, **changes: Any) -> None:
+        left_out = () if self.console.width >= _NARROW else ("parameters",)
+        facts = " · ".join(fact for name, fact in self._facts.items() if name not in left_out)
         if self._bar is not None:
-            self._bars.update(self._bar, facts=" · ".join(self._facts.values()), **changes)
+            self._bars.update(self._bar, facts=facts, **changes)
         self._shown_at = time.monotonic()
 
 
