@@ -160,7 +160,8 @@ class Present:
     def _ask(self, rules: Rules, samples: Samples, experts: Tensor) -> _Asked:
         """Returns features and answers of samples; those of the same rows are not computed twice."""
         asked = self._asked
-        if asked is None or not (_equal(asked.rows, samples.x) and _equal(asked.experts, experts)):
+        is_known = asked is not None and (asked.experts is experts or torch.equal(asked.experts, experts))
+        if asked is None or not is_known or not torch.equal(asked.rows, samples.x):
             features = self._features(samples)
             answer = rules.answer(features, self._units.answer_in(self._of_experts(experts).numpy()))
             self._asked = asked = _Asked(samples.x, experts, features, answer)
@@ -220,7 +221,6 @@ class Present:
             if self._width > _MOST_CLASSES:
                 return
         self.rows.add(rows, y)
-        outside = np.zeros(0, dtype=bool)
         if self._rules is not None:
             outside = self._representations.outside(rows).numpy()
             near = ~self._representations.far_outside(rows) if outside.any() else None
@@ -228,7 +228,6 @@ class Present:
                 self._learn(self._rules, samples, y, experts)
             elif near.any():
                 self._learn(self._rules, Samples(samples.x[near.to(samples.x.device)]), y[near], experts.cpu()[near])
-        if self._rules is not None:
             for _, mine in self._formers.owning(self._representations, rows):
                 outside |= mine.numpy()
             self._schedule.note(outside)
@@ -394,7 +393,3 @@ class Present:
         rules = self._new_rules(representations, width)
         rules.load_state_dict(state["rules"])
         return representations, rules
-
-
-def _equal(one: Tensor, other: Tensor) -> bool:
-    return one is other or torch.equal(one, other)
