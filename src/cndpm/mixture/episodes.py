@@ -53,7 +53,8 @@ def largest_concept(labels: NDArray[np.int64], *, least: int) -> NDArray[np.bool
         if float(np.minimum(shares[i], shares[j]).sum()) > _MOST:
             concept = [concept[i] if name == concept[j] else name for name in concept]
     of_label = np.repeat(concept, np.diff(ends))
-    return of_label == np.bincount(of_label).argmax()
+    is_mine: NDArray[np.bool_] = of_label == np.bincount(of_label).argmax()
+    return is_mine
 
 
 def _cuts(before: Counts, start: int, end: int, least: int) -> list[int]:
