@@ -5,6 +5,7 @@ Calls are whole or have no effect, and may come from many threads: see :mod:`cnd
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Literal, Self
@@ -77,6 +78,13 @@ class Estimator(Reading):
         >>> model.fit(np.random.default_rng(0).normal(size=(60, 2))).n_experts_
         1
     """
+
+    __signature__: ClassVar[inspect.Signature]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        ours = inspect.signature(cls.__init__)  # what tools see of a class is its __new__ otherwise
+        cls.__signature__ = ours.replace(parameters=list(ours.parameters.values())[1:])
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Refuses names that are no parameters, with those that look alike."""
