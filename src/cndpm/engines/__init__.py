@@ -10,6 +10,7 @@ from cndpm.engines.choice import ENGINES, make_engine
 from cndpm.engines.engine import Attempt, Engine, LostWorkerError
 from cndpm.engines.local import LocalEngine
 from cndpm.engines.ray import RayEngine
+from cndpm.engines.ray_data import RayShard
 from cndpm.engines.sharding import ShardedError, fit_sharded, predict_sharded
 from cndpm.engines.shards import ArrayShard, FileShard, Shard, ShardError, as_shard, split
 
@@ -22,6 +23,7 @@ __all__ = [
     "LocalEngine",
     "LostWorkerError",
     "RayEngine",
+    "RayShard",
     "Shard",
     "ShardError",
     "ShardedError",

@@ -23,12 +23,15 @@ from sklearn.base import clone
 
 from cndpm.engines.choice import make_engine
 from cndpm.engines.engine import Attempt, Engine
-from cndpm.engines.shards import Piece, Shard, as_shard
+from cndpm.engines.local import LocalEngine
+from cndpm.engines.ray_data import is_ray_dataset, ray_shard
+from cndpm.engines.shards import Piece, Shard, as_shard, split
 from cndpm.errors import CNDPMError
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.merging import load_estimator, merge_in_turn
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.storage import make_folder, remove_file, replace_file
+from cndpm.validation import ConfigError
 
 __all__ = ["ShardedError", "fit_sharded", "predict_sharded"]
 
@@ -50,7 +53,7 @@ class ShardedError(CNDPMError, ValueError):
 
 def fit_sharded(
     model: E,
-    shards: Sequence[Any],
+    shards: Any,
     *,
     engine: str | Engine = "local",
     workers: int = 2,
@@ -67,19 +70,20 @@ def fit_sharded(
     Args:
         model: An estimator, as it would be fitted. One that has learned something goes on: its representation is
             broadcast, and the result has learned the shards besides.
-        shards: Pairs of arrays (X, y), files, or :class:`~cndpm.engines.shards.Shard`; for densities X alone.
+        shards: A sequence of pairs of arrays (X, y), files, or :class:`~cndpm.engines.shards.Shard`; for densities X
+            alone. Or, for the engine "ray", a `ray.data.Dataset`, which becomes a shard for each worker.
         engine: "local", "ray", or an engine.
         workers: Shards that are learned at the same time, each with one thread.
         folder: Where models and checkpoints of shards lie, the same on all machines; None: a temporary one.
-        target: Column of labels or targets, where shards are files.
+        target: Column of labels or targets, where shards are files or a dataset of Ray.
         checkpoint_seconds: Seconds between two checkpoints of a shard, more where writing one takes long; 0: always.
         address: Of a Ray cluster.
 
     Raises:
         ShardedError: The folder holds the shards of another call.
+        ConfigError: A dataset of Ray is given, and workers that cannot read it.
     """
-    as_numbers = isinstance(model, CNDPMRegressor)
-    read = [as_shard(part, target=target, as_numbers=as_numbers) for part in shards]
+    read = _read(shards, model, engine, workers, target=target, as_numbers=isinstance(model, CNDPMRegressor))
     if not read:
         raise ValueError("fit_sharded takes at least one shard; got none")
     with ExitStack() as stack:
@@ -100,7 +104,7 @@ def fit_sharded(
 
 def predict_sharded(
     model: Estimator,
-    shards: Sequence[Any],
+    shards: Any,
     *,
     engine: str | Engine = "local",
     workers: int = 2,
@@ -116,16 +120,35 @@ def predict_sharded(
         engine: "local", "ray", or an engine.
         workers: Shards that are answered at the same time.
         method: Of the estimator: "predict", "predict_proba", "score_samples", "novelty".
-        target: Column to leave out, where shards are files.
+        target: Column to leave out, where shards are files or a dataset of Ray.
         address: Of a Ray cluster.
     """
-    read = [as_shard(part, target=target) for part in shards]
+    read = _read(shards, model, engine, workers, target=target)
     with ExitStack() as stack:
         made = make_engine(engine, workers, address=address)
         if made is not engine:
             stack.callback(made.close)
         tasks = [(model, method, shard) for shard in read]
         return made.results(_answer_shard, tasks)
+
+
+# What is read
+
+
+def _read(
+    parts: Any, model: Estimator, engine: str | Engine, workers: int, *, target: str | None, as_numbers: bool = False
+) -> list[Shard]:
+    """Makes shards of what there is; one dataset of Ray becomes as many as there are workers."""
+    is_whole = is_ray_dataset(parts)
+    given = [parts] if is_whole else list(parts)
+    if any(map(is_ray_dataset, given)) and (engine == "local" or isinstance(engine, LocalEngine)):
+        raise ConfigError("a dataset of Ray is read by Ray's workers; got the engine 'local'. Pass engine='ray'.")
+    shards = [
+        ray_shard(part, target=target) if is_ray_dataset(part) else as_shard(part, target=target, as_numbers=as_numbers)
+        for part in given
+    ]
+    n = engine.n_workers if isinstance(engine, Engine) else workers
+    return split(shards, n, multiple=model.batch_size) if is_whole else shards
 
 
 # The first rows
@@ -143,7 +166,7 @@ def _claim(folder: Path, model: Estimator, shards: Sequence[Shard]) -> None:
 
 
 def _identity(shard: Shard) -> str:
-    """Tells shards apart: files by their names, arrays by their content."""
+    """Tells shards apart: files by their names, arrays and blocks of Ray by their content."""
     X, y = getattr(shard, "X", None), getattr(shard, "y", None)
     if not isinstance(X, np.ndarray):
         return repr(shard)

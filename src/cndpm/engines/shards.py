@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from cndpm.datasets.npz import read_npz
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 
-__all__ = ["ArrayShard", "FileShard", "Piece", "Shard", "ShardError", "as_shard", "split"]
+__all__ = ["ArrayShard", "FileShard", "Piece", "Shard", "ShardError", "as_shard", "in_pieces", "split"]
 
 Piece = tuple[NDArray[Any], list[Any] | NDArray[Any] | None]
 """Rows (n, ...) and their labels or targets, n of them; None where there are none."""
@@ -153,7 +153,8 @@ class FileShard(Shard):
         names = file.schema_arrow.names
         place = self._column(names)
         features = [name for name in names if place is None or name != names[place]]
-        for table in _in_pieces(file, size, start, self.stop):
+        for found in in_pieces(file.iter_batches(batch_size=max(size, 4096)), size, start=start, stop=self.stop):
+            table = _columns(found)
             X = np.stack([table[name] for name in features], axis=1).astype(np.float32)
             yield X, None if place is None else table[names[place]].tolist()
 
@@ -230,13 +231,20 @@ def _parquet_file(path: Path) -> Any:
         raise ShardError(f"cannot read {path}: {error}") from error
 
 
-def _in_pieces(file: Any, size: int, start: int, stop: int | None) -> Iterator[dict[str, NDArray[Any]]]:
-    """Yields the columns of rows start to stop in pieces of one size, wherever row groups end."""
+def in_pieces(batches: Iterable[Any], size: int, *, start: int = 0, stop: int | None = None) -> Iterator[Any]:
+    """Yields rows start to stop as tables of Arrow of one size, wherever batches end.
+
+    Args:
+        batches: Record batches of Arrow, one after another.
+        size: Rows of a table; the last may have fewer.
+        start: Rows to leave out.
+        stop: The first row behind them; None for all.
+    """
     from pyarrow import Table
 
     kept: list[Any] = []
     seen = 0
-    for batch in file.iter_batches(batch_size=max(size, 4096)):
+    for batch in batches:
         first, last = max(start - seen, 0), len(batch) if stop is None else min(stop - seen, len(batch))
         seen += len(batch)
         if last <= first:
@@ -247,10 +255,10 @@ def _in_pieces(file: Any, size: int, start: int, stop: int | None) -> Iterator[d
         table = Table.from_batches(kept)
         n_whole = len(table) // size * size
         for begin in range(0, n_whole, size):
-            yield _columns(table.slice(begin, size))
+            yield table.slice(begin, size)
         kept = table.slice(n_whole).to_batches()
     if kept:
-        yield _columns(Table.from_batches(kept))
+        yield Table.from_batches(kept)
 
 
 def _columns(table: Any) -> dict[str, NDArray[Any]]:
