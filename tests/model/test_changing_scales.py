@@ -18,6 +18,12 @@ def domains(factors, n=300, seed=0):
     return (x * torch.tensor(factors)[:, None, None]).flatten(0, 1), y.flatten()
 
 
+def returning():
+    """Rows of two scales that come twice, with the same rule each time."""
+    parts = [domains([1.0, 4.0], seed=seed) for seed in (0, 3)]
+    return torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts])
+
+
 def learned(x, y, learner=None):
     learner = learner or CNDPM(SETTINGS, input_shape=(6,))
     learner.learn_block(x, y, 10)
@@ -32,8 +38,12 @@ def test_every_scale_has_an_expert_and_is_answered_for_by_the_rule_that_held_the
     assert hits.min() > 0.85
 
 
-def test_a_scale_that_returns_needs_no_other_expert():
-    assert learned(*domains([1.0, 4.0, 1.0, 4.0])).n_experts == 2
+def test_a_scale_that_returns_needs_no_other_expert_and_is_not_forgotten():
+    learner = learned(*returning())
+    assert learner.n_experts == 2 and [former.is_whole for former in learner.present._formers] == [True]
+    x, y = domains([1.0, 4.0], seed=1)
+    hits = (learner.predict_log_proba(x).argmax(dim=1) == y).double().reshape(2, -1).mean(dim=1)
+    assert hits.min() > 0.85
 
 
 def test_rows_that_spread_no_wider_begin_no_range():

@@ -3,7 +3,7 @@
 import torch
 from test_present import make, prequential, rule
 
-from cndpm.model.context.former import Units
+from cndpm.model.context.former import MOST_FORMERS, Former, Formers, Units
 
 
 def left(n=1200, at=600, factor=100.0):
@@ -63,6 +63,31 @@ def test_a_former_answers_by_the_rule_that_held_before_rows_of_another_range_cam
     asked, truth = rule(500, seed=3)
     assert float((learner.predict_log_proba(asked).argmax(dim=1) == truth).double().mean()) > 0.95
     assert float((learner.predict_log_proba(100 * asked).argmax(dim=1) == 1 - truth).double().mean()) > 0.9
+
+
+def test_a_former_of_a_whole_range_goes_back_to_what_held_before_the_latest_rows():
+    x, y = rule(640)
+    learner = make()
+    prequential(learner, x, torch.cat([y[:600], 1 - y[600:]]))  # forty rows turn the evidence before the range is left
+    learner.present.leave(25, is_whole=True)
+    (former,) = learner.present._formers
+    assert former.rules.in_force == 0 and former.rules.weights[1] > 0.99
+    asked, truth = rule(500, seed=3)
+    answers = former.answer(asked, torch.zeros(500, 2).double()).argmax(dim=1)
+    assert float((answers == truth).double().mean()) > 0.95
+
+
+def test_seven_formers_are_kept_at_most_of_which_two_are_parts():
+    """More could be saved, and would be refused when they are loaded."""
+    learner = left()[0]
+    (first,) = learner.present._formers
+    formers, far = Formers(), torch.full((30, 3), 1e6)
+    for is_whole in [True] * 9 + [False] * 4 + [True, False]:
+        one = Former(first.representations, first.rules, first.units)
+        one.is_whole = is_whole
+        formers.exchange(one, far)
+    assert len(formers) <= MOST_FORMERS == 7
+    assert sum(not former.is_whole for former in formers) == 2 and not formers[-1].is_whole
 
 
 def test_stopped_and_resumed_with_a_former_gives_the_same_bits():

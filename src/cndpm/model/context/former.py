@@ -209,8 +209,9 @@ class Formers(list[Former]):
         """
         owning = self.owning(left.representations, rows)
         back = next((former for former, mine in owning if 2 * int(mine.sum()) > len(rows)), None)
+        if back is not None and back.is_whole:  # rows came from one range that experts know to another
+            left.is_whole = True
         kept = [former for former in self if former is not back]
-        parts = [former for former in kept if not former.is_whole][: 1 - _MOST_PARTS]
-        dropped = parts if not left.is_whole else kept[: 1 - MOST_FORMERS]
-        self[:] = [*[former for former in kept if former not in dropped], left]
+        dropped = [] if left.is_whole else [former for former in kept if not former.is_whole][: 1 - _MOST_PARTS]
+        self[:] = [*[former for former in kept if former not in dropped][1 - MOST_FORMERS :], left]
         return back

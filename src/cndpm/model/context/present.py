@@ -286,7 +286,7 @@ class Present:
             if not self._leave(left, self.rows.x[-n:], is_whole=is_whole):
                 self._schedule.begin(self.n_seen, n)
                 self._fit_to(n)
-            if is_whole:
+            if self._formers[-1].is_whole:
                 left.retire()
 
     def _fit_to(self, n: int) -> None:
