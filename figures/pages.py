@@ -9,11 +9,12 @@ A file ``figures/NAME.toml`` describes one table:
     value = "accuracy"
     where = { preset = "paper" }                  # which of its rows; none for all
 
-    table = '''| Split-MNIST | {=93.23 ± 0.09} | {paper}, {paper:seeds} | {!97.75} |'''
+    table = '''| Split-MNIST | {=93.23 ± 0.09} | {paper}, {paper:seeds} |'''
 
 ``{paper}`` is a figure and ``{paper:seeds}`` the number of its seeds; ``{paper drift-flip}`` is that of the rows whose
-field `by` is the second word; ``{=93.23}`` was published by others; ``{!97.75}`` has no record. A number with a decimal
-point that is none of these is refused. The table stands in the page between ``<!-- figures: NAME -->`` and
+field `by` is the second word, and with ``against = { record = ..., where = ... }`` it is what rows of the same seed
+differ by; ``{=93.23}`` was published by others, or is a setting. A number with a decimal point that is none of these is
+refused. The table stands in the page between ``<!-- figures: NAME -->`` and
 ``<!-- end -->``.
 """
 
@@ -24,7 +25,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from figures.records import Figure, FigureError
+from figures.records import Figure, FigureError, replaced
 
 __all__ = ["Page", "load_pages"]
 
@@ -42,7 +43,6 @@ class Page:
     Attributes:
         name: Of the table.
         path: The page.
-        without_record: Figures of the table that no record holds.
 
     Example:
         >>> page = Page(Path("figures/drift.toml"), Path())
@@ -56,10 +56,9 @@ class Page:
         self._records = root / "docs" / "results" / "records"
         self._entries: dict[str, Any] = described["figures"]
         self._template = described["table"].strip("\n")
-        self.without_record = [mark[1:] for mark in _MARK.findall(self._template) if mark.startswith("!")]
         loose = _NUMBER.findall(_MARK.sub("", self._template))
         if loose:
-            raise FigureError(f"{file}: {', '.join(loose)} come from nowhere: name a figure, {{=...}} or {{!...}}")
+            raise FigureError(f"{file}: {', '.join(loose)} come from nowhere: name a figure, or {{=...}}")
 
     def table(self) -> str:
         """Returns the table with the figures of the records."""
@@ -67,16 +66,10 @@ class Page:
 
     def written(self) -> str:
         """Returns the page with its table written anew."""
-        text = self.path.read_text(encoding="utf-8")
-        begin, end = f"<!-- figures: {self.name} -->\n", "<!-- end -->"
-        before, found, rest = text.partition(begin)
-        _, ends, after = rest.partition(end)
-        if not found or not ends:
-            raise FigureError(f"{self.path} has no {begin.strip()} ... {end}")
-        return f"{before}{begin}\n{self.table()}\n\n{end}{after}"
+        return replaced(self.path, self.name, self.table())
 
     def _filled(self, mark: str) -> str:
-        if mark[0] in "=!":
+        if mark[0] == "=":
             return mark[1:]
         wanted, _, which = mark.partition(":")
         name, _, word = wanted.partition(" ")
