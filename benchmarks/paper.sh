@@ -1,7 +1,7 @@
 #!/bin/bash
 # Cells of the paper's tables as records, side by side on one GPU; every part takes 6 to 9 minutes of an H200 with 16 cores:
 #   bash benchmarks/paper.sh choice DATA OUT COMMIT     # latent noise on held-out samples, the compared methods of one epoch
-#   bash benchmarks/paper.sh test DATA OUT COMMIT       # CN-DPM in the paper's configuration, every replay learner on CIFAR10
+#   bash benchmarks/paper.sh tables DATA OUT COMMIT     # CN-DPM in the paper's configuration, every replay learner on CIFAR10
 #   bash benchmarks/paper.sh longer DATA OUT COMMIT     # ten epochs, ten rounds, a fifth of an epoch, smaller memories
 # Runs go to a temporary folder, which holds gigabytes of models; OUT receives one line a run.
 set -u
@@ -55,6 +55,29 @@ choice() {
         for stream in split-cifar10 split-cifar100; do paper $stream reservoir --seeds 3 --set learner.memory_size=500; done
     } >"$runs/cells"
     (pool 8 <"$runs/cells") & # in a shell of its own, which counts its own jobs alone
+}
+
+tables() {
+    # The longest first: they share the device with fewer others at the end.
+    cell cifar100 split-cifar100 --preset paper --seeds 3 --jobs 3 &
+    cell svhn mnist-svhn --preset paper --seeds 3 --jobs 3 &
+    cell cifar10 split-cifar10 --preset paper --seeds 10 --jobs 10 &
+}
+
+longer() {
+    cell epochs split-cifar10 --preset paper --seeds 3 --jobs 3 --epochs 10 &
+    cell rounds split-cifar10 --preset paper --seeds 3 --jobs 3 --repeats 10 &
+    {
+        for learner in gss mir scr a-gem gdumb; do echo "replay-$learner split-cifar10 --learner $learner"; done
+        for learner in reservoir er-ace der der++; do echo "replay-$learner split-cifar10 --learner $learner --seeds 3"; done
+        for length in "--epochs 10" "--repeats 10"; do
+            for learner in finetune reservoir; do paper split-cifar10 $learner $length; done
+        done
+        paper iid-split-cifar10 iid-online --epochs 10
+        paper split-cifar10 cndpm --seeds 3 --fraction 0.2
+        paper split-cifar10 cndpm --seeds 3 --set learner.memory_size=500
+    } >"$runs/cells"
+    (pool 10 <"$runs/cells") &
 }
 
 began=$SECONDS
