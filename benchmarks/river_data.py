@@ -17,12 +17,14 @@ STREAMS = {"ImageSegments": datasets.ImageSegments, "Bananas": datasets.Bananas,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    for stream, make_stream in STREAMS.items():
-        for seed in range(parser.parse_args().seeds):
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--streams", nargs="+", choices=STREAMS, default=list(STREAMS))
+    given = parser.parse_args()
+    for stream in given.streams:
+        for seed in given.seeds:
             for name, make_model in MODELS.items():
                 began = time.perf_counter()
-                accuracy = evaluate.progressive_val_score(make_stream(), make_model(seed), metrics.Accuracy()).get()
+                accuracy = evaluate.progressive_val_score(STREAMS[stream](), make_model(seed), metrics.Accuracy()).get()
                 seconds = time.perf_counter() - began
                 print(f"{stream:14} seed {seed} {name:6} {100 * accuracy:6.2f} % {seconds:6.1f} s", flush=True)
 

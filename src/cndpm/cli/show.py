@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE
 from rich.console import Console, RenderableType
-from rich.table import Table
 
+from cndpm.cli.tables import FoldingTable
 from cndpm.experiments.monitor import Monitor, Monitors
 from cndpm.experiments.terminal import Bars, TerminalMonitor
 from cndpm.experiments.trackers import TRACKERS, make_tracker
@@ -112,17 +111,13 @@ def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
     show(summary, [table(summary["title"], header, rows)], as_json=as_json)
 
 
-def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Makes a plain table; names of several words are wrapped, and columns without a name, which hold sentences.
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, n_names: int = 1) -> FoldingTable:
+    """Makes a plain table that fits the terminal it is printed on.
 
     Args:
         title: Title of the table.
-        header: Names of the columns, (n_columns,).
+        header: Names of the columns, (n_columns,); one without a name holds sentences.
         rows: Texts, (n_rows, n_columns).
+        n_names: Number of columns, from the left, that name a row.
     """
-    made = Table(title=title, box=SIMPLE, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
-    for name in header:
-        made.add_column(name, no_wrap=bool(name) and " " not in name)
-    for row in rows:
-        made.add_row(*row)
-    return made
+    return FoldingTable(title, header, rows, n_names=n_names)
