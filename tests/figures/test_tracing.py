@@ -8,6 +8,8 @@ from figures.chance import ChanceTable
 from figures.records import FigureError
 from figures.tracing import TracedPage, load_traced
 
+from figures import __main__ as command
+
 ROOT = Path(__file__).resolve().parents[2]
 
 PAGES = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "results").glob("*.md")}
@@ -94,3 +96,17 @@ def test_the_chance_of_a_number_is_the_share_of_its_form_that_would_be_found(pro
     (chance,) = project("# One\n\n95.0\n").chances()  # of 90.0 to 99.9 it is 90.0, 91.0, 92.0, 93.2, 93.3 and 95.0
     assert chance == pytest.approx(0.06)
     assert project("# One\n\n0.25\n", "[given]\n'0.25' = 'a threshold'\n").chances() == []
+
+
+def test_a_number_without_a_record_fails_the_command_even_where_it_writes(tmp_path: Path, monkeypatch, capsys):
+    (tmp_path / "docs" / "results" / "records").mkdir(parents=True)
+    (tmp_path / "docs" / "results" / "index.md").write_text("<!-- figures: chance -->\n<!-- end -->\n")
+    (tmp_path / "figures" / "traced").mkdir(parents=True)
+    (tmp_path / "figures" / "traced" / "page.toml").write_text("page = 'page.md'\n")
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    (tmp_path / "page.md").write_text("# One\n\nnothing\n")
+    assert (command.main(["--check"]), command.main([]), command.main(["--check"])) == (1, 0, 0)
+    (tmp_path / "page.md").write_text("# One\n\n94.5\n")
+    command.main([])
+    assert command.main([]) == 2
+    assert "One: no record holds 94.5" in capsys.readouterr().out
