@@ -13,19 +13,23 @@ A file ``figures/NAME.toml`` describes one table:
 
 ``{paper}`` is a figure and ``{paper:seeds}`` the number of its seeds; ``{paper drift-flip}`` is that of the rows whose
 field `by` is the second word, and with ``against = { record = ..., where = ... }`` it is what rows of the same seed
-differ by; ``{=93.23}`` was published by others, or is a setting. A number with a decimal point that is none of these is
-refused. The table stands in the page between ``<!-- figures: NAME -->`` and
-``<!-- end -->``.
+differ by; ``{=93.23}`` was published in the paper, or is a setting that a table `given` names with what it is. A number
+with a decimal point that is none of these is refused. The table stands in the page between ``<!-- figures: NAME -->``
+and ``<!-- end -->``.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cndpm.paper import EXPERIMENTS
+from figures.printed import printed_in
 from figures.records import Figure, FigureError, replaced
+from figures.sources import published
 
 __all__ = ["Page", "load_pages"]
 
@@ -59,6 +63,17 @@ class Page:
         loose = _NUMBER.findall(_MARK.sub("", self._template))
         if loose:
             raise FigureError(f"{file}: {', '.join(loose)} come from nowhere: name a figure, or {{=...}}")
+        self._check_published(described.get("given", {}))
+
+    def _check_published(self, given: Mapping[str, str]) -> None:
+        """Raises where a number of no record is neither the paper's nor explained, or the explained is absent."""
+        told = [number for mark in _MARK.findall(self._template) if mark[0] == "=" for number in printed_in(mark[1:])]
+        values = sorted(value for experiment in EXPERIMENTS for value in published(experiment))
+        lost = [number.text for number in told if number.text not in given and not number.is_in(values)]
+        if lost:
+            raise FigureError(f"{self.name}: the paper did not publish {', '.join(lost)}: say under given what it is")
+        if unused := given.keys() - {number.text for number in told}:
+            raise FigureError(f"{self.name}: {', '.join(sorted(unused))} are explained and not in the table")
 
     def table(self) -> str:
         """Returns the table with the figures of the records."""

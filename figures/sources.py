@@ -22,7 +22,7 @@ from typing import Any
 from cndpm.paper import EXPERIMENTS
 from figures.records import FigureError, Row, read_rows, select
 
-__all__ = ["Source", "numbers_of"]
+__all__ = ["Source", "numbers_of", "published"]
 
 Source = str | Mapping[str, Any]
 
@@ -60,7 +60,7 @@ def numbers_of(folder: Path, sources: Iterable[Source]) -> list[float]:
 
 def _numbers(folder: Path, source: Source) -> Iterator[float]:
     if isinstance(source, str) and source.startswith(_PAPER):
-        yield from _published(source.removeprefix(_PAPER))
+        yield from published(source.removeprefix(_PAPER))
         return
     asked: Mapping[str, Any] = {"record": source} if isinstance(source, str) else source
     if unknown := asked.keys() - _KEYS:
@@ -125,8 +125,15 @@ def _over_rows(group: Sequence[Row]) -> Iterator[float]:
                 yield stdev(values) / math.sqrt(len(values))
 
 
-def _published(experiment: str) -> Iterator[float]:
-    """Yields the values that the paper published for an experiment, and their standard errors."""
+def published(experiment: str) -> Iterator[float]:
+    """Yields the values that the paper published for an experiment, and their standard errors.
+
+    Args:
+        experiment: Its name.
+
+    Raises:
+        FigureError: There is no such experiment.
+    """
     if experiment not in EXPERIMENTS:
         raise FigureError(f"there is no experiment {experiment!r}; there are {', '.join(EXPERIMENTS)}")
     for cell in EXPERIMENTS[experiment].cells:

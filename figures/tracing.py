@@ -1,7 +1,6 @@
 """Traces the numbers of hand-written pages: each must stand in a record that is named for its section.
 
-Numbers are those with a decimal point or a unit (%, s, ms, MiB, M and the like), outside of code and of the tables that
-``figures`` writes itself. A description ``figures/traced/NAME.toml`` says where they come from:
+Numbers are those of :mod:`figures.printed`. A description ``figures/traced/NAME.toml`` says where they come from:
 
     page = "docs/results/drift.md"
     sources = ["evidence.json"]                  # of all sections but those below; see figures.sources
@@ -15,8 +14,7 @@ Numbers are those with a decimal point or a unit (%, s, ms, MiB, M and the like)
     [derived]                                    # follow from other numbers of the page
     "0.4" = "81.10 - 80.72"
 
-A number stands in a source if a value of it rounds to what is printed; behind a number, M and K are millions and
-thousands, and GiB may be 1,024 MiB. A number that none holds is an error.
+A number stands in a source if a value of it rounds to what is printed. A number that none holds is an error.
 """
 
 from __future__ import annotations
@@ -25,22 +23,16 @@ import ast
 import operator
 import re
 import tomllib
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from figures.printed import Printed, printed_in
 from figures.records import FigureError
 from figures.sources import numbers_of
 
 __all__ = ["TracedPage", "load_traced"]
 
 _HEADING = re.compile(r"^(?=#+ )", re.MULTILINE)
-_WRITTEN = re.compile(r"<!-- figures: .*?<!-- end -->", re.DOTALL)
-_CODE = re.compile(r"^```[\s\S]*?^```|^ {4,}\S.*$|`[^`\n]*`|\]\([^)]*\)|(?:torch|Python) \d+\.\d+", re.MULTILINE)
-_UNITS = r"[MK]\b| ?%| (?:per cent|s|ms|seconds|microseconds|KiB|MiB|GiB)\b"
-_NUMBER = re.compile(rf"(?<![\w.,])(\d[\d,]*\.\d+|\d[\d,]*(?={_UNITS}))(?![\w.]*\.\d)(M|K| GiB)?")
-_SCALES = {"M": (1e-6,), "K": (1e-3,), " GiB": (1.0, 1 / 1024), "": (1.0,)}
-Scales = tuple[float, ...]
 _OPERATIONS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
 }  # fmt: skip
@@ -84,9 +76,7 @@ class TracedPage:
         self._check_description()
         lines = []
         for title, numbers, values in self._parts():
-            lost = [
-                number for number, scales in numbers if not _is_in(number, scales, values) and number not in self._told
-            ]
+            lost = [number.text for number in numbers if not number.is_in(values)]
             if lost:
                 lines.append(f"{title or 'before the first heading'}: no record holds {', '.join(lost)}")
         return lines
@@ -96,25 +86,23 @@ class TracedPage:
 
         A number of the same form has as many digits before and behind the point, and the same first digit.
         """
-        found = []
-        for _, numbers, values in self._parts():
-            found += [_chance(number, scales, values) for number, scales in numbers if number not in self._told]
-        return found
+        return [number.chance(values) for _, numbers, values in self._parts() for number in numbers]
 
     @property
     def _told(self) -> set[str]:
         return {*self._given, *self._derived}
 
-    def _parts(self) -> Iterator[tuple[str, list[tuple[str, Scales]], Sequence[float]]]:
-        """Yields the title, the numbers with their scales and the known values of every section."""
+    def _parts(self) -> Iterator[tuple[str, list[Printed], Sequence[float]]]:
+        """Yields the title, the numbers that are not explained and the known values of every section."""
         for section in _HEADING.split(self.path.read_text(encoding="utf-8")):
             title = section.partition("\n")[0].lstrip("# ") if section.startswith("#") else ""
-            yield title, _numbers(section), self._sections.get(title, self._values)
+            numbers = [number for number in printed_in(section) if number.text not in self._told]
+            yield title, numbers, self._sections.get(title, self._values)
 
     def _check_description(self) -> None:
         text = self.path.read_text(encoding="utf-8")
         titles = {title for title, _, _ in self._parts()}
-        numbers = {number for number, _ in _numbers(text)}
+        numbers = {number.text for number in printed_in(text)}
         if unknown := self._sections.keys() - titles:
             raise FigureError(f"{self.name}: there is no section {', '.join(sorted(unknown))}")
         if unused := self._told - numbers:
@@ -129,42 +117,12 @@ class TracedPage:
         if absent:
             raise FigureError(f"{self.name}: {number} is said to be {expression}; {', '.join(absent)} is not there")
         value = _evaluated(ast.parse(expression.replace(",", ""), mode="eval").body)
-        if abs(abs(value) - _value(number)) > _half(number) * (1 + 1e-6):
+        if not Printed(number).is_in([abs(value)]):
             raise FigureError(f"{self.name}: {number} is said to be {expression}, which is {value:.4g}")
-
-
-def _numbers(text: str) -> list[tuple[str, Scales]]:
-    """Returns the numbers with a decimal point or a unit outside of code and tables, each once, and their scales."""
-    found = _NUMBER.findall(_CODE.sub(" ", _WRITTEN.sub(" ", text)))
-    return list(dict.fromkeys((number, _SCALES[unit]) for number, unit in found))
 
 
 def _stands_in(number: str, text: str) -> bool:
     return re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d]|\.\d)", text) is not None
-
-
-def _value(number: str) -> float:
-    return float(number.replace(",", ""))
-
-
-def _half(number: str) -> float:
-    """Returns half a unit of the last digit printed."""
-    return float(0.5 * 10 ** -len(number.partition(".")[2]))
-
-
-def _is_in(number: str, scales: Scales, values: Sequence[float]) -> bool:
-    """Returns whether one of some sorted values is printed as a number."""
-    wanted, half = _value(number), _half(number) * (1 + 1e-6)
-    return any(bisect_left(values, (wanted - half) / s) < bisect_right(values, (wanted + half) / s) for s in scales)
-
-
-def _chance(number: str, scales: Scales, values: Sequence[float]) -> float:
-    """Returns the share of numbers with as many digits and the same first one that some values are printed as."""
-    whole, _, decimals = number.replace(",", "").partition(".")
-    width = 10.0 ** (len(whole) - 1)
-    low, unit = int(whole[0]) * width, 10.0 ** -len(decimals)
-    printed = {round(s * value / unit) for s in scales for value in values if low <= s * value < low + width}
-    return len(printed) * unit / width
 
 
 def _evaluated(node: ast.expr) -> float:

@@ -39,8 +39,8 @@ def project(tmp_path: Path):
 
 
 def test_means_errors_and_seeds_come_from_the_runs(project):
-    page = project("| {a one}, {a one:seeds} | {a two}, {a two:seeds} | {=1.5} |")
-    assert page.table() == "| 91.00 ± 0.58, three seeds | 7.12, one seed | 1.5 |"
+    page = project("| {a one}, {a one:seeds} | {a two}, {a two:seeds} | {=93.23 ± 0.09} |")
+    assert page.table() == "| 91.00 ± 0.58, three seeds | 7.12, one seed | 93.23 ± 0.09 |"
     assert page.written().startswith("before\n<!-- figures: page -->\n\n| 91.00")
     assert page.written().endswith("|\n\n<!-- end -->\nafter\n")
 
@@ -48,6 +48,15 @@ def test_means_errors_and_seeds_come_from_the_runs(project):
 def test_a_number_from_nowhere_is_refused(project):
     with pytest.raises(FigureError, match=r"91\.5 come from nowhere"):
         project("| {a one} | 91.5 |")
+
+
+def test_what_the_paper_did_not_publish_must_be_explained(project):
+    given = 'value = "accuracy"\nby = "scenario"\n[given]\n"0.125" = "a threshold"'
+    assert project("| {a one} at {=0.125} |", given).table() == "| 91.00 ± 0.58 at 0.125 |"
+    with pytest.raises(FigureError, match=r"did not publish 0\.125"):
+        project("| {a one} at {=0.125} |")
+    with pytest.raises(FigureError, match=r"0\.125 are explained and not in the table"):
+        project("| {a one} |", given)
 
 
 @pytest.mark.parametrize(
