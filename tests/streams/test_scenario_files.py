@@ -177,6 +177,15 @@ def test_a_scenario_that_could_not_finish_is_refused_before_it_is_planned(epochs
         load_scenario("split-digits", epochs=epochs).build()
 
 
+def test_a_table_as_a_scenario_is_answered_with_what_to_do_with_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("cars.csv").write_text("weight,kind\n1,van\n")
+    with pytest.raises(ScenarioFileError, match=r"cars\.csv is a table; .*cndpm fit cars\.csv --target"):
+        load_scenario("cars.csv")
+    with pytest.raises(UnknownNameError, match=r"there is no scenario 'absent\.csv'"):
+        load_scenario("absent.csv")
+
+
 def test_a_folder_in_the_place_of_a_scenario_is_answered_with_how_to_write_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "animals").mkdir()

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from cndpm.cli.tables import FoldingTable
+from cndpm.experiments.folding_table import FoldingTable
 from cndpm.experiments.monitor import Monitor, Monitors
 from cndpm.experiments.terminal import Bars, TerminalMonitor
 from cndpm.experiments.trackers import TRACKERS, make_tracker
