@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from figures.facts import add_options, append, facts
 
 from benchmarks.one_pass import Pass, measure
 from cndpm.experiments import configure
-from cndpm.experiments.environment import describe_environment
 from cndpm.experiments.loop import run_config
 
 DATASETS = ("mnist", "fashion", "cifar10", "cifar100", "svhn")
@@ -179,19 +179,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=(), help="choices, datasets or scenarios")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no job later than this")
     parser.add_argument("--share", type=float, default=1.0, help="of the data and patches, to try the command")
-    parser.add_argument("--commit", help="where the source has no repository about it")
-    parser.add_argument("--out", type=Path, required=True)
+    add_options(parser, required=True)
     options = parser.parse_args()
     jobs = list(candidates(range(options.seeds)))
     if options.only:
         jobs = [job for job in jobs if set(options.only) & {str(value) for value in asked(job).values()}]
     jobs = missing(reduced(jobs, options.share) if options.share < 1 else jobs, options.out)
-    environment = describe_environment(options.device)
-    facts = {
-        "command": f"python -m benchmarks.choices --device {options.device} --jobs {options.jobs}",
-        "commit": options.commit or environment["commit"],
-        "machine": f"{environment['device']}, torch {environment['torch']}",
-    }
+    made_by = facts(options.device, commit=options.commit)
     ends = time.monotonic() + options.seconds
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
@@ -199,18 +193,17 @@ def main() -> None:
     ) as pool:
         futures = {pool.submit(_unless_late, job, options.data, options.device, ends): job for job in jobs}
         for n, future in enumerate(as_completed(futures), 1):
-            _keep(future.exception() or future.result(), futures[future], facts, options.out, f"{n}/{len(jobs)}")
+            _keep(future.exception() or future.result(), futures[future], made_by, options.out, f"{n}/{len(jobs)}")
 
 
 def _unless_late(job: Job, data: str | None, device: str, ends: float) -> dict[str, Any] | None:
     return None if time.monotonic() > ends else carry_out(job, data, device)
 
 
-def _keep(outcome: Any, job: Job, facts: dict[str, Any], out: Path, progress: str) -> None:
+def _keep(outcome: Any, job: Job, made_by: dict[str, Any], out: Path, progress: str) -> None:
     """Appends a line to the record; says of a job that failed, or that was not begun, which it was."""
     if isinstance(outcome, dict):
-        with out.open("a") as file:
-            file.write(json.dumps({**outcome, **facts}) + "\n")
+        append(out, [outcome | made_by])
         print(progress, f"{outcome['job_seconds']:6.1f} s", f"{outcome['accuracy']:6.2f} %", asked(job), flush=True)
     else:
         print(progress, "not begun:" if outcome is None else f"failed, {outcome!r}:", asked(job), flush=True)

@@ -7,9 +7,10 @@ import platform
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
+
+from figures.facts import processor
 
 from cndpm.experiments.environment import describe_environment
 
@@ -120,7 +121,7 @@ def record(
             seconds = of_seeds(results, model, stream, "seconds")
             numbers = {"mean": fmean(accuracy), "standard_error": standard_error(accuracy), "by_seed": accuracy}
             by_stream[stream][model] = {"accuracy": numbers, "seconds": fmean(seconds)}
-    machine = {"processor": _processor(), "n_cpus": os.cpu_count(), "system": platform.platform()}
+    machine = {"processor": processor(), "n_cpus": os.cpu_count(), "system": platform.platform()}
     about = made | {"river": _river(), "machine": machine, "options": options}
     return about | {"models": overall(results, streams, models), "streams": by_stream, "results": list(results)}
 
@@ -132,12 +133,3 @@ def _river() -> str | None:
     except ImportError:
         return None
     return str(river.__version__)
-
-
-def _processor() -> str:
-    """Returns the processor's name where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -11,11 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+from figures.facts import add_options, facts
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from sklearn import datasets
@@ -223,7 +223,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all where none is named")
     parser.add_argument("--seeds", default="0,1,2", help="of the models")
-    parser.add_argument("--out", help="a JSON file for all figures")
+    add_options(parser)
     options = parser.parse_args()
     seeds, found = [int(seed) for seed in options.seeds.split(",")], {}
     for section in options.sections or SECTIONS:
@@ -232,7 +232,8 @@ def main() -> None:
             found[name] = value
             print(f"  {name}: {_short(value)}", flush=True)
     if options.out:
-        Path(options.out).write_text(json.dumps(found, indent=1) + "\n")
+        made_by = facts(commit=options.commit) | {"seeds": seeds}
+        options.out.write_text(json.dumps(made_by | {"figures": found}, indent=1) + "\n", encoding="utf-8")
 
 
 def _short(value: Any) -> str:

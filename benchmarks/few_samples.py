@@ -10,18 +10,16 @@ multiples of the density's shrinkage, which only answers depend on.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import tempfile
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import torch
+from figures.facts import add_options, append, facts
 
 from benchmarks.one_pass import scenario
 from cndpm.experiments import RunSettings, configure, run
-from cndpm.experiments.environment import describe_environment
 from cndpm.experiments.evaluation import TestSet, evaluate
 from cndpm.experts.gaussian import choice
 from cndpm.experts.gaussian.choice import CovarianceChoice
@@ -84,13 +82,13 @@ def measure(options: argparse.Namespace, seed: int) -> list[dict[str, Any]]:
     learner, stream = learned(options, seed)
     gaussians = gaussians_of(learner)
     density = gaussians.choice.density
-    facts = {"n_samples": float(gaussians.counts.sum()), "n_features": gaussians.statistics.n_features}
+    size = {"n_samples": float(gaussians.counts.sum()), "n_features": gaussians.statistics.n_features}
     found = {"default": accuracy(learner, stream)}
     found |= {name: accuracy(learner, stream, density * times) for name, times in _MULTIPLES.items()}
     with mock.patch.object(choice, "can_foretell", lambda _: True):
         before, stream = learned(options, seed)
         found["foretold always"] = accuracy(before, stream)
-    return [{**asked, **facts, "rule": name, "accuracy": value} for name, value in found.items()]
+    return [{**asked, **size, "rule": name, "accuracy": value} for name, value in found.items()]
 
 
 def main() -> None:
@@ -102,20 +100,13 @@ def main() -> None:
     parser.add_argument("--data")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--commit", help="where the source has no repository about it")
-    parser.add_argument("--out", type=Path, required=True)
+    add_options(parser, required=True)
     options = parser.parse_args()
-    environment = describe_environment(options.device)
-    facts = {
-        "command": f"python -m benchmarks.few_samples {options.dataset} {options.fraction} {options.n_patches}",
-        "commit": options.commit or environment["commit"],
-        "machine": f"{environment['device']}, torch {environment['torch']}",
-    }
+    made_by = facts(options.device, commit=options.commit)
     for seed in range(options.seeds):
         lines = measure(options, seed)
         print(seed, {line["rule"]: round(line["accuracy"], 2) for line in lines}, flush=True)
-        with options.out.open("a") as file:
-            file.writelines(json.dumps({**line, **facts}) + "\n" for line in lines)
+        append(options.out, [{**line, **made_by} for line in lines])
 
 
 if __name__ == "__main__":

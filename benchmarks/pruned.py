@@ -16,21 +16,19 @@ minute. With `--validate` the test set is a tenth of every class's training samp
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from figures.facts import add_options, append, facts
 from torch import Tensor
 from torch.nn import functional
 
 from cndpm.experiments import RunSettings, configure, run
-from cndpm.experiments.environment import describe_environment
 from cndpm.experiments.evaluation import TestSet, evaluate
 from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
@@ -163,22 +161,13 @@ def main() -> None:
     parser.add_argument("--data")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--commit", help="where the source has no repository about it")
-    parser.add_argument("--out", type=Path, required=True)
+    add_options(parser, required=True)
     options = parser.parse_args()
-    environment = describe_environment(options.device)
-    facts = {
-        "command": f"python -m benchmarks.pruned --scenario {options.scenario}{' --validate' * options.validate} "
-        f"--seeds {' '.join(map(str, options.seeds))}",
-        "commit": options.commit or environment["commit"],
-        "machine": f"{environment['device']}, torch {environment['torch']}",
-        "fraction": options.fraction,
-    }
+    made_by = facts(options.device, commit=options.commit) | {"fraction": options.fraction}
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, mp_context=context) as pool, options.out.open("a") as file:
+    with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
         for future in as_completed([pool.submit(measure, options, seed) for seed in options.seeds]):
-            file.writelines(json.dumps({**line, **facts}) + "\n" for line in future.result())
-            file.flush()
+            append(options.out, [line | made_by for line in future.result()])
 
 
 if __name__ == "__main__":

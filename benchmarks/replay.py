@@ -1,6 +1,6 @@
 """What replay costs: a step of reservoir replay against a fine-tuning step on the same batches, in one run.
 
-    python benchmarks/replay.py
+    python -m benchmarks.replay
 
 A reservoir step does twice the work; beyond that it may cost a tenth of a fine-tuning step for its memory (limit 2.2).
 Both learners take turns in short rounds, so that a busy machine slows both alike; the ratio is of the median rounds.

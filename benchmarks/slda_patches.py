@@ -10,15 +10,13 @@ classes are known from the start.
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import torch
+from figures.facts import add_options, append, facts
 from torch import Tensor
 
 from cndpm.baselines.slda import SLDA, discriminants
-from cndpm.experiments.environment import describe_environment
 from cndpm.experts.features import PatchFeatures
 from cndpm.streams import load_scenario
 
@@ -71,28 +69,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--n-patches", type=int, default=128)
     parser.add_argument("--fraction", type=float, default=1.0)
-    parser.add_argument("--commit", help="where the source has no repository about it")
-    parser.add_argument("--out", type=Path, required=True)
+    add_options(parser, required=True)
     options = parser.parse_args()
-    environment = describe_environment(options.device)
-    facts = {
-        "command": f"python -m benchmarks.slda_patches {' '.join(options.scenarios)} --seeds {options.seeds}",
-        "commit": options.commit or environment["commit"],
-        "machine": f"{environment['device']}, torch {environment['torch']}",
-    }
+    made_by = facts(options.device, commit=options.commit)
     like = {name: getattr(options, name) for name in ("data", "device", "n_patches", "fraction")}
     for name in options.scenarios:
         for seed in range(options.seeds):
-            line = {
-                "scenario": name,
-                "learner": "slda on patches",
-                "seed": seed,
-                **measure(name, seed, **like),
-                **facts,
-            }
-            print(name, seed, f"{line['accuracy']:.2f}", flush=True)
-            with options.out.open("a") as file:
-                file.write(json.dumps({**line, **facts}) + "\n")
+            told = {"scenario": name, "learner": "slda on patches", "seed": seed, **measure(name, seed, **like)}
+            print(name, seed, f"{told['accuracy']:.2f}", flush=True)
+            append(options.out, [told | made_by])
 
 
 if __name__ == "__main__":

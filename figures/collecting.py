@@ -42,6 +42,8 @@ def _line(record: Record) -> dict[str, Any]:
         "machine": f"{environment.get('device')}, torch {environment.get('torch')}",
         "scenario": scenario["name"],
         "fraction": scenario.get("fraction", 1.0),
+        "epochs": scenario["stages"][0].get("epochs") if scenario.get("stages") else None,
+        "stages": len(scenario.get("stages", ())),
         "validation": scenario.get("validation", False),
         "learner": config["learner"],
         "preset": config["preset"],

@@ -11,6 +11,7 @@ made again alone. All attacks take the same options:
     --seconds 200            no longer than that; says how many attempts were made
     --only 4711              one attempt, whatever comes of it is printed
     --keep FOLDER            leaves the files of the attempts there
+    --out RECORD             adds a line with the counts, command, commit and machine to a record
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from figures.facts import add_options, append, facts
 
 __all__ = ["DEATHS", "Attack", "Count", "Outcome", "carry_out", "main", "scratch"]
 
@@ -142,6 +145,13 @@ class Count:
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {self.total(name):,}" for name in self.outcomes)
+
+    def line(self) -> dict[str, Any]:
+        """Returns the counts as a line of a record: in all, and by what is attacked."""
+        counts = {outcome: self.total(outcome) for outcome in self.outcomes}
+        told = {"attack": self.attack.title, "attempts": len(self.made), "harm": self.n_bad}
+        by_name = {name: dict(counts) for name, counts in sorted(self.by_name.items()) if name}
+        return told | counts | {"slowest_seconds": self.slowest, "by_name": by_name}
 
     def table(self) -> str:
         """Returns the counts as a Markdown table, a row for each name in the order of its first turn."""
@@ -255,6 +265,9 @@ def main(attack: Attack, arguments: Sequence[str] | None = None) -> int:
     took = f"{time.perf_counter() - began:.0f} s in all, {options.jobs} at a time"
     print(f"{took}, the slowest took {count.slowest:.3f} s of the processor")
     print("\n".join(count.lines[:_SHOWN]))
+    if options.out is not None:
+        done = facts(commit=options.commit) | {"seed": options.seed, "first": numbers.start, "jobs": options.jobs}
+        append(options.out, [done | count.line() | {"seconds": round(time.perf_counter() - began, 1)}])
     return 1 if count.n_bad else 0
 
 
@@ -268,6 +281,7 @@ def _options(attack: Attack, arguments: Sequence[str] | None) -> argparse.Namesp
     parser.add_argument("--seconds", type=float, help="ends the attack after so long")
     parser.add_argument("--only", type=int, help="makes this attempt alone and prints what comes of it")
     parser.add_argument("--keep", type=Path, help="leaves files in this folder")
+    add_options(parser)
     options = parser.parse_args(arguments)
     if options.only is not None:
         options.first, options.end = options.only, options.only + 1

@@ -28,11 +28,12 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import torch
+from figures.facts import add_options, append, facts
 from torch import Tensor
 
 from cndpm import CNDPMClassifier
 
-__all__ = ["Block", "Course", "block", "growth", "main"]
+__all__ = ["Block", "Course", "block", "growth", "line", "main"]
 
 _BATCH = 5
 _BLOCK = 100
@@ -197,7 +198,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _show(course.blocks[-per_window:])
     if options.folder is not None:
         course.store(options.folder)
+    if options.out is not None:
+        append(options.out, [facts(commit=options.commit) | line(options.model, course.blocks)])
     return _judge(options.model, course.blocks)
+
+
+def line(name: str, blocks: Sequence[Block]) -> dict[str, Any]:
+    """Returns what was measured of a stream as a line of a record.
+
+    Args:
+        name: Of the model.
+        blocks: All blocks, in order.
+    """
+    grown = {f"{what}_grown_percent": 100 * part for what, part in growth(blocks).items()}
+    warm = [each for each in blocks if each.is_warm]
+    ends = {"mib_first": warm[0].mib, "mib_last": warm[-1].mib} if warm else {}
+    cost = {"microseconds": median(each.microseconds for each in blocks), "parts": blocks[-1].parts}
+    return {"attack": "endless", "model": name, "seed": 0, "batches": _BLOCK * len(blocks)} | grown | ends | cost
 
 
 def _judge(name: str, blocks: Sequence[Block]) -> int:
@@ -214,6 +231,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--window", type=int, default=50_000, help="batches of a line")
     parser.add_argument("--seconds", type=float, help="ends the part after so long")
     parser.add_argument("--folder", type=Path, help="where a part leaves what the next one goes on with")
+    add_options(parser)
     return parser.parse_args(arguments)
 
 

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from figures.facts import add_options, append, facts
 from numpy.typing import NDArray
 
 from cndpm import CNDPMClassifier
@@ -186,6 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m torture.serving", description="Kill a server while it learns.")
     parser.add_argument("--kills", type=int, default=1000, help="number of kills")
     parser.add_argument("--seed", type=int, default=0)
+    add_options(parser)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     begin = time.perf_counter()
@@ -194,6 +196,9 @@ def main(arguments: list[str] | None = None) -> int:
     seconds = time.perf_counter() - begin
     print(f"{n_kills} kills, {n_rows} rows acknowledged, {len(bad)} wrong, seed {options.seed}, {seconds:.0f} s")
     print("\n".join(bad[:100]))
+    if options.out is not None:
+        told = {"attack": "killed servers", "seed": options.seed, "attempts": n_kills, "harm": len(bad)}
+        append(options.out, [facts(commit=options.commit) | told | {"rows": n_rows, "seconds": round(seconds, 1)}])
     return 1 if bad else 0
 
 

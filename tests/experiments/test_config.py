@@ -119,6 +119,14 @@ def test_the_default_preset_has_settings_for_every_scenario():
     assert preset_settings("default", "cndpm", "split-fashion") == {}
 
 
+@pytest.mark.parametrize("scenario", ["split-cifar10", "split-cifar100"])
+def test_every_learner_that_replays_samples_has_the_same_settings_on_colour_images(scenario):
+    replaying = [name for name, learner in LEARNERS.items() if "augmentation" in learner.Settings.model_fields]
+    given = {name: preset_settings("default", name, scenario) for name in replaying if name != "iid-offline"}
+    assert len(given) == 9
+    assert all(settings == given["reservoir"] != {} for settings in given.values())
+
+
 def test_a_preset_leaves_learners_it_does_not_list_as_they_are():
     assert preset_settings("paper", "finetune", "split-digits") == {}
 

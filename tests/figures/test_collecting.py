@@ -19,5 +19,6 @@ def test_a_line_holds_what_traces_a_figure(tmp_path: Path, capsys):
     wanted = {"command": "cndpm run split-digits", "commit": "abc1234", "scenario": "split-digits", "seed": 4}
     assert wanted.items() <= line.items()
     assert (line["learner"], line["preset"], line["validation"]) == ("slda", "default", True)
+    assert (line["epochs"], line["stages"]) == (1.0, 5)
     assert line["accuracy"] == summary["accuracy"]
     assert "1 runs" in capsys.readouterr().out

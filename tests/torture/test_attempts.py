@@ -1,8 +1,10 @@
 """The loop of attempts counts every attempt once, in any number of processes, and every death."""
 
+import json
 import subprocess
 
 import pytest
+from figures.facts import missing_facts
 from torture.attempts import Attack, Count, carry_out, main
 
 from torture import attempts
@@ -87,3 +89,13 @@ def test_the_whole_is_the_sum_of_its_parts(attack, capsys):
         main(attack("broken"), part)
     shown = capsys.readouterr().out
     assert "foreign 0, refused 4" in shown and "foreign 1, refused 3" in shown
+
+
+def test_the_counts_become_a_line_of_a_record(attack, capsys, tmp_path):
+    main(attack("broken"), ["--seed", "5", "--commit", "abc1234", "--out", str(tmp_path / "record.jsonl")])
+    (line,) = map(json.loads, (tmp_path / "record.jsonl").read_text().splitlines())
+    wanted = {"attack": "files", "attempts": 8, "harm": 1, "deaths": 0, "foreign": 1, "refused": 7, "seed": 5}
+    assert wanted.items() <= line.items()
+    assert line["by_name"]["b"] == {"refused": 2, "foreign": 1}
+    assert missing_facts(tmp_path / "record.jsonl") == []
+    assert "foreign 1" in capsys.readouterr().out

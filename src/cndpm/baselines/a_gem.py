@@ -69,4 +69,4 @@ class AGEM(ReplayLearner):
         self.memory.add(x=x, y=y)
 
     def _gradient(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.trainer.gradient(F.cross_entropy(self.network.train()(x), y))
+        return self.trainer.gradient(F.cross_entropy(self.network.train()(self.augmentation(x)), y))

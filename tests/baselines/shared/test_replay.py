@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from cndpm.baselines.shared.replay import ReplayMemory, ReplaySettings
+from cndpm.experiments.learners import LEARNERS
 from cndpm.learner import Footprint
 
 CPU = torch.device("cpu")
@@ -131,3 +133,19 @@ def test_drawn_rows_are_copies():
 
 def test_as_many_are_replayed_as_the_batch_unless_a_number_was_given():
     assert [ReplaySettings(replay_batch=asked).n_replayed(7) for asked in (None, 3)] == [7, 3]
+
+
+REPLAYING = [name for name, learner in LEARNERS.items() if issubclass(learner.Settings, ReplaySettings)]
+
+
+@pytest.mark.parametrize("name", REPLAYING)
+def test_augmentation_changes_what_every_learner_with_a_replay_memory_answers(name):
+    x, y = torch.rand(12, 1, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 3
+    answers = []
+    for augmentation in ("none", "shift"):
+        chosen = LEARNERS[name].Settings.model_validate({"hidden": 8, "memory_size": 8, "augmentation": augmentation})
+        learner = LEARNERS[name](chosen, input_shape=(1, 8, 8), n_classes=3, seed=0)
+        for rows in (slice(0, 6), slice(6, 12)):
+            learner.learn(x[rows], y[rows])
+        answers.append(learner.predict_log_proba(x))
+    assert not torch.allclose(*answers)

@@ -1,0 +1,87 @@
+#!/bin/bash
+# Cells of the paper's tables as records, side by side on one GPU; every part takes 6 to 9 minutes of an H200 with 16 cores:
+#   bash benchmarks/paper.sh choice DATA OUT COMMIT     # latent noise on held-out samples, the compared methods of one epoch
+#   bash benchmarks/paper.sh tables DATA OUT COMMIT     # CN-DPM in the paper's configuration, every replay learner on CIFAR10
+#   bash benchmarks/paper.sh longer DATA OUT COMMIT     # ten epochs, ten rounds, a fifth of an epoch, smaller memories
+# Runs go to a temporary folder, which holds gigabytes of models; OUT receives one line a run.
+set -u
+part=$1 data=$2 out=$3 commit=$4
+export PYTHONPATH=src:. OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
+runs=$(mktemp -d)
+limit=$((SECONDS + 500))
+few="--set run.evaluations=0 --set run.evaluation_samples=1000 --data-dir $data --device cuda --quiet"
+
+cell() { # FOLDER SCENARIO ARGUMENTS...: one command, ended where the part's time is over
+    local folder=$1 left=$((limit - SECONDS))
+    shift
+    [ $left -gt 5 ] && timeout $left python -m cndpm run "$@" $few --out "$runs/$folder" >>"$out/$part.log" 2>&1
+}
+pool() { # JOBS: runs cells, a line each from standard input, so many at a time
+    local jobs=$1
+    while read -r line; do
+        while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+        cell $line &
+    done
+    wait
+}
+paper() { echo "$1-$2-$RANDOM $1 --learner $2 --preset paper ${*:3}"; }
+
+choice() {
+    for seed in 10 11 12 13 14; do
+        timeout 420 python -m benchmarks.latent_samples split-cifar10 --seeds $seed --data "$data" --commit "$commit" \
+            --out "$out/latent.jsonl" >>"$out/choice.log" 2>&1 &
+    done
+    cell gen split-mnist-gen --seeds 3 --jobs 3 &
+    cell wide split-cifar100 --seeds 3 --jobs 3 --set learner.n_patches=683 &
+    {
+        for stream in split-cifar10 split-cifar100 mnist-svhn split-mnist-gen; do
+            paper $stream finetune --seeds 3
+            paper $stream reservoir --seeds 3
+            paper iid-$stream iid-online --seeds 3
+        done
+        for learner in finetune reservoir; do paper fuzzy-split-mnist $learner --seeds 3; done
+        for variant in "learning_rate=1e-3" "learning_rate=3e-3" "weight_decay=0" "optimizer=sgd --set learner.learning_rate=0.1" \
+            "optimizer=sgd --set learner.learning_rate=0.01"; do
+            paper split-mnist finetune --validate --seed 10 --repeats 10 --set learner.$variant
+            paper split-mnist reservoir --validate --seed 10 --repeats 10 --set learner.$variant
+            paper split-mnist reservoir --validate --seed 10 --epochs 10 --set learner.$variant
+        done
+        for learner in finetune reservoir; do
+            paper split-cifar10 $learner --seeds 3 --fraction 0.2
+            paper split-mnist $learner --seed 1 --seeds 2 --epochs 10
+            paper split-mnist $learner --seed 1 --seeds 2 --repeats 10
+        done
+        paper iid-split-cifar10 iid-online --seeds 3 --fraction 0.2
+        for stream in split-cifar10 split-cifar100; do paper $stream reservoir --seeds 3 --set learner.memory_size=500; done
+    } >"$runs/cells"
+    (pool 8 <"$runs/cells") & # in a shell of its own, which counts its own jobs alone
+}
+
+tables() {
+    # The longest first: they share the device with fewer others at the end.
+    cell cifar100 split-cifar100 --preset paper --seeds 3 --jobs 3 &
+    cell svhn mnist-svhn --preset paper --seeds 3 --jobs 3 &
+    cell cifar10 split-cifar10 --preset paper --seeds 10 --jobs 10 &
+}
+
+longer() {
+    cell epochs split-cifar10 --preset paper --seeds 3 --jobs 3 --epochs 10 &
+    cell rounds split-cifar10 --preset paper --seeds 3 --jobs 3 --repeats 10 &
+    {
+        for learner in gss mir scr a-gem gdumb; do echo "replay-$learner split-cifar10 --learner $learner"; done
+        for learner in reservoir er-ace der der++; do echo "replay-$learner split-cifar10 --learner $learner --seeds 3"; done
+        for length in "--epochs 10" "--repeats 10"; do
+            for learner in finetune reservoir; do paper split-cifar10 $learner $length; done
+        done
+        paper iid-split-cifar10 iid-online --epochs 10
+        paper split-cifar10 cndpm --seeds 3 --fraction 0.2
+        paper split-cifar10 cndpm --seeds 3 --set learner.memory_size=500
+    } >"$runs/cells"
+    (pool 10 <"$runs/cells") &
+}
+
+began=$SECONDS
+$part
+wait
+echo "$part: $((SECONDS - began)) s"
+python -m figures.collecting "$runs" --commit "$commit" --out "$out/$part-h200.jsonl"
