@@ -10,7 +10,6 @@ import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from glob import glob
 from pathlib import Path
 
 import pytest
@@ -52,7 +51,7 @@ def follow(page: str) -> list[str]:
 def type_in(command: str) -> None:
     """Runs a command as the shell does, which writes names in the place of a star."""
     typed = shlex.split(command)[1:]
-    words = [part for word in typed for part in (sorted(glob(word)) if "*" in word else [word])]
+    words = [part for word in typed for part in (sorted(map(str, Path().glob(word))) if "*" in word else [word])]
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert not ended.value.code, command
