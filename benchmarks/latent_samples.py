@@ -179,7 +179,7 @@ def main() -> None:
         "n_samples": options.samples,
     }
     for seed in options.seeds:
-        for line in measure(options.scenario, seed, validation=not options.test, overrides=options.overrides, **like):
+        for line in measure(options.scenario, seed, overrides=options.overrides, **like):
             print(seed, line["noise"], line["accuracy"], flush=True)
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(facts | {"seed": seed} | line) + "\n")
