@@ -82,7 +82,8 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     ],
 )
 def test_a_page_leads_to_a_result(page, result):
-    with five_minutes((DOCS / page).read_text()):
+    to_the_result, _, _ = (DOCS / page).read_text().partition("## Missing values")  # on one page only, after the result
+    with five_minutes(to_the_result):
         assert follow(page)
     assert Path(result, "result.json").exists()
     assert Path(result, "report", "index.html").exists()
