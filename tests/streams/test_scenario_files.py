@@ -194,3 +194,12 @@ def test_a_folder_in_the_place_of_a_scenario_is_answered_with_how_to_write_one(t
     (tmp_path / "animals.toml").write_text("")
     with pytest.raises(UnknownNameError, match=r"no scenario 'animals'\. Did you mean animals\.toml\?"):
         load_scenario("animals")
+
+
+def test_a_name_that_resembles_none_is_answered_with_the_scenarios_and_not_with_all_their_variations():
+    with pytest.raises(UnknownNameError) as refused:
+        load_scenario("zzz")
+    assert "split-digits" in str(refused.value) and "drift-flip" in str(refused.value)
+    assert "iid-" not in str(refused.value)
+    with pytest.raises(UnknownNameError, match=r"Did you mean .*iid-split-mnist"):
+        load_scenario("iid-splitmnist")

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
-from cndpm.names import UnknownNameError
+from cndpm.names import UnknownNameError, nearest_names
 from cndpm.streams.builtin import PRESETS
 from cndpm.streams.drift import DRIFTS, DriftScenario, drift_scenario
 from cndpm.streams.scenario import Scenario, Transform
@@ -122,7 +122,9 @@ def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
         prefix, _, rest = rest.partition("-")
         if prefix not in VARIATIONS:
             _refuse_data(name)
-            raise UnknownNameError("scenario", name, (*scenario_names(variations=True), *_files_called(name)))
+            known = (*scenario_names(variations=True), *_files_called(name))
+            plain = [one for one in scenario_names() if one.partition("-")[0] not in VARIATIONS]
+            raise UnknownNameError("scenario", name, known if nearest_names(name, known) else plain)
         prefixes += (prefix,)
     return prefixes, PRESETS[rest]()
 
