@@ -139,7 +139,7 @@ class SharedAnswers:
         """
 
         def multiply(chunk: Samples) -> Tensor:
-            if len(chunk.x) <= _BLOCK_SIZE:
+            if chunk.x.shape[0] <= _BLOCK_SIZE:
                 return _with_squares(self.whitened(chunk, factor), factor.anchors)
             z = self._features(chunk)
             # A GPU solves for many rows in hardly more time than for few.

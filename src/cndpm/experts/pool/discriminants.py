@@ -59,8 +59,8 @@ class Discriminants(Members):
 
     def answers(self, z: Tensor) -> Tensor:
         """Returns log p(y | x) up to a constant, (M, B, C), of features (B, d)."""
-        scores = linear(z, self._weights.flatten(0, 1), self._offsets.flatten())
-        return scores.reshape(z.shape[0], len(self), self.n_classes).transpose(0, 1)
+        scores = linear(z, self._weights.view(-1, self.n_features), self._offsets.view(-1))
+        return scores.view(z.shape[0], -1, self.n_classes).transpose(0, 1)
 
     def _take_note(self, z: Tensor, y: Tensor, members: Collection[int], answered: Tensor | None) -> None:
         """Does nothing: errors of discriminants are not kept."""
