@@ -172,14 +172,9 @@ def main() -> None:
         "scenario": options.scenario,
         "validation": not options.test,
     }
-    like = {
-        "data": options.data,
-        "device": options.device,
-        "validation": not options.test,
-        "n_samples": options.samples,
-    }
+    like = {"data": options.data, "device": options.device, "overrides": options.overrides}
     for seed in options.seeds:
-        for line in measure(options.scenario, seed, validation=not options.test, overrides=options.overrides, **like):
+        for line in measure(options.scenario, seed, validation=not options.test, n_samples=options.samples, **like):
             print(seed, line["noise"], line["accuracy"], flush=True)
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(facts | {"seed": seed} | line) + "\n")

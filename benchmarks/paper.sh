@@ -1,8 +1,8 @@
 #!/bin/bash
 # Cells of the paper's tables as records, side by side on one GPU; every part takes 6 to 9 minutes of an H200 with 16 cores:
-#   bash benchmarks/paper.sh choice DATA OUT COMMIT     # latent noise on held-out samples, the compared methods of one epoch
-#   bash benchmarks/paper.sh tables DATA OUT COMMIT     # CN-DPM in the paper's configuration, every replay learner on CIFAR10
-#   bash benchmarks/paper.sh longer DATA OUT COMMIT     # ten epochs, ten rounds, a fifth of an epoch, smaller memories
+#   bash benchmarks/paper.sh methods DATA OUT COMMIT    # the compared methods
+#   bash benchmarks/paper.sh tables DATA OUT COMMIT     # CN-DPM, its latent noise on held-out samples, replay on CIFAR10
+#   bash benchmarks/paper.sh longer DATA OUT COMMIT     # CIFAR100, ten epochs, ten rounds, a fifth of one, smaller memories
 # Runs go to a temporary folder, which holds gigabytes of models; OUT receives one line a run.
 set -u
 part=$1 data=$2 out=$3 commit=$4
@@ -26,13 +26,12 @@ pool() { # JOBS: runs cells, a line each from standard input, so many at a time
 }
 paper() { echo "$1-$2-$RANDOM $1 --learner $2 --preset paper ${*:3}"; }
 
-choice() {
-    for seed in 10 11 12 13 14; do
-        timeout 420 python -m benchmarks.latent_samples split-cifar10 --seeds $seed --data "$data" --commit "$commit" \
-            --out "$out/latent.jsonl" >>"$out/choice.log" 2>&1 &
-    done
-    cell gen split-mnist-gen --seeds 3 --jobs 3 &
-    cell wide split-cifar100 --seeds 3 --jobs 3 --set learner.n_patches=683 &
+noise() { # SEED: the paper's configuration on held-out samples, and its trained experts with other noise
+    timeout $((limit - SECONDS)) python -m benchmarks.latent_samples split-cifar10 --seeds $1 --data "$data" \
+        --commit "$commit" --out "$out/latent.jsonl" >>"$out/$part.log" 2>&1
+}
+
+methods() {
     {
         for stream in split-cifar10 split-cifar100 mnist-svhn split-mnist-gen; do
             paper $stream finetune --seeds 3
@@ -54,30 +53,39 @@ choice() {
         paper iid-split-cifar10 iid-online --seeds 3 --fraction 0.2
         for stream in split-cifar10 split-cifar100; do paper $stream reservoir --seeds 3 --set learner.memory_size=500; done
     } >"$runs/cells"
-    (pool 8 <"$runs/cells") & # in a shell of its own, which counts its own jobs alone
+    (pool 12 <"$runs/cells") & # in a shell of its own, which counts its own jobs alone
 }
 
 tables() {
-    # The longest first: they share the device with fewer others at the end.
-    cell cifar100 split-cifar100 --preset paper --seeds 3 --jobs 3 &
-    cell svhn mnist-svhn --preset paper --seeds 3 --jobs 3 &
     cell cifar10 split-cifar10 --preset paper --seeds 10 --jobs 10 &
+    cell svhn mnist-svhn --preset paper --seeds 3 --jobs 3 &
+    for seed in 10 11 12 13 14; do noise $seed & done
+    {
+        echo "gen split-mnist-gen --seed 2"
+        for stream in split-cifar10 split-cifar100; do paper iid-$stream iid-online --seeds 3; done
+        for learner in er-ace der der++ reservoir; do echo "replay-$learner split-cifar10 --learner $learner --seeds 3"; done
+        for learner in gdumb a-gem mir scr gss; do echo "replay-$learner split-cifar10 --learner $learner"; done
+        for stream in split-cifar10 split-cifar100; do
+            paper $stream reservoir --seed 2 --set learner.memory_size=500
+        done
+    } >"$runs/cells"
+    (pool 3 <"$runs/cells") &
 }
 
 longer() {
+    # Few at a time: the longest take four minutes alone, and the device gives each a fifth of it at most.
+    cell cifar100 split-cifar100 --preset paper --seeds 3 --jobs 3 &
     cell epochs split-cifar10 --preset paper --seeds 3 --jobs 3 --epochs 10 &
-    cell rounds split-cifar10 --preset paper --seeds 3 --jobs 3 --repeats 10 &
+    cell rounds split-cifar10 --preset paper --seeds 2 --jobs 2 --repeats 10 &
     {
-        for learner in gss mir scr a-gem gdumb; do echo "replay-$learner split-cifar10 --learner $learner"; done
-        for learner in reservoir er-ace der der++; do echo "replay-$learner split-cifar10 --learner $learner --seeds 3"; done
+        echo "wide split-cifar100 --seeds 2 --set learner.n_patches=683" # sixty gigabytes of the GPU
+        paper split-cifar10 cndpm --seeds 3 --fraction 0.2
+        paper split-cifar10 cndpm --seeds 3 --set learner.memory_size=500
         for length in "--epochs 10" "--repeats 10"; do
             for learner in finetune reservoir; do paper split-cifar10 $learner $length; done
         done
-        paper iid-split-cifar10 iid-online --epochs 10
-        paper split-cifar10 cndpm --seeds 3 --fraction 0.2
-        paper split-cifar10 cndpm --seeds 3 --set learner.memory_size=500
     } >"$runs/cells"
-    (pool 10 <"$runs/cells") &
+    (pool 2 <"$runs/cells") &
 }
 
 began=$SECONDS
