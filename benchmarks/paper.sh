@@ -26,6 +26,16 @@ pool() { # JOBS: runs cells, a line each from standard input, so many at a time
 }
 paper() { echo "$1-$2-$RANDOM $1 --learner $2 --preset paper ${*:3}"; }
 
+variants() { # SETTINGS...: streams of ten times the length with other settings of the optimiser, on held-out samples
+    for variant in "$@"; do
+        local set="--set learner.${variant//,/ --set learner.}"
+        paper split-mnist finetune --validate --seed 10 --repeats 10 $set
+        paper split-mnist reservoir --validate --seed 10 --repeats 10 $set
+        paper split-mnist reservoir --validate --seed 10 --epochs 10 $set
+        paper split-mnist reservoir --validate --seed 10 $set
+    done
+}
+
 noise() { # SEED: the paper's configuration on held-out samples, and its trained experts with other noise
     timeout $((limit - SECONDS)) python -m benchmarks.latent_samples split-cifar10 --seeds $1 --data "$data" \
         --commit "$commit" --out "$out/latent.jsonl" >>"$out/$part.log" 2>&1
@@ -39,12 +49,8 @@ methods() {
             paper iid-$stream iid-online --seeds 3
         done
         for learner in finetune reservoir; do paper fuzzy-split-mnist $learner --seeds 3; done
-        for variant in "learning_rate=1e-3" "learning_rate=3e-3" "weight_decay=0" "optimizer=sgd --set learner.learning_rate=0.1" \
-            "optimizer=sgd --set learner.learning_rate=0.01"; do
-            paper split-mnist finetune --validate --seed 10 --repeats 10 --set learner.$variant
-            paper split-mnist reservoir --validate --seed 10 --repeats 10 --set learner.$variant
-            paper split-mnist reservoir --validate --seed 10 --epochs 10 --set learner.$variant
-        done
+        variants learning_rate=1e-3 learning_rate=3e-3 weight_decay=0 optimizer=sgd,learning_rate=0.1 \
+            optimizer=sgd,learning_rate=0.01
         for learner in finetune reservoir; do
             paper split-cifar10 $learner --seeds 3 --fraction 0.2
             paper split-mnist $learner --seed 1 --seeds 2 --epochs 10
@@ -78,6 +84,9 @@ longer() {
     cell epochs split-cifar10 --preset paper --seeds 3 --jobs 3 --epochs 10 &
     cell rounds split-cifar10 --preset paper --seeds 2 --jobs 2 --repeats 10 &
     {
+        variants weight_decay=0,learning_rate=1e-3 weight_decay=0,learning_rate=3e-3 \
+            weight_decay=0,optimizer=sgd,learning_rate=0.1 weight_decay=0,optimizer=sgd,learning_rate=0.03,momentum=0.9 \
+            learning_rate=3e-4
         echo "wide split-cifar100 --seeds 2 --set learner.n_patches=683" # sixty gigabytes of the GPU
         paper split-cifar10 cndpm --seeds 3 --fraction 0.2
         paper split-cifar10 cndpm --seeds 3 --set learner.memory_size=500
