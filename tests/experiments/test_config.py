@@ -88,7 +88,7 @@ def test_the_papers_settings_are_the_published_ones(scenario, log_alpha, memory_
 def test_the_fast_preset_differs_from_the_papers_in_training_only(scenario):
     paper, fast = (preset_settings(name, "cndpm", scenario) for name in ("paper", "fast"))
     changed = {key for key in fast if fast[key] != paper.get(key)}
-    networks = {"architecture", "hidden", "hidden_growth", "latent_dim", "sharing"}
+    networks = {"architecture", "hidden", "hidden_growth", "latent_dim", "n_latent_samples", "sharing"}
     assert not changed & {*networks, "memory_size", "temperature", "min_share"}
     assert 4 * decoded_asleep(fast) <= decoded_asleep(paper)
     assert fast["predictor_sleep_steps"] * 3 < paper["predictor_sleep_steps"]
