@@ -1,5 +1,7 @@
 """What is wrong with values is named by field, rule and value."""
 
+from typing import Annotated, Literal
+
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -50,6 +52,23 @@ def test_without_a_section_fields_stand_alone():
     with pytest.raises(ValidationError) as caught:
         Outer(name=5)
     assert describe_errors(caught.value).startswith("name: ")
+
+
+class Sizes(BaseModel):
+    size: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+    rate: float = Field(0.1, ge=0.1)
+    share: float = Field(0.1, ge=0.1)
+
+
+def test_a_field_of_several_types_is_named_once_with_all_that_it_may_be():
+    rule = r"^part\.size: Input should be a valid integer, or 'auto'; got 'abc'$"
+    with pytest.raises(ConfigError, match=rule):
+        validate(Sizes, {"size": "abc"}, "part")
+
+
+def test_two_fields_with_the_same_wrong_value_stay_two():
+    with pytest.raises(ConfigError, match=r"part\.rate: .*; got 0; part\.share: .*; got 0"):
+        validate(Sizes, {"rate": 0, "share": 0}, "part")
 
 
 class Item(BaseModel):

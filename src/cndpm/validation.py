@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args
@@ -20,6 +21,9 @@ _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 60
 _REPR.maxlevel = 3
 _LONGEST = 200
+
+_TYPE = re.compile(r"int|float|str|bool|none|.*[\[(-]")
+"""Matches the names that pydantic has for types, and no name of a field."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -71,12 +75,33 @@ def describe_errors(error: ValidationError, section: str = "") -> str:
     # A sequence without its wrong items may be too short: that follows from those, and is no problem of its own.
     inside = {problem["loc"][:n] for problem in problems for n in range(1, len(problem["loc"]))}
     causes = [problem for problem in problems if problem["type"] != "too_short" or problem["loc"] not in inside]
-    for problem in causes[:_MOST]:
-        path = ".".join([*([section] if section else []), *(str(part) for part in problem["loc"])])
+    fields = _by_field(causes)
+    for location, rules, problem in fields[:_MOST]:
+        path = ".".join([*([section] if section else []), *(str(part) for part in location)])
         received = "" if problem["type"] == "value_error" else f"; got {shown(problem['input'])}"
-        lines.append(f"{path}{': ' if path else ''}{problem['msg'].removeprefix('Value error, ')}{received}")
-    more = [f"and {len(causes) - _MOST} more"] if len(causes) > _MOST else []
+        lines.append(f"{path}{': ' if path else ''}{', or '.join(rules)}{received}")
+    more = [f"and {len(fields) - _MOST} more"] if len(fields) > _MOST else []
     return "; ".join(lines + more)
+
+
+def _by_field(problems: list[Any]) -> list[tuple[tuple[Any, ...], list[str], Any]]:
+    """Returns place, rules and first problem of each field.
+
+    A field that may be of several types has one problem for each of them, whose place ends with the name of the type.
+    """
+    found: list[tuple[tuple[Any, ...], list[str], Any]] = []
+    for problem in problems:
+        rule, place = problem["msg"].removeprefix("Value error, "), problem["loc"]
+        last = found[-1] if found else None
+        if last and place and _TYPE.match(str(place[-1])) and last[2]["loc"][:-1] == place[:-1]:
+            found[-1] = (place[:-1], [*map(_short, last[1]), _short(rule).removeprefix("Input should be ")], last[2])
+        else:
+            found.append((place, [rule], problem))
+    return found
+
+
+def _short(rule: str) -> str:
+    return rule.partition(", unable to parse")[0]
 
 
 def shown(value: Any) -> str:

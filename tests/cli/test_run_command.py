@@ -202,8 +202,8 @@ def test_a_run_stopped_by_ctrl_c_says_how_to_go_on(cndpm, monkeypatch):
     assert read_record("mine/seed-0").status == "interrupted"
 
 
-def start(folder, *options, **settings):
-    command = [sys.executable, "-m", "cndpm", *RUN[:-1], "--repeats", "6", "--out", str(folder), *options]
+def start(folder, *options, repeats="6", **settings):
+    command = [sys.executable, "-m", "cndpm", *RUN[:-1], "--repeats", repeats, "--out", str(folder), *options]
     command += ["--set", "run.checkpoint_seconds=0.01"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -224,10 +224,10 @@ def wait_for(condition, process, seconds=120):
 
 
 def test_a_run_killed_in_the_middle_resumes_to_the_same_summary(cndpm, tmp_path):
-    options = ("--repeats", "6", "--set", "run.checkpoint_seconds=0.01")
-    whole = cndpm(*RUN, *options, "--out", "whole").json["runs"][0]
+    options = ("--repeats", "3", "--set", "run.checkpoint_seconds=0.01")
+    whole = cndpm(*RUN, *options[:2], "--out", "whole").json["runs"][0]
     log = tmp_path / "killed" / "seed-0" / "log.jsonl"
-    process = start(tmp_path / "killed")
+    process = start(tmp_path / "killed", repeats="3")
     wait_for(lambda: (log.parent / "checkpoint.cndpm").exists() and log.read_text().count("\n") > 30, process)
     assert read_record(log.parent).status == "running"
     process.send_signal(signal.SIGKILL)
@@ -261,7 +261,7 @@ def kill_parent(process):
 
 def test_seeds_at_the_same_time_stop_with_their_parent_and_resume_to_the_same_results(cndpm, tmp_path):
     options = ("--repeats", "6", "--set", "run.checkpoint_seconds=0.01", "--seeds", "2", "--quiet")
-    whole = cndpm(*RUN, *options, "--out", "whole").json["runs"]
+    whole = cndpm(*RUN, *options[:2], *options[4:], "--out", "whole").json["runs"]
     logs = [tmp_path / "stopped" / f"seed-{seed}" / "log.jsonl" for seed in range(2)]
     for n_lines, stop in ((10, kill_parent), (30, stop_all)):
         process = start(tmp_path / "stopped", "--seeds", "2", "--jobs", "2", "--resume", start_new_session=True)

@@ -107,3 +107,21 @@ def test_tables_of_polars_and_pyarrow_are_read_as_those_of_pandas():
 def test_a_made_up_reader_is_refused(state):
     with pytest.raises(StateError, match="reader"):
         restore_reader(state)
+
+
+def test_a_table_of_words_or_dates_without_any_category_is_refused_by_the_columns_name():
+    cities = pd.DataFrame({"size": [1.0, 2.0], "city": ["Rome", "Oslo"]})
+    with pytest.raises(ValueError, match=r"column 'city' holds .*Rome.*astype\('category'\)"):
+        CNDPMClassifier().fit(cities, [0, 1])
+    days = pd.DataFrame({"size": [1.0, 2.0], "day": pd.to_datetime(["2020-01-01", "2020-01-02"])})
+    with pytest.raises(ValueError, match=r"column 'day' holds dates or times.*days since"):
+        CNDPMClassifier().fit(days, [0, 1])
+    with pytest.raises(ValueError, match=r"column 'day' holds dates or times"):
+        CNDPMClassifier().fit(days.assign(kind=pd.Categorical(["a", "b"])), [0, 1])
+
+
+def test_words_as_targets_of_a_regressor_are_refused_with_the_remedy():
+    for y in (["a", "b"], np.array(["a", "b"])):
+        with pytest.raises(ValueError, match=r"numbers; got .*a.*CNDPMClassifier"):
+            CNDPMRegressor().fit([[0.0], [1.0]], y)
+    CNDPMRegressor().fit([[0.0], [1.0]], ["0.5", "1"])

@@ -6,6 +6,7 @@ import pytest
 
 from cndpm.experiments.learners import LEARNERS, learner_class, learner_name
 from cndpm.experiments.presets import preset_settings
+from cndpm.learner import Learner
 from cndpm.names import ObjectNameError, UnknownNameError
 
 TASK_FREE = ["finetune", "reservoir", "iid-online", "iid-offline", "gss", "a-gem", "mir", "der", "der++", "er-ace"]
@@ -60,3 +61,12 @@ def test_registered_learners_keep_their_names():
 def test_what_is_no_learner_is_refused():
     with pytest.raises(ObjectNameError, match=r"must be a subclass of cndpm\.learner:Learner; it is the class Decimal"):
         learner_class("decimal:Decimal")
+
+
+class Unfinished(Learner):
+    """Has neither settings nor methods."""
+
+
+def test_a_class_that_is_no_complete_learner_is_refused_with_what_it_lacks():
+    with pytest.raises(ObjectNameError, match=r"no complete learner: it has no Settings, footprint, learn, "):
+        learner_class(f"{__name__}:Unfinished")

@@ -110,3 +110,17 @@ def test_a_narrow_terminal_shows_what_is_known_before_the_bar():
         monitor.close()
         assert "3 experts · memory 120" in text.getvalue() and "parameters" not in text.getvalue()
         assert ("━" in text.getvalue()) == has_bar
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_a_narrow_terminal_always_shows_how_far_a_run_is_and_what_it_is_doing(width):
+    text = io.StringIO()
+    monitor = TerminalMonitor(Bars(Console(file=text, force_terminal=True, width=width)))
+    monitor.started("gradual-split-cifar100 · cndpm · seed 0", step=0, n_batches=5000)
+    monitor.evaluated(ROW | {"learned_accuracy": 100.0})
+    text.truncate(0)
+    monitor.learned(4321)
+    monitor.phase("sleep", 0.0)
+    shown = text.getvalue()
+    assert "4321/5000" in shown and "making an expert" in shown
+    monitor.close()

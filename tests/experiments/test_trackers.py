@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cndpm.experiments.trackers import make_tracker
+from cndpm.experiments.trackers import _WANDB_REMEDY, TrackerError, _refused, make_tracker
 from cndpm.extras import MissingExtraError
 from cndpm.names import UnknownNameError
 
@@ -62,3 +62,21 @@ def test_wandb_keeps_a_run_offline_where_it_is_told_to(tmp_path, monkeypatch):
     if summary.exists():
         assert json.loads(summary.read_text())["evaluation/accuracy"] == 0.5
     assert list(Path(folder).glob("*.wandb"))
+
+
+def test_mlflow_without_a_place_for_its_numbers_is_answered_with_the_remedy(tmp_path, monkeypatch):
+    pytest.importorskip("mlflow")
+    monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE", raising=False)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "nowhere://at-all")
+    with pytest.raises(TrackerError, match=r"MLflow did not begin a run: .*MLFLOW_TRACKING_URI"):
+        follow(make_tracker("mlflow", tmp_path / "run"), step=0)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_service_says_is_told_in_a_line_with_the_remedy():
+    said = "No API key configured.\n\n  Use `wandb login`" + " and so on" * 100
+    with pytest.raises(TrackerError) as refused, _refused("Weights & Biases", _WANDB_REMEDY):
+        raise RuntimeError(said)
+    text = str(refused.value)
+    assert text.startswith("Weights & Biases did not begin a run: No API key configured. Use `wandb login`")
+    assert text.endswith("set WANDB_MODE=offline to keep the numbers on this machine.") and len(text) < 500

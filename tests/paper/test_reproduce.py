@@ -96,6 +96,10 @@ def test_curves_hold_every_evaluation_of_every_run(tmp_path):
         ("bits_per_dim", 0.21101, None, "0.2110"),
         ("n_parameters", 524000.0, 12.0, "524K"),
         ("n_experts", None, None, "–"),
+        ("n_experts", 5.0, None, "5"),
+        ("n_experts", 5.0, 0.0, "5"),
+        ("n_experts", 4.67, 0.33, "4.67 ± 0.33"),
+        ("n_experts", 15.5, None, "15.50"),
     ],
 )
 def test_values_are_printed_as_the_paper_prints_them(metric, value, error, text):

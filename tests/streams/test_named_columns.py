@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from cndpm.names import UnknownNameError
 from cndpm.streams import stream_from
@@ -65,3 +65,21 @@ def test_a_dataset_of_hugging_face_is_a_stream():
     assert torch.equal(last.y, Y[10:])
     flowing = stream_from(rows.to_iterable_dataset(), batch_size=5)
     assert flowing.n_batches is None and torch.equal(next(flowing.batches(start=1)).x, X[5:10])
+
+
+def test_a_list_and_a_loader_say_how_many_batches_they_have_and_what_is_not_counted_does_not():
+    assert stream_from(DataLoader(TensorDataset(X, Y), batch_size=5)).n_batches == -(-len(X) // 5)
+    assert stream_from([(X[:2], Y[:2])] * 3).n_batches == 3
+    assert stream_from([(X[:2], Y[:2])] * 3, n_batches=2).n_batches == 2
+    assert stream_from((X[:2], Y[:2]) for _ in range(3)).n_batches is None
+    assert stream_from(DataLoader(Counted(), batch_size=2)).n_batches is None
+
+
+class Counted(IterableDataset):
+    """Says that it has more samples than it gives."""
+
+    def __len__(self):
+        return 99
+
+    def __iter__(self):
+        return iter(list(X[:4]))

@@ -177,6 +177,15 @@ def test_a_scenario_that_could_not_finish_is_refused_before_it_is_planned(epochs
         load_scenario("split-digits", epochs=epochs).build()
 
 
+def test_a_table_as_a_scenario_is_answered_with_what_to_do_with_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("cars.csv").write_text("weight,kind\n1,van\n")
+    with pytest.raises(ScenarioFileError, match=r"cars\.csv is a table; .*cndpm fit cars\.csv --target"):
+        load_scenario("cars.csv")
+    with pytest.raises(UnknownNameError, match=r"there is no scenario 'absent\.csv'"):
+        load_scenario("absent.csv")
+
+
 def test_a_folder_in_the_place_of_a_scenario_is_answered_with_how_to_write_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "animals").mkdir()
@@ -185,3 +194,12 @@ def test_a_folder_in_the_place_of_a_scenario_is_answered_with_how_to_write_one(t
     (tmp_path / "animals.toml").write_text("")
     with pytest.raises(UnknownNameError, match=r"no scenario 'animals'\. Did you mean animals\.toml\?"):
         load_scenario("animals")
+
+
+def test_a_name_that_resembles_none_is_answered_with_the_scenarios_and_not_with_all_their_variations():
+    with pytest.raises(UnknownNameError) as refused:
+        load_scenario("zzz")
+    assert "split-digits" in str(refused.value) and "drift-flip" in str(refused.value)
+    assert "iid-" not in str(refused.value)
+    with pytest.raises(UnknownNameError, match=r"Did you mean .*iid-split-mnist"):
+        load_scenario("iid-splitmnist")

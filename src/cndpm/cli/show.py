@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from cndpm.cli.tables import FoldingTable
+from cndpm.experiments.folding_table import FoldingTable
 from cndpm.experiments.monitor import Monitor, Monitors
 from cndpm.experiments.terminal import Bars, TerminalMonitor
 from cndpm.experiments.trackers import TRACKERS, make_tracker
@@ -76,7 +76,12 @@ def show(content: Mapping[str, Any], tables: Sequence[RenderableType], *, as_jso
 
 
 def show_results(
-    results: Sequence[Mapping[str, Any]], title: str, content: Mapping[str, Any], *, as_json: bool
+    results: Sequence[Mapping[str, Any]],
+    title: str,
+    content: Mapping[str, Any],
+    *,
+    as_json: bool,
+    names: Sequence[str] | None = None,
 ) -> None:
     """Prints a table with one row per result; columns without any value are left out.
 
@@ -85,17 +90,18 @@ def show_results(
         title: Title of the table.
         content: The object for programs.
         as_json: Whether to print it.
+        names: Names of the rows, where learners alone do not tell them apart.
     """
     keys = [key for key in _COLUMNS if any(result.get(key) is not None for result in results)]
-    header = ["learner", "preset", "seeds", *(_COLUMNS[key] for key in keys)]
+    header = ["run" if names else "learner", "preset", "seeds", *(_COLUMNS[key] for key in keys)]
     rows = [
         [
-            result["learner"],
+            name,
             result["preset"],
             str(len(result["runs"])),
             *(format_value(key, result.get(key), result["standard_error"].get(key)) for key in keys),
         ]
-        for result in results
+        for name, result in zip(names or [result["learner"] for result in results], results, strict=True)
     ]
     show(content, [table(title, header, rows)], as_json=as_json)
 

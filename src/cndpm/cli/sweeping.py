@@ -58,5 +58,6 @@ def sweep(
             watch=Watch(quiet=quiet),
             command=context.obj,
         )
-    show_results(results, f"records in {folder}", {"folder": folder, "results": results}, as_json=json)
+    names = [str(Path(result["runs"][0]["folder"]).parent.relative_to(folder)) for result in results]
+    show_results(results, f"records in {folder}", {"folder": folder, "results": results}, as_json=json, names=names)
     leave_report(results, f"{folder}/report", as_json=json)

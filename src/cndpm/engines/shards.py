@@ -269,7 +269,9 @@ def _numbers(rows: Sequence[Sequence[str]], path: Path) -> NDArray[np.float32]:
     try:
         return np.array(rows, dtype=np.float64).astype(np.float32)
     except ValueError as error:
-        raise ShardError(f"{path}: {error}. Every column but the target holds numbers.") from None
+        raise ShardError(
+            f"{path}: {error}. Every column but the target holds numbers; name the target (--target, target=)."
+        ) from None
 
 
 def _targets(values: Sequence[str], as_numbers: bool, path: Path) -> list[Any] | NDArray[Any]:

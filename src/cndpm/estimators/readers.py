@@ -144,6 +144,7 @@ def make_reader(X: Any, *, width: int) -> Reader | None:
         return ProjectedRows(width) if X.shape[1] > width else None
     found = _columns_of(X)
     if found is None or all(categories is None for _, _, categories in found):
+        _admit_numbers(found or ())
         return None
     for name, _, categories in found:
         if categories is not None and len(categories) > _MOST_CATEGORIES:
@@ -186,6 +187,8 @@ def _columns_of(X: Any) -> list[tuple[str, Any, list[Hashable] | None]] | None:
     module = type(X).__module__.partition(".")[0]
     if module == "pandas" and hasattr(X, "columns"):
         return [_pandas_column(str(name), X[name]) for name in X.columns]
+    if module == "polars" and type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame of polars, whose rows are not there yet; give X.collect()")
     if module == "polars" and hasattr(X, "columns"):
         return [_polars_column(name, X[name]) for name in X.columns]
     if module == "pyarrow" and hasattr(X, "column_names"):
@@ -222,6 +225,11 @@ def _numbers(name: str, values: Any, categories: list[Hashable] | None) -> NDArr
         found = np.array([place.get(value, -1) if _is_there(value) else -1 for value in values], dtype=np.int64)
         ones: NDArray[np.float64] = (found[:, None] == np.arange(len(categories))).astype(np.float64)
         return ones
+    if values.dtype.kind in "mM":
+        raise ValueError(
+            f"column {name!r} holds dates or times, {str(values[:1])[:40]}. Make numbers of them that mean something: "
+            "days since a date, the hour, the day of the week."
+        )
     try:
         return np.asarray(values, dtype=np.float64)[:, None]
     except (TypeError, ValueError):
@@ -229,6 +237,13 @@ def _numbers(name: str, values: Any, categories: list[Hashable] | None) -> NDArr
             f"column {name!r} holds {str(values[:1])[:40]}, which is no number. Make it a category: "
             f"table[{name!r}].astype('category') in pandas, .cast(pl.Enum(...)) in polars."
         ) from None
+
+
+def _admit_numbers(columns: Sequence[tuple[str, Any, list[Hashable] | None]]) -> None:
+    """Refuses the first column that holds neither numbers nor what can be read as numbers."""
+    for name, values, _ in columns:
+        if values.dtype.kind not in "biuf":
+            _numbers(name, values, None)
 
 
 def _is_there(value: Any) -> bool:

@@ -186,7 +186,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         return fresh
 
     def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
-        y = as_array(y, "y")
+        y = _numeric(as_array(y, "y"))
         plain = None if reset else self._plain_pair(X, y)
         rows, y = plain or self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
         self._admit_magnitude(rows, is_first=reset)
@@ -200,3 +200,20 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             return None
         rows = None if self._reader is not None else plain_rows(X, self.n_features_in_)
         return None if rows is None or y.shape[:1] != (len(rows),) or not np.isfinite(y).all() else (rows, y)
+
+
+def _numeric(y: Any) -> Any:
+    """Returns targets, of which text is read as numbers.
+
+    Raises:
+        ValueError: The text is no number.
+    """
+    is_text = isinstance(y, np.ndarray) and y.dtype.kind in "US"
+    if not (is_text or (isinstance(y, list) and any(isinstance(one, str) for one in y))):
+        return y
+    try:
+        return np.asarray(y, dtype=np.float64)
+    except ValueError:
+        raise ValueError(
+            f"y of a regressor holds numbers; got {str(y[:1])[:40]}. For labels use CNDPMClassifier."
+        ) from None

@@ -23,7 +23,7 @@ from cndpm.baselines.si import SI
 from cndpm.baselines.slda import SLDA
 from cndpm.learner import Learner
 from cndpm.model.cndpm import CNDPM
-from cndpm.names import UnknownNameError, is_object_name, load_object, object_name
+from cndpm.names import ObjectNameError, UnknownNameError, is_object_name, load_object, object_name
 
 __all__ = ["LEARNERS", "learner_class", "learner_name"]
 
@@ -64,7 +64,7 @@ def learner_class(name: str) -> type[Learner]:
 
     Raises:
         UnknownNameError: There is no learner of this name; the nearest names are suggested.
-        ObjectNameError: The class cannot be imported, or is no learner.
+        ObjectNameError: The class cannot be imported, or is no complete learner.
 
     Example:
         >>> learner_class("reservoir").__name__
@@ -74,6 +74,13 @@ def learner_class(name: str) -> type[Learner]:
     """
     if is_object_name(name):
         found: type[Learner] = load_object(name, Learner)
+        missing = sorted(getattr(found, "__abstractmethods__", ()))
+        missing = missing if hasattr(found, "Settings") else ["Settings", *missing]
+        if missing:
+            raise ObjectNameError(
+                f"{name} is no complete learner: it has no {', '.join(missing)}. Write them, or derive the class from "
+                "one that has them; `cndpm.checks.check_learner` checks the rest."
+            )
         return found
     if name not in LEARNERS:
         raise UnknownNameError("learner", name, [*LEARNERS, "package.module:Class"])

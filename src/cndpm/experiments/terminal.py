@@ -26,6 +26,8 @@ __all__ = ["Bars", "TerminalMonitor", "format_count"]
 _REFRESH_SECONDS = 0.1
 _NARROW = 120
 """Columns of a terminal below which the bar itself and the times leave room for the facts."""
+_PHASE_WIDTH = 20
+"""Characters of the facts that the title leaves free: "making an expert 50%"."""
 _PHASES = {"sleep": "making an expert", "evaluation": "testing"}
 """What a person reads for the names that learners and loops report."""
 
@@ -119,7 +121,10 @@ class TerminalMonitor(Monitor):
         """
         self._title = title
         self._n_batches = n_batches
-        self._bar = self._bars.add(title, completed=step, total=n_batches)
+        room = self.console.width - 2 * len(str(n_batches)) - len("/ 0:00:00  ")  # beside "51/100" and the time
+        shown = _cut(title, max(room - _PHASE_WIDTH, 0))
+        self._room = room - len(shown)
+        self._bar = self._bars.add(shown, completed=step, total=n_batches)
         if step:
             self.console.print(f"{title}: goes on after batch {step} of {n_batches}", highlight=False, soft_wrap=True)
 
@@ -175,11 +180,25 @@ class TerminalMonitor(Monitor):
         return self.console.is_terminal and time.monotonic() - self._shown_at > _REFRESH_SECONDS
 
     def _show(self, **changes: Any) -> None:
-        left_out = () if self.console.width >= _NARROW else ("parameters",)
-        facts = " · ".join(fact for name, fact in self._facts.items() if name not in left_out)
+        facts = self._facts if self.console.width >= _NARROW else _fitting(self._facts, self._room)
         if self._bar is not None:
-            self._bars.update(self._bar, facts=facts, **changes)
+            self._bars.update(self._bar, facts=" · ".join(facts.values()), **changes)
         self._shown_at = time.monotonic()
+
+
+def _fitting(facts: dict[str, str], room: int) -> dict[str, str]:
+    """Returns the facts that fit into `room` characters: the least important are shortened, then left out."""
+    kept = {name: fact for name, fact in facts.items() if name != "parameters"}
+    if len(" · ".join(kept.values())) > room and "score" in kept:
+        kept["score"] = kept["score"].partition(" (")[0]
+    for name in ("window", "memory", "score", "experts"):
+        if len(" · ".join(kept.values())) > room:
+            kept.pop(name, None)
+    return {name: _cut(fact, room) for name, fact in kept.items()}
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
 
 
 def format_count(n: float) -> str:

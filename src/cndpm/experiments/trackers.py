@@ -9,16 +9,22 @@ from __future__ import annotations
 import os
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cndpm.errors import CNDPMError
 from cndpm.experiments.monitor import Monitor, Row, TensorBoardMonitor, numbers_of
 from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError
 from cndpm.storage import replace_file
 
-__all__ = ["TRACKERS", "MLflowMonitor", "WandbMonitor", "make_tracker"]
+__all__ = ["TRACKERS", "MLflowMonitor", "TrackerError", "WandbMonitor", "make_tracker"]
+
+
+class TrackerError(CNDPMError, RuntimeError):
+    """A service for tracking experiments does not take the numbers of a run; the message tells what to set."""
 
 
 class _NumberMonitor(Monitor, ABC):
@@ -71,6 +77,10 @@ class MLflowMonitor(_NumberMonitor):
             step: Batches learned so far.
             n_batches: Batches of the whole run.
         """
+        with _refused("MLflow", _MLFLOW_REMEDY):
+            self._begin(title, step, n_batches)
+
+    def _begin(self, title: str, step: int, n_batches: int) -> None:
         from mlflow.tracking import MlflowClient
 
         self._client = MlflowClient()
@@ -135,7 +145,8 @@ class WandbMonitor(_NumberMonitor):
         project = os.environ.get("WANDB_PROJECT", "cndpm")
         given = {"id": name, "resume": "allow", "name": title, "config": {"n_batches": n_batches}}
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._run = wandb.init(project=project, dir=str(self._folder), reinit="create_new", **given)
+        with _refused("Weights & Biases", _WANDB_REMEDY):
+            self._run = wandb.init(project=project, dir=str(self._folder), reinit="create_new", **given)
         _keep(self._file, name)
 
     def close(self) -> None:
@@ -145,6 +156,23 @@ class WandbMonitor(_NumberMonitor):
 
     def _log(self, group: str, row: Row) -> None:
         self._run.log({"step": row["step"], **dict(numbers_of(group, row))})
+
+
+_MLFLOW_REMEDY = (
+    "Name a server in MLFLOW_TRACKING_URI; or, for files on this machine, `pip install mlflow` (cndpm[mlflow] brings "
+    "the smaller mlflow-skinny) and set MLFLOW_TRACKING_URI=sqlite:///mlflow.db"
+)
+_WANDB_REMEDY = "Run `wandb login`, or set WANDB_MODE=offline to keep the numbers on this machine"
+
+
+@contextmanager
+def _refused(service: str, remedy: str) -> Iterator[None]:
+    """Names the service and the remedy where it fails to begin: each has its own errors, and shows pages of them."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise TrackerError(f"{service} did not begin a run: {reason[:300]} {remedy}.") from error
 
 
 def _keep(file: Path, name: str) -> None:

@@ -180,6 +180,8 @@ def format_value(metric: str, value: float | None, error: float | None = None) -
         return "–"
     if metric in ("n_parameters", "n_numbers_kept"):
         return format_count(value)
+    if metric == "n_experts" and not error and value == int(value):
+        return f"{value:.0f}"
     digits = {
         "bits_per_dim": 4,
         "prequential_bits_per_dim": 4,

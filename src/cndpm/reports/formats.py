@@ -6,11 +6,10 @@ import csv
 import io
 from collections.abc import Callable, Mapping
 
-from rich.box import SIMPLE
 from rich.console import Console, Group
-from rich.table import Table as RichTable
 from rich.text import Text
 
+from cndpm.experiments.folding_table import FoldingTable
 from cndpm.reports.layout import lay_out
 from cndpm.reports.tables import Table
 
@@ -20,11 +19,11 @@ __all__ = ["TEXT_FORMATS", "to_csv", "to_latex", "to_markdown", "to_terminal"]
 def to_terminal(table: Table) -> Group:
     """Makes a table for rich's console; the best values are bold, missing runs follow with their commands."""
     layout = lay_out(table)
-    made = RichTable(title=Text(table.title), box=SIMPLE, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
-    for i, name in enumerate(layout.header):
-        made.add_column(Text(name), justify="right" if i else "left", no_wrap=True)
-    for texts, marks in zip(layout.rows, layout.best, strict=True):
-        made.add_row(*(Text(t, style="bold" if b else "") for t, b in zip(texts, marks, strict=True)))
+    rows = [
+        [Text(t, style="bold" if b else "") for t, b in zip(texts, marks, strict=True)]
+        for texts, marks in zip(layout.rows, layout.best, strict=True)
+    ]
+    made = FoldingTable(table.title, layout.header, rows, right=True)
     return Group(made, *(Text(f"  missing: {gap.label}: {gap.reason}\n    {gap.command}") for gap in table.missing))
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
-from cndpm.names import UnknownNameError
+from cndpm.names import UnknownNameError, nearest_names
 from cndpm.streams.builtin import PRESETS
 from cndpm.streams.drift import DRIFTS, DriftScenario, drift_scenario
 from cndpm.streams.scenario import Scenario, Transform
@@ -26,6 +26,7 @@ from cndpm.validation import ConfigError, validate
 __all__ = ["ScenarioFileError", "load_scenario", "scenario_names"]
 
 _SUFFIXES = {".toml", ".yaml", ".yml"}
+_TABLES = {".csv", ".tsv", ".parquet", ".feather", ".xlsx"}
 _MAX_BYTES = 1 << 20
 _MAX_MESSAGE = 300  # characters of what a parser says
 
@@ -121,7 +122,9 @@ def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
         prefix, _, rest = rest.partition("-")
         if prefix not in VARIATIONS:
             _refuse_data(name)
-            raise UnknownNameError("scenario", name, (*scenario_names(variations=True), *_files_called(name)))
+            known = (*scenario_names(variations=True), *_files_called(name))
+            plain = [one for one in scenario_names() if one.partition("-")[0] not in VARIATIONS]
+            raise UnknownNameError("scenario", name, known if nearest_names(name, known) else plain)
         prefixes += (prefix,)
     return prefixes, PRESETS[rest]()
 
@@ -138,8 +141,14 @@ def _refuse_data(name: str) -> None:
     """Raises where the name is that of a folder or of a file of data, which say nothing of an order in time."""
     try:
         is_data = Path(name).is_dir() or Path(name).suffix == ".npz"
+        is_table = Path(name).suffix in _TABLES and Path(name).is_file()
     except (OSError, ValueError):
         return
+    if is_table:
+        raise ScenarioFileError(
+            f"{name} is a table; scenarios are of folders of images and of .npz files. Learn it row by row with `cndpm "
+            f"fit {name} --target COLUMN -o model.cndpm`, or for a scenario numpy.savez('table.npz', x=..., y=...)."
+        )
     if _files_called(name) or not is_data:
         return
     raise ScenarioFileError(

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
 
 from cndpm.streams.named_columns import NamedBatches, is_dataset
 from cndpm.streams.randomness import Purpose, host_generator
@@ -42,7 +43,8 @@ def stream_from(
         input_shape: Shape of one input; seen from the first batch where None.
         labelled: Whether batches are pairs (x, y); seen from the first batch where None.
         n_classes: Number of classes, where known.
-        n_batches: Number of batches, where known; the stream ends there at the latest.
+        n_batches: Number of batches, where known; the stream ends there at the latest. None takes the length of a
+            list, or of a DataLoader whose dataset has one.
         tasks: Test sets, where there are any.
         device: Where batches arrive.
         name: Its name in records and reports.
@@ -63,6 +65,7 @@ def stream_from(
         n_batches = known.get("n_batches") if n_batches is None else n_batches
     else:
         opened = _open(source)
+        n_batches = _length(source) if n_batches is None else n_batches
     seen_size, real_valued = None, False
     if input_shape is None or labelled is None:
         x, y = _pair(opened.peek(), columns)
@@ -217,6 +220,12 @@ def _open(source: Iterable[Any] | Callable[[int], Any]) -> _Source:
     if callable(source):
         return _Numbered(source)
     return _Once(source) if isinstance(source, Iterator) else _Repeatable(source)
+
+
+def _length(source: Any) -> int | None:
+    """Returns the number of batches of a list or of a loader of torch over samples that are counted; else None."""
+    is_loader = isinstance(source, DataLoader) and not isinstance(source.dataset, IterableDataset)
+    return len(source) if isinstance(source, (list, tuple)) or is_loader else None
 
 
 class _Numbered:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from rich.box import SIMPLE
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
 from rich.table import Table
+from rich.text import Text
 
 __all__ = ["FoldingTable"]
 
@@ -26,8 +28,9 @@ class FoldingTable:
     Args:
         title: Title of the first part.
         header: Names of the columns, (n_columns,).
-        rows: Texts, (n_rows, n_columns).
+        rows: Texts, (n_rows, n_columns); those of rich keep their style.
         n_names: Number of columns, from the left, that name a row.
+        right: Whether the other columns are set to the right.
 
     Example:
         >>> from rich.console import Console
@@ -36,8 +39,17 @@ class FoldingTable:
         ([3], [2, 2])
     """
 
-    def __init__(self, title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, n_names: int = 1) -> None:
-        self.title, self.header, self.rows, self.n_names = title, list(header), [list(row) for row in rows], n_names
+    def __init__(
+        self,
+        title: str,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str | Text]],
+        *,
+        n_names: int = 1,
+        right: bool = False,
+    ) -> None:
+        self.title, self.header, self.n_names, self.right = title, list(header), n_names, right
+        self.rows = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
 
     def parts(self, width: int) -> list[list[int]]:
         """Returns the numbers of the columns of every part in a terminal of `width` characters."""
@@ -59,7 +71,7 @@ class FoldingTable:
         """Returns the characters that a column takes, its gap included, where its heading is broken between words."""
         if not self.header[column]:
             return _GAP + _SENTENCES
-        return _GAP + max(map(cell_len, [*self.header[column].split(), *(row[column] for row in self.rows)]))
+        return _GAP + max(map(cell_len, [*self.header[column].split(), *(row[column].plain for row in self.rows)]))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
         """Yields the parts, for rich."""
@@ -68,11 +80,28 @@ class FoldingTable:
 
     def _part(self, columns: Sequence[int], title: str, width: int) -> Table:
         """Makes one part; where even that is too wide for the terminal, words are broken rather than cut off."""
-        made = Table(title=title or None, box=SIMPLE, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
-        fits = sum(map(self._width, columns)) <= width
-        for column in columns:
-            least = self._width(column) - _GAP if fits else None
-            made.add_column(self.header[column], min_width=least, overflow="fold")
+        shown = Text(title) if title else None
+        made = Table(title=shown, box=SIMPLE, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
+        for column, wide in zip(columns, self._widths(columns, width), strict=True):
+            side: Literal["left", "right"] = "right" if self.right and column >= self.n_names else "left"
+            made.add_column(Text(self.header[column]), width=wide, overflow="fold", justify=side)
         for row in self.rows:
             made.add_row(*(row[column] for column in columns))
         return made
+
+    def _widths(self, columns: Sequence[int], width: int) -> list[int | None]:
+        """Returns the characters of each column without its gap; None leaves it to rich.
+
+        Headings stay in one line, from the left on, as long as there is room for it.
+        """
+        room = width - sum(map(self._width, columns))
+        if room < 0:
+            return [None] * len(columns)
+        found: list[int | None] = []
+        for column in columns:
+            wide = self._width(column) - _GAP
+            more = max(cell_len(self.header[column]) - wide, 0)
+            if more <= room:
+                wide, room = wide + more, room - more
+            found.append(wide if self.header[column] else None)
+        return found
