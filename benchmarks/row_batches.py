@@ -1,8 +1,8 @@
-"""What learning rows together costs in accuracy: ``python -m benchmarks.row_batches`` prints one line for each stream.
+"""What waiting costs in accuracy: ``python -m benchmarks.row_batches`` prints one line for each stream.
 
-Rows are answered before they are learned, in batches of 1, 2, 5 and 10: the first row of a batch is answered by a model
-that knows all rows before it, the last one by a model that does not know those of its batch. That is what river's
-models do where `batch_size` says so. The streams are none of those that the package reports results on.
+Every row is answered and then given to a model for river, which learns it at once or has it wait for others. Beside the
+share of right answers stands how many rows were learned together on average. But for Bananas the streams are none of
+those that the package reports results on: the settings were chosen by them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from river.datasets import synth
 
-from cndpm import CNDPMClassifier
+from cndpm.river import CNDPMClassifier
 from river import datasets
 
 _N = 3000
-_SIZES = (1, 2, 5, 10)
+_WAITING: tuple[dict[str, Any], ...] = ({"batch_size": 1}, {}, {"surprise": 1.0}, {"surprise": 2.0}, {"batch_size": 20})
+"""The ways to wait that are compared."""
+
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
@@ -69,24 +71,29 @@ STREAMS: dict[str, Callable[[], Labelled]] = {
 }
 
 
-def accuracy(X: NDArray[np.float64], y: NDArray[np.int64], batch_size: int) -> float:
-    """Returns the share of labels that were predicted right before they were learned, in per cent.
+def accuracy(X: NDArray[np.float64], y: NDArray[np.int64], **waiting: Any) -> tuple[float, float]:
+    """Returns the share of labels that were predicted right before they were learned, in per cent, and rows a lesson.
 
     Args:
         X: Rows, (n, d).
         y: Labels, (n,).
-        batch_size: Rows that are answered, then learned, together.
+        waiting: How rows wait: `batch_size` and `surprise`.
     """
-    model, n_right = CNDPMClassifier(random_state=0, batch_size=batch_size), 0
-    for start in range(0, len(X), batch_size):
-        part = slice(start, start + batch_size)
-        if start:
-            n_right += int((model.predict(X[part]) == y[part]).sum())
-        model.partial_fit(X[part], y[part])
-    return 100 * n_right / (len(X) - batch_size)
+    model, n_right, n_lessons = CNDPMClassifier(**waiting), 0, 0
+    for i, (row, label) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
+        named = dict(enumerate(row))
+        n_right += i > 0 and model.predict_one(named) == label
+        model.learn_one(named, label)
+        n_lessons += not model.n_waiting
+    return 100 * n_right / (len(X) - 1), len(X) / n_lessons
 
 
 if __name__ == "__main__":
     for name, make in STREAMS.items():
         X, y = make()
-        print(f"{name:22}", *(f"{n}: {accuracy(X, y, n):5.2f} %" for n in _SIZES), flush=True)
+        print(f"{name:22}", end="", flush=True)
+        for waiting in _WAITING:
+            right, together = accuracy(X, y, **waiting)
+            how = ", ".join(f"{key} {value}" for key, value in waiting.items()) or "default"
+            print(f" | {how}: {right:.2f} %, {together:.1f} rows", end="", flush=True)
+        print()
