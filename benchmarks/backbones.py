@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
+from figures.facts import add_options, append, facts
 
 from cndpm.experiments.subjects import peak_resident_mib
 from cndpm.model.cndpm import CNDPM
@@ -31,15 +31,15 @@ def main() -> None:
     parser.add_argument("--weights")
     parser.add_argument("--image-size", type=int)
     parser.add_argument("--fraction", type=float, default=1.0)
-    parser.add_argument("--out")
+    add_options(parser)
     given = parser.parse_args()
+    made_by = facts(given.device, commit=given.commit)
     for name in given.scenarios:
         for seed in range(given.seeds):
-            line = json.dumps(measured(name, seed, given))
-            print(line, flush=True)
+            line = made_by | measured(name, seed, given)
+            print(json.dumps(line), flush=True)
             if given.out:
-                with Path(given.out).open("a") as file:
-                    file.write(line + "\n")
+                append(given.out, [line])
 
 
 def measured(name: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:

@@ -227,7 +227,7 @@ def main() -> None:
             found = measure_mnist(options.engine, options.n, folder, workers=options.workers, kill=options.kill)
         if options.record:
             command = f"python -m benchmarks.sharding {shlex.join(sys.argv[1:])}"
-            record = {"environment": describe_environment("cpu", command), **found}
+            record = {"environment": describe_environment("cpu", command), "seeds": [0], **found}
             Path(options.record).write_text(json.dumps(record, indent=1) + "\n")
 
 

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from figures.facts import facts
+
 Row = dict[str, Any]
 Rule = Callable[[Row], float]
 
@@ -68,14 +70,14 @@ def main() -> None:
     """Writes the record of all rules."""
     source, out = map(Path, sys.argv[1:3])
     rows = [json.loads(line) for line in source.read_text().splitlines()]
-    lines = []
+    lines, command = [], facts()["command"]
     for row in (row for row in rows if row["choice"] == "shrinkage"):
         kept = {name: row[name] for name in ("dataset", "seed", "fraction", "n_patches", "n_samples", "n_features")}
-        facts = {name: row[name] for name in ("commit", "machine")}
+        made_by = {"command": command} | {name: row[name] for name in ("commit", "machine")}
         for name, rule in RULES.items():
             accuracy = accuracy_at(row, rule(row))
             gained = accuracy - accuracy_at(row, _geometric(row))
-            lines.append({"rule": name, **kept, "accuracy": accuracy, "gained": round(gained, 6), **facts})
+            lines.append({"rule": name, **kept, "accuracy": accuracy, "gained": round(gained, 6), **made_by})
     out.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 

@@ -1,4 +1,7 @@
-"""Writes the tables of the documentation from the records: ``python -m figures``; ``--check`` only compares."""
+"""Writes the tables of the documentation from the records and traces all other numbers: ``python -m figures``.
+
+``--check`` writes nothing. A number that no record holds is an error in both.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +10,46 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from figures.pages import load_pages
+from figures.chance import ChanceTable
+from figures.pages import Page, load_pages
 from figures.records import FigureError
-from figures.tracing import load_traced
+from figures.tracing import TracedPage, load_traced
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 if all pages agree with the records, or do now; 1 where one differs, 2 where a figure has no source."""
+    """Returns 0 if all pages agree with the records, or do now; 1 where one differs, 2 where a number has no record."""
     parser = argparse.ArgumentParser(prog="python -m figures", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a page differs")
     check = parser.parse_args(arguments).check
-    differing = 0
     try:
-        for page in (*load_pages(ROOT), *load_traced(ROOT)):
-            written = page.written()
-            differs = written != page.path.read_text(encoding="utf-8")
-            differing += differs
-            if differs and not check:
-                page.path.write_text(written, encoding="utf-8")
-            state = ("differs from the records" if check else "written") if differs else "agrees with the records"
-            print(f"{page.path.relative_to(ROOT)}: {state}")
-            if page.without_record:
-                print(f"  without a record: {', '.join(page.without_record)}")
+        differing = [page for page in (*load_pages(ROOT), ChanceTable(ROOT)) if not _agrees(page, check)]
+        lost = [page for page in load_traced(ROOT) if not _is_traced(page)]
     except FigureError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    return int(check and differing > 0)
+    return 2 if lost else int(check and bool(differing))
+
+
+def _agrees(page: Page | ChanceTable, check: bool) -> bool:
+    """Compares a written table with the records, and writes it anew unless it is only checked."""
+    written = page.written()
+    agrees = written == page.path.read_text(encoding="utf-8")
+    if not agrees and not check:
+        page.path.write_text(written, encoding="utf-8")
+    state = "agrees with the records" if agrees else "differs from the records" if check else "written"
+    print(f"{page.path.relative_to(ROOT)}, table {page.name}: {state}")
+    return agrees
+
+
+def _is_traced(page: TracedPage) -> bool:
+    """Says whether every number of a page is in its records, and which are not."""
+    missing = page.missing()
+    print(f"{page.path.relative_to(ROOT)}: {'numbers without a record' if missing else 'every number has a record'}")
+    for line in missing:
+        print(f"  {line}")
+    return not missing
 
 
 if __name__ == "__main__":

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from cndpm.experiments import Record, read_record
+from figures.facts import without_places
 
 __all__ = ["lines", "main"]
 
@@ -37,7 +39,7 @@ def _line(record: Record) -> dict[str, Any]:
     config, environment = record.config, record.environment
     summary, scenario = record.summary or {}, config["scenario"]
     return {
-        "command": environment.get("command"),
+        "command": shlex.join(without_places(shlex.split(environment.get("command") or ""))) or None,
         "commit": environment.get("commit"),
         "machine": f"{environment.get('device')}, torch {environment.get('torch')}",
         "scenario": scenario["name"],

@@ -23,9 +23,9 @@ from typing import Any
 
 from figures.records import read_rows
 
-__all__ = ["add_options", "append", "facts", "main", "missing_facts", "processor"]
+__all__ = ["add_options", "append", "facts", "main", "missing_facts", "processor", "without_places"]
 
-_OWN = ("--out", "--record", "--commit", "--data", "--data-dir")
+_OWN = ("--out", "--record", "--commit", "--data", "--data-dir", "--weights")
 """Options that say where things lie on one machine; a command is told without them."""
 
 _NAMES = {
@@ -57,7 +57,7 @@ def facts(device: str = "cpu", *, commit: str | None = None, words: Sequence[str
     told = describe_environment(device)
     name = told["device"] if device.startswith("cuda") else f"{processor()}, {os.cpu_count()} cores"
     return {
-        "command": shlex.join(_without_own(_started_by() if words is None else words)),
+        "command": shlex.join(without_places(_started_by() if words is None else words)),
         "commit": commit or told["commit"],
         "machine": f"{name}, Python {told['python']}, torch {told['torch']}",
     }
@@ -79,8 +79,8 @@ def _started_by() -> list[str]:
     return ["python", *called, *sys.argv[1:]]
 
 
-def _without_own(words: Sequence[str]) -> list[str]:
-    """Returns a command without the options that say where things lie, and their values."""
+def without_places(words: Sequence[str]) -> list[str]:
+    """Returns the words of a command without the options that say where things lie, and their values."""
     own = {n for n, word in enumerate(words) if word in _OWN}
     values = {n + 1 for n in own}
     return [w for n, w in enumerate(words) if n not in own | values and not w.startswith(tuple(f"{o}=" for o in _OWN))]

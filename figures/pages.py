@@ -9,22 +9,27 @@ A file ``figures/NAME.toml`` describes one table:
     value = "accuracy"
     where = { preset = "paper" }                  # which of its rows; none for all
 
-    table = '''| Split-MNIST | {=93.23 ± 0.09} | {paper}, {paper:seeds} | {!97.75} |'''
+    table = '''| Split-MNIST | {=93.23 ± 0.09} | {paper}, {paper:seeds} |'''
 
 ``{paper}`` is a figure and ``{paper:seeds}`` the number of its seeds; ``{paper drift-flip}`` is that of the rows whose
-field `by` is the second word; ``{=93.23}`` was published by others; ``{!97.75}`` has no record. A number with a decimal
-point that is none of these is refused. The table stands in the page between ``<!-- figures: NAME -->`` and
-``<!-- end -->``.
+field `by` is the second word, and with ``against = { record = ..., where = ... }`` it is what rows of the same seed
+differ by; ``{=93.23}`` was published in the paper, or is a setting that a table `given` names with what it is. A number
+with a decimal point that is none of these is refused. The table stands in the page between ``<!-- figures: NAME -->``
+and ``<!-- end -->``.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from figures.records import Figure, FigureError
+from cndpm.paper import EXPERIMENTS
+from figures.printed import printed_in
+from figures.records import Figure, FigureError, replaced
+from figures.sources import published
 
 __all__ = ["Page", "load_pages"]
 
@@ -42,7 +47,6 @@ class Page:
     Attributes:
         name: Of the table.
         path: The page.
-        without_record: Figures of the table that no record holds.
 
     Example:
         >>> page = Page(Path("figures/drift.toml"), Path())
@@ -56,10 +60,20 @@ class Page:
         self._records = root / "docs" / "results" / "records"
         self._entries: dict[str, Any] = described["figures"]
         self._template = described["table"].strip("\n")
-        self.without_record = [mark[1:] for mark in _MARK.findall(self._template) if mark.startswith("!")]
         loose = _NUMBER.findall(_MARK.sub("", self._template))
         if loose:
-            raise FigureError(f"{file}: {', '.join(loose)} come from nowhere: name a figure, {{=...}} or {{!...}}")
+            raise FigureError(f"{file}: {', '.join(loose)} come from nowhere: name a figure, or {{=...}}")
+        self._check_published(described.get("given", {}))
+
+    def _check_published(self, given: Mapping[str, str]) -> None:
+        """Raises where a number of no record is neither the paper's nor explained, or the explained is absent."""
+        told = [number for mark in _MARK.findall(self._template) if mark[0] == "=" for number in printed_in(mark[1:])]
+        values = sorted(value for experiment in EXPERIMENTS for value in published(experiment))
+        lost = [number.text for number in told if number.text not in given and not number.is_in(values)]
+        if lost:
+            raise FigureError(f"{self.name}: the paper did not publish {', '.join(lost)}: say under given what it is")
+        if unused := given.keys() - {number.text for number in told}:
+            raise FigureError(f"{self.name}: {', '.join(sorted(unused))} are explained and not in the table")
 
     def table(self) -> str:
         """Returns the table with the figures of the records."""
@@ -67,16 +81,10 @@ class Page:
 
     def written(self) -> str:
         """Returns the page with its table written anew."""
-        text = self.path.read_text(encoding="utf-8")
-        begin, end = f"<!-- figures: {self.name} -->\n", "<!-- end -->"
-        before, found, rest = text.partition(begin)
-        _, ends, after = rest.partition(end)
-        if not found or not ends:
-            raise FigureError(f"{self.path} has no {begin.strip()} ... {end}")
-        return f"{before}{begin}\n{self.table()}\n\n{end}{after}"
+        return replaced(self.path, self.name, self.table())
 
     def _filled(self, mark: str) -> str:
-        if mark[0] in "=!":
+        if mark[0] == "=":
             return mark[1:]
         wanted, _, which = mark.partition(":")
         name, _, word = wanted.partition(" ")

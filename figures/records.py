@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-__all__ = ["Figure", "FigureError", "Row", "read_rows"]
+__all__ = ["Figure", "FigureError", "Row", "read_rows", "replaced", "select"]
 
 Row = dict[str, Any]
 
@@ -45,6 +45,36 @@ def _parsed(path: Path, _: int) -> Any:
 def _runs(result: Row) -> Iterator[Row]:
     around = {name: value for name, value in result.items() if name != "runs"}
     yield from ({**around, **run} for run in result["runs"]) if "runs" in result else (around,)
+
+
+def select(rows: Sequence[Row], asked: Mapping[str, Any], **more: str) -> list[Row]:
+    """Returns the rows that have the values of `where` and none of those of `unlike`.
+
+    Args:
+        rows: Of a record.
+        asked: May have `where` and `unlike`, values by field; "none" stands for a field that is empty or missing.
+        **more: Further values that rows must have.
+    """
+    return [row for row in rows if _is_meant(row, {**asked.get("where", {}), **more}, asked.get("unlike", {}))]
+
+
+def replaced(page: Path, name: str, table: str) -> str:
+    """Returns the text of a page with another table between its marks.
+
+    Args:
+        page: Has ``<!-- figures: NAME -->`` and ``<!-- end -->``.
+        name: Of the table.
+        table: Stands there instead.
+
+    Raises:
+        FigureError: The page has no such marks.
+    """
+    begin, end = f"<!-- figures: {name} -->\n", "<!-- end -->"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, ends, after = rest.partition(end)
+    if not found or not ends:
+        raise FigureError(f"{page} has no {begin.strip()} ... {end}")
+    return f"{before}{begin}\n{table}\n\n{end}{after}"
 
 
 def _is_meant(row: Row, where: Mapping[str, Any], unlike: Mapping[str, Any]) -> bool:
@@ -103,7 +133,7 @@ class Figure:
 
     @classmethod
     def of(cls, name: str, folder: Path, entry: Mapping[str, Any], asked: Mapping[str, str]) -> Figure:
-        """Makes a figure of the rows that its entry names.
+        """Makes a figure of the rows that its entry names; where it has `against`, of what they differ by from others.
 
         Args:
             name: Of the figure.
@@ -114,23 +144,31 @@ class Figure:
         Raises:
             FigureError: There is no such row, a row lacks the value, or two have the same seed.
         """
-        sources = entry.get("from") or [
-            {key: entry[key] for key in ("record", "inside", "where", "unlike") if key in entry}
-        ]
-        rows = [
-            row
-            for source in sources
-            for row in read_rows(folder / source["record"], source.get("inside", ()))
-            if _is_meant(row, {**source.get("where", {}), **asked}, source.get("unlike", {}))
-        ]
-        if not rows or any(not isinstance(row.get(entry["value"]), int | float) for row in rows):
-            raise FigureError(f"{name}: no row of {sources} with {asked} has {entry['value']}")
-        rows.sort(key=lambda row: row.get("seed", 0))
-        seeds = tuple(row.get("seed", 0) for row in rows)
-        if len(set(seeds)) < len(seeds) and not entry.get("pooled"):
-            raise FigureError(
-                f"{name}: {len(rows)} rows of {sources} with {asked} have seeds {seeds}; name one of each"
-            )
+        plain = {key: entry[key] for key in ("record", "inside", "where", "unlike") if key in entry}
+        values = _by_seed(name, folder, entry, entry.get("from") or [plain], asked)
+        if "against" in entry:
+            others = _by_seed(name, folder, entry, [entry["against"]], asked)
+            values = [(seed, abs(value - dict(others)[seed])) for seed, value in values if seed in dict(others)]
+        if not values:
+            raise FigureError(f"{name}: no seed of {plain} is one of {entry.get('against')}")
         options = {key: entry[key] for key in ("decimals", "scale", "unit", "form") if key in entry}
-        values = tuple(float(row[entry["value"]]) for row in rows)
-        return cls(name, values, None if entry.get("pooled") else seeds, **options)
+        seeds = None if entry.get("pooled") else tuple(seed for seed, _ in values)
+        return cls(name, tuple(value for _, value in values), seeds, **options)
+
+
+def _by_seed(
+    name: str, folder: Path, entry: Mapping[str, Any], sources: Sequence[Mapping[str, Any]], asked: Mapping[str, str]
+) -> list[tuple[int, float]]:
+    """Returns seed and value of every row that some sources name, in the order of the seeds."""
+    rows = [
+        row
+        for source in sources
+        for row in select(read_rows(folder / source["record"], source.get("inside", ())), source, **asked)
+    ]
+    if not rows or any(not isinstance(row.get(entry["value"]), int | float) for row in rows):
+        raise FigureError(f"{name}: no row of {sources} with {asked} has {entry['value']}")
+    rows.sort(key=lambda row: row.get("seed", 0))
+    seeds = tuple(row.get("seed", 0) for row in rows)
+    if len(set(seeds)) < len(seeds) and not entry.get("pooled"):
+        raise FigureError(f"{name}: {len(rows)} rows of {sources} with {asked} have seeds {seeds}; name one of each")
+    return [(seed, float(row[entry["value"]])) for seed, row in zip(seeds, rows, strict=True)]

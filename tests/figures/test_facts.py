@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 from figures.facts import append, facts, main, missing_facts
 
+RECORDS = sorted((Path(__file__).resolve().parents[2] / "docs" / "results" / "records").iterdir())
 WHOLE = {"command": "python -m a", "commit": "abc1234", "machine": "a machine", "seed": 0}
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+def test_every_record_names_command_commit_machine_and_seeds(record: Path):
+    assert missing_facts(record) == []
 
 
 def test_a_command_is_told_without_where_things_lie():

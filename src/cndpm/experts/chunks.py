@@ -149,7 +149,7 @@ def _chunks(x: Tensor, batch_size: int, size: int, start: int, in_order: bool) -
     while chunk is not None:
         chunk.in_order = in_order
         begin, first = first, first + size
-        if first < len(x):
+        if first < x.shape[0]:
             chunk.following = Samples(x[first : first + size].clone())
         yield [chunk.part(i, i + batch_size) for i in range(max(0, start - begin), len(chunk), batch_size)]
         # A chunk refers to itself, so only the garbage collector would free what was computed of it, and much later.

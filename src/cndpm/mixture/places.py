@@ -74,17 +74,15 @@ def present_log_proba(
         tensor([[0.9000, 0.1000]])
     """
     device, dtype = log_gate.device, log_gate.dtype  # on the host: these are few numbers, which arrays are quicker with
-    gate, experts, now, currents, recents = (
-        part.detach().cpu().numpy() for part in (log_gate, log_experts, log_present, current, recent)
-    )
+    parts = (log_gate, log_experts, log_present, current, recent)
+    gate, experts, now, currents, recents = (part.numpy(force=True) for part in parts)
     weight = np.exp(gate)[:, :, None] * np.exp(experts)  # (B, K, C)
     shared = weight * currents[..., None] * recents
     present = np.exp(now) * recents
-    present = present / np.maximum(present.sum(axis=1, keepdims=True), 1e-300)
-    kept = (weight - shared).sum(axis=1)
+    present /= np.maximum(np.add.reduce(present, axis=1, keepdims=True), 1e-300)
     # Where nothing is recent nothing is shared out, and the experts' answer stands.
-    answer = kept + shared.sum(axis=(1, 2))[:, None] * present
-    answer = answer / answer.sum(axis=1, keepdims=True)
+    answer = np.add.reduce(weight - shared, axis=1) + np.add.reduce(shared, axis=(1, 2))[:, None] * present
+    answer /= np.add.reduce(answer, axis=1, keepdims=True)
     return torch.from_numpy(np.log(np.maximum(answer, 1e-300))).to(device, dtype)
 
 

@@ -41,7 +41,7 @@ def relabel(proba: Floats, counts: Floats) -> Floats:
     table = np.full((n, n), _ANY_OTHER)
     table.flat[:: n + 1] = _AS_LEARNED
     table[:known, :known] += counts
-    relabelled: Floats = proba @ (table / table.sum(axis=1, keepdims=True))
+    relabelled: Floats = proba @ (table / np.add.reduce(table, axis=1, keepdims=True))
     return relabelled
 
 

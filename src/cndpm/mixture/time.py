@@ -34,9 +34,8 @@ def log_normalise(log_weights: Floats, axis: int = -1) -> Floats:
         >>> np.exp(log_normalise(np.log([1.0, 3.0])))
         array([0.25, 0.75])
     """
-    top = log_weights.max(axis=axis, keepdims=True)
-    total: Floats = np.log(np.exp(log_weights - top).sum(axis=axis, keepdims=True))
-    normalised: Floats = log_weights - top - total
+    normalised: Floats = log_weights - np.maximum.reduce(log_weights, axis=axis, keepdims=True)
+    normalised -= np.log(np.add.reduce(np.exp(normalised), axis=axis, keepdims=True))
     return normalised
 
 

@@ -82,15 +82,16 @@ class Answers:
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
             when: Whether the present answers, where there is one.
         """
-        present = self._asked_present(when, for_classes=True)
+        present, n_experts = self._asked_present(when, for_classes=True), self._n_experts
 
         def answer(samples: Samples) -> Tensor:
-            mixed = self._bank.mixed(samples, exact=exact) if self._n_experts else None
+            mixed = self._bank.mixed(samples, exact=exact) if n_experts else None
             log_density, counts, predictive = self._components(samples, exact, mixed)
-            if not len(counts):
+            n = counts.shape[0]
+            if not n:
                 shape = (len(samples), n_classes)
                 return torch.full(shape, -math.log(n_classes), dtype=torch.float64, device=self._device)
-            if mixed is not None and len(counts) == 1:  # the experts answered together, and nothing waits
+            if mixed is not None and n == 1:  # the experts answered together, and nothing waits
                 return mixed[1]
             gate, experts = log_gate(log_density, counts), predictive()
             ever = mix_log_proba(gate, experts)
@@ -100,11 +101,12 @@ class Answers:
             now = None if present is None or mixed is not None else present.answer(samples, ever)
             if present is None or now is None:
                 return ever
-            current, recent = present.current(samples, self._n_experts, len(counts)), present.recent_labels(n_classes)
-            now = torch.nn.functional.pad(now, (0, n_classes - now.shape[1]), value=-torch.inf)
-            return present_log_proba(gate, experts, *(part.to(gate) for part in (now, current, recent)))
+            current, recent = present.current(samples, n_experts, n), present.recent_labels(n_classes)
+            if now.shape[1] < n_classes:
+                now = torch.nn.functional.pad(now, (0, n_classes - now.shape[1]), value=-torch.inf)
+            return present_log_proba(gate, experts, now, current, recent)
 
-        return torch.cat([answer(samples) for samples in batches])
+        return _joined([answer(samples) for samples in batches])
 
     @torch.no_grad()
     @one_thread()
@@ -132,7 +134,7 @@ class Answers:
             current = present.current(samples, self._n_experts, len(counts))
             return present_moments(gate, experts, now.to(gate), current.to(gate))
 
-        return torch.cat([answer(samples) for samples in batches])
+        return _joined([answer(samples) for samples in batches])
 
     def ever(self, batch: SampleBatch, n_classes: int) -> Tensor:
         """Returns what the experts answer to a batch on its own, for any time, with what they share as it is.
@@ -158,8 +160,8 @@ class Answers:
 
     def _keep(self, samples: Samples, n_classes: int, ever: Tensor) -> None:
         """Keeps what the experts answer to few samples, (B, ...), until something is learned."""
-        is_small, model = len(samples.x) <= _FEW_ROWS, self._model(n_classes)
-        self._told = _Told(samples.x, samples.derived, model, ever) if is_small else None
+        is_small = samples.x.shape[0] <= _FEW_ROWS
+        self._told = _Told(samples.x, samples.derived, self._model(n_classes), ever) if is_small else None
 
     def _model(self, n_classes: int) -> tuple[object, ...]:
         """Returns what is another tuple whenever the experts may answer otherwise."""
@@ -255,7 +257,7 @@ class Answers:
 
     @property
     def _n_experts(self) -> int:
-        return len(self._bank.counts)
+        return self._bank.counts.shape[0]
 
     def _asked_present(self, when: When, *, for_classes: bool) -> Present | None:
         if when not in ("now", "any"):
@@ -271,12 +273,13 @@ class Answers:
         Experts that have answered together, `mixed`, count as one.
         """
         counts = self._bank.counts.to(self._device)
-        n_experts = len(counts)
+        n_experts = counts.shape[0]
         if mixed is not None:
             counts, log_density = counts.sum().unsqueeze(0), mixed[0].unsqueeze(1)
+        elif n_experts:
+            log_density = self._bank.log_density(samples, exact=exact)
         else:
-            none = counts.new_zeros(len(samples), 0)
-            log_density = self._bank.log_density(samples, exact=exact) if n_experts else none
+            log_density = counts.new_zeros(len(samples), 0)
 
         def of_experts() -> Tensor:
             return self._bank.predictive(samples, exact=exact) if mixed is None else mixed[1].unsqueeze(1)
@@ -294,3 +297,8 @@ class Answers:
             return torch.cat([of_experts(), of_memory], dim=1)
 
         return log_density, counts, predictive
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    """Returns the answers to all batches, (n, ...)."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)

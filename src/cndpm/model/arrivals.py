@@ -24,6 +24,9 @@ from cndpm.state import State
 
 __all__ = ["Arrivals"]
 
+_LOOK = 10
+"""Rows after which it is looked anew whether they have left the ranges that are known."""
+
 
 class Arrivals:
     """Receives batches before the experts do.
@@ -80,8 +83,10 @@ class Arrivals:
         if self.present is not None and admitted.y is not None:
             self.present.watch(self._bank)
             ever = self._ever(admitted) if self.present.n_rules else torch.zeros(0)
+            n_looks = self.present.n_seen // _LOOK
             self.present.learn(admitted.samples, admitted.y, ever)
-            if isinstance(self._bank, RangedGaussianBank) and self._bank.adapt(self.present.rows.x):
+            is_due = self.present.n_seen // _LOOK > n_looks
+            if is_due and isinstance(self._bank, RangedGaussianBank) and self._bank.adapt(self.present.rows.x):
                 self.present.leave(N_FIRST, is_whole=True)
         return admitted
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from cndpm.estimators import CNDPMDensity as Estimator
+from cndpm.river.columns import Floats, Rows
 from cndpm.river.mixture import Mixture
 
 try:
@@ -30,8 +32,10 @@ class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
         memory_size: Samples gathered before a new expert is made of them.
         settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
         seed: Of every random choice.
-        batch_size: Rows that are learned at once. Those that come wait, and count in no answer, until there are as
-            many or :meth:`learn_waiting` is called; more cost less time, and see a change later.
+        batch_size: Rows that are learned at once, at most. Those that come wait, and count in no answer, until there
+            are as many, or they surprise, or :meth:`learn_waiting` is called; 1 learns every row as it comes.
+        surprise: Nats by which rows may contradict the answers to them, beyond what these expect, before they are
+            learned; infinity has all wait for each other.
 
     Example:
         >>> import random
@@ -47,11 +51,7 @@ class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
         """Learns one row, features by name."""
-        row = self._alone(x)
-        if row is None:
-            self._take(x, None, at_once=not self._has_learned)
-        else:
-            self._learn(row, None)
+        self._take(x, None)
 
     def learn_many(self, X: Any) -> None:
         """Learns the rows of a pandas table, (n, d), one after the other, and before them those that wait."""
@@ -59,10 +59,24 @@ class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """Returns a score between 0 and 1, features by name; 0 before anything was learned."""
-        watch = self._learner.watch if self._has_learned else None
-        if watch is None:
+        if not self._has_learned:
             return 0.0
         row = self._columns.row(x)
-        has_gaps = bool(np.isnan(row).any())
-        novelty = self.estimator.novelty(self._known(row)) if has_gaps else watch.novelty(torch.tensor(row))
-        return float(-np.expm1(-novelty[0]))
+        novelty = self.estimator.novelty(self._known(row))[0] if np.isnan(row).any() else self._answer(row)
+        return float(-np.expm1(-novelty))
+
+    def _answers(self, rows: Tensor) -> Floats:
+        watch = self._learner.watch
+        return np.zeros(len(rows)) if watch is None else watch.novelty(rows)
+
+    def _surprise(self, answer: Floats, y: Any) -> float:
+        return float(answer) - 1  # of rows like the known ones the mean is one
+
+    def _fits(self, y: Any) -> bool:
+        return True
+
+    def _are_sound(self, targets: list[Any]) -> bool:
+        return True
+
+    def _learn(self, rows: Rows, targets: list[Any]) -> None:
+        self._learner.learn_block(torch.from_numpy(rows), None, len(rows))

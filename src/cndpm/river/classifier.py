@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from cndpm.estimators import CNDPMClassifier as Estimator
 from cndpm.estimators.label_codec import LabelCodec
+from cndpm.river.columns import Floats, Rows
 from cndpm.river.mixture import Mixture
 from river import base
 
@@ -25,8 +27,10 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         memory_size: Samples gathered before a new expert is made of them.
         settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
         seed: Of every random choice.
-        batch_size: Rows that are learned at once. Those that come wait, and count in no answer, until there are as
-            many or :meth:`learn_waiting` is called; more cost less time, and see a change later.
+        batch_size: Rows that are learned at once, at most. Those that come wait, and count in no answer, until there
+            are as many, or they surprise, or :meth:`learn_waiting` is called; 1 learns every row as it comes.
+        surprise: Nats by which rows may contradict the answers to them, beyond what these expect, before they are
+            learned; infinity has all wait for each other.
 
     Example:
         >>> from river import datasets, evaluate, metrics
@@ -51,13 +55,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             x: Its features by name.
             y: Its label.
         """
-        index = self._codec.find(y) if self._has_learned else None
-        row = None if index is None else self._alone(x)
-        if row is None or index is None:  # the estimator makes room for a new label, and completes rows
-            self._take(x, _plain(y), at_once=index is None)
-        else:
-            self._learn(row, torch.tensor([index]))
-            self._codec.counts[index] += 1
+        self._take(x, _plain(y))
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Returns the probability of every label met so far; nothing before the first.
@@ -72,8 +70,26 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         if np.isnan(row).any():
             known = self.estimator.predict_proba(self._known(row))[0].tolist()
             return dict(zip(self.estimator.classes_.tolist(), known, strict=True))
-        proba = np.exp(self._learner.predict_log_proba(torch.tensor(row))[0].numpy())
-        return dict(zip(self._codec.labels, proba.tolist(), strict=True))
+        return dict(zip(self._codec.labels, np.exp(self._answer(row)).tolist(), strict=True))
+
+    def _answers(self, rows: Tensor) -> Floats:
+        return self._learner.predict_log_proba(rows).numpy()
+
+    def _surprise(self, answer: Floats, y: Any) -> float:
+        return float(np.exp(answer) @ answer - answer[self._codec.find(y)])
+
+    def _fits(self, y: Any) -> bool:
+        return self._codec.find(y) is not None
+
+    def _are_sound(self, targets: list[Any]) -> bool:
+        LabelCodec(targets)
+        return True
+
+    def _learn(self, rows: Rows, targets: list[Any]) -> None:
+        indices = self._codec.encode(targets, learn=False)
+        self._learner.learn_block(torch.from_numpy(rows), torch.from_numpy(indices), len(rows))
+        for index in indices.tolist():
+            self._codec.counts[index] += 1
 
     @property
     def _codec(self) -> LabelCodec:

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Columns", "Rows"]
+__all__ = ["Columns", "Floats", "Rows"]
+
+Floats = NDArray[np.float64]
+"""Answers as numbers."""
 
 Rows = NDArray[np.float32]
 """Rows of numbers, (n, d), NaN where one is missing."""
@@ -40,7 +43,10 @@ class Columns:
 
     def row(self, x: Mapping[Any, Any]) -> Rows:
         """Returns features as a row, (1, d)."""
-        return np.array([[_number(name, x.get(name)) for name in self.names]], dtype=np.float32)
+        values = [x.get(name) for name in self.names]
+        if set(map(type, values)) != {float}:
+            values = [_number(*pair) for pair in zip(self.names, values, strict=True)]
+        return np.array([values], dtype=np.float32)
 
     def _begin(self, x: Mapping[Any, Any]) -> None:
         if not x:

@@ -13,7 +13,7 @@ from cndpm.estimators.base import Estimator
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
 from cndpm.model.inputs import LARGEST
-from cndpm.river.columns import Columns, Rows
+from cndpm.river.columns import Columns, Floats, Rows
 
 __all__ = ["Mixture"]
 
@@ -25,8 +25,10 @@ class Mixture:
         memory_size: Samples gathered before a new expert is made of them.
         settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
         seed: Of every random choice.
-        batch_size: Rows that are learned at once. Those that come wait, and count in no answer, until there are as
-            many or :meth:`learn_waiting` is called; more cost less time, and see a change later.
+        batch_size: Rows that are learned at once, at most. Those that come wait, and count in no answer, until there
+            are as many, or they surprise, or :meth:`learn_waiting` is called; 1 learns every row as it comes.
+        surprise: Nats by which rows may contradict the answers to them, beyond what these expect, before they are
+            learned; infinity has all wait for each other.
 
     Attributes:
         estimator: The estimator for scikit-learn inside, with all its answers.
@@ -40,15 +42,25 @@ class Mixture:
     _estimator: ClassVar[type[Estimator]]
 
     def __init__(
-        self, memory_size: int = 500, settings: dict[str, Any] | None = None, seed: int = 0, batch_size: int = 1
+        self,
+        memory_size: int = 500,
+        settings: dict[str, Any] | None = None,
+        seed: int = 0,
+        batch_size: int = 10,
+        surprise: float = 0.5,
     ) -> None:
         if type(batch_size) is not int or batch_size < 1:
             raise ValueError(f"batch_size must be a whole number of rows, at least 1; got {batch_size!r}")
+        if not isinstance(surprise, int | float) or isinstance(surprise, bool) or not surprise >= 0:
+            raise ValueError(f"surprise must be a number of nats, at least 0; got {surprise!r}")
         self.memory_size = memory_size
         self.settings = settings
         self.seed = seed
         self.batch_size = batch_size
+        self.surprise = surprise
         self._waiting: list[tuple[Rows, Any]] = []
+        self._surprised = 0.0
+        self._asked: list[tuple[Rows, Floats]] = []
         self.estimator = self._made()
         self._columns = Columns()
 
@@ -81,40 +93,58 @@ class Mixture:
         """Learns the rows that wait, for instance at the end of a stream; has no effect where none do."""
         self._learn_together([])
 
-    def _alone(self, x: Mapping[Any, Any]) -> Rows | None:
-        """Returns features as a row, (1, d), that can be learned by itself without the estimator; None for others."""
-        if self.batch_size > 1 or not self._has_learned:
-            return None
-        row = self._columns.row(x)
-        return None if np.isnan(row).any() else row
+    def _answer(self, row: Rows) -> Floats:
+        """Returns the learner's answer to a row (1, d); answers are kept until something is learned."""
+        known = next((answer for asked, answer in self._asked if np.array_equal(asked, row)), None)
+        if known is None:
+            known = self._answers(torch.from_numpy(row))[0]
+            self._asked = [(row, known)]
+        return known
 
-    def _learn(self, row: Rows, y: Tensor | None) -> None:
-        """Learns one row (1, d) with its target; the estimator has learned before."""
-        self._learner.learn_block(torch.tensor(row), y, 1)
+    def _answers(self, rows: Tensor) -> Floats:
+        """Returns the learner's answers to rows (n, d) as numbers, (n, ...)."""
+        raise NotImplementedError
 
-    def _take(self, x: Mapping[Any, Any], y: Any, *, at_once: bool) -> None:
+    def _surprise(self, answer: Floats, y: Any) -> float:
+        """Returns by how many nats a target contradicts the answer to its row, more than the answer itself expects."""
+        raise NotImplementedError
+
+    def _fits(self, y: Any) -> bool:
+        """Returns whether the learner can learn a target as it is; the estimator makes room for others, or refuses."""
+        raise NotImplementedError
+
+    def _are_sound(self, targets: list[Any]) -> bool:
+        """Returns whether none of many targets would be refused; or refuses them itself."""
+        raise NotImplementedError
+
+    def _take(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learns a row, or has it wait for others; one that is refused changes nothing.
 
         Args:
             x: Its features by name.
             y: Its target, as the estimator takes it; None where there are none.
-            at_once: Whether it may not wait.
         """
         before = self._columns.names
         try:
-            row = self._columns.learn(x)
-            # What the estimator refuses, completes or sets aside does not wait: many of them it would refuse.
-            is_plain = bool((np.abs(row) <= LARGEST).all())
-            if at_once or not is_plain or self.n_waiting + 1 >= self.batch_size:
-                self._learn_together([(row, y)])
-            else:
-                self._waiting = [*self._waiting, (row, y)]
+            self._take_row(self._columns.learn(x), y)
         except BaseException:
             self._columns.names = before
             raise
 
+    def _take_row(self, row: Rows, y: Any) -> None:
+        # What the estimator refuses, completes or sets aside does not wait: many of them it would refuse.
+        if not self._has_learned or not _is_plain(row) or not self._fits(y):
+            self._learn_together([(row, y)], by_estimator=True)
+            return
+        is_last = self.n_waiting + 1 >= self.batch_size
+        surprised = 0.0 if is_last else max(0.0, self._surprised + self._surprise(self._answer(row), y))
+        if is_last or surprised > self.surprise:
+            self._learn_together([(row, y)])
+        else:
+            self._waiting, self._surprised = [*self._waiting, (row, y)], surprised
+
     def _take_many(self, X: Any, targets: list[Any]) -> None:
-        """Learns those that wait and a table (n, d) with named columns, in batches; a refused one changes nothing.
+        """Takes the rows of a table (n, d) with named columns, one after the other; a refused one changes nothing.
 
         Args:
             X: A pandas table.
@@ -123,19 +153,43 @@ class Mixture:
         before = self._columns.names
         try:
             rows = [self._columns.learn(x) for x in _records(X)]
-            self._learn_together(list(zip(rows, targets, strict=True)))
+            if self._are_sound(targets) and not any((np.abs(row) > LARGEST).any() for row in rows):
+                self._take_rows(rows, targets)
+            else:  # the estimator refuses them all, or sets some aside
+                self._learn_together(list(zip(rows, targets, strict=True)), by_estimator=True)
         except BaseException:
             self._columns.names = before
             raise
 
-    def _learn_together(self, latest: list[tuple[Rows, Any]]) -> None:
-        """Learns all rows that wait and the latest (1, d), with their targets."""
+    def _take_rows(self, rows: list[Rows], targets: list[Any]) -> None:
+        """Takes rows (1, d) and targets that will not be refused; answers to rows of a batch are asked for at once."""
+        for i, (row, y) in enumerate(zip(rows, targets, strict=True)):
+            if not self._asked and self._has_learned and self.batch_size > 1:
+                ahead = [row for row in rows[i : i + self.batch_size - self.n_waiting] if _is_plain(row)]
+                answers = self._answers(torch.from_numpy(np.concatenate(ahead))) if ahead else ()
+                self._asked = list(zip(ahead, answers, strict=True))
+            self._take_row(row, y)
+
+    def _learn_together(self, latest: list[tuple[Rows, Any]], *, by_estimator: bool = False) -> None:
+        """Learns all rows that wait and the latest (1, d), with their targets.
+
+        Args:
+            latest: Rows and targets.
+            by_estimator: Whether it takes the estimator's care: there is a new label, there are gaps, or many rows.
+        """
         pairs = [*self._waiting, *latest]
         if not pairs:
             return
-        rows, targets = self._known(np.concatenate([row for row, _ in pairs])), [y for _, y in pairs]
-        self.estimator.partial_fit(rows, *(() if targets[0] is None else (targets,)))
-        self._waiting = []
+        rows, targets = np.concatenate([row for row, _ in pairs]), [y for _, y in pairs]
+        if by_estimator:
+            self.estimator.partial_fit(self._known(rows), *(() if targets[0] is None else (targets,)))
+        else:
+            self._learn(rows, targets)
+        self._waiting, self._surprised, self._asked = [], 0.0, []
+
+    def _learn(self, rows: Rows, targets: list[Any]) -> None:
+        """Learns one batch of rows (n, d) that have no gaps; the estimator has learned before."""
+        raise NotImplementedError
 
     def _known(self, rows: Rows) -> Rows:
         """Returns rows (n, d); one of which nothing is known has the mean of the known rows."""
@@ -147,7 +201,7 @@ class Mixture:
     def __getstate__(self) -> dict[str, Any]:
         # Arrays, whose pickle is the same each time; that of a tensor is not.
         learned = _converted(self.estimator._exported(), Tensor, Tensor.numpy) if self._has_learned else None
-        return {**vars(self), "estimator": None, "_learned": learned}
+        return {**vars(self), "estimator": None, "_asked": [], "_learned": learned}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         learned = state["_learned"]
@@ -166,6 +220,11 @@ class Mixture:
     @classmethod
     def _unit_test_params(cls) -> Iterable[dict[str, Any]]:
         yield {"memory_size": 50}
+
+
+def _is_plain(row: Rows) -> bool:
+    """Returns whether a row (1, d) has no gaps and nothing that is too large."""
+    return bool((np.abs(row) <= LARGEST).all())
 
 
 def _records(X: Any) -> list[Mapping[Any, Any]]:

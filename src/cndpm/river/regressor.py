@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from cndpm.estimators import CNDPMRegressor as Estimator
 from cndpm.model.inputs import LARGEST
+from cndpm.river.columns import Floats, Rows
 from cndpm.river.mixture import Mixture
 from river import base
 
@@ -23,8 +25,10 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
         memory_size: Samples gathered before a new expert is made of them.
         settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
         seed: Of every random choice.
-        batch_size: Rows that are learned at once. Those that come wait, and count in no answer, until there are as
-            many or :meth:`learn_waiting` is called; more cost less time, and see a change later.
+        batch_size: Rows that are learned at once, at most. Those that come wait, and count in no answer, until there
+            are as many, or they surprise, or :meth:`learn_waiting` is called; 1 learns every row as it comes.
+        surprise: Nats by which rows may contradict the answers to them, beyond what these expect, before they are
+            learned; infinity has all wait for each other.
 
     Example:
         >>> from cndpm.river import CNDPMRegressor
@@ -44,11 +48,7 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
             x: Its features by name.
             y: Its target.
         """
-        row, value = self._alone(x), float(y)
-        if row is None:  # what cannot be learned is refused when it comes, and not when its batch is learned
-            self._take(x, value, at_once=not (self._has_learned and abs(value) <= LARGEST))
-        else:
-            self._learn(row, torch.tensor([[value]]))
+        self._take(x, float(y))
 
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Returns the mean of the target; 0 before anything was learned."""
@@ -57,7 +57,23 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
         row = self._columns.row(x)
         if np.isnan(row).any():
             return float(self.estimator.predict(self._known(row))[0])
-        return float(self._learner.predict_moments(torch.tensor(row))[0, 0, 0])
+        return float(self._answer(row)[0])
+
+    def _answers(self, rows: Tensor) -> Floats:
+        return self._learner.predict_moments(rows)[:, :, 0].numpy()
+
+    def _surprise(self, answer: Floats, y: Any) -> float:
+        mean, variance = answer.tolist()
+        return float(0.5 * ((y - mean) ** 2 / variance - 1))
+
+    def _fits(self, y: Any) -> bool:
+        return bool(abs(y) <= LARGEST)  # what cannot be learned is refused when it comes, not when its batch is learned
+
+    def _are_sound(self, targets: list[Any]) -> bool:
+        return all(map(self._fits, targets))
+
+    def _learn(self, rows: Rows, targets: list[Any]) -> None:
+        self._learner.learn_block(torch.from_numpy(rows), torch.tensor(targets)[:, None], len(rows))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learns rows one after the other, and before them those that wait.

@@ -108,3 +108,39 @@ def test_what_was_learned_of_representations_and_rates_is_inherited_but_no_rule(
     for name, part in heir.state_dict().items():
         source = fresh if name in ("filters", "relabels") else weighed[0].state_dict()
         assert torch.equal(part, source[name]), name
+
+
+def test_no_labels_are_exchanged_where_none_were_counted_since_a_rule_returned(weighed):
+    weights, *_ = weighed
+    weights._of_recent[-1] = 100.0  # the rule in force with other labels predicts best by far
+    fast = np.zeros(weights.n_recent, dtype=bool)
+    fast[0] = True
+    assert weights.relabelling(fast) is not None
+    weights.forget_labels()
+    assert weights.relabelling(fast) is None
+
+
+@pytest.mark.parametrize("change", ["weigh", "add_rule", "settle_on", "inherit", "load"])
+def test_answers_follow_every_change_of_the_evidence(weighed, change):
+    weights, before, y, answer = weighed
+    said = [torch.randn(n + 1, 5, 2, generator=torch.Generator().manual_seed(n)).double() for n in (2, 1)]
+    experts = np.log(np.full((5, 2), 0.5))
+    first = weights.answer(said, [2, 1], experts, in_force=0)
+    if change == "weigh":
+        weights.weigh(y, answer, np.arange(weights.n_recent) < 1, in_force=0)
+    elif change == "add_rule":
+        weights.add_rule()
+        said = [torch.cat([part, part[-1:]]) for part in said]
+    elif change == "settle_on":
+        weights.settle_on(0, 3 * weights.of_representations)
+    elif change == "inherit":
+        other = Weights(ClassFamily(), n_recent=N_RECENT, n_representations=N_REPRESENTATIONS)
+        other._of_recent[1] = 50.0
+        weights.inherit(other)
+    else:
+        weights.load_state_dict({name: torch.tensor(part) for name, part in before.items()}, n_rules=1)
+    fresh = Weights(ClassFamily(), n_recent=N_RECENT, n_representations=N_REPRESENTATIONS)
+    fresh.load_state_dict(weights.state_dict(), n_rules=2 if change == "add_rule" else 1)
+    now = weights.answer(said, [2, 1], experts, in_force=0)
+    np.testing.assert_array_equal(now.mixed, fresh.answer(said, [2, 1], experts, in_force=0).mixed)
+    assert change == "add_rule" or not np.array_equal(now.mixed, first.mixed)

@@ -59,7 +59,7 @@ class Ranges:
         self.spacings = torch.zeros(0)
 
     def __len__(self) -> int:
-        return len(self.shifts)
+        return self.shifts.shape[0]
 
     @property
     def n_numbers_kept(self) -> int:

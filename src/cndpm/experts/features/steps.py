@@ -22,6 +22,9 @@ _LEAST_VARIANCE = 0.01
 """Products that hardly vary are taken to vary so much."""
 
 
+_UP, _DOWN = np.float32(1), np.float32(-1)
+
+
 class StepFeatures(FeatureMap):
     """The standardised sample, whether each coordinate lies above quantiles of it (+1 or -1), and products of pairs.
 
@@ -112,10 +115,11 @@ class StepFeatures(FeatureMap):
 
     def steps(self, rows: Tensor) -> Tensor:
         """Returns steps and their products alone, (n, n_steps), of rows (n, d)."""
-        steps = self._signs(rows)
-        if steps.device.type != "cpu":
+        if rows.device.type != "cpu":
+            steps = self._signs(rows)
             return torch.cat([steps, steps[:, self._left] * steps[:, self._right]], dim=1)
-        signs, left, right = steps.numpy(), self._left.numpy(), self._right.numpy()  # quicker for a few rows
+        columns, cuts, left, right = (part.numpy() for part in (self._columns, self._cuts, self._left, self._right))
+        signs = np.where(rows.numpy().take(columns, axis=1) > cuts, _UP, _DOWN)  # arrays are quicker for a few rows
         return torch.from_numpy(np.concatenate([signs, signs.take(left, axis=1) * signs.take(right, axis=1)], axis=1))
 
     def _signs(self, rows: Tensor) -> Tensor:

@@ -170,8 +170,8 @@ class FourierFeatures(FeatureMap):
         # In double precision, so that a row's features do not depend on the rows beside it.
         if self._in_double is None or self._in_double[0] is not self._weight:
             self._in_double = (self._weight, self._weight.double())
-        angle = rows.double() @ self._in_double[1] + self._phase
-        return (math.sqrt(2) * torch.cos(angle)).float()
+        angle = (rows.double() @ self._in_double[1]).add_(self._phase)
+        return angle.cos_().mul_(math.sqrt(2)).float()
 
     def inverse(self, features: Tensor) -> Tensor:
         if not self.include_input:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
-from cndpm.experts.gaussian.conjugate import host_values, log_elliptical, log_sum
+from cndpm.experts.gaussian.conjugate import host_values, log_sum
 from cndpm.experts.gaussian.factor import Factor
+from cndpm.experts.gaussian.posteriors import Posteriors
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
@@ -24,22 +23,6 @@ _FEW = 64
 
 LOG_FLOOR = -50.0
 """The least log-probability of a label."""
-
-
-class _Groups(NamedTuple):
-    """Components made of the G labels of a memory.
-
-    Attributes:
-        factor: The factor they were made with.
-        means: L^-1 mu_g, (G, d).
-        squares: mu_g Sigma^-1 mu_g, (G,), an array on the host.
-        kappas: kappa0 + n_g, (G,), likewise.
-    """
-
-    factor: Factor
-    means: Tensor
-    squares: Any
-    kappas: Any
 
 
 class ProvisionalGaussians:
@@ -73,11 +56,11 @@ class ProvisionalGaussians:
         members = (y[:, None] == labels).double()
         self._labels = host_values(labels.to(memory.x.device))
         self._is_on_host = memory.x.device.type == "cpu"
-        self._counts = host_values(members.sum(dim=0).to(memory.x.device))
+        self._counts = members.sum(dim=0)
         self._sums = members.to(memory.x.device).T @ gaussians.answers.shifted(memory)
         self._log_share = host_values(members.mean(dim=0).log().to(memory.x.device))
         self._whitened: tuple[Tensor, Tensor] | None = None
-        self._groups: _Groups | None = None
+        self._groups: Posteriors | None = None
 
     def log_density(self, samples: Samples) -> Tensor:
         """Returns log p(x), (B,)."""
@@ -102,23 +85,18 @@ class ProvisionalGaussians:
         weighted: Tensor = samples.derive("of memory", groups, lambda chunk: self._log_prob(chunk, groups))
         return weighted
 
-    def _made_with(self, factor: Factor) -> _Groups:
+    def _made_with(self, factor: Factor) -> Posteriors:
         """Makes components of the labels of the memory, without adding them."""
         if self._whitened is None or self._whitened[0] is not factor.cholesky:
             self._whitened = (factor.cholesky, factor.whiten(self._sums))
-        kappas = self._counts + factor.kappa
-        means = (host_values(self._whitened[1]) + factor.kappa * host_values(factor.mean)) / kappas[:, None]
-        aligned = torch.empty_like(self._sums)  # as memory of torch is, and what products round to may depend on that
-        return _Groups(factor, aligned.copy_(torch.as_tensor(means)), (means**2).sum(axis=1), kappas)
+        return Posteriors.of(factor, sums=self._whitened[1], counts=self._counts)
 
-    def _log_prob(self, samples: Samples, groups: _Groups) -> Tensor:
+    def _log_prob(self, samples: Samples, groups: Posteriors) -> Tensor:
         """Returns the log density of samples under every group and its label's share, (B, G)."""
         answers, factor = self._gaussians.answers, groups.factor
-        cross = host_values(answers.whitened(samples, factor) @ groups.means.T)
-        distance = host_values(answers.products(samples, factor)[:, :1]) - 2 * cross + groups.squares
-        distance = distance * (distance > 0)
-        facts = (factor.log_det, len(factor.mean), 1 + 1 / groups.kappas, factor.tail)
-        return torch.as_tensor(log_elliptical(distance, *facts) + self._log_share)
+        products = host_values(answers.whitened(samples, factor) @ groups.means.T)
+        lengths = host_values(answers.products(samples, factor)[:, :1])
+        return torch.as_tensor(groups.log_prob(lengths, products) + self._log_share)
 
 
 def sum_by_label(log_proba: Tensor, labels: Tensor, n_classes: int) -> Tensor:

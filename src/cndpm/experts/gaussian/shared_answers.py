@@ -7,16 +7,17 @@ d from their component (:mod:`.prediction`); or an exact one, made on demand and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
-from cndpm.experts.gaussian.conjugate import host_values, log_components
+from cndpm.experts.gaussian.conjugate import host_values
 from cndpm.experts.gaussian.densities import draw, near_log_prob
 from cndpm.experts.gaussian.factor import Factor
+from cndpm.experts.gaussian.posteriors import Posteriors
 from cndpm.experts.gaussian.prediction import LaggingFactor
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class SharedAnswers:
         self._gaussians, self._features = gaussians, features
         self._lagging: LaggingFactor | None = None
         self._exact: Factor | None = None
+        self._ready: Posteriors | None = None
         self._changes = np.zeros(0, dtype=np.int64)
 
     def factor(self, *, exact: bool) -> Factor:
@@ -65,6 +67,12 @@ class SharedAnswers:
             self._lagging = LaggingFactor(routing, shrinkage=choice.classes, for_classes=choice.for_classes)
         return self._lagging.factor(gaussians.statistics)
 
+    def _posteriors(self, factor: Factor) -> Posteriors:
+        """Returns the components with a factor, which is another one whenever they have changed."""
+        if self._ready is None or self._ready.factor is not factor:
+            self._ready = Posteriors.of(factor, sums=factor.sums, counts=self._gaussians.counts)
+        return self._ready
+
     def log_prob(self, samples: Samples, *, exact: bool) -> Tensor:
         """Returns predictive log densities of every component, (B, J), on the device.
 
@@ -75,14 +83,8 @@ class SharedAnswers:
         factor = self.factor(exact=exact)
 
         def score(chunk: Samples) -> Tensor:
-            kappas: Any = np.append(self._gaussians.counts.numpy(), 0.0)
-            products, anchors = host_values(self.products(chunk, factor)), host_values(factor.anchors)
-            if isinstance(anchors, Tensor):
-                kappas = torch.from_numpy(kappas).to(anchors.device)
-            parts = (products[:, 0], products[:, 1:], anchors @ anchors[-1], (anchors**2).sum(axis=1))
-            facts = {"kappa": factor.kappa, "log_det": factor.log_det, "tail": factor.tail}
-            scores = log_components(parts, kappas + factor.kappa, n_dims=anchors.shape[1], **facts)
-            return torch.as_tensor(scores[:, :-1])
+            products = host_values(self.products(chunk, factor))
+            return torch.as_tensor(self._posteriors(factor).log_prob(products[:, :1], products[:, 1:]))
 
         scores: Tensor = samples.derive("scores", factor, score)
         return scores
@@ -131,29 +133,31 @@ class SharedAnswers:
         return rows
 
     def products(self, samples: Samples, factor: Factor) -> Tensor:
-        """Returns squared lengths of whitened rows and their products with a factor's anchors, (B, 1 + J + 2).
+        """Returns squared lengths of whitened rows and their products with the components' means, (B, 1 + J).
 
         Args:
             samples: (B, ...).
             factor: Of J components; see :meth:`factor`.
         """
+        means = self._posteriors(factor).means
 
         def multiply(chunk: Samples) -> Tensor:
-            if len(chunk.x) <= _BLOCK_SIZE:
-                return _with_squares(self.whitened(chunk, factor), factor.anchors)
+            if chunk.x.shape[0] <= _BLOCK_SIZE:
+                return _with_squares(self.whitened(chunk, factor), means)
             z = self._features(chunk)
             # A GPU solves for many rows in hardly more time than for few.
             parts = torch.split(z, _BLOCK_SIZE if z.device.type == "cpu" else 4 * _BLOCK_SIZE)
             shift = self._gaussians.statistics.shift
-            return torch.cat([_with_squares(factor.whiten(shift(part)), factor.anchors) for part in parts])
+            return torch.cat([_with_squares(factor.whiten(shift(part)), means) for part in parts])
 
         products: Tensor = samples.derive("products", factor, multiply)
         return products
 
 
-def _with_squares(rows: Tensor, anchors: Tensor) -> Tensor:
-    """Returns squared lengths of rows (B, d) and their products with anchors (J + 2, d), (B, 1 + J + 2)."""
-    values, products = host_values(rows), rows @ anchors.T
+def _with_squares(rows: Tensor, means: Tensor) -> Tensor:
+    """Returns squared lengths of rows (B, d) and their products with means (J, d), (B, 1 + J)."""
+    values, products = host_values(rows), rows @ means.T
     if isinstance(values, Tensor):
         return torch.cat([rows.square().sum(dim=1, keepdim=True), products], dim=1)
-    return torch.from_numpy(np.concatenate([(values**2).sum(axis=1, keepdims=True), products.numpy()], axis=1))
+    squares = np.add.reduce(values * values, axis=1, keepdims=True)
+    return torch.from_numpy(np.concatenate([squares, products.numpy()], axis=1))

@@ -59,8 +59,8 @@ class Discriminants(Members):
 
     def answers(self, z: Tensor) -> Tensor:
         """Returns log p(y | x) up to a constant, (M, B, C), of features (B, d)."""
-        scores = linear(z, self._weights.flatten(0, 1), self._offsets.flatten())
-        return scores.reshape(z.shape[0], len(self), self.n_classes).transpose(0, 1)
+        scores = linear(z, self._weights.view(-1, self.n_features), self._offsets.view(-1))
+        return scores.view(z.shape[0], -1, self.n_classes).transpose(0, 1)
 
     def _take_note(self, z: Tensor, y: Tensor, members: Collection[int], answered: Tensor | None) -> None:
         """Does nothing: errors of discriminants are not kept."""
@@ -74,17 +74,20 @@ class Discriminants(Members):
 
     def _solve(self, m: int, sums: Tensor) -> float:
         d = self.n_features
-        counts, of_classes = sums.diagonal()[d:], sums[d:, :d]
+        # Few numbers, which arrays are quicker with, but for the products and the factor.
+        counts, of_classes = sums.numpy().diagonal()[d:], sums.numpy()[d:, :d]
         n, prior = float(counts.sum()), prior_strength(d)
-        within = torch.addmm(sums[:d, :d], (of_classes / counts.clamp_min(1e-9)[:, None]).T, of_classes, alpha=-1)
+        shares = torch.from_numpy(of_classes / np.maximum(counts, 1e-9)[:, None])
+        within = torch.addmm(sums[:d, :d], shares.T, sums[d:, :d], alpha=-1)
         within.diagonal().add_(prior)  # features vary by about one
-        means = (of_classes + of_classes.sum(dim=0) * (_MEAN_PRIOR / n)) / (counts + _MEAN_PRIOR)[:, None]
+        means = (of_classes + of_classes.sum(axis=0) * (_MEAN_PRIOR / n)) / (counts + _MEAN_PRIOR)[:, None]
         factor, info = torch.linalg.cholesky_ex(within)
         if not int(info):  # else rounding: features are linearly dependent and large; the older solution stands
-            solved = torch.cholesky_solve(means.T, factor).T * (n + prior)
-            log_prior = ((counts + 0.5) / (n + 0.5 * len(counts))).log()
-            self._weights[m] = solved
-            self._offsets[m] = torch.where(counts > 1e-6, log_prior - 0.5 * (means * solved).sum(dim=1), _UNSEEN)
+            solved = torch.cholesky_solve(torch.from_numpy(means).T, factor).T.numpy() * (n + prior)
+            log_prior = np.log((counts + 0.5) / (n + 0.5 * len(counts)))
+            self._weights[m] = torch.from_numpy(solved)
+            offsets = np.where(counts > 1e-6, log_prior - 0.5 * (means * solved).sum(axis=1), _UNSEEN)
+            self._offsets[m] = torch.from_numpy(offsets)
         return n
 
     def _clear_solution(self, m: int) -> None:

@@ -21,6 +21,7 @@ from cndpm.learner import Footprint
 from cndpm.mixture import currency, log_gate
 from cndpm.model.context.form import check_present
 from cndpm.model.context.former import Former, Formers, Units
+from cndpm.model.context.labels import Labels
 from cndpm.model.context.recent_rows import RecentRows
 from cndpm.model.context.representations import Representations
 from cndpm.model.context.rules import Features, Rules
@@ -100,7 +101,7 @@ class Present:
         self.rows = RecentRows(n_recent)
         self.n_seen = 0
         self._schedule = Schedule()
-        self._counts = np.zeros(0)
+        self._labels = Labels()
         self._representations = Representations(n_features)
         self._rules: Rules | None = None
         self._units = Units()
@@ -152,10 +153,13 @@ class Present:
         if self._rules is None:
             return None
         mixed = torch.from_numpy(self._units.answer_from(self._ask(self._rules, samples, experts).answer.mixed).copy())
-        rows, heard = samples.x.cpu(), self._of_experts(experts)
-        for former, mine in self._formers.owning(self._representations, rows):
-            mixed[mine] = former.answer(rows[mine], heard[mine])
+        for former, mine in self._owned(samples):
+            mixed[mine] = former.answer(samples.x.cpu()[mine], self._of_experts(experts)[mine])
         return mixed
+
+    def _owned(self, samples: Samples) -> list[tuple[Former, Tensor]]:
+        """Returns formers that own samples, with the mask of those, (B,) bool."""
+        return self._formers.owning(self._representations, samples.x.cpu()) if self._formers else []
 
     def _ask(self, rules: Rules, samples: Samples, experts: Tensor) -> _Asked:
         """Returns features and answers of samples; those of the same rows are not computed twice."""
@@ -178,10 +182,10 @@ class Present:
         Returns:
             (n,), or (B, n) where some samples are of another range.
         """
-        known = self._current if len(self._current) == n_experts else torch.ones(n_experts, dtype=torch.float64)
-        current = torch.cat([known, torch.ones(n - n_experts, dtype=torch.float64)])
-        owned = self._formers.owning(self._representations, samples.x.cpu())
-        if owned:
+        current = torch.ones(n, dtype=torch.float64)
+        if self._current.shape[0] == n_experts:
+            current[:n_experts] = self._current
+        if owned := self._owned(samples):
             current = current.repeat(len(samples), 1)
             for former, mine in owned:
                 current[mine & former.is_whole] = 1
@@ -189,11 +193,7 @@ class Present:
 
     def recent_labels(self, n_classes: int) -> Tensor:
         """Returns how recent every class is, (n_classes,)."""
-        counts = np.zeros(n_classes)
-        counts[: len(self._counts)] = self._counts[:n_classes]
-        latest = np.bincount(self.rows.y.numpy()[-_WITNESSES:], minlength=n_classes)[:n_classes].astype(np.float64)
-        recent = currency(latest, latest.sum() * counts / max(1.0, counts.sum()), pseudo=1.0)
-        return torch.from_numpy(recent * (counts > 0))  # of a class that it has not met the present knows nothing
+        return self._labels.recent(self.rows.y[-_WITNESSES:], n_classes)
 
     def _of_experts(self, answer: Tensor) -> Tensor:
         """Returns the experts' answer on the host, for the classes met."""
@@ -254,7 +254,7 @@ class Present:
         self._schedule = Schedule()
         self._units, self._formers = Units(), Formers()
         self._rules = self._asked = None
-        self._counts = np.zeros_like(self._counts)
+        self._labels = Labels(np.zeros_like(self._labels.counts))
         self._current, self._fit = torch.zeros(0, dtype=torch.float64), object()
 
     def _recall(self, n: int) -> tuple[Features, Tensor]:
@@ -268,11 +268,10 @@ class Present:
             self.forget()
         if n_classes > self._width:
             self._width, self._asked = n_classes, None
-            self._counts = np.pad(self._counts, (0, n_classes - len(self._counts)))
             self._formers.admit(n_classes)
             if self._rules is not None:
                 self._rules.admit(n_classes)
-        self._counts += np.bincount(y.numpy(), minlength=n_classes)
+        self._labels.count(y, n_classes)
 
     def leave(self, n: int, *, is_whole: bool = False) -> None:
         """Begins anew with the latest n rows, which are of another range; what was learned before is kept for its own.
@@ -362,7 +361,7 @@ class Present:
             "formers": [former.state_dict() for former in self._formers],
             "shift": torch.from_numpy(self._units.shift.copy()),
             "scale": torch.from_numpy(self._units.scale.copy()),
-            "counts": torch.from_numpy(self._counts.copy()),
+            "counts": torch.from_numpy(self._labels.counts.copy()),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -385,7 +384,7 @@ class Present:
         self._units, self._formers = Units.of_state(state), formers
         self.n_seen, self._schedule = state["n_seen"], schedule
         self._width, self._asked_at = state["width"], state["asked_at"]
-        self._counts = state["counts"].cpu().numpy().copy()
+        self._labels = Labels(state["counts"].cpu().numpy().copy())
         self._current, self._fit, self._asked = state["current"].cpu().clone(), object(), None
 
     def _restored(self, state: State, width: int) -> tuple[Representations, Rules]:

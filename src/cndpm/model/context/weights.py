@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -77,6 +77,24 @@ class Answer:
     mixed: Floats
 
 
+class _Shares(NamedTuple):
+    """Shares that follow from the evidence, and are the same for all answers until more of it comes.
+
+    Attributes:
+        recent: Of recent models at every temperature in their mixture, (M, T).
+        rules: Of representations at every temperature in a rule's, (R, T).
+        hypotheses: Of the recent models together and of every rule, (1 + K,).
+        own: Of every temperature in the answer of a member of the stack, (M + R, T).
+        stack: Of the filter and of the stack, (2,).
+    """
+
+    recent: Floats
+    rules: Floats
+    hypotheses: Floats
+    own: Floats
+    stack: Floats
+
+
 class Weights:
     """Weighs M recent models, and K rules over R representations.
 
@@ -105,6 +123,15 @@ class Weights:
         self._exponents = np.full(n_members, 1 / n_members)
         self._curvature = np.eye(n_members) * _RIDGE
         self._relabels = np.zeros((0, 0))
+        self._known_shares: _Shares | None = None
+
+    def _shares(self) -> _Shares:
+        """Returns the shares, which are computed once after every change."""
+        if self._known_shares is None:
+            own = np.exp(log_normalise(np.concatenate([self._of_recent, self._of_rules])))
+            of_recent, of_rules, of_stack = map(_posterior, (self._of_recent, self._of_rules, self._of_stack))
+            self._known_shares = _Shares(of_recent, of_rules, self.of_hypotheses, own, of_stack)
+        return self._known_shares
 
     @property
     def of_hypotheses(self) -> Floats:
@@ -115,7 +142,7 @@ class Weights:
     @property
     def of_members(self) -> Floats:
         """The part of every recent model in their mixture, (M,)."""
-        shares: Floats = _posterior(self._of_recent).sum(axis=1)
+        shares: Floats = self._shares().recent.sum(axis=1)
         return shares
 
     def relabelling(self, challengers: NDArray[np.bool_]) -> list[int] | None:
@@ -125,7 +152,7 @@ class Weights:
             challengers: Which of the recent models would become a rule, (M,).
         """
         evidence = np.append(self._of_recent[challengers], self._of_recent[-1:], axis=0)
-        if not self._family.relabels or _posterior(evidence)[-1].sum() < 0.5:
+        if not len(self._relabels) or _posterior(evidence)[-1].sum() < 0.5:  # none were counted since a rule returned
             return None
         labels = self._relabels.argmax(axis=1).tolist()
         return labels if sorted(labels) == list(range(len(labels))) else None
@@ -138,6 +165,7 @@ class Weights:
         """Makes room for a rule, which is given half of what the recent models have."""
         self._filters = np.append(self._filters, self._filters[:, :1] - np.log(2), axis=1)
         self._filters[:, 0] -= np.log(2)
+        self._known_shares = None
 
     @property
     def of_representations(self) -> Floats:
@@ -155,11 +183,13 @@ class Weights:
         self._filters = np.full_like(self._filters, np.log(1e-9))
         self._filters[:, 1 + rule] = 0
         self._of_stack = np.array([0.0, -_SURE])
+        self._known_shares = None
 
     def inherit(self, other: Weights) -> None:
         """Takes over what was learned about representations, rates and stickiness, but no rule."""
         for name in set(_ARRAYS) - {"filters", "relabels"}:
             setattr(self, f"_{name}", getattr(other, f"_{name}").copy())
+        self._known_shares = None
 
     def answer(self, raw: Sequence[Tensor], n_recent: Sequence[int], experts: Floats, *, in_force: int) -> Answer:
         """Answers for now.
@@ -170,30 +200,29 @@ class Weights:
             experts: What the mixture of experts answers, (B, ...).
             in_force: Index of the rule in force.
         """
-        family, said = self._family, [part.numpy() for part in raw]
+        family, shares, said = self._family, self._shares(), [part.numpy() for part in raw]
         heard = [experts[None]] if family.hears_experts else []
         recent = [part[:n] for part, n in zip(said, n_recent, strict=True)]
         rules = [part[n:] for part, n in zip(said, n_recent, strict=True)]
         answers = family.tempered(np.concatenate([*recent, *heard, *rules]))
         linear, n = family.linear(answers), self.n_recent - family.relabels
         of_rules = linear[n:].reshape(len(said), -1, *linear.shape[1:])  # (R, K, T, B, ...)
-        by_rules = _mixed(_posterior(self._of_rules), of_rules.swapaxes(1, 2))
+        by_rules = _mixed(shares.rules, of_rules.swapaxes(1, 2))
         of_recent, linear_recent, rows = answers[:n], linear[:n], slice(n + in_force, None, of_rules.shape[1])
         if family.relabels:
             now = family.tempered(family.from_linear(relabel(by_rules[in_force], self._relabels))[None])
-            of_recent = np.append(of_recent, now, axis=0)
-            linear_recent = np.append(linear_recent, family.linear(now), axis=0)
-        hypotheses = np.append(_mixed(_posterior(self._of_recent), linear_recent)[None], by_rules, axis=0)
-        filtered = family.from_linear(_mixed(self.of_hypotheses, hypotheses))
+            of_recent = np.concatenate([of_recent, now])
+            linear_recent = np.concatenate([linear_recent, family.linear(now)])
+        hypotheses = np.concatenate([_mixed(shares.recent, linear_recent)[None], by_rules])
+        filtered = family.from_linear(_mixed(shares.hypotheses, hypotheses))
         parts = (raw, of_recent, linear_recent, answers[rows], family.from_linear(hypotheses), filtered)
         if not family.stacks:
             return Answer(*parts, members=filtered[:0], stacked=filtered, mixed=filtered)
-        members = np.log(
-            np.append(_own(self._of_recent, linear_recent), _own(self._of_rules, linear[rows]), axis=0) + 1e-4
-        )
+        of_members = np.concatenate([linear_recent, linear[rows]])
+        members = np.log(np.add.reduce(shares.own[:, :, None, None] * of_members, axis=1) + 1e-4)
         stacked = stack(members, self._exponents)
-        both = family.linear(np.stack([filtered, stacked]))
-        mixed = family.from_linear(_mixed(_posterior(self._of_stack), both))
+        both = family.linear(np.array([filtered, stacked]))
+        mixed = family.from_linear(_mixed(shares.stack, both))
         return Answer(*parts, members=members, stacked=stacked, mixed=mixed)
 
     def weigh(self, y: Targets, answer: Answer, challengers: NDArray[np.bool_], *, in_force: int) -> Floats:
@@ -223,6 +252,7 @@ class Weights:
             self._exponents, self._curvature = newton_step(
                 self._exponents, self._curvature, answer.members, y, keep=_KEEP["stack"], ridge=_RIDGE
             )
+        self._known_shares = None
         return gains
 
     def _gains(self, y: Targets, answer: Answer, of_rules: Floats, challengers: NDArray[np.bool_]) -> Floats:
@@ -248,6 +278,7 @@ class Weights:
         expect(state, forms | {"filters": tensor(len(SWITCH), 1 + n_rules), "relabels": tensor("c", "c")})
         for name in _ARRAYS:
             setattr(self, f"_{name}", state[name].cpu().numpy().copy())
+        self._known_shares = None
 
 
 _ARRAYS = ("of_recent", "of_rules", "of_switch", "of_stack", "filters", "exponents", "curvature", "relabels")
@@ -263,15 +294,8 @@ def _posterior(evidence: Floats) -> Floats:
 def _mixed(weights: Floats, linear: Floats) -> Floats:
     """Returns the weighted sum over the leading axes, those of the weights."""
     shape = linear.shape[weights.ndim :]
-    mixed: Floats = (weights.reshape(-1, 1) * linear.reshape(weights.size, -1)).sum(axis=0)
+    mixed: Floats = np.add.reduce(weights.reshape(-1, 1) * linear.reshape(weights.size, -1), axis=0)
     return mixed.reshape(shape)
-
-
-def _own(evidence: Floats, linear: Floats) -> Floats:
-    """Returns every member's answers at the temperatures that serve it, (M, B, ...)."""
-    weights = np.exp(log_normalise(evidence))
-    own: Floats = (weights[:, :, None, None] * linear).sum(axis=1)
-    return own
 
 
 def _floored(scores: Floats, axes: tuple[int, ...]) -> Floats:

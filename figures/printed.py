@@ -1,0 +1,66 @@
+"""Numbers as they are printed: where they stand in a text, and which values are printed as one of them.
+
+A printed number has a decimal point or a unit (%, s, ms, MiB, M and the like) and stands outside of code and of the
+tables that ``figures`` writes. Behind a number, M and K are millions and thousands, and GiB may be 1,024 MiB.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Printed", "printed_in"]
+
+_WRITTEN = re.compile(r"<!-- figures: .*?<!-- end -->", re.DOTALL)
+_CODE = re.compile(r"^```[\s\S]*?^```|^ {4,}\S.*$|`[^`\n]*`|\]\([^)]*\)|(?:torch|Python) \d+\.\d+", re.MULTILINE)
+_UNITS = r"[MK]\b| ?%| (?:per cent|s|ms|seconds|microseconds|KiB|MiB|GiB)\b"
+_NUMBER = re.compile(rf"(?<![\w.,])(\d[\d,]*\.\d+|\d[\d,]*(?={_UNITS}))(?![\w.]*\.\d)(M|K| GiB)?")
+_SCALES = {"M": (1e-6,), "K": (1e-3,), " GiB": (1.0, 1 / 1024), "": (1.0,)}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number as it is printed.
+
+    Attributes:
+        text: The number without its unit.
+        scales: A value times one of these is what is printed.
+
+    Example:
+        >>> Printed("19.0", (1e-6,)).is_in([18_975_759.0])
+        True
+    """
+
+    text: str
+    scales: tuple[float, ...] = (1.0,)
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return float(self.text.replace(",", ""))
+
+    @property
+    def half(self) -> float:
+        """Half a unit of the last digit, and a little for rounding."""
+        return float(0.5 * 10 ** -len(self.text.partition(".")[2])) * (1 + 1e-6)
+
+    def is_in(self, values: Sequence[float]) -> bool:
+        """Returns whether one of some sorted values is printed so."""
+        low, high = self.value - self.half, self.value + self.half
+        return any(bisect_left(values, low / scale) < bisect_right(values, high / scale) for scale in self.scales)
+
+    def chance(self, values: Sequence[float]) -> float:
+        """Returns the share of numbers with as many digits and the same first one that some values are printed as."""
+        whole, _, decimals = self.text.replace(",", "").partition(".")
+        width, unit = 10.0 ** (len(whole) - 1), 10.0 ** -len(decimals)
+        low = int(whole[0]) * width
+        found = {round(s * value / unit) for s in self.scales for value in values if low <= s * value < low + width}
+        return len(found) * unit / width
+
+
+def printed_in(text: str) -> list[Printed]:
+    """Returns the numbers of a text, each once, in order."""
+    found = _NUMBER.findall(_CODE.sub(" ", _WRITTEN.sub(" ", text)))
+    return list(dict.fromkeys(Printed(number, _SCALES[unit]) for number, unit in found))
