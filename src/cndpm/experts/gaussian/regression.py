@@ -50,6 +50,7 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     def __init__(self, feature_map: FeatureMap, *, seed: int = 0, device: torch.device | str = "cpu") -> None:
         super().__init__(feature_map, seed=seed, device=device)
         self._targets = IdentityFeatures()
+        self._provisional: tuple[Samples, Tensor | None, Provisional] | None = None
 
     @property
     def counts(self) -> Tensor:
@@ -89,7 +90,11 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         return torch.stack([means, variance.permute(2, 0, 1) * scale.square()], dim=2).to(self.device)
 
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
-        return kernel_model(self.feature_map, samples.x, y if y is None else y.to(samples.x.device), 0)
+        known = self._provisional  # samples are another object whenever the memory has changed
+        if known is None or known[0] is not samples or known[1] is not y:
+            model = kernel_model(self.feature_map, samples.x, y if y is None else y.to(samples.x.device), 0)
+            known = self._provisional = (samples, y, model)
+        return known[2]
 
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
         self.ready().found(torch.cat([self._values(samples), self._standardised(y)], dim=1), responsibilities)
