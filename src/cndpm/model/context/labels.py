@@ -1,4 +1,4 @@
-"""How recent every label is: its share of the latest rows beside its share of all."""
+"""Counts how recent every label is: its share of the latest rows beside its share of all."""
 
 from __future__ import annotations
 
