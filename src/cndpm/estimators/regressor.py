@@ -206,14 +206,14 @@ def _numeric(y: Any) -> Any:
     """Returns targets, of which text is read as numbers.
 
     Raises:
-        ValueError: The text is no number.
+        ValueError: Something is no number, or too large for one.
     """
     is_text = isinstance(y, np.ndarray) and y.dtype.kind in "US"
     if not (is_text or (isinstance(y, list) and any(isinstance(one, str) for one in y))):
         return y
     try:
         return np.asarray(y, dtype=np.float64)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         raise ValueError(
             f"y of a regressor holds numbers; got {str(y[:1])[:40]}. For labels use CNDPMClassifier."
         ) from None
