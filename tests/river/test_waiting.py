@@ -128,6 +128,13 @@ def test_a_surprise_is_a_number_of_nats(surprise):
         CNDPMClassifier(surprise=surprise)
 
 
+def test_none_is_a_label_like_others():
+    model = CNDPMClassifier(memory_size=20)
+    for x, y in clusters(120):
+        model.learn_one(x, "far" if y else None)
+    assert model.predict_one({"a": 0.0, "b": 0.0}) is None and model.predict_one({"a": 6.0, "b": 0.0}) == "far"
+
+
 def test_a_batch_has_at_least_one_row():
     with pytest.raises(ValueError, match="batch_size must be a whole number of rows, at least 1; got 0"):
         CNDPMClassifier(batch_size=0)

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from cndpm.estimators import CNDPMDensity as Estimator
-from cndpm.river.columns import Floats, Rows
+from cndpm.river.columns import Floats
 from cndpm.river.mixture import Mixture
 
 try:
@@ -54,7 +53,7 @@ class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
         self._take(x, None)
 
     def learn_many(self, X: Any) -> None:
-        """Learns the rows of a pandas table, (n, d), one after the other, and before them those that wait."""
+        """Learns the rows of a pandas table, (n, d), one after the other; the last ones may wait."""
         self._take_many(X, [None] * len(X))
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
@@ -77,6 +76,3 @@ class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
 
     def _are_sound(self, targets: list[Any]) -> bool:
         return True
-
-    def _learn(self, rows: Rows, targets: list[Any]) -> None:
-        self._learner.learn_block(torch.from_numpy(rows), None, len(rows))

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from cndpm.estimators import CNDPMClassifier as Estimator
 from cndpm.estimators.label_codec import LabelCodec
-from cndpm.river.columns import Floats, Rows
+from cndpm.river.columns import Floats
 from cndpm.river.mixture import Mixture
 from river import base
 
@@ -85,19 +84,13 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         LabelCodec(targets)
         return True
 
-    def _learn(self, rows: Rows, targets: list[Any]) -> None:
-        indices = self._codec.encode(targets, learn=False)
-        self._learner.learn_block(torch.from_numpy(rows), torch.from_numpy(indices), len(rows))
-        for index in indices.tolist():
-            self._codec.counts[index] += 1
-
     @property
     def _codec(self) -> LabelCodec:
         codec: LabelCodec = self.estimator._codec
         return codec
 
     def learn_many(self, X: Any, y: Any) -> None:
-        """Learns rows one after the other, and before them those that wait.
+        """Learns rows one after the other, as :meth:`learn_one` does; the last ones may wait.
 
         Args:
             X: A pandas table, (n, d), whose columns are the features.

@@ -134,7 +134,7 @@ class Mixture:
     def _take_row(self, row: Rows, y: Any) -> None:
         # What the estimator refuses, completes or sets aside does not wait: many of them it would refuse.
         if not self._has_learned or not _is_plain(row) or not self._fits(y):
-            self._learn_together([(row, y)], by_estimator=True)
+            self._learn_together([(row, y)])
             return
         is_last = self.n_waiting + 1 >= self.batch_size
         surprised = 0.0 if is_last else max(0.0, self._surprised + self._surprise(self._answer(row), y))
@@ -156,7 +156,7 @@ class Mixture:
             if self._are_sound(targets) and not any((np.abs(row) > LARGEST).any() for row in rows):
                 self._take_rows(rows, targets)
             else:  # the estimator refuses them all, or sets some aside
-                self._learn_together(list(zip(rows, targets, strict=True)), by_estimator=True)
+                self._learn_together(list(zip(rows, targets, strict=True)))
         except BaseException:
             self._columns.names = before
             raise
@@ -170,26 +170,14 @@ class Mixture:
                 self._asked = list(zip(ahead, answers, strict=True))
             self._take_row(row, y)
 
-    def _learn_together(self, latest: list[tuple[Rows, Any]], *, by_estimator: bool = False) -> None:
-        """Learns all rows that wait and the latest (1, d), with their targets.
-
-        Args:
-            latest: Rows and targets.
-            by_estimator: Whether it takes the estimator's care: there is a new label, there are gaps, or many rows.
-        """
+    def _learn_together(self, latest: list[tuple[Rows, Any]]) -> None:
+        """Learns all rows that wait and the latest (1, d), with their targets, or none of them."""
         pairs = [*self._waiting, *latest]
         if not pairs:
             return
-        rows, targets = np.concatenate([row for row, _ in pairs]), [y for _, y in pairs]
-        if by_estimator:
-            self.estimator.partial_fit(self._known(rows), *(() if targets[0] is None else (targets,)))
-        else:
-            self._learn(rows, targets)
+        rows, targets = self._known(np.concatenate([row for row, _ in pairs])), [y for _, y in pairs]
+        self.estimator.partial_fit(rows, *(() if self._estimator._target == "none" else (targets,)))
         self._waiting, self._surprised, self._asked = [], 0.0, []
-
-    def _learn(self, rows: Rows, targets: list[Any]) -> None:
-        """Learns one batch of rows (n, d) that have no gaps; the estimator has learned before."""
-        raise NotImplementedError
 
     def _known(self, rows: Rows) -> Rows:
         """Returns rows (n, d); one of which nothing is known has the mean of the known rows."""

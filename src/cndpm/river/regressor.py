@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from cndpm.estimators import CNDPMRegressor as Estimator
 from cndpm.model.inputs import LARGEST
-from cndpm.river.columns import Floats, Rows
+from cndpm.river.columns import Floats
 from cndpm.river.mixture import Mixture
 from river import base
 
@@ -72,11 +71,8 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
     def _are_sound(self, targets: list[Any]) -> bool:
         return all(map(self._fits, targets))
 
-    def _learn(self, rows: Rows, targets: list[Any]) -> None:
-        self._learner.learn_block(torch.from_numpy(rows), torch.tensor(targets)[:, None], len(rows))
-
     def learn_many(self, X: Any, y: Any) -> None:
-        """Learns rows one after the other, and before them those that wait.
+        """Learns rows one after the other, as :meth:`learn_one` does; the last ones may wait.
 
         Args:
             X: A pandas table, (n, d), whose columns are the features.
