@@ -128,6 +128,15 @@ def test_a_surprise_is_a_number_of_nats(surprise):
         CNDPMClassifier(surprise=surprise)
 
 
+def test_a_first_row_that_is_refused_names_no_features():
+    model = CNDPMRegressor()
+    with pytest.raises(ValueError, match="infin"):
+        model.learn_one({"a": math.inf}, 1.0)
+    for i in range(30):
+        model.learn_one({"b": float(i % 5)}, float(i % 5))
+    assert model.predict_one({"b": 4.0}) > model.predict_one({"b": 1.0}) + 1
+
+
 def test_none_is_a_label_like_others():
     model = CNDPMClassifier(memory_size=20)
     for x, y in clusters(120):
