@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 import pytest
+import torch
 
 from cndpm import CNDPMClassifier as Estimator
 from cndpm.river import CNDPMAnomaly, CNDPMClassifier, CNDPMRegressor
@@ -109,6 +110,22 @@ def test_small_surprises_add_up():
         for model in (patient, hasty):
             model.learn_one({"a": 0.5}, mean + 1.2 * math.sqrt(variance))
         assert (patient.n_waiting, hasty.n_waiting) == (i + 1, (i + 1) % 3)
+
+
+def test_an_answer_is_kept_until_something_is_learned_and_no_longer():
+    model, x = CNDPMClassifier(memory_size=20), {"a": 3.0, "b": 0.0}
+    for row, y in clusters(60):
+        model.learn_one(row, y)
+    before = model.predict_proba_one(x)
+    assert model.predict_proba_one(x) == before
+    for _ in range(12):
+        model.learn_one(x, True)
+        model.predict_proba_one(x)
+    model.learn_waiting()
+    after = model.predict_proba_one(x)
+    assert after[True] > before[True] + 0.01
+    row = torch.from_numpy(model._columns.row(x))
+    assert list(after.values()) == model._learner.predict_log_proba(row)[0].exp().tolist()
 
 
 def test_questions_do_not_change_what_is_learned():

@@ -116,3 +116,14 @@ def test_answers_are_the_conditional_of_the_joint_students_t():
     torch.testing.assert_close(got[:, 0], mean * unit + shift, rtol=1e-4, atol=1e-3)
     torch.testing.assert_close(got[:, 1], variance * unit**2, rtol=1e-4, atol=1e-3)
     assert got[1, 1] > 1.1 * got[0, 1]
+
+
+def test_a_model_of_the_memory_is_made_anew_when_the_memory_changes_and_only_then():
+    bank = trained()
+    memory, asked = [(Samples(x), y) for x, y in (task(4, 1.0, 20.0, n=8), task(5, 1.0, 40.0, n=8))], task(6, 1, 20)[0]
+    first = bank.provisional(*memory[0])
+    assert bank.provisional(*memory[0]) is first
+    for x, y in (memory[1], (memory[1][0], 2 * memory[1][1])):
+        kept, fresh = bank.provisional(x, y), trained().provisional(x, y)
+        torch.testing.assert_close(kept.log_density(Samples(asked)), fresh.log_density(Samples(asked)))
+        torch.testing.assert_close(kept.predictive(Samples(asked)), fresh.predictive(Samples(asked)))
