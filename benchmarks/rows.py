@@ -4,8 +4,8 @@
 
 Ten features, two classes, 3,000 rows. First river's `progressive_val_score` (`predict_one`, `learn_one`) with rows
 learned one by one and in batches, beside its adaptive random forest and the estimator in batches of ten, the sides
-taking turns; then the estimators and the other models for river by themselves. Milliseconds are medians over stretches
-of 100 rows from row 600 on, when there are experts.
+taking turns; then the estimators, one with its experts alone, and the other models for river by themselves.
+Milliseconds are medians over stretches of 100 rows from row 600 on, when there are experts.
 """
 
 from __future__ import annotations
@@ -76,10 +76,16 @@ def measure() -> dict[str, float]:
     """Returns milliseconds for a row, by name."""
     X, y = rows()
     cost: dict[str, float] = {}
-    for estimator, targets in ((CNDPMClassifier, y), (CNDPMRegressor, X[:, 0] + y), (CNDPMDensity, None)):
+    alone = {"representations": "one"}
+    models: list[tuple[str, Callable[[], Any], NDArray[Any] | None]] = [
+        ("CNDPMClassifier", lambda: CNDPMClassifier(random_state=0), y),
+        ("CNDPMClassifier, experts alone", lambda: CNDPMClassifier(random_state=0, settings=alone), y),
+        ("CNDPMRegressor", lambda: CNDPMRegressor(random_state=0), X[:, 0] + y),
+        ("CNDPMDensity", lambda: CNDPMDensity(random_state=0), None),
+    ]
+    for name, make, targets in models:
         for size in (10, 1):
-            step = estimator_step(estimator(random_state=0), X, targets, size)
-            cost[f"{estimator.__name__}, batches of {size}"] = milliseconds(step, size)
+            cost[f"{name}, batches of {size}"] = milliseconds(estimator_step(make(), X, targets, size), size)
     return cost
 
 
