@@ -90,6 +90,10 @@ class Store:
         (1, 65, Acknowledgement(record=0, row=0))
     """
 
+    model: Estimator
+    n_records: int
+    _log: RowLog
+
     def __init__(self, origin: Path, folder: Path, *, checkpoint_rows: int = 10_000, salvage: bool = False) -> None:
         self.folder, self.checkpoint_rows = folder, checkpoint_rows
         self.known: dict[str, Acknowledgement] = {}
