@@ -50,7 +50,7 @@ class Reading(Saved):
         reader: Reader | None = vars(self).get("_reads")
         return reader
 
-    def _validate(self, X: ArrayLike | Tensor, *, reset: bool, fills: bool = True, **checks: Any) -> Any:
+    def _validate(self, X: ArrayLike | Tensor | ReadRows, *, reset: bool, fills: bool = True, **checks: Any) -> Any:
         """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape.
 
         Missing values are filled as for learning, or stay NaN unless `fills`.

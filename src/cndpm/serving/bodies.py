@@ -24,7 +24,7 @@ _LONGEST_ID = 100
 
 
 class Content(NamedTuple):
-    """What a request says.
+    """Holds what a request says.
 
     Attributes:
         X: Rows, lists of values.
