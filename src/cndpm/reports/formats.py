@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from rich.console import Console, Group
 from rich.text import Text
 
+from cndpm.errors import printable
 from cndpm.experiments.folding_table import FoldingTable
 from cndpm.reports.layout import lay_out
 from cndpm.reports.tables import Table
@@ -20,11 +21,12 @@ def to_terminal(table: Table) -> Group:
     """Makes a table for rich's console; the best values are bold, missing runs follow with their commands."""
     layout = lay_out(table)
     rows = [
-        [Text(t, style="bold" if b else "") for t, b in zip(texts, marks, strict=True)]
+        [Text(printable(t), style="bold" if b else "") for t, b in zip(texts, marks, strict=True)]
         for texts, marks in zip(layout.rows, layout.best, strict=True)
     ]
-    made = FoldingTable(table.title, layout.header, rows, right=True)
-    return Group(made, *(Text(f"  missing: {gap.label}: {gap.reason}\n    {gap.command}") for gap in table.missing))
+    made = FoldingTable(printable(table.title), [printable(name) for name in layout.header], rows, right=True)
+    missing = (f"  missing: {gap.label}: {gap.reason}\n    {gap.command}" for gap in table.missing)
+    return Group(made, *(Text(printable(text)) for text in missing))
 
 
 def to_markdown(table: Table) -> str:
