@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from cndpm.paper.experiment import Cell
-from cndpm.paper.reproduce import cell_folder
+from cndpm.paper.reproduction import cell_folder
 from figures.paper import recorded_runs, table_experiments
 from figures.records import Row, replaced
 

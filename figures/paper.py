@@ -15,7 +15,7 @@ from typing import Any
 
 from cndpm.paper import EXPERIMENTS
 from cndpm.paper.experiment import Cell, Experiment
-from cndpm.paper.reproduce import cell_config, cell_folder
+from cndpm.paper.reproduction import cell_config, cell_folder
 from cndpm.reports.formats import markdown_table
 from cndpm.reports.paper_values import matches
 from cndpm.reports.tables import reproduction_table

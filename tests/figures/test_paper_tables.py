@@ -12,7 +12,7 @@ from figures.paper import cell_of, load_paper_tables, recorded_runs, table_exper
 
 from cndpm.experiments import configure
 from cndpm.paper.experiment import Cell
-from cndpm.paper.reproduce import cell_folder
+from cndpm.paper.reproduction import cell_folder
 from cndpm.reports.tables import TableEntry
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -142,3 +142,34 @@ def test_words_are_refused_with_advice():
         CNDPMClassifier().learn_one({"colour": "red"}, True)
     with pytest.raises(ValueError, match="says which features there are; got an empty one"):
         CNDPMAnomaly().learn_one({})
+
+
+class Unreadable(dict):
+    """A row that raises when it is asked for a feature."""
+
+    def get(self, *_):
+        raise KeyError("get")
+
+
+@pytest.mark.parametrize("model", [CNDPMClassifier, CNDPMRegressor, CNDPMAnomaly])
+@pytest.mark.parametrize("row", [[1.0], "ab", None, 3, {"a": 10**400}, {"a": "x"}, Unreadable(a=1.0)])
+def test_rows_that_are_no_features_are_refused_and_change_nothing(model, row):
+    made, y = model(), () if model is CNDPMAnomaly else (1,)
+    with pytest.raises((TypeError, ValueError)):
+        made.learn_one(row, *y)
+    made.learn_one({"a": 1.0}, *y)
+    ask = {CNDPMClassifier: "predict_proba_one", CNDPMRegressor: "predict_one", CNDPMAnomaly: "score_one"}[model]
+    with pytest.raises((TypeError, ValueError)):
+        getattr(made, ask)(row)
+    assert made._columns.names == ["a"]
+
+
+def test_targets_and_tables_that_cannot_be_read_are_refused():
+    model, table = CNDPMRegressor(), pd.DataFrame({"a": [1.0, 2.0]})
+    for y in (10**400, None, "x", [1]):
+        with pytest.raises((TypeError, ValueError)):
+            model.learn_one({"a": 1.0}, y)
+    for X, y in ((table, [1.0, 10**400]), (table, [1.0]), ([[1.0]], [1.0]), (None, [1.0])):
+        with pytest.raises((TypeError, ValueError)):
+            model.learn_many(X, y)
+    assert (model.n_waiting, model._has_learned) == (0, False)

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from scipy.special import stdtr
-
 __all__ = ["Cell", "Experiment", "Published"]
 
 _N_PUBLISHED = 10
@@ -47,6 +45,8 @@ class Published:
             >>> Published(93.23, 0.09).differs_from(93.42, 0.13, 3), Published(12.68).differs_from(15.44, 0.14, 3)
             (False, True)
         """
+        from scipy.special import stdtr  # listing experiments need not wait for it
+
         noise, freedom = self._noise(error, n)
         return noise > 0 and bool(2 * stdtr(freedom, -abs(value - self.value) / noise) < _LEVEL)
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cndpm.estimators.arrays import readable
+
 __all__ = ["Columns", "Floats", "Rows"]
 
 Floats = NDArray[np.float64]
@@ -38,23 +40,36 @@ class Columns:
     def learn(self, x: Mapping[Any, Any]) -> Rows:
         """Returns features as a row, (1, d); the first time, takes note of their names."""
         if not self.names:
-            self._begin(x)
+            with readable("x"):
+                self._begin(x)
         return self.row(x)
 
     def row(self, x: Mapping[Any, Any]) -> Rows:
-        """Returns features as a row, (1, d)."""
-        values = [x.get(name) for name in self.names]
-        if set(map(type, values)) != {float}:
-            values = [_number(*pair) for pair in zip(self.names, values, strict=True)]
-        return np.array([values], dtype=np.float32)
+        """Returns features as a row, (1, d).
+
+        Raises:
+            TypeError: They are no features by name, or one is no number.
+        """
+        with readable("x"):
+            _admit(x)
+            values = [x.get(name) for name in self.names]
+            if set(map(type, values)) != {float}:
+                values = [_number(*pair) for pair in zip(self.names, values, strict=True)]
+            return np.array([values], dtype=np.float32)
 
     def _begin(self, x: Mapping[Any, Any]) -> None:
+        _admit(x)
         if not x:
             raise ValueError("the first row that is learned says which features there are; got an empty one")
         names = sorted(x, key=lambda name: (type(name).__name__, name))  # the order of a row's names has no meaning
         for name in names:
             _number(name, x[name])
         self.names = names
+
+
+def _admit(x: Any) -> None:
+    if type(x) is not dict and not isinstance(x, Mapping):
+        raise TypeError(f"a row is a dictionary of features by name; got a {type(x).__name__}")
 
 
 def _number(name: Hashable, value: Any) -> float:

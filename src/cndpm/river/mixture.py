@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cndpm.estimators.arrays import readable
 from cndpm.estimators.base import Estimator
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
@@ -153,6 +154,8 @@ class Mixture:
         before = self._columns.names
         try:
             rows = [self._columns.learn(x) for x in _records(X)]
+            if len(rows) != len(targets):
+                raise ValueError(f"X and y must have as many rows; got {len(rows)} and {len(targets)}")
             if self._are_sound(targets) and not any((np.abs(row) > LARGEST).any() for row in rows):
                 self._take_rows(rows, targets)
             else:  # the estimator refuses them all, or sets some aside
@@ -217,8 +220,11 @@ def _is_plain(row: Rows) -> bool:
 
 def _records(X: Any) -> list[Mapping[Any, Any]]:
     """Returns the rows of a table as dictionaries."""
-    names = list(X.columns)
-    columns = [X[name].to_numpy().tolist() for name in names]
+    if not hasattr(X, "columns"):
+        raise TypeError(f"X is a pandas table whose columns are the features; got a {type(X).__name__}")
+    with readable("X"):
+        names = list(X.columns)
+        columns = [X[name].to_numpy().tolist() for name in names]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 

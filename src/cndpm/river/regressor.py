@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from cndpm.estimators import CNDPMRegressor as Estimator
+from cndpm.estimators.arrays import as_array, readable
 from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Floats
 from cndpm.river.mixture import Mixture
@@ -47,7 +48,9 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
             x: Its features by name.
             y: Its target.
         """
-        self._take(x, float(y))
+        with readable("y"):
+            target = float(y)
+        self._take(x, target)
 
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """Returns the mean of the target; 0 before anything was learned."""
@@ -78,7 +81,9 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
             X: A pandas table, (n, d), whose columns are the features.
             y: Targets, (n,), a pandas series.
         """
-        self._take_many(X, np.asarray(y, dtype=np.float64).tolist())
+        with readable("y"):
+            targets = np.asarray(as_array(y, "y"), dtype=np.float64).tolist()
+        self._take_many(X, targets)
 
     def predict_many(self, X: Any) -> Any:
         """Returns a pandas series of predictions, (n,)."""

@@ -16,13 +16,12 @@ from cndpm.experiments.config import RunConfig, configure
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.record import RecordError, write_json
 from cndpm.experiments.sweep import run_sweeps
-from cndpm.experiments.terminal import format_count
 from cndpm.paper.analyses import ANALYSES
 from cndpm.paper.experiment import Cell, Experiment
 from cndpm.paper.paper import find_experiment
 from cndpm.validation import ConfigError
 
-__all__ = ["cell_config", "cell_folder", "format_value", "reproduce", "run_experiment", "select_cells"]
+__all__ = ["cell_config", "cell_folder", "reproduce", "run_experiment", "select_cells"]
 
 
 def reproduce(name: str, out: str | Path = "runs/paper", **options: Any) -> dict[str, Any]:
@@ -147,30 +146,6 @@ def cell_folder(cell: Cell, preset: str, overrides: Sequence[str] = ()) -> Path:
     options = [f"{name}={value}" for name, value in sorted(cell.options.items())]
     changes = [text.partition(".")[2] for text in (*cell.overrides, *overrides)]
     return Path(cell.scenario) / "-".join([cell.learner, preset, *options, *changes]).replace("/", "_")
-
-
-def format_value(metric: str, value: float | None, error: float | None = None) -> str:
-    """Writes a value and its standard error as a table shows them; a dash where there is none.
-
-    Args:
-        metric: Tells the unit.
-        value: The mean.
-        error: Its standard error.
-    """
-    if value is None or value != value:
-        return "–"
-    if metric in ("n_parameters", "n_numbers_kept"):
-        return format_count(value)
-    if metric == "n_experts" and not error and value == int(value):
-        return f"{value:.0f}"
-    digits = {
-        "bits_per_dim": 4,
-        "prequential_bits_per_dim": 4,
-        "prequential_error": 3,
-        "memory_samples": 0,
-        "seconds": 1,
-    }.get(metric, 2)
-    return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
 
 
 def _write(folder: Path, summary: dict[str, Any]) -> None:
