@@ -1,24 +1,15 @@
-"""Model files: of earlier versions, of other machines, and made up."""
+"""Model files: of other machines, and made up."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
-from cndpm.estimators.older_files import DEFAULTS_THEN, PARAMETERS_SINCE
-from cndpm.model.settings import CNDPMSettings
-from cndpm.state import StateError, read_state, save_state
+from cndpm import CNDPMClassifier
+from cndpm.state import StateError, save_state
 from cndpm.state.container import container_pieces, read_container
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
-KINDS = {
-    "classifier": (CNDPMClassifier, "predict_proba"),
-    "regressor": (CNDPMRegressor, "predict"),
-    "density": (CNDPMDensity, "score_samples"),
-}
 Y = np.repeat([0, 1, 2], 40)
 X = np.random.default_rng(0).normal(size=(120, 4)).astype(np.float32) + 6 * Y[:, None]
 
@@ -37,52 +28,6 @@ def reseal(path, change):
     header, tensors = json.loads(content.texts["cndpm state"]), dict(content.tensors)
     change(header, tensors)
     path.write_bytes(b"".join(container_pieces({"cndpm state": json.dumps(header)}, tensors)))
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_model_of_format_1_is_read_and_answers_as_it_did(name, tmp_path):
-    kind, method = KINDS[name]
-    model = kind.load(FIXTURES / "59592b5" / f"{name}.cndpm")
-    answers = json.loads((FIXTURES / "59592b5" / "answers.json").read_text())[name]
-    np.testing.assert_allclose(getattr(model, method)(X[::10]), answers, rtol=1e-6, atol=1e-9)
-    model.save(tmp_path / "now")
-    assert read_state(tmp_path / "now", kind=kind.__name__).format == 2
-    again = kind.load(tmp_path / "now")
-    assert np.array_equal(getattr(again, method)(X), getattr(model, method)(X))
-
-
-def test_a_model_of_an_earlier_state_is_refused_with_the_commit_to_install():
-    with pytest.raises(StateError, match=r"commit ff62439 or before.* Install that commit"):
-        CNDPMDensity.load(FIXTURES / "ff62439" / "density.cndpm")
-
-
-def test_the_defaults_of_format_1_are_those_of_then():
-    for given, then in json.loads((FIXTURES / "59592b5" / "defaults.json").read_text()):
-        settings = CNDPMSettings.model_validate(CNDPMSettings.merge({}, {**DEFAULTS_THEN, **given}))
-        now = settings.model_dump(mode="json")
-        assert differing(then, now) == [], "a default has changed: add its value of then to DEFAULTS_THEN"
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_every_parameter_is_in_files_of_format_1_or_has_a_value_of_then(name):
-    kind = KINDS[name][0]
-    held = read_state(FIXTURES / "59592b5" / f"{name}.cndpm", kind=kind.__name__).state["params"]
-    missing = set(kind._get_param_names()) - held.keys() - {"density", "predictor", "features"}
-    assert missing <= PARAMETERS_SINCE.keys(), "a parameter has come since: add the value that does what was done then"
-    assert kind.load(FIXTURES / "59592b5" / f"{name}.cndpm").n_exemplars == 0
-
-
-def differing(then, now):
-    """Returns the paths of values that the settings of then had and those of now have otherwise."""
-    return [
-        path
-        for name, value in then.items()
-        for path in (
-            [f"{name}.{inner}" for inner in differing(value, now.get(name))]
-            if isinstance(value, dict) and isinstance(now.get(name), dict)
-            else [name] * (now.get(name) != value)
-        )
-    ]
 
 
 def test_a_loaded_model_keeps_the_settings_it_was_made_with_whatever_the_defaults_are_now(path):

@@ -210,3 +210,34 @@ def test_a_drift_is_detected_where_an_expert_is_founded_and_only_there():
     drifts = [event for event in model.events if event.kind != "founded" or event.expert > 0]
     assert 0 < len(detected) <= len(drifts) and 120 < detected[0] < 250
     assert not model.clone().drift_detected
+
+
+class Unreadable(dict):
+    """A row that raises when it is asked for a feature."""
+
+    def items(self):
+        raise KeyError("items")
+
+
+@pytest.mark.parametrize("model", [CNDPMClassifier, CNDPMRegressor, CNDPMAnomaly])
+@pytest.mark.parametrize("row", [[1.0], "ab", None, 3, {"a": 10**400}, Unreadable(a=1.0)])
+def test_rows_that_are_no_features_are_refused_and_change_nothing(model, row):
+    made, y = model(), () if model is CNDPMAnomaly else (1,)
+    with pytest.raises((TypeError, ValueError)):
+        made.learn_one(row, *y)
+    made.learn_one({"a": 1.0}, *y)
+    ask = {CNDPMClassifier: "predict_proba_one", CNDPMRegressor: "predict_one", CNDPMAnomaly: "score_one"}[model]
+    with pytest.raises((TypeError, ValueError)):
+        getattr(made, ask)(row)
+    assert list(made._columns.places) == [("a", None)]
+
+
+def test_targets_and_tables_that_cannot_be_read_are_refused():
+    model, table = CNDPMRegressor(), pd.DataFrame({"a": [1.0, 2.0]})
+    for y in (10**400, None, "x", [1]):
+        with pytest.raises((TypeError, ValueError)):
+            model.learn_one({"a": 1.0}, y)
+    for X, y in ((table, [1.0, 10**400]), (table, [1.0]), ([[1.0]], [1.0]), (None, [1.0])):
+        with pytest.raises((TypeError, ValueError)):
+            model.learn_many(X, y)
+    assert (model.n_waiting, model._has_learned) == (0, False)

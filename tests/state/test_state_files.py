@@ -42,10 +42,10 @@ def test_a_file_of_another_kind_is_refused_by_name(tmp_path):
         load_state(tmp_path / "s", kind="pear")
 
 
-def test_a_file_of_a_newer_format_is_refused(tmp_path):
-    header = json.dumps({"format": 999, "kind": "test", "tree": {}})
+def test_a_file_with_another_header_is_refused(tmp_path):
+    header = json.dumps({"format": 1, "kind": "test", "tree": {}})
     save_file({}, tmp_path / "s", metadata={"cndpm": header})
-    with pytest.raises(StateError, match="format 999"):
+    with pytest.raises(StateError, match="not one that cndpm wrote"):
         load_state(tmp_path / "s", kind="test")
 
 
@@ -98,14 +98,6 @@ def test_tools_for_safetensors_can_look_inside(tmp_path):
     tensors = load_file(tmp_path / "s")
     assert tensors.keys() == {"a", "b", "$sha256"}
     assert torch.equal(tensors["a"], torch.arange(3))
-
-
-def test_a_file_of_format_1_is_read_as_it_is(tmp_path):
-    header = json.dumps({"format": 1, "kind": "test", "tree": {"a": {"$tensor": "a"}, "b": 3}})
-    save_file({"a": torch.ones(2)}, tmp_path / "s", metadata={"cndpm": header})
-    file = read_state(tmp_path / "s", kind="test")
-    assert torch.equal(file.state.pop("a"), torch.ones(2))
-    assert (file.state, file.package, file.settings, file.format) == ({"b": 3}, None, {}, 1)
 
 
 def test_a_file_of_a_later_format_names_the_version_to_install(tmp_path):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from cndpm.devices import resolve_device
-from cndpm.estimators.older_files import PARAMETERS_SINCE, migrated
 from cndpm.estimators.serial import from_plain
 from cndpm.model.settings import CNDPMSettings
 from cndpm.names import is_object_name
@@ -49,14 +48,13 @@ def save_model(path: str | Path, exported: State, *, kind: str) -> None:
 
 
 def load_model(
-    path: str | Path, *, kind: str, target: str, parameters: frozenset[str], imports: bool
+    path: str | Path, *, kind: str, parameters: frozenset[str], imports: bool
 ) -> tuple[State, dict[str, Any]]:
     """Reads a model file and checks all that can be checked before a model is made.
 
     Args:
         path: The file.
         kind: Name of the estimator's class.
-        target: What it predicts: "classes", "values" or "none".
         parameters: Names of the parameters that it has.
         imports: Whether settings may name classes to import, which is to run code.
 
@@ -68,14 +66,13 @@ def load_model(
     """
     file = read_state(path, kind=kind)
     try:
-        state = migrated(file.state, target=target) if file.format == 1 else {**file.state, "settings": file.settings}
+        state = {**file.state, "settings": file.settings}
         _check(state, parameters)
         if not imports and (named := _imports(state)):
             raise StateError(
                 f"names code to import: {', '.join(named[:3])}. If you trust it, load it with imports=True"
             )
-        since = {name: value for name, value in PARAMETERS_SINCE.items() if name in parameters}
-        return {**state, "package": file.package}, _on_this_machine(since | from_plain(state["params"]))
+        return {**state, "package": file.package}, _on_this_machine(from_plain(state["params"]))
     except Exception as error:
         raise StateError(refusal(path, kind, file.package, error)) from error
 
@@ -96,8 +93,8 @@ def refusal(path: str | Path, kind: str, package: str | None, error: Exception) 
 
 
 def resolved_settings(values: Mapping[str, Any]) -> CNDPMSettings:
-    """Returns the settings that a file records, which this version or an earlier one resolved."""
-    return CNDPMSettings.model_validate(CNDPMSettings.from_record(values))
+    """Returns the settings that a file records, which were resolved when it was written."""
+    return CNDPMSettings.model_validate(values)
 
 
 def _check(state: State, parameters: frozenset[str]) -> None:

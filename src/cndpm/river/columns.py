@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cndpm.estimators.arrays import readable
+
 __all__ = ["Column", "Columns", "Floats", "Rows"]
 
 Floats = NDArray[np.float64]
@@ -45,7 +47,7 @@ class Columns:
     number that did not come is NaN, that is, missing. A flag is 0 where it did not come, which is what encoders and
     bags of words mean: a number that has only ever been 1, or that was not in the first row and has only been 0 or 1.
 
-    Attributes:
+    Args:
         places: The place of every column in a row.
         flags: The values that a column may have to stay a flag, (d,); none where it is not one.
 
@@ -76,8 +78,8 @@ class Columns:
             ValueError: It is the first row, and has no features.
             TypeError: A feature is neither a number nor a word.
         """
-        cells = [cell for name, value in x.items() if (cell := _cell(name, value)) is not None]
-        if not self.places and not x:
+        cells = _cells(x)
+        if not self.places and not len(x):
             raise ValueError("the first row that is learned has no features; give it those that are known")
         room = max(_MOST - len(self), 0)
         new = [(column, number) for column, number in cells if column not in self.places][:room]
@@ -87,13 +89,16 @@ class Columns:
         return self._grown(self._sorted(x) if not self.places else new, no_flags)
 
     def row(self, x: Mapping[Any, Any]) -> Rows:
-        """Returns features as a row, (1, d); those without a column are left out."""
+        """Returns features as a row, (1, d); those without a column are left out.
+
+        Raises:
+            TypeError: They are no features by name, or one is neither a number nor a word.
+        """
         row = self._blank.copy()
-        for name, value in x.items():
-            cell = _cell(name, value)
-            place = None if cell is None else self.places.get(cell[0])
-            if cell is not None and place is not None:
-                row[place] = cell[1]
+        for column, number in _cells(x):
+            place = self.places.get(column)
+            if place is not None:
+                row[place] = number
         return row[None]
 
     def widened(self, row: Rows) -> Rows:
@@ -120,6 +125,14 @@ class Columns:
     def _contradicts(self, column: Column, number: float) -> bool:
         flag = self.flags[self.places[column]]
         return bool(flag) and number not in flag
+
+
+def _cells(x: Mapping[Any, Any]) -> list[tuple[Column, float]]:
+    """Returns the columns that a row has a value for, with their numbers."""
+    if type(x) is not dict and not isinstance(x, Mapping):
+        raise TypeError(f"a row is a dictionary of features by name; got a {type(x).__name__}")
+    with readable("x"):
+        return [cell for name, value in x.items() if (cell := _cell(name, value)) is not None]
 
 
 def _cell(name: Hashable, value: Any) -> tuple[Column, float] | None:

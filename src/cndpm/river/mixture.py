@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cndpm.estimators.arrays import readable
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.missing import fill_missing
 from cndpm.estimators.parameters import check_names
@@ -18,8 +19,8 @@ from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
 from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Columns, Floats, Rows
-from cndpm.river.kept import Kept
-from cndpm.river.memory import held_bytes
+from cndpm.river.held_bytes import held_bytes
+from cndpm.river.kept_rows import Kept
 
 __all__ = ["Mixture"]
 
@@ -200,6 +201,8 @@ class Mixture:
         before, self._has_drifted = self._columns, False
         try:
             records = _records(X)
+            if len(records) != len(targets):
+                raise ValueError(f"X and y must have as many rows; got {len(records)} and {len(targets)}")
             for x in records:
                 self._columns = self._columns.with_those_of(x)
             rows = [_Row(self._columns.row(x), y) for x, y in zip(records, targets, strict=True)]
@@ -321,8 +324,11 @@ def _is_plain(row: Rows) -> bool:
 
 def _records(X: Any) -> list[Mapping[Any, Any]]:
     """Returns the rows of a table as dictionaries."""
-    names = list(X.columns)
-    columns = [X[name].to_numpy().tolist() for name in names]
+    if not hasattr(X, "columns"):
+        raise TypeError(f"X is a pandas table whose columns are the features; got a {type(X).__name__}")
+    with readable("X"):
+        names = list(X.columns)
+        columns = [X[name].to_numpy().tolist() for name in names]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 

@@ -11,6 +11,7 @@ from river.conf.interval import Interval
 from torch import Tensor
 
 from cndpm.estimators import CNDPMRegressor as Estimator
+from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.intervals import normal_width
 from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Floats
@@ -52,7 +53,9 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
             y: Its target.
             w: Its weight: it counts as if it had come so often.
         """
-        self._take(x, float(y), w)
+        with readable("y"):
+            target = float(y)
+        self._take(x, target, w)
 
     def predict_one(  # type: ignore[override]
         self, x: Mapping[Any, Any], with_interval: bool = False, confidence_level: float = 0.95
@@ -102,7 +105,9 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
             X: A pandas table, (n, d), whose columns are the features.
             y: Targets, (n,), a pandas series.
         """
-        self._take_many(X, np.asarray(y, dtype=np.float64).tolist())
+        with readable("y"):
+            targets = np.asarray(as_array(y, "y"), dtype=np.float64).tolist()
+        self._take_many(X, targets)
 
     def predict_many(self, X: Any) -> Any:
         """Returns a pandas series of predictions, (n,)."""

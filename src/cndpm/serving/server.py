@@ -34,6 +34,7 @@ class Server:
         token: What every client must send; needed where `host` is not loopback.
         limits: Of requests.
         checkpoint_rows: Rows learned between two checkpoints.
+        salvage: Whether to go on without the rows that a damaged log has lost, instead of refusing it.
 
     Attributes:
         url: Address for clients.
@@ -41,6 +42,7 @@ class Server:
     Raises:
         ConfigError: The token is missing or too short, or the address cannot be listened at.
         StoreError: The folder belongs to another model or server.
+        LogError: The log of learned rows is damaged.
 
     Example:
         >>> import json, tempfile, urllib.request
@@ -67,6 +69,7 @@ class Server:
         token: str | None = None,
         limits: Limits | None = None,
         checkpoint_rows: int = 10_000,
+        salvage: bool = False,
     ) -> None:
         is_local = host in LOOPBACK
         _check_token(token, host, is_local=is_local)
@@ -75,7 +78,7 @@ class Server:
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         try:
             where = Path(folder) if folder is not None else Path(f"{model}.served")
-            store = Store(Path(model), where, checkpoint_rows=checkpoint_rows)
+            store = Store(Path(model), where, checkpoint_rows=checkpoint_rows, salvage=salvage)
         except BaseException:
             self._socket.close()
             raise

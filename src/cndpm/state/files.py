@@ -1,9 +1,6 @@
 """Saves and loads states: every file says by which version, from which settings, and carries a checksum of all of it.
 
-Formats:
-
-1. safetensors with a tree in JSON as metadata, without a checksum; development versions before 0.1.0 wrote it.
-2. The same layout with the package's version, the resolved settings and a SHA-256 over every byte before it.
+The layout is that of safetensors, with a tree in JSON as metadata and a SHA-256 over every byte before it.
 """
 
 from __future__ import annotations
@@ -26,9 +23,8 @@ __all__ = ["FORMAT_VERSION", "MissingStateError", "StateFile", "load_state", "re
 FORMAT_VERSION = 2
 """The version of the form of files; others are refused by name."""
 
-_HEADER, _OLD_HEADER = "cndpm state", "cndpm"
+_HEADER = "cndpm state"
 _FIELDS = {"format", "package", "kind", "settings", "tree"}
-_OLD_FIELDS = {"format", "kind", "tree"}
 
 
 class MissingStateError(StateError, FileNotFoundError):
@@ -42,8 +38,8 @@ class StateFile:
     Attributes:
         state: The tree, to the bit, with its tensors on the CPU.
         kind: A word for what the state describes.
-        settings: What it was made with, resolved; empty where the file is of format 1.
-        package: The version that wrote it; None where the file is of format 1.
+        settings: What it was made with, resolved.
+        package: The version that wrote it.
         format: Version of the format.
 
     Example:
@@ -51,14 +47,14 @@ class StateFile:
         >>> with TemporaryDirectory() as folder:
         ...     save_state(f"{folder}/a.cndpm", {"seed": 7}, kind="example", settings={"rate": 0.5})
         ...     file = read_state(f"{folder}/a.cndpm", kind="example")
-        >>> file.settings, file.format, file.package is None
-        ({'rate': 0.5}, 2, False)
+        >>> file.settings, file.format
+        ({'rate': 0.5}, 2)
     """
 
     state: State
     kind: str
     settings: dict[str, Any]
-    package: str | None
+    package: str
     format: int
 
 
@@ -151,9 +147,9 @@ def _read(file: BufferedReader, size: int, kind: str) -> StateFile:
         container = read_container(file, size)
     except StateError as error:
         raise StateError(f"is not a cndpm state file, or it is damaged: {error}") from None
-    if _HEADER not in container.texts and _OLD_HEADER not in container.texts:
+    if _HEADER not in container.texts:
         raise StateError("is a safetensors file, but not one that cndpm wrote")
-    if not is_whole and _HEADER in container.texts:
+    if not is_whole:
         raise StateError("is damaged: its checksum does not fit its content. Take another copy of it")
     header = _header(container)
     if header["kind"] != kind:
@@ -164,28 +160,27 @@ def _read(file: BufferedReader, size: int, kind: str) -> StateFile:
         raise StateError(f"is damaged: {error}") from None
     if not isinstance(state, dict):
         raise StateError("is damaged: its tree is no dictionary")
-    return StateFile(state, kind, header.get("settings", {}), header.get("package"), header["format"])
+    return StateFile(state, kind, header["settings"], header["package"], header["format"])
 
 
 def _header(container: Container) -> dict[str, Any]:
     """Returns what a file says of itself, once this version understands it."""
-    is_old = _HEADER not in container.texts
     try:
-        header = json.loads(container.texts[_OLD_HEADER if is_old else _HEADER])
+        header = json.loads(container.texts[_HEADER])
     except (ValueError, RecursionError):
         raise StateError("is damaged: what it says of itself is not JSON") from None
     if not isinstance(header, dict) or type(header.get("format")) is not int:
         raise StateError("is damaged: it does not say which format it has")
-    if header["format"] != (1 if is_old else FORMAT_VERSION):
+    if header["format"] != FORMAT_VERSION:
         by, install = header.get("package"), "a newer version"
         wrote = f" and was written by cndpm {by[:40]}" if isinstance(by, str) else ""
         install = f"cndpm=={by[:40]}" if isinstance(by, str) else install
         raise StateError(
-            f"has format {header['format']}{wrote}; this version, {__version__}, reads formats 1 and "
-            f"{FORMAT_VERSION}. Install {install} to load it"
+            f"has format {header['format']}{wrote}; this version, {__version__}, reads format {FORMAT_VERSION}. "
+            f"Install {install} to load it"
         )
-    if header.keys() != (_OLD_FIELDS if is_old else _FIELDS):
+    if header.keys() != _FIELDS:
         raise StateError(f"is damaged: it says {sorted(map(str, header))[:9]} of itself")
-    if not is_old and not (isinstance(header["settings"], dict) and isinstance(header["package"], str)):
+    if not (isinstance(header["settings"], dict) and isinstance(header["package"], str)):
         raise StateError("is damaged: its settings are no dictionary, or its version no text")
     return header

@@ -1,4 +1,4 @@
-"""How many bytes an object holds: what it refers to, arrays and tensors with their numbers."""
+"""Memory that an object holds: all that it refers to, arrays and tensors with their numbers."""
 
 from __future__ import annotations
 
