@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from cndpm.experiments import Monitor, read_record
+from cndpm.experiments.terminal import format_value
 from cndpm.paper.experiment import Cell, Experiment, Published
-from cndpm.paper.reproduce import format_value, run_experiment
+from cndpm.paper.reproduction import run_experiment
 
 SMALL = (
     "learner.experts=neural",

@@ -11,9 +11,8 @@ from rich.console import Console, RenderableType
 
 from cndpm.experiments.folding_table import FoldingTable
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
-from cndpm.experiments.terminal import Bars, TerminalMonitor
+from cndpm.experiments.terminal import Bars, TerminalMonitor, format_value
 from cndpm.names import load_object
-from cndpm.paper.reproduce import format_value, table_rows
 
 __all__ = ["Watch", "show", "show_reproduction", "show_results", "table"]
 
@@ -112,6 +111,8 @@ def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
         summary: The result of :func:`cndpm.paper.reproduce`.
         as_json: Whether to print it for programs, too.
     """
+    from cndpm.paper.reproduction import table_rows
+
     header, rows = table_rows(dict(summary))
     show(summary, [table(summary["title"], header, rows)], as_json=as_json)
 

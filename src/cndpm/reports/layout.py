@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cndpm.paper.reproduce import format_value
+from cndpm.experiments.terminal import format_value
 from cndpm.reports.tables import METRICS, Row, Table, TableEntry
 
 __all__ = ["TableLayout", "lay_out"]

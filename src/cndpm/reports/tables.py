@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cndpm.paper.experiment import Cell, Experiment, Published
-from cndpm.paper.reproduce import cell_config
+from cndpm.paper.reproduction import cell_config
 from cndpm.reports.commands import resume_command, seeds_command
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.paper_values import matches, published_values

@@ -7,11 +7,12 @@ import threading
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import uvicorn
 
 from cndpm.serving.app import create_app
+from cndpm.serving.connections import bounded_protocol
 from cndpm.serving.guard import LOOPBACK
 from cndpm.serving.limits import Limits
 from cndpm.serving.store import Store
@@ -83,8 +84,8 @@ class Server:
             self._socket.close()
             raise
         app = create_app(store, limits=limits, token=token, hosts=LOOPBACK if is_local else None)
-        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", timeout_keep_alive=60)
-        self._server = uvicorn.Server(config)
+        options: Any = {"log_level": "warning", "access_log": False, "lifespan": "on", "timeout_keep_alive": 60}
+        self._server = uvicorn.Server(uvicorn.Config(app, http=bounded_protocol(limits or Limits()), **options))
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:

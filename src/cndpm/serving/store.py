@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from cndpm.errors import CNDPMError, DamageWarning
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.merging import load_estimator
+from cndpm.estimators.readers import ReadRows
 from cndpm.serving.row_log import Acknowledgement, LogError, Record, RowLog, WrittenLog, witness_of
 from cndpm.state import StateError
 from cndpm.state.container import has_right_checksum
@@ -45,13 +46,14 @@ def learn_rows(model: Estimator, X: NDArray[np.float32], y: Sequence[Any] | None
 
     Args:
         model: Is changed.
-        X: (n, n_features).
+        X: Rows as the model reads them, (n, width).
         y: Labels or targets, n of them; None for densities.
     """
+    read: Any = ReadRows(X)
     if y is None:
-        model.partial_fit(X)
+        model.partial_fit(read)
     else:
-        model.partial_fit(X, list(y))
+        model.partial_fit(read, list(y))
 
 
 class Store:

@@ -17,13 +17,13 @@ from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.record import RecordError, write_json
 from cndpm.experiments.summary import over_seeds
 from cndpm.experiments.sweep import run_sweeps
-from cndpm.experiments.terminal import format_count
+from cndpm.experiments.terminal import format_value
 from cndpm.paper.analyses import ANALYSES
 from cndpm.paper.experiment import Cell, Experiment, Published
 from cndpm.paper.paper import find_experiment
 from cndpm.validation import ConfigError
 
-__all__ = ["cell_config", "cell_folder", "format_value", "reproduce", "run_experiment", "select_cells", "table_rows"]
+__all__ = ["cell_config", "cell_folder", "reproduce", "run_experiment", "select_cells", "table_rows"]
 
 
 def reproduce(name: str, out: str | Path = "runs/paper", **options: Any) -> dict[str, Any]:
@@ -166,30 +166,6 @@ def table_rows(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
             row.append(format_value(metric, published.value, published.error))
         rows.append(row)
     return header, rows
-
-
-def format_value(metric: str, value: float | None, error: float | None = None) -> str:
-    """Writes a value and its standard error as a table shows them; a dash where there is none.
-
-    Args:
-        metric: Tells the unit.
-        value: The mean.
-        error: Its standard error.
-    """
-    if value is None or value != value:
-        return "–"
-    if metric in ("n_parameters", "n_numbers_kept"):
-        return format_count(value)
-    if metric == "n_experts" and not error and value == int(value):
-        return f"{value:.0f}"
-    digits = {
-        "bits_per_dim": 4,
-        "prequential_bits_per_dim": 4,
-        "prequential_error": 3,
-        "memory_samples": 0,
-        "seconds": 1,
-    }.get(metric, 2)
-    return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
 
 
 def _write(folder: Path, summary: dict[str, Any]) -> None:
