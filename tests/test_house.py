@@ -9,14 +9,14 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 382,
-    "lines": 51979,
-    "executable lines": 28162,
-    "docstring lines": 15528,
+    "modules": 380,
+    "lines": 51500,
+    "executable lines": 28000,
+    "docstring lines": 15400,
     "function median": 6,
     "function 90 %": 18,
     "function longest": 67,
-    "public names": 1272,
+    "public names": 1250,
     "numeric constants": 159,
     "file names used twice": 18,
 }

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cndpm.paper import find_experiment
 from cndpm.paper.experiment import Published
-from cndpm.paper.reproduce import cell_config
+from cndpm.paper.reproduction import cell_config
 from cndpm.reports.collection import collect
 from cndpm.reports.formats import render_terminal, to_csv, to_latex, to_markdown
 from cndpm.reports.groups import Group, compare
