@@ -80,7 +80,7 @@ format: setup
 	$(BIN)/ruff format .
 
 bench: setup  ## Ratios measured in one run; CNDPM_DATA=... names the datasets of the streams.
-	$(BIN)/cndpm bench
+	$(BIN)/python -m benchmarks.costs
 	$(BIN)/python -m benchmarks.streams
 	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.reports

@@ -1,1 +1,1 @@
-"""What this package costs, as ratios measured in one run: `cndpm bench` and the modules here."""
+"""What this package costs, as ratios measured in one run: the modules here, `benchmarks.costs` first."""

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from figures.facts import add_options, append, facts
 
-from cndpm.experiments.subjects import peak_resident_mib
+from benchmarks.subjects import peak_resident_mib
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.streams import Stream, load_scenario

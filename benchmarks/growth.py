@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cndpm.experiments.growth import growth_by_experts
+from benchmarks.growth_of_steps import growth_by_experts
 from cndpm.experiments.presets import preset_settings
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.gaussian.provisional import sum_by_label

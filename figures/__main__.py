@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from figures.kinds import KindsTable
+from figures.missing import MissingTable
 from figures.pages import Page, load_pages
+from figures.paper import PaperTable, load_paper_tables
 from figures.records import FigureError
 from figures.tracing import TracedPage, load_traced
 
@@ -29,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for line in [line for page in load_traced(ROOT) for line in page.write_names()] if options.name else []:
             print(line)
-        differing = [page for page in (*load_pages(ROOT), KindsTable(ROOT)) if not _agrees(page, check)]
+        pages = (*load_pages(ROOT), *load_paper_tables(ROOT), MissingTable(ROOT), KindsTable(ROOT))
+        differing = [page for page in pages if not _agrees(page, check)]
         lost = [page for page in load_traced(ROOT) if not _is_traced(page)]
     except FigureError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -37,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2 if lost else int(check and bool(differing))
 
 
-def _agrees(page: Page | KindsTable, check: bool) -> bool:
+def _agrees(page: Page | PaperTable | MissingTable | KindsTable, check: bool) -> bool:
     """Compares a written table with the records, and writes it anew unless it is only checked."""
     written = page.written()
     agrees = written == page.path.read_text(encoding="utf-8")

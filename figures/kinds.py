@@ -30,9 +30,7 @@ class KindsTable:
     def table(self) -> str:
         """Returns a row for every page that has numbers outside of written tables."""
         kinds = {page.path.relative_to(self._root).as_posix(): page.kinds() for page in load_traced(self._root)}
-        kinds = {path: found for path, found in kinds.items() if sum(found)}
-        every = tuple(map(sum, zip(*kinds.values(), strict=True))) if kinds else (0, 0, 0)
-        rows = [f"| {path} | {' | '.join(map(str, found))} |" for path, found in {**kinds, "all": every}.items()]
+        rows = [f"| {path} | {' | '.join(map(str, found))} |" for path, found in kinds.items() if sum(found)]
         return "\n".join(
             ["| page | cells of records | settings and derivations | without a record |", "|---|---|---|---|", *rows]
         )

@@ -262,7 +262,7 @@ def _places(text: str) -> list[_Place]:
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"[a-z]{2,}|\d+", text.lower()))
+    return set(re.findall(r"[a-z]{2,}|\d+", re.sub(r"(?<=\d),(?=\d)", "", text.lower())))
 
 
 def _stands_in(number: str, text: str) -> bool:

@@ -22,7 +22,7 @@ def rename(folder: Path, old: str, new: str) -> None:
 def rewrite_config(folder: Path, change) -> None:
     """Replaces the configuration of a record, and seals its log and its summary for the new one."""
     record = read_record(folder)
-    head = read_head(folder)[0] | {"config": change(read_head(folder)[0]["config"])}
+    head = read_head(folder) | {"config": change(read_head(folder)["config"])}
     write_json(folder / "config.json", head)
     (folder / "log.jsonl").unlink()
     log = LogFile(folder / "log.jsonl", salt_of(head["config"]))

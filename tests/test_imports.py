@@ -21,3 +21,40 @@ def test_importing_the_package_does_nothing():
     )
     done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+CORE = {"devices", "errors", "estimators", "experts", "extras", "learner", "mixture", "model", "names"}
+CORE |= {"state", "storage", "threads", "training", "validation", "version"}
+"""What ``partial_fit`` may import; the laboratory stands on it."""
+
+
+def imported_by(script: str) -> set[str]:
+    """Runs a script in a process of its own; returns the names of the modules that it has imported."""
+    script += "\nimport sys; print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+def test_learning_rows_imports_the_core_alone():
+    modules = imported_by(
+        "import cndpm, numpy as np; x = np.random.default_rng(0).random((30, 3));"
+        "cndpm.CNDPMClassifier(memory_size=20).partial_fit(x, np.arange(30) % 2).predict(x)"
+    )
+    assert {name.split(".")[1] for name in modules if name.startswith("cndpm.")} == CORE
+
+
+def test_running_one_learner_imports_no_other(tmp_path):
+    modules = imported_by(
+        "from cndpm.experiments import configure, run_config;"
+        "config = configure('split-digits', learner='reservoir', device='cpu', overrides=['run.max_batches=3']);"
+        f"run_config(config, {str(tmp_path / 'run')!r})"
+    )
+    of_baselines = {name for name in modules if name.startswith("cndpm.baselines.")}
+    assert {name for name in of_baselines if "shared" not in name} == {"cndpm.baselines.reservoir"}
+    assert "cndpm.model.cndpm" not in modules
+
+
+def test_listing_what_there_is_waits_for_neither_torch_nor_sklearn():
+    modules = imported_by("from cndpm.cli.listing import list_kinds; list_kinds('all', as_json=False)")
+    assert not {"torch", "sklearn", "scipy", "numpy"} & modules

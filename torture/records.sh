@@ -11,7 +11,7 @@ attack() { timeout $((seconds + 60)) nice python -m "$@" --commit "$commit" --ou
 if [ -n "${COSTS:-}" ]; then  # ratios measured in one run
     taskset -c 0 python -m figures.facts --commit "$commit" --seeds 0 --out "$out/replay.jsonl" -- python -m benchmarks.replay &
     OMP_NUM_THREADS=2 taskset -c 2,3 python -m figures.facts --commit "$commit" --seeds 0 --out "$out/bench-cpu.jsonl" \
-        -- python -m cndpm bench --json &
+        -- python -m benchmarks.costs &
     wait
     echo "costs: $SECONDS s"
 fi

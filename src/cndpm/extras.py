@@ -39,8 +39,6 @@ EXTRAS: Mapping[str, Mapping[str, str]] = {
         "prometheus_client": "prometheus-client",
         "uvicorn": "uvicorn",
     },
-    "mlflow": {"mlflow": "mlflow-skinny"},
-    "wandb": {"wandb": "wandb"},
     "ray": {"pyarrow": "pyarrow", "ray": "ray"},
 }
 """For every extra, the modules that it brings and the names under which pip knows them."""

@@ -71,11 +71,6 @@ class LearnerSettings(BaseModel):
         """
         return _merged(base, changes)
 
-    @classmethod
-    def from_record(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Turns settings that any earlier version recorded into settings of this one."""
-        return dict(values)
-
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("bench",), ("data",)]
+COMMANDS = [(), ("list",), ("run",), ("compare",), ("reproduce",), ("report",), ("watch",), ("data",)]
 COMMANDS += [("fit",), ("merge",), ("serve",), ("sweep",), ("play",)]
 COMMANDS += [("data", "status"), ("data", "fetch"), ("data", "verify"), ("data", "pack")]
 

@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from release.screenshot import find_browser
 from tests.docs.browser import Browser
-
-from cndpm.reports.screenshot import find_browser
 
 ROOT = Path(__file__).parents[2]
 

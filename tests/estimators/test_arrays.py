@@ -5,6 +5,7 @@ import enum
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 from cndpm.estimators.arrays import admit_number, as_array, readable, whole_number
@@ -137,3 +138,105 @@ def test_first_rows_of_which_none_can_be_learned_are_refused(estimator):
     for call in (estimator().fit, estimator().partial_fit):
         with pytest.raises(ValueError, match="values up to 1e"):
             call(beyond, [0, 1]) if estimator is not CNDPMDensity else call(beyond)
+
+
+def sparse_matrices():
+    """Matrices (6, 4) whose parts do not fit each other, by what is wrong."""
+    made = {}
+    for kind in ("csr", "csc", "bsr"):
+        good = sparse.random(6, 4, density=0.5, random_state=0, format=kind)
+        for part, value in (("indices", 10**6), ("indices", -7), ("indptr", 10**6), ("indptr", -7)):
+            bad = good.copy()
+            getattr(bad, part)[2] = value
+            made[f"{kind}, {part} {value}"] = bad
+        longer = good.copy()
+        longer.indptr[-1] = 10**6
+        made[f"{kind}, beyond its end"] = longer
+    coo = sparse.random(6, 4, density=0.5, random_state=0, format="coo")
+    coo.coords[1][0] = 10**6
+    lil = sparse.random(6, 4, density=0.5, random_state=0, format="lil")
+    lil.data[1] = [1.0] * 1000
+    dia = sparse.dia_matrix((np.ones((2, 4)), [0, 1]), shape=(6, 4))
+    dia.offsets = np.arange(500)
+    return made | {"coo": coo, "lil": lil, "dia": dia}
+
+
+@pytest.mark.parametrize("what", sparse_matrices())
+def test_sparse_matrices_whose_parts_do_not_fit_are_refused(what):
+    with pytest.raises(ValueError, match=r"X is a sparse matrix whose indices do not fit|Make it anew"):
+        as_array(sparse_matrices()[what], "X")
+
+
+def test_sound_sparse_matrices_of_every_kind_are_taken_and_left_alone():
+    dense = sparse.random(6, 4, density=0.5, random_state=0).toarray()
+    for kind in ("csr", "csc", "bsr", "coo", "lil", "dok", "dia"):
+        for make in (sparse.csr_matrix, sparse.csr_array):
+            given = make(dense).asformat(kind)
+            assert np.array_equal(as_array(given, "X").toarray(), dense), kind
+            assert np.array_equal(given.toarray(), dense)
+    assert as_array(sparse.csr_matrix((0, 4)), "X").shape == (0, 4)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_sparse_tensors_whose_parts_do_not_fit_are_refused():
+    options = {"size": (2, 2), "check_invariants": False}
+    coo = torch.sparse_coo_tensor(torch.tensor([[0], [9_000_000]]), torch.ones(1), **options)
+    csr = torch.sparse_csr_tensor(torch.tensor([0, 1, 1]), torch.tensor([9_000_000]), torch.ones(1), **options)
+    for tensor in (coo, csr):
+        with pytest.raises((TypeError, ValueError), match="X cannot be read"):
+            as_array(tensor, "X")
+    good = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    for sound in (good.to_sparse_csr(), good.to_sparse_csc(), good.to_sparse_bsr((1, 1)), good.to_sparse_bsc((1, 1))):
+        assert as_array(sound, "X").tolist() == good.tolist()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.ma.masked_array([1.0, 2.0], mask=[True, False]),
+        [np.ma.masked_array([1.0, 2.0], mask=[True, False]), [1.0, 2.0]],
+        [[1.0, np.ma.masked]],
+        (1.0, np.ma.masked),
+        np.array([[1.0, np.ma.masked]], dtype=object),
+    ],
+)
+def test_masked_values_are_refused_wherever_they_are(values):
+    with pytest.raises(ValueError, match="y has 1 masked values"):
+        as_array(values, "y")
+
+
+class Hostile:
+    """Raises, when it is read, what no caller of a library expects."""
+
+    shape, dtype = (12, 3), np.dtype("float32")
+
+    def __len__(self):
+        return 12
+
+    def __array__(self, *_, **__):
+        raise KeyError("array")
+
+    def __getitem__(self, _):
+        raise ZeroDivisionError
+
+    def __iter__(self):
+        raise LookupError("iter")
+
+
+@pytest.mark.parametrize("argument", ["X", "y", "sample_weight", "classes"])
+def test_objects_that_raise_when_they_are_read_are_refused_by_name(argument):
+    rows = RNG.normal(size=(12, 3))
+    given = {"X": rows, "y": [0, 1] * 6, "sample_weight": np.ones(12), "classes": [0, 1]} | {argument: Hostile()}
+    for model in (CNDPMClassifier(), CNDPMClassifier().partial_fit(rows, [0, 1] * 6, classes=[0, 1])):
+        with pytest.raises(TypeError, match=f"{argument} cannot be read"):
+            model.partial_fit(**given)
+    if argument != "classes":
+        del given["classes"]
+        with pytest.raises(TypeError, match=f"{argument} cannot be read"):
+            CNDPMRegressor().fit(**given)
+
+
+def test_masked_weights_are_refused():
+    rows = RNG.normal(size=(12, 3))
+    with pytest.raises(ValueError, match="sample_weight has 12 masked values"):
+        CNDPMRegressor().fit(rows, rows[:, 0], sample_weight=np.ma.masked_array(np.ones(12), mask=True))

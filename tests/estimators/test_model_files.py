@@ -1,24 +1,15 @@
-"""Model files: of earlier versions, of other machines, and made up."""
+"""Model files: of other machines, and made up."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
-from cndpm.estimators.older_files import DEFAULTS_THEN, PARAMETERS_SINCE
-from cndpm.model.settings import CNDPMSettings
-from cndpm.state import StateError, read_state, save_state
+from cndpm import CNDPMClassifier
+from cndpm.state import StateError, save_state
 from cndpm.state.container import container_pieces, read_container
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
-KINDS = {
-    "classifier": (CNDPMClassifier, "predict_proba"),
-    "regressor": (CNDPMRegressor, "predict"),
-    "density": (CNDPMDensity, "score_samples"),
-}
 Y = np.repeat([0, 1, 2], 40)
 X = np.random.default_rng(0).normal(size=(120, 4)).astype(np.float32) + 6 * Y[:, None]
 
@@ -37,52 +28,6 @@ def reseal(path, change):
     header, tensors = json.loads(content.texts["cndpm state"]), dict(content.tensors)
     change(header, tensors)
     path.write_bytes(b"".join(container_pieces({"cndpm state": json.dumps(header)}, tensors)))
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_model_of_format_1_is_read_and_answers_as_it_did(name, tmp_path):
-    kind, method = KINDS[name]
-    model = kind.load(FIXTURES / "59592b5" / f"{name}.cndpm")
-    answers = json.loads((FIXTURES / "59592b5" / "answers.json").read_text())[name]
-    np.testing.assert_allclose(getattr(model, method)(X[::10]), answers, rtol=1e-6, atol=1e-9)
-    model.save(tmp_path / "now")
-    assert read_state(tmp_path / "now", kind=kind.__name__).format == 2
-    again = kind.load(tmp_path / "now")
-    assert np.array_equal(getattr(again, method)(X), getattr(model, method)(X))
-
-
-def test_a_model_of_an_earlier_state_is_refused_with_the_commit_to_install():
-    with pytest.raises(StateError, match=r"commit ff62439 or before.* Install that commit"):
-        CNDPMDensity.load(FIXTURES / "ff62439" / "density.cndpm")
-
-
-def test_the_defaults_of_format_1_are_those_of_then():
-    for given, then in json.loads((FIXTURES / "59592b5" / "defaults.json").read_text()):
-        settings = CNDPMSettings.model_validate(CNDPMSettings.merge({}, {**DEFAULTS_THEN, **given}))
-        now = settings.model_dump(mode="json")
-        assert differing(then, now) == [], "a default has changed: add its value of then to DEFAULTS_THEN"
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_every_parameter_is_in_files_of_format_1_or_has_a_value_of_then(name):
-    kind = KINDS[name][0]
-    held = read_state(FIXTURES / "59592b5" / f"{name}.cndpm", kind=kind.__name__).state["params"]
-    missing = set(kind._get_param_names()) - held.keys() - {"density", "predictor", "features"}
-    assert missing <= PARAMETERS_SINCE.keys(), "a parameter has come since: add the value that does what was done then"
-    assert kind.load(FIXTURES / "59592b5" / f"{name}.cndpm").n_exemplars == 0
-
-
-def differing(then, now):
-    """Returns the paths of values that the settings of then had and those of now have otherwise."""
-    return [
-        path
-        for name, value in then.items()
-        for path in (
-            [f"{name}.{inner}" for inner in differing(value, now.get(name))]
-            if isinstance(value, dict) and isinstance(now.get(name), dict)
-            else [name] * (now.get(name) != value)
-        )
-    ]
 
 
 def test_a_loaded_model_keeps_the_settings_it_was_made_with_whatever_the_defaults_are_now(path):
@@ -167,3 +112,34 @@ def test_a_number_of_classes_that_the_labels_do_not_have_is_refused(path):
     reseal(path, fewer)
     with pytest.raises(StateError, match="n_classes must be None, as its labels say; got 1"):
         CNDPMClassifier.load(path)
+
+
+@pytest.mark.parametrize("name", ["n_fourier", "n_patches"])
+def test_sizes_beyond_what_a_file_holds_are_refused_before_anything_is_made(path, name, monkeypatch):
+    def change(header, _):
+        header["settings"]["experts"]["features"] = {"kind": "auto", "n_patches": "auto", "n_fourier": "auto"} | {
+            name: 10**9
+        }
+
+    reseal(path, change)
+    monkeypatch.setattr(CNDPMClassifier, "_make_learner", lambda *_, **__: pytest.fail("a model was made"))
+    with pytest.raises(StateError, match=rf"{name}=1000000000 is more than a file with \d+ bytes of numbers can be of"):
+        CNDPMClassifier.load(path)
+
+
+@pytest.mark.parametrize("version", ["0.1\x1b[31m", "1.0 --index-url=http://evil", "", "a", "1" * 60])
+def test_what_is_no_version_is_told_to_nobody(path, version):
+    def change(header, _):
+        header["package"], header["format"] = version, 99
+
+    reseal(path, change)
+    with pytest.raises(StateError, match="Install a newer version to load it") as caught:
+        CNDPMClassifier.load(path)
+    assert "\x1b" not in str(caught.value) and "evil" not in str(caught.value)
+
+
+def test_nothing_in_a_file_commands_the_terminal(path):
+    reseal(path, lambda header, _: header["tree"].update({"\x1b]0;owned\x07": 1, "params": {"\x1b[31m": 1}}))
+    with pytest.raises(StateError) as caught:
+        CNDPMClassifier.load(path)
+    assert str(caught.value).isprintable() and r"\x1b[31m" in str(caught.value)

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from figures.exchanges import exchanged, noticed
 from figures.kinds import KindsTable
+from figures.missing import MissingTable
+from figures.paper import load_paper_tables
 from figures.records import FigureError
 from figures.tracing import TracedPage, load_traced
 
@@ -146,6 +148,9 @@ def test_what_is_derived_must_follow_from_numbers_of_the_page(project):
 def test_a_number_without_a_record_fails_the_command_even_where_it_writes(tmp_path: Path, monkeypatch, capsys):
     (tmp_path / "docs" / "results" / "records").mkdir(parents=True)
     (tmp_path / "docs" / "results" / "index.md").write_text("<!-- figures: kinds -->\n<!-- end -->\n")
+    tables = [table.name for table in (*load_paper_tables(tmp_path), MissingTable(tmp_path))]
+    marks = (f"<!-- figures: {name} -->\n<!-- end -->\n" for name in tables)
+    (tmp_path / "docs" / "results" / "paper.md").write_text("".join(marks))
     (tmp_path / "figures" / "traced").mkdir(parents=True)
     (tmp_path / "figures" / "traced" / "page.toml").write_text("page = 'page.md'\n")
     monkeypatch.setattr(command, "ROOT", tmp_path)

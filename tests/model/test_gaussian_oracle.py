@@ -12,10 +12,10 @@ from torch import Tensor
 from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian import GaussianBank, choice, shared_covariance
 from cndpm.mixture import accepts_expert
-from cndpm.model import plain_gaussians
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.gaussian_oracle import GaussianOracle
 from cndpm.model.settings import CNDPMSettings
+from oracles import plain_gaussians
+from oracles.gaussians import GaussianOracle
 
 Stream = tuple[Tensor, Tensor]
 
@@ -209,16 +209,16 @@ def test_an_expert_that_does_not_earn_its_place_is_dismissed(monkeypatch):
 
 @pytest.mark.parametrize("memory_size", [8, 20])
 def test_gains_and_costs_of_experts_agree(memory_size, monkeypatch):
-    weighed: dict[str, list[list[float]]] = {"founding": [], "gaussian_oracle": []}
+    weighed: dict[str, list[list[float]]] = {"founding": [], "gaussians": []}
 
     def weigh(module: str, log_candidate: Tensor, log_mixture: Tensor, cost: float) -> bool:
         weighed[module].append([*log_candidate.tolist(), *log_mixture.tolist(), cost])
         return accepts_expert(log_candidate, log_mixture, cost=cost)
 
-    for module in weighed:
-        monkeypatch.setattr(f"cndpm.model.{module}.accepts_expert", partial(weigh, module))
+    for module, name in (("founding", "cndpm.model.founding"), ("gaussians", "oracles.gaussians")):
+        monkeypatch.setattr(f"{name}.accepts_expert", partial(weigh, module))
     learn_both(far_apart(), 10, by_block=True, memory_size=memory_size)
-    assert len(weighed["founding"]) == len(weighed["gaussian_oracle"]) >= 2
+    assert len(weighed["founding"]) == len(weighed["gaussians"]) >= 2
     for given, expected in zip(*weighed.values(), strict=True):
         assert given == pytest.approx(expected, rel=1e-6)
 

@@ -5,7 +5,7 @@ import torch
 
 from cndpm.experts.chunks import Samples
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.oracle import Oracle
+from oracles.networks import Oracle
 
 
 @pytest.fixture(params=[True, False], ids=["sharing", "no sharing"])

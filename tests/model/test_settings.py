@@ -42,7 +42,6 @@ def test_what_is_dumped_is_complete_and_reads_back_equal(seed):
     settings = valid(seed)
     assert CNDPMSettings(**settings.model_dump()) == settings
     assert CNDPMSettings(**json.loads(settings.model_dump_json())) == settings
-    assert CNDPMSettings.from_record(settings.model_dump(mode="json")) == settings.model_dump(mode="json")
 
 
 @given(st.integers(0, 10**9))
@@ -305,36 +304,3 @@ def test_the_reference_is_what_the_sections_say():
 def test_the_reference_lists_every_field():
     text = reference()
     assert all(f"| `{place.name}` |" in text for place in walk(CNDPMSettings))
-
-
-# Records of earlier versions
-
-THEN = {
-    "target": "classes", "n_outputs": 1, "log_alpha": "auto", "novelty_rate": 0.01, "novelty_window": 10,
-    "novelty_threshold": None, "memory_size": 100, "min_share": 0.1, "anytime": True, "standardise": False,
-    "experts": "gaussian", "features": "auto", "covariance": "auto", "classifier": "gaussian",
-    "companions": {"channels": 32, "hidden": 64, "augment": True, "lr": 0.001}, "n_patches": "auto", "n_fourier": 256,
-    "architecture": "auto", "channels": 20, "density": "vae", "hidden": 64, "n_layers": 2, "latent_dim": 16,
-    "likelihood": "unit-gaussian", "density_lr": 0.0004, "density_components": 10, "density_dropout": 0.1,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("recorded", "now"),
-    [
-        (THEN, CNDPMSettings(memory_size=100, n_fourier=256)),
-        ({**THEN, "classifier": "both"}, CNDPMSettings(memory_size=100, n_fourier=256, classifier="both")),
-        ({"memory_size": 20, "hidden": 8}, CNDPMSettings.paper(memory_size=20, hidden=8)),
-        (
-            {"experts": "neural", "density": "autoregressive", "likelihood": "unit-gaussian", "log_alpha": 3.0},
-            CNDPMSettings.paper(density="autoregressive", log_alpha=3.0),
-        ),
-    ],
-)
-def test_flat_records_are_read_without_what_did_nothing(recorded, now):
-    assert CNDPMSettings(**CNDPMSettings.from_record(recorded)) == now
-
-
-def test_a_record_of_what_cannot_be_had_any_more_is_refused():
-    with pytest.raises(ValueError, match="n_layers=3 was recorded; this version knows 2 only"):
-        CNDPMSettings.from_record({**THEN, "n_layers": 3})

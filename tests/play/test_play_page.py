@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from release.screenshot import find_browser
 from tests.docs.browser import Browser
 from tests.play.symbols import drawn
 
 from cndpm.play import make_play_server
-from cndpm.reports.screenshot import find_browser
 
 PLAN = ["ring", "tent", "ring", "cross", "tent", "ring", "cross", "cross", "tent", "ring"]
 

@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from release.screenshot import find_browser
 
 from cndpm.experiments import configure, run_seeds
 from cndpm.paper.experiment import Cell
-from cndpm.reports.screenshot import find_browser
 
 FAST_MIXTURE = [
     "learner.experts=neural",

@@ -1,9 +1,9 @@
 import pytest
 from PIL import Image
+from release.screenshot import find_browser, take_screenshot
 
 from cndpm.experiments import RecordError
 from cndpm.reports import write_report
-from cndpm.reports.screenshot import find_browser, take_screenshot
 
 
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")

@@ -1,10 +1,16 @@
 """The endpoints, by a server that really runs."""
 
+import asyncio
+import contextlib
+import json
+
 import numpy as np
+import pandas as pd
+from fastapi import Request
 from tests.serving.client import Client, clusters
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
-from cndpm.serving import Limits, Server
+from cndpm.serving import Limits, Server, Store, create_app
 
 X, Y = clusters(60, seed=1)
 
@@ -39,8 +45,15 @@ def test_rows_that_were_learned_answer_and_are_there_after_a_restart(model_file)
 def test_mistakes_are_named_and_change_nothing(served):
     before = served.get("/model")
     mistakes = {
-        "every row has 4 numbers; got rows of [2]": {"X": [[1, 2]], "y": ["a"]},
-        "numbers must be finite": {"X": [[1, 2, 3, float("inf")]], "y": ["a"]},
+        "every row has 4 values; 1 of 1 rows have not: row 0 has 2": {"X": [[1, 2]], "y": ["a"]},
+        "which has no NaN or Infinity": {"X": [[1, 2, 3, float("inf")]], "y": ["a"]},
+        "row 0 holds nothing but null": {"X": [[None] * 4], "y": ["a"]},
+        "1 of 2 rows hold something else": {"X": [[1, 2, 3, 4], [1, 2, 3, "4"]], "y": ["a", "b"]},
+        "X holds a whole number that is too large": {"X": [[1, 2, 3, 10**400]], "y": ["a"]},
+        "a label has at most 1000 characters; got 2000": {"X": [[1, 2, 3, 4]], "y": ["a" * 2000]},
+        "id is a text of 1 to 100 characters": {"X": [[1, 2, 3, 4]], "y": ["a"], "id": ""},
+        "X is a list of rows, and each a list of 4 values": {"X": [1, 2, 3, 4], "y": ["a"]},
+        "one JSON object, without others in it": {"X": [[1, 2, 3, 4]], "y": [{}]},
         "values up to": {"X": [[1, 2, 3, 1e30]], "y": ["a"]},
         "between 1 and 10000 rows; got 0": {"X": [], "y": []},
         "y is missing": {"X": [[1, 2, 3, 4]]},
@@ -126,3 +139,102 @@ def test_predictions_come_while_the_model_learns(served, model_file):
         served.post("/learn", X=X[10 * k : 10 * k + 10].tolist(), y=Y[10 * k : 10 * k + 10])
         answers.append(served.post("/predict", X=X[:3].tolist())[1]["proba"])
     assert answers == allowed[1:]
+
+
+def test_what_json_cannot_repeat_is_answered_in_few_words(served):
+    bodies = {
+        "nan": b'{"X": [[NaN, 1, 2, 3]]}',
+        "infinity": b'{"X": [[-Infinity, 1, 2, 3]]}',
+        "huge": b'{"X": [[1e999, 1, 2, 3]]}',
+        "surrogate": b'{"X": [[1, 2, 3, 4]], "y": ["\\ud800"]}',
+        "no text": b'{"X": [["\xff", 1, 2, 3]]}',
+        "deep": b"[" * 100_000,
+        "flat": b'{"X": [' + b"0," * 1_000_000 + b"0]}",
+        "long": b'{"X": [[' + b"1" * 3_000_000 + b"]]}",
+        "strings": b'{"X": [' + b'"",' * 1_000_000 + b'""]}',
+        "wide": b'{"X": [[' + b"0," * 1_000_000 + b"0]]}",
+        "many": b'{"X": [' + b"[]," * 1_000_000 + b"[]]}",
+        "nothing": b"",
+    }
+    for path in ("/predict", "/learn"):
+        for name, body in bodies.items():
+            status, answer = served("POST", path, body)
+            assert status == 422 and len(answer["detail"]) < 300, (path, name, answer)
+    assert served.get("/events?since=" + "9" * 5000 + "x")[0] == 422
+    assert served.get("/model")[1]["n_samples"] == 90
+
+
+def test_labels_may_hold_what_bodies_are_counted_by(served):
+    label = 'a, "b", [c], {d}: \\' * 20
+    status, answer = served.post("/learn", X=[[1, 2, 3, 4]] * 3, y=[label] * 3, id='x,"[{')
+    assert status == 200, answer
+    assert label in served.get("/model")[1]["classes"]
+
+
+def test_null_is_a_missing_value(served, model):
+    rows = [[None, 2.0, 3.0, 4.0], [8.0, 8.0, None, None]]
+    expected = model.predict_proba(np.array(rows, dtype=np.float64))
+    assert np.array_equal(served.post("/predict", X=rows)[1]["proba"], expected)
+    assert served.post("/learn", X=rows, y=["class 0", "class 2"])[0] == 200
+
+
+def test_the_same_id_with_other_rows_is_refused(served):
+    assert served.post("/learn", X=X[:2].tolist(), y=Y[:2], id="mine")[0] == 200
+    for rows, y in ((X[1:3].tolist(), Y[:2]), (X[:2].tolist(), Y[1:3]), (X[:1].tolist(), Y[:1])):
+        status, answer = served.post("/learn", X=rows, y=y, id="mine")
+        assert status == 409 and "'mine' belongs to other rows" in answer["detail"]
+    assert served.post("/learn", X=X[:2].tolist(), y=Y[:2], id="mine") == (200, {"n_rows": 2, "record": 0, "row": 0})
+
+
+def test_a_model_with_categories_is_served_and_comes_back(tmp_path):
+    colours = ["red", "blue", "green"]
+    table = pd.DataFrame({"size": X[:, 0], "colour": pd.Categorical([colours[i % 3] for i in range(60)])})
+    model = CNDPMClassifier(memory_size=30, random_state=0).fit(table, Y)
+    model.save(tmp_path / "model")
+    rows = [[1.5, "blue"], [None, "red"], [2.0, None], [3.0, "unknown"]]
+    with Server(tmp_path / "model", port=0) as server:
+        client = Client(server.url)
+        assert client.get("/model")[1]["columns"] == ["size", "colour"]
+        values = {"size": [1.5, np.nan, 2.0, 3.0], "colour": pd.Categorical(["blue", "red", None, None], colours)}
+        answer = client.post("/predict", X=rows)[1]
+        assert np.allclose(answer["proba"], model.predict_proba(pd.DataFrame(values)))
+        assert "column 'size' holds numbers" in client.post("/predict", X=[["blue", 1.5]])[1]["detail"]
+        assert client.post("/learn", X=rows, y=Y[:4])[0] == 200
+        answer = client.post("/predict", X=rows)[1]
+        assert client.post("/explain", X=rows)[0] == 200
+        client.close()
+    with Server(tmp_path / "model", port=0) as server:
+        client = Client(server.url)
+        assert client.post("/predict", X=rows)[1] == answer
+        client.close()
+
+
+def test_a_handler_that_is_cancelled_ends_nothing(model_file, tmp_path):
+    """As a middleware with a time limit, or another ASGI server, cancels them."""
+    store = Store(model_file, tmp_path / "served")
+    app = create_app(store)
+    learn = next(route.endpoint for route in app.routes if getattr(route, "path", "") == "/learn")
+
+    def request(k):
+        body = json.dumps({"X": X[k : k + 1].tolist(), "y": Y[k : k + 1]}).encode()
+
+        async def receive():
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        return Request({"type": "http", "path": "/learn", "headers": [], "server": ("x", 1)}, receive)
+
+    async def cancel_and_go_on():
+        for k in range(20):
+            task = asyncio.create_task(learn(request(k)))
+            await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        return await asyncio.wait_for(learn(request(20)), 20)
+
+    assert asyncio.run(cancel_and_go_on()).status_code == 200
+    service = learn.__self__
+    assert service.writer.failure is None
+    service.writer.close()
+    assert service.writer.n_waiting == 0
+    assert store.model.learner_.events.n_samples >= 91

@@ -47,6 +47,37 @@ def test_a_body_in_pieces_is_stopped_at_the_limit():
     assert (status, answer["detail"][:34]) == (413, "the body of a request has at most ")
 
 
+def test_bodies_of_all_requests_together_are_bounded():
+    guard, gate, sent = Guard(echo, Limits(body_bytes=10, held_bytes=12)), asyncio.Event(), []
+
+    def messages(*pieces):
+        waiting = [{"type": "http.request", "body": one, "more_body": True} for one in pieces]
+        waiting[-1]["more_body"] = False
+        return waiting
+
+    async def ask(waiting, *, held=False):
+        async def receive():
+            if held and len(waiting) == 1:
+                await gate.wait()
+            return waiting.pop(0)
+
+        async def send(message):
+            sent.append(message.get("status"))
+
+        await guard({"type": "http", "path": "/predict", "headers": []}, receive, send)
+
+    async def together():
+        first = asyncio.create_task(ask(messages(b"12345678", b"9"), held=True))
+        await asyncio.sleep(0)
+        await ask(messages(b"12345"))  # beside the eight bytes that are held
+        gate.set()
+        await first
+        await ask(messages(b"1234567890"))
+
+    asyncio.run(together())
+    assert [status for status in sent if status] == [503, 200, 200]
+
+
 @pytest.mark.parametrize(("length", "status"), [("10", 200), ("11", 413), ("many", 413), ("-1", 413)])
 def test_a_body_that_is_announced_too_large_is_not_read(length, status):
     assert call(headers=[("content-length", length)])[0] == status

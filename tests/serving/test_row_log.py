@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cndpm.serving.row_log import Acknowledgement, LogError, Record, RowLog, read_log
+from cndpm.serving.row_log import Acknowledgement, LogError, Record, RowLog, WrittenLog, rows_digest, witness_of
 
 
 def record(number, *, n_rows=2):
@@ -12,7 +12,7 @@ def record(number, *, n_rows=2):
 @pytest.fixture
 def log(tmp_path):
     """A file of three records, the first number 7."""
-    made = RowLog(tmp_path / "log", 7, {"before": Acknowledgement(6, 4)})
+    made = RowLog(tmp_path / "log", 7, {"before": Acknowledgement(6, 4, "digest")}, "link")
     for number in (7, 8, 9):
         made.append(record(number))
     made.close()
@@ -24,35 +24,82 @@ def same(a, b):
 
 
 def test_records_are_read_as_they_were_written(log):
-    known, records = read_log(log)
-    assert known == {"before": Acknowledgement(6, 4)}
-    assert all(same(read, record(number)) for read, number in zip(records, (7, 8, 9), strict=True))
+    read = WrittenLog(log)
+    assert (read.first, read.before, read.known) == (7, "link", {"before": Acknowledgement(6, 4)})
+    assert read.known["before"].digest == "digest"
+    assert all(same(one, record(number)) for one, number in zip(read, (7, 8, 9), strict=True))
 
 
 def test_every_label_comes_back_with_its_type(tmp_path):
     made = RowLog(tmp_path / "log", 0, {})
     made.append(record(0, n_rows=5))
     made.close()
-    (read,) = read_log(tmp_path / "log")[1]
+    (read,) = WrittenLog(tmp_path / "log")
     assert [(type(label), label) for label in read.y] == [(type(label), label) for label in ["a", 1, None, 2.5, True]]
 
 
-def test_a_last_line_that_was_cut_off_anywhere_is_left_out(log):
+def test_a_last_line_without_its_end_is_left_out(log):
+    witness_of(log).unlink()  # the process was killed before it had seen the record
     whole = log.read_bytes()
     start = whole.rindex(b"\n", 0, len(whole) - 1) + 1
     for length in range(start, len(whole)):
         log.write_bytes(whole[:length])
-        assert [one.number for one in read_log(log)[1]] == [7, 8]
+        assert [one.number for one in WrittenLog(log)] == [7, 8]
 
 
-def test_damage_before_the_last_line_is_refused(log):
+def test_a_log_that_ends_before_what_was_acknowledged_is_refused(log):
+    whole = log.read_bytes()
+    for length in (0, whole.index(b"\n") + 1, whole.rindex(b"\n", 0, len(whole) - 1) + 1, len(whole) - 1):
+        log.write_bytes(whole[:length])
+        with pytest.raises(LogError, match="records up to 9 were acknowledged"):
+            list(WrittenLog(log))
+    log.unlink()
+    with pytest.raises(LogError, match="records up to 9 were acknowledged"):
+        list(WrittenLog(log))
+
+
+def test_a_flipped_bit_of_a_log_is_refused(log):
+    whole = bytearray(log.read_bytes())
+    for place in [*range(0, 8 * len(whole), 37), *range(8 * len(whole) - 16, 8 * len(whole))]:
+        whole[place // 8] ^= 1 << place % 8
+        log.write_bytes(whole)
+        with pytest.raises(LogError, match=r"line \d+ of .* is damaged|ends before record 9"):
+            list(WrittenLog(log))
+        whole[place // 8] ^= 1 << place % 8
+
+
+def test_a_flipped_bit_of_a_witness_does_no_harm(log):
+    whole = bytearray(witness_of(log).read_bytes())
+    for place in range(0, 8 * len(whole), 11):
+        whole[place // 8] ^= 1 << place % 8
+        witness_of(log).write_bytes(whole)
+        assert [one.number for one in WrittenLog(log)] == [7, 8, 9]
+        whole[place // 8] ^= 1 << place % 8
+
+
+def test_lines_cannot_be_left_out_exchanged_or_taken_from_elsewhere(log, tmp_path):
     lines = log.read_bytes().splitlines(keepends=True)
-    lines[2] = lines[2].replace(b'"number":8', b'"number":5')
-    log.write_bytes(b"".join(lines))
-    with pytest.raises(LogError, match=r"line 3 .* acknowledged rows follow"):
-        list(read_log(log)[1])
+    other = RowLog(tmp_path / "other", 7, {}, "elsewhere")
+    other.append(record(7))
+    other.close()
+    foreign = (tmp_path / "other").read_bytes().splitlines(keepends=True)
+    for chosen in ([0, 1, 3], [0, 2, 1, 3], [1, 2, 3], [0, 1, 1, 2, 3]):
+        log.write_bytes(b"".join(lines[i] for i in chosen))
+        with pytest.raises(LogError, match="is damaged"):
+            list(WrittenLog(log))
+    log.write_bytes(lines[0] + foreign[1] + b"".join(lines[2:]))
+    with pytest.raises(LogError, match=r"line 2 .* is damaged"):
+        list(WrittenLog(log))
 
 
 def test_requests_are_found_in_their_record():
     first, second = record(4, n_rows=3).acknowledgements()
     assert (first, second) == ((None, Acknowledgement(4, 0)), ("request 4", Acknowledgement(4, 1)))
+
+
+def test_a_digest_tells_rows_and_labels_apart():
+    X = record(0, n_rows=3).X
+    digests = [rows_digest(X, ["a", "b", "c"]), rows_digest(X, ["a", "b", 1]), rows_digest(X[::-1], ["a", "b", "c"])]
+    assert len({*digests, rows_digest(X, None), rows_digest(X.reshape(-1, 1), None)}) == 5
+    assert rows_digest(X.copy(), ("a", "b", "c")) == digests[0]
+    assert record(0, n_rows=3).acknowledgements()[1][1].digest == rows_digest(X[1:], [1, None])

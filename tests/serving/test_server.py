@@ -1,7 +1,9 @@
+import socket
+
 import pytest
 from tests.serving.client import Client
 
-from cndpm.serving import Server
+from cndpm.serving import Limits, Server
 from cndpm.validation import ConfigError
 
 
@@ -30,3 +32,53 @@ def test_a_port_that_is_taken_is_named(model_file, tmp_path):
         port = int(server.url.rpartition(":")[2])
         with pytest.raises(ConfigError, match=f"cannot listen at 127.0.0.1, port {port}"):
             Server(model_file, port=port, folder=tmp_path / "another")
+
+
+def opened(server):
+    host, port = server.url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+@pytest.mark.parametrize("begun", [b"", b"POST /predict HT", b"POST /predict HTTP/1.1\r\nHost: localhost\r\n"])
+def test_a_head_that_does_not_end_is_not_waited_for(model_file, begun):
+    with Server(model_file, port=0, limits=Limits(head_seconds=0.05)) as server:
+        connection = opened(server)
+        connection.sendall(begun)
+        assert connection.recv(1000) == b""
+        connection.close()
+
+
+def test_a_second_head_that_does_not_end_is_not_waited_for(model_file):
+    with Server(model_file, port=0, limits=Limits(head_seconds=0.05)) as server:
+        connection = opened(server)
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        received = connection.recv(1000)
+        assert received.startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET /hea")
+        while piece := connection.recv(1000):
+            received += piece
+        assert received.count(b"HTTP/1.1") == 1
+        connection.close()
+
+
+def test_a_body_that_does_not_end_is_not_waited_for(model_file):
+    with Server(model_file, port=0, limits=Limits(body_seconds=0.05)) as server:
+        connection = opened(server)
+        connection.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+        received = b""
+        while piece := connection.recv(1000):
+            received += piece
+        assert received.startswith(b"HTTP/1.1 408")
+        connection.close()
+
+
+def test_connections_are_bounded(model_file):
+    with Server(model_file, port=0, limits=Limits(connections=3)) as server:
+        clients = [Client(server.url) for _ in range(3)]
+        assert [client.get("/health")[0] for client in clients] == [200] * 3
+        fourth = opened(server)
+        assert fourth.recv(1000).startswith(b"HTTP/1.1 503")
+        fourth.close()
+        for client in clients:
+            assert client.get("/health")[0] == 200
+            client.close()

@@ -64,7 +64,7 @@ def test_two_checkpoints_are_kept(model_file, folder):
     teach(store, start=0, n_records=5, checkpoint=True)
     store.close()
     assert sorted(path.name for path in folder.glob("model-*")) == [f"model-{n:012}.cndpm" for n in (4, 5)]
-    assert sorted(path.name for path in folder.glob("log-*")) == [f"log-{n:012}.jsonl" for n in (4, 5)]
+    assert sorted(path.name for path in folder.glob("log-*.jsonl")) == [f"log-{n:012}.jsonl" for n in (4, 5)]
 
 
 def test_a_damaged_checkpoint_is_replaced_by_the_one_before_and_the_log(model_file, folder):
@@ -80,15 +80,91 @@ def test_a_damaged_checkpoint_is_replaced_by_the_one_before_and_the_log(model_fi
     again.close()
 
 
+def test_a_damaged_checkpoint_displaces_no_good_one(model_file, folder):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=2, checkpoint=True)
+    newest = max(folder.glob("model-*"))
+    newest.write_bytes(newest.read_bytes()[:-1] + b"!")
+    teach(store, start=2, n_records=1, checkpoint=True)
+    assert sorted(path.name for path in folder.glob("model-*")) == [f"model-{n:012}.cndpm" for n in (1, 2, 3)]
+    store.close()
+    newest = max(folder.glob("model-*"))
+    newest.write_bytes(newest.read_bytes()[1:])
+    with pytest.warns(DamageWarning, match="an older checkpoint"):
+        again = Store(model_file, folder)
+    assert is_same(again.model, expected(model_file, 3))
+    assert len(list(folder.glob("model-*.damaged"))) == 2
+    again.close()
+
+
+def test_without_any_checkpoint_the_served_file_and_the_logs_give_the_model(model_file, folder):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=3)
+    store.checkpoint()
+    store.close()
+    (checkpoint,) = folder.glob("model-*")
+    checkpoint.write_bytes(b"")
+    with pytest.warns(DamageWarning, match="an older checkpoint"):
+        again = Store(model_file, folder)
+    assert is_same(again.model, expected(model_file, 3))
+    again.close()
+
+
+def test_a_checkpoint_of_nothing_leaves_the_served_file_alone(model_file, folder):
+    before = model_file.read_bytes(), model_file.stat().st_mtime_ns
+    store = Store(model_file, folder)
+    store.checkpoint()
+    store.close()
+    assert (model_file.read_bytes(), model_file.stat().st_mtime_ns) == before
+
+
 def test_records_that_are_missing_are_refused(model_file, folder):
     store = Store(model_file, folder)
     teach(store, start=0, n_records=4, checkpoint=True)
     teach(store, start=4, n_records=1)
     store.close()
     max(folder.glob("model-*")).unlink()
-    min(folder.glob("log-*")).unlink()
-    with pytest.raises(LogError, match="records 3 to 3 are missing"):
+    min(folder.glob("log-*.jsonl")).unlink()
+    min(folder.glob("log-*.witness")).unlink()
+    with pytest.raises(LogError, match="records before 4 are missing"):
         Store(model_file, folder)
+
+
+def test_a_log_of_another_server_is_refused(model_file, folder, tmp_path):
+    for where, start in ((folder, 0), (tmp_path / "other", 1)):
+        store = Store(model_file, where)
+        teach(store, start=start, n_records=1)
+        store.checkpoint()
+        teach(store, start=2, n_records=1)
+        store.close()
+    for other in (tmp_path / "other").glob("log-*1.*"):
+        (folder / other.name).write_bytes(other.read_bytes())
+    with pytest.raises(LogError, match="does not go on from the log before it"):
+        Store(model_file, folder)
+
+
+def test_a_damaged_log_is_refused_kept_and_can_be_salvaged(model_file, folder):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=3)
+    store.close()
+    (log,) = folder.glob("log-*.jsonl")
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-9] + b"!" + whole[-8:])
+    damaged = log.read_bytes()
+    for _ in range(2):  # nothing changes by trying
+        with pytest.raises(LogError, match=r"line 4 of .*log-0+\.jsonl is damaged\. .*--salvage"):
+            Store(model_file, folder)
+        assert log.read_bytes() == damaged
+    with pytest.warns(DamageWarning, match="went on with 2 records"):
+        again = Store(model_file, folder, salvage=True)
+    assert is_same(again.model, expected(model_file, 2))
+    assert folder.joinpath(f"{log.name}.damaged").read_bytes() == damaged
+    teach(again, start=2, n_records=1)
+    again.close()
+    once_more = Store(model_file, folder)
+    assert is_same(once_more.model, expected(model_file, 3))
+    assert list(once_more.known) == [f"request {k}" for k in range(3)]
+    once_more.close()
 
 
 def test_a_checkpoint_is_due_after_so_many_rows(model_file, folder):

@@ -7,7 +7,7 @@ from tests.serving.client import clusters
 from cndpm import CNDPMClassifier
 from cndpm.serving import Limits, Store
 from cndpm.serving.row_log import Acknowledgement
-from cndpm.serving.writer import BusyError, LearnRequest, Writer, WriterFailedError
+from cndpm.serving.writer import BusyError, LearnRequest, OtherRowsError, Writer, WriterFailedError
 
 X, Y = clusters(60, seed=1)
 
@@ -132,3 +132,43 @@ def test_a_checkpoint_is_written_when_it_is_due_and_at_the_end(model_file, tmp_p
     writer.submit(request(4, 5)).result(10)
     writer.close()
     assert told == [4, "checkpoint", 1, "checkpoint"]
+
+
+def test_the_same_id_with_other_rows_is_refused(store):
+    writer = Writer(store)
+    writer.submit(request(0, 4, "mine")).result(10)
+    with pytest.raises(OtherRowsError, match="'mine' belongs to other rows, which were learned as record 0"):
+        writer.submit(request(4, 8, "mine")).result(10)
+    writer.close()
+    assert store.model.learner_.events.n_samples == 90 + 4
+
+
+def test_a_request_that_is_cancelled_before_its_turn_is_not_learned(store):
+    writer = Writer(store)
+    with Held(store) as held:
+        first = writer.submit(request(0, 1))
+        held.wait()
+        gone, late = writer.submit(request(1, 3)), writer.submit(request(3, 4))
+        assert gone.cancel()
+        assert not first.cancel()  # it is being learned
+    assert (first.result(10), late.result(10)) == (Acknowledgement(0, 0), Acknowledgement(1, 0))
+    writer.close()
+    assert (store.model.learner_.events.n_samples, writer.n_waiting) == (90 + 1 + 1, 0)
+
+
+def test_a_writer_that_ends_tells_everybody(store):
+    def broken(_):
+        raise SystemExit("the thread ends")
+
+    writer = Writer(store, learned=broken)
+    with Held(store) as held:
+        first = writer.submit(request(0, 1))
+        held.wait()
+        second = writer.submit(request(1, 2))
+    for one in (first, second):
+        with pytest.raises(WriterFailedError, match="the thread ends"):
+            one.result(10)
+    assert "the thread ends" in str(writer.failure)
+    with pytest.raises(WriterFailedError, match="Start the server again"):
+        writer.submit(request(2, 4))
+    writer.close()

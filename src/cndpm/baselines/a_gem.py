@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 import torch.nn.functional as F
 from pydantic import Field
@@ -50,7 +48,6 @@ class AGEM(ReplayLearner):
 
         replay_batch: int | None = Field(64, ge=1, description="samples of the reference; null: as many as the batch")
 
-    summary: ClassVar[str] = "averaged GEM: steps projected so that the memory's loss does not rise"
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:

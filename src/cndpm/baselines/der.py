@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 import torch.nn.functional as F
 from pydantic import Field
@@ -65,7 +63,6 @@ class DER(DarkReplay):
 
         alpha: float = Field(0.5, ge=0, description="weight of the stored logits")
 
-    summary: ClassVar[str] = "dark experience replay: replays stored logits"
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
@@ -117,7 +114,6 @@ class DERPlusPlus(DarkReplay):
         alpha: float = Field(0.2, ge=0, description="weight of the stored logits")
         beta: float = Field(0.5, ge=0, description="weight of the stored labels")
 
-    summary: ClassVar[str] = "DER++: replays stored logits and labels"
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:

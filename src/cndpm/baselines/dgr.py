@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
@@ -51,7 +51,6 @@ class DGR(ClassifierLearner, TaskBasedLearner):
     class Settings(DreamerSettings):
         """The generator and its dreams; one step size for both networks."""
 
-    summary: ClassVar[str] = "deep generative replay: a VAE dreams past inputs"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:

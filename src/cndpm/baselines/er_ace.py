@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -49,7 +47,6 @@ class ERACE(ReplayLearner):
     class Settings(ReplaySettings):
         """The memory and what is replayed of it."""
 
-    summary: ClassVar[str] = "ER-ACE: replay with an asymmetric cross entropy"
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:

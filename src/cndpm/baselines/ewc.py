@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
@@ -56,7 +54,6 @@ class EWC(PenalisedLearner):
 
         strength: float = Field(100.0, ge=0, description="weight of the penalty, lambda")
 
-    summary: ClassVar[str] = "elastic weight consolidation: a quadratic penalty for every past task"
     settings: Settings
 
     def end_task(self) -> None:
@@ -94,7 +91,6 @@ class OnlineEWC(PenalisedLearner):
         strength: float = Field(100.0, ge=0, description="weight of the penalty, lambda")
         decay: float = Field(1.0, ge=0, le=1, description="factor on the importance of earlier tasks, gamma")
 
-    summary: ClassVar[str] = "online EWC: one running penalty, anchored at the last task"
     settings: Settings
 
     def end_task(self) -> None:

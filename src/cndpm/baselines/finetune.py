@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from cndpm.baselines.shared.objective import ObjectiveLearner
@@ -35,7 +33,6 @@ class FineTune(ObjectiveLearner):
     class Settings(NetworkSettings):
         """Nothing beside the network and its optimiser."""
 
-    summary: ClassVar[str] = "one step on every batch, nothing against forgetting"
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import ClassVar, Literal, Unpack
+from typing import Literal, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -81,7 +81,6 @@ class GDumb(ComposedLearner):
         learning_rate: float = Field(0.05, gt=0, le=10, description="step size at the start")
         final_learning_rate: float = Field(5e-4, gt=0, le=10, description="step size at the end")
 
-    summary: ClassVar[str] = "GDumb: a balanced memory, and a fresh network trained on it when asked"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:

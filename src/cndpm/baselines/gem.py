@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -131,7 +131,6 @@ class GEM(ClassifierLearner, TaskBasedLearner):
         margin: float = Field(0.5, ge=0, description="gamma, how far past tasks are favoured")
         learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
 
-    summary: ClassVar[str] = "gradient episodic memory: steps projected so that no past task's loss rises"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 import torch.nn.functional as F
 from pydantic import Field
@@ -72,7 +70,6 @@ class GSS(ReplayLearner):
 
         references: int = Field(10, ge=1, description="samples of the memory that a new one is compared with")
 
-    summary: ClassVar[str] = "gradient-based sample selection (greedy): a memory of diverse gradients"
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:

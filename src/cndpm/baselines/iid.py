@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import torch
 from pydantic import Field
@@ -37,7 +37,6 @@ class IIDOnline(ObjectiveLearner):
     class Settings(NetworkSettings):
         """Nothing beside the network and its optimiser."""
 
-    summary: ClassVar[str] = "reference: the plain network, one pass over shuffled data"
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
@@ -83,7 +82,6 @@ class IIDOffline(ObjectiveLearner):
         augmentation: AugmentationName = Field("auto", description="auto: crop-flip for colour images, shift for grey")
         learning_rate: float = Field(1e-3, gt=0, le=10, description="step size at the start, decayed to zero")
 
-    summary: ClassVar[str] = "reference: all data collected, many epochs with augmentation and decay"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:

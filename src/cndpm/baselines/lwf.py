@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
@@ -53,7 +53,6 @@ class LwF(ClassifierLearner, TaskBasedLearner):
         temperature: float = Field(2.0, gt=0, description="T, which softens the teacher's answers")
         learning_rate: float = Field(1e-4, gt=0, le=10, description="step size")
 
-    summary: ClassVar[str] = "learning without forgetting: distils the previous network on new data"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:

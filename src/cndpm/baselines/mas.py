@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor, nn
 
 from cndpm.baselines.shared.gradients import mean_over_gradients
@@ -51,7 +49,6 @@ class MAS(PenalisedLearner):
     class Settings(PenaltySettings):
         """The penalty's weight and the samples that measure importance."""
 
-    summary: ClassVar[str] = "memory-aware synapses: penalty by the answer's sensitivity to each weight"
     settings: Settings
 
     def end_task(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 import torch.nn.functional as F
 from pydantic import Field
@@ -44,7 +42,6 @@ class MIR(ReplayLearner):
         candidates: int = Field(50, ge=1, description="samples among which the most interfered are chosen")
         virtual_rate: float = Field(0.05, gt=0, description="step size of the virtual step, lambda")
 
-    summary: ClassVar[str] = "maximally interfered retrieval: replays what the next step would hurt"
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
@@ -59,7 +59,6 @@ class PEC(ComposedLearner):
         learning_rate: float = Field(1e-2, gt=0, le=10, description="step size at the start")
         steady_steps: int = Field(100, ge=1, description="n_0, steps after which the step size begins to fall")
 
-    summary: ClassVar[str] = "prediction-error classification: one small network per class"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -44,7 +44,6 @@ class Reservoir(ObjectiveLearner):
     class Settings(ReplaySettings):
         """The memory and what is replayed of it."""
 
-    summary: ClassVar[str] = "experience replay from a uniform sample of the stream (ER)"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:

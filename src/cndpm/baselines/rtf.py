@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal, Unpack
+from typing import Literal, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -62,7 +62,6 @@ class RtF(ComposedLearner, TaskBasedLearner):
             "classes", description="latent prior of dreams: classes, a Gaussian for each in turn; standard, one for all"
         )
 
-    summary: ClassVar[str] = "replay through feedback: generator and classifier in one network"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:

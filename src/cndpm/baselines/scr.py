@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
@@ -85,7 +85,6 @@ class SCR(ComposedLearner):
         temperature: float = Field(0.1, gt=0, description="tau")
         projection: int = Field(128, ge=1, description="dimension in which samples are contrasted")
 
-    summary: ClassVar[str] = "supervised contrastive replay, nearest class mean"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
@@ -99,7 +99,6 @@ class SI(ClassifierLearner, TaskBasedLearner):
         damping: float = Field(0.1, gt=0, description="xi, added to the squared path length")
         learning_rate: float = Field(1e-3, gt=0, le=10, description="step size")
 
-    summary: ClassVar[str] = "synaptic intelligence: penalty by each weight's share in past progress"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal, Unpack
+from typing import Literal, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -119,7 +119,6 @@ class SLDA(ComposedLearner):
         shrinkage: float = Field(1e-3, gt=0, le=1, description="weight of the identity in the covariance")
         chunk: int = Field(500, ge=1, description="samples whose features wait until they are added together")
 
-    summary: ClassVar[str] = "streaming linear discriminant analysis on fixed features"
     settings: Settings
 
     def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from cndpm.cli import options
-from cndpm.cli.bench import add_bench_command
 from cndpm.cli.data import data_app
 from cndpm.cli.engines import chosen_engine
 from cndpm.cli.fitting import add_fit_command
@@ -88,7 +87,7 @@ def run(
     engine: options.EngineName = "local",
     address: options.Address = None,
     tensorboard: options.TensorBoard = False,
-    track: options.Track = "",
+    monitor: options.OwnMonitors = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
@@ -100,8 +99,7 @@ def run(
     from cndpm.experiments import claim_folder, configure, latest_folder, run_seeds
 
     _find_own_modules()
-    asked = [name.strip() for name in track.split(",") if name.strip()]
-    watch = Watch(quiet=quiet, trackers=dict.fromkeys([*asked, *["tensorboard"] * tensorboard]))
+    watch = Watch(quiet=quiet, tensorboard=tensorboard, monitors=monitor or ())
     config = configure(
         scenario,
         learner=learner,
@@ -248,7 +246,6 @@ def reproduce(
 
 
 add_report_commands(app)
-add_bench_command(app)
 add_fit_command(app)
 add_sweep_command(app)
 add_merge_command(app)

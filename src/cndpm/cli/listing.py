@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 
 from cndpm.cli.show import show, table
-from cndpm.datasets import dataset_names
-from cndpm.datasets.catalogue import catalogue_entry
+from cndpm.datasets.catalogue import catalogue_entry, dataset_names
 from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.presets import PRESETS
 from cndpm.names import UnknownNameError
 from cndpm.paper.paper import EXPERIMENTS
-from cndpm.streams import load_scenario, scenario_names
+from cndpm.streams.scenario_files import load_scenario, scenario_names
 
 __all__ = ["list_kinds"]
 
@@ -40,8 +38,7 @@ def _scenarios() -> Mapping[str, str]:
 
 
 def _learners() -> Mapping[str, str]:
-    found = {name: getattr(cls, "summary", None) or _first_line(cls) for name, cls in LEARNERS.items()}
-    return found | {"cndpm-tasks": "the same, told in training where tasks begin and end"}
+    return LEARNERS.summaries()
 
 
 def _datasets() -> Mapping[str, str]:
@@ -61,10 +58,6 @@ def _presets() -> Mapping[str, str]:
 
 def _any(scenario: str) -> str:
     return "all others" if scenario == "*" else scenario
-
-
-def _first_line(cls: type) -> str:
-    return (inspect.getdoc(cls) or "").partition("\n")[0]
 
 
 _KINDS: Mapping[str, Callable[[], Mapping[str, str]]] = {

@@ -17,6 +17,7 @@ __all__ = [
     "Json",
     "Learner",
     "Learners",
+    "OwnMonitors",
     "Prequential",
     "Preset",
     "Quiet",
@@ -27,7 +28,6 @@ __all__ = [
     "Seeds",
     "Set",
     "TensorBoard",
-    "Track",
     "Validate",
 ]
 
@@ -60,8 +60,8 @@ DataDir = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the same run where it stopped.")]
 TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log for TensorBoard.")]
-Track = Annotated[
-    str, typer.Option(metavar="A,B", help="Also log for mlflow, tensorboard or wandb.", show_default="none")
+OwnMonitors = Annotated[
+    list[str] | None, typer.Option("--monitor", metavar="M:C", help="Also tell a monitor of your own; repeatable.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of output.")]
 Validate = Annotated[

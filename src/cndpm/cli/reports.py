@@ -111,7 +111,7 @@ def leave_report(
     """
     from cndpm.experiments import RecordError
     from cndpm.paper import find_experiment
-    from cndpm.paper.reproduce import select_cells
+    from cndpm.paper.reproduction import select_cells
     from cndpm.reports import write_report
     from cndpm.reports.pruned import find_prunings
 

@@ -25,10 +25,13 @@ def serve(
     port: Annotated[int, typer.Option(metavar="P", min=0, max=65535, help="Port; 0 takes any free one.")] = 8000,
     checkpoint_rows: Annotated[int, typer.Option(metavar="N", min=1, help="Rows between checkpoints.")] = 10_000,
     max_rows: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of one request.")] = 10_000,
-    max_mib: Annotated[int, typer.Option(metavar="N", min=1, help="MiB of one request.")] = 16,
+    max_mib: Annotated[int, typer.Option(metavar="N", min=1, help="MiB of one request.")] = 4,
     window_ms: Annotated[
         float, typer.Option(metavar="MS", min=0, help="Time that a prediction waits for others to share a call.")
     ] = 0.0,
+    salvage: Annotated[
+        bool, typer.Option("--salvage", help="Go on without the rows that a damaged log has lost.")
+    ] = False,
 ) -> None:
     """Serve a model over HTTP: predict, learn, explain, watch.
 
@@ -49,6 +52,7 @@ def serve(
         token=os.environ.get("CNDPM_TOKEN") or None,
         limits=limits,
         checkpoint_rows=checkpoint_rows,
+        salvage=salvage,
     )
     print(f"serving {model} at {server.url}/ (page: {server.url}/docs; Ctrl-C ends it)", flush=True)
     try:

@@ -10,11 +10,9 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from cndpm.experiments.folding_table import FoldingTable
-from cndpm.experiments.monitor import Monitor, Monitors
-from cndpm.experiments.terminal import Bars, TerminalMonitor
-from cndpm.experiments.trackers import TRACKERS, make_tracker
-from cndpm.names import UnknownNameError
-from cndpm.paper.reproduce import format_value, table_rows
+from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
+from cndpm.experiments.terminal import Bars, TerminalMonitor, format_value
+from cndpm.names import load_object
 
 __all__ = ["Watch", "show", "show_reproduction", "show_results", "table"]
 
@@ -33,28 +31,28 @@ _COLUMNS = {
 
 
 class Watch:
-    """Makes the monitors of runs: the terminal unless quiet, services that track experiments when asked for.
+    """Makes the monitors of runs: the terminal unless quiet, TensorBoard and one's own when asked for.
 
     Args:
         quiet: Shows nothing on the terminal.
-        trackers: Services to log for; see :data:`cndpm.experiments.trackers.TRACKERS`.
+        tensorboard: Also logs for TensorBoard.
+        monitors: Classes of one's own, ``package.module:Class``, each made of the run's folder.
 
     Example:
         >>> watch = Watch(quiet=True)
         >>> watch(Path("runs/mine/seed-0")).started("my run", step=0, n_batches=10)
     """
 
-    def __init__(self, *, quiet: bool, trackers: Iterable[str] = ()) -> None:
-        self.trackers = tuple(trackers)
-        for name in self.trackers:
-            if name not in TRACKERS:
-                raise UnknownNameError("tracker", name, TRACKERS)
+    def __init__(self, *, quiet: bool, tensorboard: bool = False, monitors: Iterable[str] = ()) -> None:
+        self._own = [load_object(name, Monitor) for name in monitors]
+        self._tensorboard = tensorboard
         self._bars = None if quiet else Bars()
 
     def __call__(self, folder: Path) -> Monitor:
         """Returns the monitor of the run in `folder`."""
         monitors: list[Monitor] = [] if self._bars is None else [TerminalMonitor(self._bars)]
-        monitors += [make_tracker(name, folder) for name in self.trackers]
+        monitors += [TensorBoardMonitor(folder / "tensorboard")] if self._tensorboard else []
+        monitors += [make(folder) for make in self._own]
         return Monitors(monitors)
 
 
@@ -107,14 +105,16 @@ def show_results(
 
 
 def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
-    """Prints our values beside the paper's.
+    """Prints our values beside the paper's, as the report and the page of results show them.
 
     Args:
         summary: The result of :func:`cndpm.paper.reproduce`.
         as_json: Whether to print it for programs, too.
     """
-    header, rows = table_rows(dict(summary))
-    show(summary, [table(summary["title"], header, rows)], as_json=as_json)
+    from cndpm.reports.formats import to_terminal
+    from cndpm.reports.tables import reproduction_table
+
+    show(summary, [to_terminal(reproduction_table(summary))], as_json=as_json)
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, n_names: int = 1) -> FoldingTable:

@@ -3,11 +3,17 @@
 train, test = load_dataset("digits")
 """
 
-from cndpm.datasets.dataset import Dataset, Split
-from cndpm.datasets.fetching import FetchError, fetch_dataset
-from cndpm.datasets.files import DamagedFileError, RefusedPickleError
-from cndpm.datasets.inventory import Check, DatasetStatus, dataset_status, verify_dataset
-from cndpm.datasets.loading import MissingDataError, dataset_names, load_dataset, resolve_data_dir
+from typing import TYPE_CHECKING
+
+from cndpm.lazy import lazily
+
+if TYPE_CHECKING:
+    from cndpm.datasets.catalogue import dataset_names
+    from cndpm.datasets.dataset import Dataset, Split
+    from cndpm.datasets.fetching import FetchError, fetch_dataset
+    from cndpm.datasets.files import DamagedFileError, RefusedPickleError
+    from cndpm.datasets.inventory import Check, DatasetStatus, dataset_status, verify_dataset
+    from cndpm.datasets.loading import MissingDataError, load_dataset, resolve_data_dir
 
 __all__ = [
     "Check",
@@ -25,3 +31,5 @@ __all__ = [
     "resolve_data_dir",
     "verify_dataset",
 ]
+
+__getattr__ = lazily(__name__)

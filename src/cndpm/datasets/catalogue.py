@@ -150,3 +150,8 @@ def catalogue_entry(name: str) -> Entry:
         return catalogue()[name]
     except KeyError:
         raise UnknownNameError("dataset", name, catalogue()) from None
+
+
+def dataset_names() -> tuple[str, ...]:
+    """Returns the names that :func:`cndpm.datasets.load_dataset` knows."""
+    return tuple(catalogue())

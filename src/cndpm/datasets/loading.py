@@ -25,7 +25,7 @@ from cndpm.datasets.svhn import read_svhn
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 
-__all__ = ["MissingDataError", "dataset_names", "load_dataset", "read_entry", "resolve_data_dir"]
+__all__ = ["MissingDataError", "load_dataset", "read_entry", "resolve_data_dir"]
 
 Arrays = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
@@ -61,11 +61,6 @@ def resolve_data_dir(data_dir: str | Path | None = None) -> Path:
 
         chosen = pooch.os_cache("cndpm")
     return Path(chosen).expanduser()
-
-
-def dataset_names() -> tuple[str, ...]:
-    """Returns the names that :func:`load_dataset` knows."""
-    return tuple(catalogue())
 
 
 def load_dataset(

@@ -1,35 +1,28 @@
 """Plain arrays from ``.npz`` files: zip archives of ``.npy`` files.
 
-An ``.npy`` file is a magic string, a version, the length of a header, the header (a Python dictionary in text: type,
-order and shape) and the values. numpy evaluates the header and sets aside whatever memory it claims; here three
-patterns read it, and the claim is compared with the bytes that are there. Zip archives carry a checksum of each file.
+numpy sets aside whatever memory a header claims; here numpy reads the header alone, and the claim is compared with the
+bytes that are there. Zip archives carry a checksum of each file.
 """
 
 from __future__ import annotations
 
 import math
-import re
 import zipfile
 from collections.abc import Collection, Sequence
-from io import BufferedIOBase
+from io import BufferedIOBase, BytesIO
 from pathlib import Path
 from typing import cast
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from cndpm.datasets.files import DamagedFileError, check_memory, open_content, read_at_most
 
-__all__ = ["read_npz"]
-
 Arrays = dict[str, NDArray[np.generic]]
 
-_MAGIC = b"\x93NUMPY"
-_LENGTH_BYTES = {1: 2, 2: 4}  # of the header's length, by version
+_HEADERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 _MOST_DIMENSIONS = 8
-_TYPE = re.compile(r"'descr'\s*:\s*'([<>|=]?[biufUS][1-9]\d{0,8})'")
-_ORDER = re.compile(r"'fortran_order'\s*:\s*(True|False)")
-_SHAPE = re.compile(r"'shape'\s*:\s*\(((?:\d{1,18}\s*,?\s*)*)\)")
 
 
 class _NpzError(Exception):
@@ -74,16 +67,16 @@ def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 def _parse(content: bytes, name: str) -> NDArray[np.generic]:
     """Reads one array in the ``.npy`` format."""
-    n = _LENGTH_BYTES.get(content[6], 0) if len(content) > 10 else 0
-    if content[:6] != _MAGIC or not n:
+    file = BytesIO(content)
+    if content[:6] != b"\x93NUMPY" or tuple(content[6:8]) not in _HEADERS:
         raise _NpzError(f"{name} is not an array in .npy format 1 or 2")
-    start = 8 + n + int.from_bytes(content[8 : 8 + n], "little")
-    header = content[8 + n : start].decode("latin1")
-    kind, order, sizes = (pattern.search(header) for pattern in (_TYPE, _ORDER, _SHAPE))
-    if kind is None or order is None or sizes is None:
-        raise _NpzError(f"{name} is not a plain array of booleans, numbers or text: its header is {header[:80]!r}")
-    dtype = np.dtype(kind[1])
-    shape = tuple(int(size) for size in sizes[1].split(",") if size.strip())
+    try:
+        shape, is_fortran, dtype = _HEADERS[npy_format.read_magic(file)](file)
+    except Exception as error:  # headers are evaluated as literals, which fail in many ways
+        raise _NpzError(f"{name} is not a plain array of booleans, numbers or text: {str(error)[:80]}") from error
+    if dtype.kind not in "biufUS" or not dtype.itemsize or min(shape, default=0) < 0:
+        raise _NpzError(f"{name} is not a plain array of booleans, numbers or text: {shape} of {dtype}")
+    start = file.tell()
     if len(shape) > _MOST_DIMENSIONS or math.prod(shape) * dtype.itemsize != len(content) - start:
-        raise _NpzError(f"{name} has {max(0, len(content) - start)} bytes of values, not those of {shape} {dtype}")
-    return np.frombuffer(content, dtype, offset=start).reshape(shape, order="F" if order[1] == "True" else "C")
+        raise _NpzError(f"{name} has {len(content) - start} bytes of values, not those of {shape} {dtype}")
+    return np.frombuffer(content, dtype, offset=start).reshape(shape, order="F" if is_fortran else "C")

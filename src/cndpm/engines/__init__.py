@@ -6,13 +6,18 @@ from cndpm.engines import fit_sharded
 model = fit_sharded(CNDPMClassifier(), ["part-0.parquet", "part-1.parquet"], target="y", workers=2)
 """
 
-from cndpm.engines.choice import ENGINES, make_engine
-from cndpm.engines.engine import Attempt, Engine, LostWorkerError
-from cndpm.engines.local import LocalEngine
-from cndpm.engines.ray import RayEngine
-from cndpm.engines.ray_data import RayShard
-from cndpm.engines.sharding import ShardedError, fit_sharded, predict_sharded
-from cndpm.engines.shards import ArrayShard, FileShard, Shard, ShardError, as_shard, split
+from typing import TYPE_CHECKING
+
+from cndpm.lazy import lazily
+
+if TYPE_CHECKING:
+    from cndpm.engines.choice import ENGINES, make_engine
+    from cndpm.engines.engine import Attempt, Engine, LostWorkerError
+    from cndpm.engines.local import LocalEngine
+    from cndpm.engines.ray import RayEngine
+    from cndpm.engines.ray_data import RayShard
+    from cndpm.engines.sharding import ShardedError, fit_sharded, predict_sharded
+    from cndpm.engines.shards import ArrayShard, FileShard, Shard, ShardError, as_shard, split
 
 __all__ = [
     "ENGINES",
@@ -33,3 +38,5 @@ __all__ = [
     "predict_sharded",
     "split",
 ]
+
+__getattr__ = lazily(__name__)

@@ -1,4 +1,8 @@
-"""Arrays as they come from outside: tensors of any kind, values that are too large, things that are no arrays."""
+"""Arrays as they come from outside: the one place where objects of others are read.
+
+Tensors of any kind, sparse matrices whose parts do not fit each other, masked values, values that are too large, and
+things that only look like arrays and raise what they like.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +12,138 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
 from cndpm.model.inputs import LARGEST
 
 __all__ = ["admit_magnitude", "admit_number", "as_array", "readable", "whole_number"]
 
+_TABLES = ("pandas", "polars", "pyarrow")
+_PLAIN = (str, bytes, bool, int, float, complex, dict, set, frozenset, np.generic, type(None))
+
 
 def as_array(values: Any, name: str) -> Any:
-    """Returns tensors and masked arrays as plain arrays; everything else as it is.
+    """Returns what can be read without surprises: plain arrays, lists and tuples, tables, sparse rows that are sound.
 
     Args:
         values: Anything.
         name: What a message calls it.
+
+    Raises:
+        ValueError: There are masked values, or parts of a sparse matrix do not fit each other.
+        TypeError: It raises something else when it is read.
+
+    Example:
+        >>> as_array(np.ma.masked_array([1.0, 2.0], mask=[False, True]), "y")
+        Traceback (most recent call last):
+        ValueError: y has 1 masked values, which cannot be learned. Impute or drop them.
     """
-    if isinstance(values, np.ma.MaskedArray):
-        n_masked = int(np.ma.getmaskarray(values).sum())
-        if n_masked:
-            raise ValueError(f"{name} has {n_masked} masked values, which cannot be learned. Impute or drop them.")
-        return values.data
-    if not isinstance(values, Tensor):
+    if type(values) is np.ndarray and values.dtype.kind != "O":
         return values
+    with readable(name):
+        if isinstance(values, Tensor):
+            return _from_torch(values, name)
+        if sparse.issparse(values):
+            return _sound(values, name)
+        if isinstance(values, np.ndarray | list | tuple):
+            return _unmasked(values, name)
+        if isinstance(values, _PLAIN) or type(values).__module__.partition(".")[0] in _TABLES:
+            return values
+        if hasattr(values, "__dataframe__") or not (hasattr(values, "__array__") or hasattr(values, "__len__")):
+            return values
+        return _unmasked(np.asarray(values), name)
+
+
+def _from_torch(values: Tensor, name: str) -> NDArray[Any]:
     values = values.detach()
     if values.is_meta:
         raise ValueError(f"{name} is a tensor on the device 'meta', which has no values")
     if values.is_complex():
         raise ValueError(f"Complex data not supported: {name} is a tensor of {values.dtype}")
-    dense = values.to_dense() if values.layout.__str__() != "torch.strided" else values
-    return (dense.float() if dense.is_floating_point() and dense.element_size() < 4 else dense).cpu().numpy()
+    if values.layout is torch.sparse_coo:
+        parts = values._indices(), values._values()  # as they are: `coalesce` would follow indices that do not fit
+        values = torch.sparse_coo_tensor(*parts, values.shape, check_invariants=True).to_dense()
+    elif values.layout is not torch.strided:
+        by_row = values.layout in (torch.sparse_csr, torch.sparse_bsr)
+        places = (values.crow_indices(), values.col_indices()) if by_row else _column_places(values)
+        options: Any = {"size": values.shape, "layout": values.layout, "check_invariants": True}
+        values = torch.sparse_compressed_tensor(*places, values.values(), **options).to_dense()
+    return (values.float() if values.is_floating_point() and values.element_size() < 4 else values).cpu().numpy()
+
+
+def _column_places(values: Tensor) -> tuple[Tensor, Tensor]:
+    return values.ccol_indices(), values.row_indices()
+
+
+def _unmasked(values: Any, name: str) -> Any:
+    """Returns arrays, and lists of rows, once nothing in them is masked."""
+    if isinstance(values, np.ma.MaskedArray):
+        n_masked, values = int(np.ma.getmaskarray(values).sum()), values.data
+    else:
+        n_masked = _n_masked(values)
+    if n_masked:
+        raise ValueError(f"{name} has {n_masked} masked values, which cannot be learned. Impute or drop them.")
+    return values
+
+
+def _n_masked(values: Any, depth: int = 2) -> int:
+    """Counts masked values in lists of lists; only kinds of values that are there are looked at."""
+    if isinstance(values, np.ma.MaskedArray):
+        return int(np.ma.getmaskarray(values).sum())
+    inner = isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.dtype.kind == "O")
+    if (
+        not depth
+        or not inner
+        or not any(issubclass(kind, list | tuple | np.ndarray) for kind in set(map(type, values)))
+    ):
+        return 0
+    return sum(_n_masked(value, depth - 1) for value in values)
+
+
+def _sound(X: Any, name: str) -> Any:
+    """Returns a sparse matrix as CSR once its parts fit each other: compiled code follows them wherever they point."""
+    if len(X.shape) != 2:
+        raise ValueError(f"{name} is a sparse array of shape {X.shape}; rows (n, n_features) were expected")
+    n_rows, n_columns = X.shape
+    if X.format in ("csr", "csc"):
+        sides = (n_rows, n_columns) if X.format == "csr" else (n_columns, n_rows)
+        if not _fit(X.data, X.indices, X.indptr, *sides):
+            raise _unsound(name)
+        return X if X.format == "csr" else X.tocsr()
+    if X.format == "bsr":
+        height, width = np.shape(X.data)[1:]
+        if not _fit(X.data, X.indices, X.indptr, n_rows // height, n_columns // width):
+            raise _unsound(name)
+    if X.format == "lil" and [len(row) for row in X.rows] != [len(row) for row in X.data]:
+        raise _unsound(name)
+    if X.format == "dia" and (np.ndim(X.data) != 2 or np.shape(X.offsets) != np.shape(X.data)[:1]):
+        raise _unsound(name)
+    coo = X.tocoo()
+    if len(coo.row) != len(coo.data) or not (_within(coo.row, n_rows) and _within(coo.col, n_columns)):
+        raise _unsound(name)
+    return coo.tocsr()
+
+
+def _fit(data: Any, indices: Any, indptr: Any, n_outer: int, n_inner: int) -> bool:
+    """Tells whether the arrays of a compressed matrix point into each other."""
+    if np.shape(indptr) != (n_outer + 1,) or np.ndim(indices) != 1 or len(data) != len(indices):
+        return False
+    starts_well = indptr.dtype.kind == "i" and indptr[0] == 0 and bool((indptr[1:] >= indptr[:-1]).all())
+    return starts_well and indptr[-1] <= len(indices) and _within(indices, n_inner)
+
+
+def _within(places: Any, n: int) -> bool:
+    return places.dtype.kind == "i" and (not len(places) or bool(places.min() >= 0 and places.max() < n))
+
+
+def _unsound(name: str) -> ValueError:
+    return ValueError(
+        f"{name} is a sparse matrix whose indices do not fit its shape or each other. Make it anew of its values: "
+        "scipy.sparse.csr_matrix((values, (rows, columns)), shape=shape)."
+    )
 
 
 @contextmanager

@@ -329,9 +329,9 @@ def _labels(y: Any) -> Any:
     if plain_labels(y) is not None:
         return y
     y = as_array(y, "y")
-    if isinstance(y, list | tuple):
-        return list(y)
     with readable("y"):
+        if isinstance(y, list | tuple):
+            return list(y)
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cndpm.estimators.arrays import readable
+
 __all__ = ["LabelCodec"]
 
 _MAX_DEPTH = 32
@@ -41,8 +43,9 @@ class LabelCodec:
         self.counts: list[int] = []
         self.closed = closed
         self._index: dict[Hashable, int] = {}
-        for label in labels:
-            self._add(_plain(label))
+        with readable("classes"):
+            for label in labels:
+                self._add(_plain(label))
 
     def __len__(self) -> int:
         return len(self.labels)

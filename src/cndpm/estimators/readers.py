@@ -7,6 +7,7 @@ is saved, so later samples are read in the same way.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy import sparse
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.state import State, StateError
 
-__all__ = ["ProjectedRows", "Reader", "TableRows", "make_reader", "restore_reader"]
+__all__ = ["ProjectedRows", "ReadRows", "Reader", "TableRows", "make_reader", "restore_reader"]
 
 Rows = NDArray[np.float32]
 
@@ -43,6 +44,21 @@ class Reader(Protocol):
 
     def state_dict(self) -> State:
         """Returns everything by which it is made again."""
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """Rows that a model's reader has read before, to be given in place of X.
+
+    Attributes:
+        values: (n, width), float32, NaN where one is missing.
+
+    Example:
+        >>> ReadRows(np.ones((2, 3), dtype=np.float32)).values.shape
+        (2, 3)
+    """
+
+    values: Rows
 
 
 class ProjectedRows:
@@ -126,6 +142,17 @@ class TableRows:
             if name not in table:
                 raise ValueError(f"X has no column {name!r}; give a table with the columns of the first one")
             parts.append(_numbers(name, table[name][0], categories))
+        return np.concatenate(parts, axis=1).astype(np.float32)
+
+    def from_lists(self, rows: Sequence[Sequence[Any]]) -> Rows:
+        """Returns rows, (n, width), of lists with a value for every column in their order; None is a missing one."""
+        parts = []
+        for (name, categories), values in zip(self.columns, zip(*rows, strict=True), strict=True):
+            if categories is None and not all(value is None or isinstance(value, int | float) for value in values):
+                raise ValueError(f"column {name!r} holds numbers; got something else")
+            column = np.empty(len(values), dtype=object)
+            column[:] = values
+            parts.append(_numbers(name, column, categories))
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def state_dict(self) -> State:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, readable
 from cndpm.estimators.missing import Completions, complete_rows, fill_missing
-from cndpm.estimators.readers import Reader, make_reader, restore_reader
+from cndpm.estimators.readers import Reader, ReadRows, make_reader, restore_reader
 from cndpm.estimators.rows import flat_rows, plain_rows
 from cndpm.estimators.saved import Saved
 from cndpm.model.inputs import LARGEST
@@ -50,11 +50,13 @@ class Reading(Saved):
         reader: Reader | None = vars(self).get("_reads")
         return reader
 
-    def _validate(self, X: ArrayLike | Tensor, *, reset: bool, fills: bool = True, **checks: Any) -> Any:
+    def _validate(self, X: ArrayLike | Tensor | ReadRows, *, reset: bool, fills: bool = True, **checks: Any) -> Any:
         """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape.
 
         Missing values are filled as for learning, or stay NaN unless `fills`.
         """
+        if isinstance(X, ReadRows) and not checks:
+            return self._completed(X.values) if fills else X.values
         if not (reset or checks or self._reader is not None or hasattr(self, "feature_names_in_")):
             plain = plain_rows(X, self.n_features_in_)
             if plain is not None:
@@ -69,6 +71,8 @@ class Reading(Saved):
     def _read(self, X: Any, *, reset: bool, **checks: Any) -> Any:
         """Returns X as float32 (n, width), with NaN where values are missing, and y where it is among the checks."""
         rules = {"dtype": np.float32, "ensure_all_finite": "allow-nan", **checks}
+        if isinstance(X, ReadRows):
+            return check_X_y(X.values, estimator=self, **rules)
         if reset and (reader := make_reader(X, width=self.n_projected)) is not None:
             self._reads = reader
         if self._reader is None:

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.arrays import admit_magnitude, as_array
+from cndpm.estimators.arrays import admit_magnitude, as_array, readable
 from cndpm.estimators.base import Estimator, describes_x
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
@@ -212,8 +212,9 @@ def _numeric(y: Any) -> Any:
     if not (is_text or (isinstance(y, list) and any(isinstance(one, str) for one in y))):
         return y
     try:
-        return np.asarray(y, dtype=np.float64)
-    except (ValueError, TypeError, OverflowError):
+        with readable("y"):
+            return np.asarray(y, dtype=np.float64)
+    except (ValueError, TypeError):
         raise ValueError(
             f"y of a regressor holds numbers; got {str(y[:1])[:40]}. For labels use CNDPMClassifier."
         ) from None

@@ -78,7 +78,7 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
             StateError: The file is damaged, of another kind, or of a version that this one cannot read.
         """
         names = frozenset(cls._get_param_names()) - set(_CODE)
-        state, params = load_model(path, kind=cls._kind, target=cls._target, parameters=names, imports=imports)
+        state, params = load_model(path, kind=cls._kind, parameters=names, imports=imports)
         try:
             estimator = cls(**params)
             estimator._check(anew=True)

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
+from cndpm.estimators.arrays import as_array, readable
+
 __all__ = ["check_class_weight", "log_class_weights", "times_learned"]
 
 _LARGEST = 1000
@@ -35,13 +37,15 @@ def times_learned(sample_weight: Any, rows: NDArray[Any], *, seed: int, n_before
         n_before: Samples that it has learned.
 
     Raises:
-        ValueError: A weight is negative or too large.
+        ValueError: A weight is negative, masked or too large.
 
     Example:
         >>> times_learned([0, 1, 2.5], np.zeros((3, 1)), seed=0, n_before=0).tolist() in ([0, 1, 2], [0, 1, 3])
         True
     """
-    weights = np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
+    given = as_array(sample_weight, "sample_weight")
+    with readable("sample_weight"):
+        weights = np.asarray(_check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True))
     if len(weights) and weights.max() > _LARGEST:
         raise ValueError(
             f"sample_weight has {weights.max():g}; weights up to {_LARGEST} can be learned, since a sample of "

@@ -10,20 +10,24 @@ The same from Python as on the command line, and any learner on any stream:
     prequential(my_model, my_stream).run().summary()
 """
 
+from typing import TYPE_CHECKING
+
 from cndpm.extras import require_extra
+from cndpm.lazy import lazily
 
 require_extra("filelock", "rich", purpose="cndpm.experiments")
 
-from cndpm.experiments.checkpoint_file import read_checkpoint
-from cndpm.experiments.config import RunConfig, RunSettings, configure
-from cndpm.experiments.loop import run, run_config
-from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
-from cndpm.experiments.prequential_evaluation import Prequential, prequential
-from cndpm.experiments.record import Record, RecordError, find_records, read_record
-from cndpm.experiments.sweep import claim_folder, compare_learners, latest_folder, run_seeds
-from cndpm.experiments.terminal import Bars, TerminalMonitor
-from cndpm.experiments.workers import RunsFailedError
-from cndpm.validation import ConfigError
+if TYPE_CHECKING:
+    from cndpm.experiments.checkpoint_file import read_checkpoint
+    from cndpm.experiments.config import RunConfig, RunSettings, configure
+    from cndpm.experiments.loop import run, run_config
+    from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
+    from cndpm.experiments.prequential_evaluation import Prequential, prequential
+    from cndpm.experiments.record import Record, RecordError, find_records, read_record
+    from cndpm.experiments.sweep import claim_folder, compare_learners, latest_folder, run_seeds
+    from cndpm.experiments.terminal import Bars, TerminalMonitor
+    from cndpm.experiments.workers import RunsFailedError
+    from cndpm.validation import ConfigError
 
 __all__ = [
     "Bars",
@@ -50,3 +54,5 @@ __all__ = [
     "run_config",
     "run_seeds",
 ]
+
+__getattr__ = lazily(__name__)

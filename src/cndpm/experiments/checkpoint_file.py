@@ -41,22 +41,20 @@ def read_checkpoint(folder: str | Path) -> State:
         20
     """
     folder = Path(folder)
-    return read_checkpoint_of(folder / CHECKPOINT, read_head(folder)[0]["config"]).state
+    return read_checkpoint_of(folder / CHECKPOINT, read_head(folder)["config"]).state
 
 
 def read_checkpoint_of(path: Path, config: dict[str, Any]) -> StateFile:
     """Reads a checkpoint that must be of a given run and lie beside the log that led to it.
 
     Args:
-        path: The checkpoint. Those of format 1 say nothing of the run.
+        path: The checkpoint.
         config: The run's configuration, as plain values.
 
     Raises:
         StateError: It is damaged, of another run, or not the one that the log led to.
     """
     file = read_state(path, kind="checkpoint")
-    if file.format == 1:
-        return file
     told = {"config": dict, "log_bytes": int, "log_sha256": str}
     if not all(isinstance(file.settings.get(name), kind) for name, kind in told.items()):
         raise StateError(f"{path} does not say of which run it is")

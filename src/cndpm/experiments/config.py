@@ -113,7 +113,7 @@ class RunConfig(BaseModel):
     def from_json(cls, values: Mapping[str, Any]) -> RunConfig:
         """Reads what :meth:`to_json` returned, e.g. the configuration in a record."""
         kind = learner_class(values["learner"]).Settings
-        settings = validate(kind, kind.from_record(values["settings"]), "learner")
+        settings = validate(kind, values["settings"], "learner")
         return validate(cls, {**values, "settings": settings}, "config")
 
 

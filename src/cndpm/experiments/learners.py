@@ -2,57 +2,90 @@
 
 from __future__ import annotations
 
-from cndpm.baselines.a_gem import AGEM
-from cndpm.baselines.der import DER, DERPlusPlus
-from cndpm.baselines.dgr import DGR
-from cndpm.baselines.er_ace import ERACE
-from cndpm.baselines.ewc import EWC, OnlineEWC
-from cndpm.baselines.finetune import FineTune
-from cndpm.baselines.gdumb import GDumb
-from cndpm.baselines.gem import GEM
-from cndpm.baselines.gss import GSS
-from cndpm.baselines.iid import IIDOffline, IIDOnline
-from cndpm.baselines.lwf import LwF
-from cndpm.baselines.mas import MAS
-from cndpm.baselines.mir import MIR
-from cndpm.baselines.pec import PEC
-from cndpm.baselines.reservoir import Reservoir
-from cndpm.baselines.rtf import RtF
-from cndpm.baselines.scr import SCR
-from cndpm.baselines.si import SI
-from cndpm.baselines.slda import SLDA
-from cndpm.learner import Learner
-from cndpm.model.cndpm import CNDPM
+from collections import UserDict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 from cndpm.names import ObjectNameError, UnknownNameError, is_object_name, load_object, object_name
+
+if TYPE_CHECKING:
+    from cndpm.learner import Learner
 
 __all__ = ["LEARNERS", "learner_class", "learner_name"]
 
-LEARNERS: dict[str, type[Learner]] = {
-    "cndpm": CNDPM,
-    "cndpm-tasks": CNDPM,
-    "finetune": FineTune,
-    "reservoir": Reservoir,
-    "iid-online": IIDOnline,
-    "iid-offline": IIDOffline,
-    "gss": GSS,
-    "ewc": EWC,
-    "online-ewc": OnlineEWC,
-    "si": SI,
-    "mas": MAS,
-    "lwf": LwF,
-    "gem": GEM,
-    "a-gem": AGEM,
-    "dgr": DGR,
-    "rtf": RtF,
-    "mir": MIR,
-    "der": DER,
-    "der++": DERPlusPlus,
-    "er-ace": ERACE,
-    "scr": SCR,
-    "gdumb": GDumb,
-    "slda": SLDA,
-    "pec": PEC,
-}
+
+class _Known(NamedTuple):
+    """Where a learner is, and a line about it."""
+
+    path: str
+    summary: str
+
+
+class Learners(UserDict[str, Any]):
+    """Learners by name; a class is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> type[Learner]:
+        found = self.data[name]
+        return load_object(found.path) if isinstance(found, _Known) else found  # type: ignore[no-any-return]
+
+    def summaries(self) -> dict[str, str]:
+        """Returns a line about each."""
+        return {name: found.summary for name, found in self.data.items()}
+
+
+LEARNERS = Learners(
+    {
+        "cndpm": _Known(
+            "cndpm.model.cndpm:CNDPM", "the paper's method: a Dirichlet-process mixture of experts that grows by itself"
+        ),
+        "cndpm-tasks": _Known("cndpm.model.cndpm:CNDPM", "the same, told in training where tasks begin and end"),
+        "finetune": _Known("cndpm.baselines.finetune:FineTune", "one step on every batch, nothing against forgetting"),
+        "reservoir": _Known(
+            "cndpm.baselines.reservoir:Reservoir", "experience replay from a uniform sample of the stream (ER)"
+        ),
+        "iid-online": _Known(
+            "cndpm.baselines.iid:IIDOnline", "reference: the plain network, one pass over shuffled data"
+        ),
+        "iid-offline": _Known(
+            "cndpm.baselines.iid:IIDOffline", "reference: all data collected, many epochs with augmentation and decay"
+        ),
+        "gss": _Known(
+            "cndpm.baselines.gss:GSS", "gradient-based sample selection (greedy): a memory of diverse gradients"
+        ),
+        "ewc": _Known(
+            "cndpm.baselines.ewc:EWC", "elastic weight consolidation: a quadratic penalty for every past task"
+        ),
+        "online-ewc": _Known(
+            "cndpm.baselines.ewc:OnlineEWC", "online EWC: one running penalty, anchored at the last task"
+        ),
+        "si": _Known("cndpm.baselines.si:SI", "synaptic intelligence: penalty by each weight's share in past progress"),
+        "mas": _Known(
+            "cndpm.baselines.mas:MAS", "memory-aware synapses: penalty by the answer's sensitivity to each weight"
+        ),
+        "lwf": _Known(
+            "cndpm.baselines.lwf:LwF", "learning without forgetting: distils the previous network on new data"
+        ),
+        "gem": _Known(
+            "cndpm.baselines.gem:GEM", "gradient episodic memory: steps projected so that no past task's loss rises"
+        ),
+        "a-gem": _Known(
+            "cndpm.baselines.a_gem:AGEM", "averaged GEM: steps projected so that the memory's loss does not rise"
+        ),
+        "dgr": _Known("cndpm.baselines.dgr:DGR", "deep generative replay: a VAE dreams past inputs"),
+        "rtf": _Known("cndpm.baselines.rtf:RtF", "replay through feedback: generator and classifier in one network"),
+        "mir": _Known(
+            "cndpm.baselines.mir:MIR", "maximally interfered retrieval: replays what the next step would hurt"
+        ),
+        "der": _Known("cndpm.baselines.der:DER", "dark experience replay: replays stored logits"),
+        "der++": _Known("cndpm.baselines.der:DERPlusPlus", "DER++: replays stored logits and labels"),
+        "er-ace": _Known("cndpm.baselines.er_ace:ERACE", "ER-ACE: replay with an asymmetric cross entropy"),
+        "scr": _Known("cndpm.baselines.scr:SCR", "supervised contrastive replay, nearest class mean"),
+        "gdumb": _Known(
+            "cndpm.baselines.gdumb:GDumb", "GDumb: a balanced memory, and a fresh network trained on it when asked"
+        ),
+        "slda": _Known("cndpm.baselines.slda:SLDA", "streaming linear discriminant analysis on fixed features"),
+        "pec": _Known("cndpm.baselines.pec:PEC", "prediction-error classification: one small network per class"),
+    }
+)
 """Names and classes, in the order of the documentation."""
 
 
@@ -73,6 +106,8 @@ def learner_class(name: str) -> type[Learner]:
         'Reservoir'
     """
     if is_object_name(name):
+        from cndpm.learner import Learner
+
         found: type[Learner] = load_object(name, Learner)
         missing = sorted(getattr(found, "__abstractmethods__", ()))
         missing = missing if hasattr(found, "Settings") else ["Settings", *missing]
@@ -91,7 +126,8 @@ def learner_name(learner_class: type[Learner]) -> str:
     """Returns the name that a record gives to a learner: the registered one, or ``package.module:Class``.
 
     Example:
-        >>> learner_name(CNDPM)
-        'cndpm'
+        >>> learner_name(learner_class("slda"))
+        'slda'
     """
-    return next((name for name, known in LEARNERS.items() if known is learner_class), object_name(learner_class))
+    path, known = object_name(learner_class), LEARNERS.data.items()
+    return next((name for name, one in known if one is learner_class or getattr(one, "path", "") == path), path)

@@ -37,7 +37,7 @@ class Log:
         problems: Lines that cannot be read.
 
     Example:
-        >>> read_log(Path("nowhere"), sealed=True).rows
+        >>> read_log(Path("nowhere")).rows
         []
     """
 
@@ -59,7 +59,7 @@ class LogFile:
         ...     log = LogFile(path)
         ...     row = log.append("progress", 3, {"n_experts": 1})
         ...     log.close()
-        ...     read_log(path, sealed=True).rows
+        ...     read_log(path).rows
         [{'event': 'progress', 'step': 3, 'n_experts': 1}]
     """
 
@@ -125,18 +125,16 @@ def salt_of(config: Row) -> int:
     return zlib.crc32(json.dumps(config, sort_keys=True).encode())
 
 
-def read_log(path: Path, *, sealed: bool, salt: int = 0) -> Log:
+def read_log(path: Path, *, salt: int = 0) -> Log:
     """Reads a log, also while it is written to.
 
     Args:
         path: The file; no events where there is none.
-        sealed: Whether every line must have a number and a checksum. Earlier versions wrote none; of their logs a line
-            that cannot be read was cut off, and is skipped.
         salt: As the log was written with.
     """
     if not path.is_file():
         return Log([])
-    reading = _Reading(sealed, salt)
+    reading = _Reading(salt)
     lines = path.read_bytes().split(b"\n")
     for line in lines[:-1]:
         reading.take(line)
@@ -148,8 +146,8 @@ def read_log(path: Path, *, sealed: bool, salt: int = 0) -> Log:
 class _Reading:
     """Keeps the events and problems of a log up to some line."""
 
-    def __init__(self, sealed: bool, salt: int) -> None:
-        self.sealed, self._salt = sealed, salt
+    def __init__(self, salt: int) -> None:
+        self._salt = salt
         self.rows: dict[tuple[str, int], tuple[int, Row]] = {}
         self.problems: list[tuple[int, str]] = []
         self._offset = self._n_lines = self._n_lost = 0
@@ -159,11 +157,11 @@ class _Reading:
         offset, number = self._offset, self._n_lines
         self._offset, self._n_lines = offset + len(line) + 1, number + 1
         row, told = _parse(line, self._salt)
-        if row is None or (self.sealed and told is None):
-            if self.sealed and not is_open:
+        if row is None or told is None:
+            if not is_open:
                 self.problems.append((offset, f"line {number + 1} is damaged"))
             return
-        if told is not None and self.sealed and told != number + self._n_lost:
+        if told != number + self._n_lost:
             self.problems.append((offset, f"lines are missing or repeated before line {number + 1}"))
             self._n_lost = told - number
         self._add(offset, row)
@@ -180,10 +178,7 @@ class _Reading:
         start = row.pop("from", None)
         if type(start) is int:
             self.problems = [problem for problem in self.problems if problem[0] < start]
-            kept = {key: at for key, at in self.rows.items() if at[0] < start or key[0] == "resume"}
-        else:
-            kept = {key: at for key, at in self.rows.items() if at[1]["step"] <= row["step"]}
-        self.rows = kept
+            self.rows = {key: at for key, at in self.rows.items() if at[0] < start or key[0] == "resume"}
 
 
 def _parse(line: bytes, salt: int) -> tuple[Row | None, int | None]:
@@ -196,8 +191,6 @@ def _parse(line: bytes, salt: int) -> tuple[Row | None, int | None]:
     if not isinstance(row, dict) or not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
         return None, None
     seal, number = row.pop("crc", None), row.pop("line", None)
-    if seal is None:
-        return row, None
     body = text[:-_N_SEAL] + "}"
     fits = text[-_N_SEAL:] == f'{_SEAL}{seal}"}}' and seal == f"{zlib.crc32(body.encode(), salt):08x}"
     return (row, number) if fits and type(number) is int else (None, None)

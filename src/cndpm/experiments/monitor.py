@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from cndpm.validation import ConfigError
 
-__all__ = ["Monitor", "Monitors", "TensorBoardMonitor", "numbers_of"]
+__all__ = ["Monitor", "Monitors", "NumberMonitor", "TensorBoardMonitor", "numbers_of"]
 
 Row = dict[str, Any]
 
@@ -74,58 +75,69 @@ class Monitors(Monitor):
         self.monitors = tuple(monitors)
 
     def started(self, title: str, *, step: int, n_batches: int) -> None:
-        """Passes on.
-
-        Args:
-            title: Names scenario, learner and seed.
-            step: Batches learned so far.
-            n_batches: Batches of the whole run.
-        """
         for monitor in self.monitors:
             monitor.started(title, step=step, n_batches=n_batches)
 
     def learned(self, step: int) -> None:
-        """Passes on."""
         for monitor in self.monitors:
             monitor.learned(step)
 
     def phase(self, name: str, fraction: float) -> None:
-        """Passes on.
-
-        Args:
-            name: Of what takes long.
-            fraction: The part done.
-        """
         for monitor in self.monitors:
             monitor.phase(name, fraction)
 
     def progressed(self, row: Row) -> None:
-        """Passes on."""
         for monitor in self.monitors:
             monitor.progressed(row)
 
     def evaluated(self, row: Row) -> None:
-        """Passes on."""
         for monitor in self.monitors:
             monitor.evaluated(row)
 
     def windowed(self, row: Row) -> None:
-        """Passes on."""
         for monitor in self.monitors:
             monitor.windowed(row)
 
     def finished(self, summary: Row) -> None:
-        """Passes on."""
         for monitor in self.monitors:
             monitor.finished(summary)
 
     def close(self) -> None:
-        """Passes on."""
         for monitor in self.monitors:
             monitor.close()
 
 
-class TensorBoardMonitor(Monitor):
+class NumberMonitor(Monitor, ABC):
+    """Base of monitors that pass the numbers of a run on to a service; `examples/trackers.py` has two.
+
+    Example:
+        >>> class Printed(NumberMonitor):
+        ...     def log(self, group, row):
+        ...         print(row["step"], dict(numbers_of(group, row)))
+        >>> Printed().evaluated({"step": 10, "accuracy": 0.9})
+        10 {'evaluation/accuracy': 0.9}
+    """
+
+    @abstractmethod
+    def log(self, group: str, row: Row) -> None:
+        """Passes the numbers of a row on.
+
+        Args:
+            group: "progress", "evaluation" or "window".
+            row: Of the log; `numbers_of` names its numbers.
+        """
+
+    def progressed(self, row: Row) -> None:
+        self.log("progress", row)
+
+    def evaluated(self, row: Row) -> None:
+        self.log("evaluation", row)
+
+    def windowed(self, row: Row) -> None:
+        self.log("window", row)
+
+
+class TensorBoardMonitor(NumberMonitor):
     """Writes every number of the log as a scalar for TensorBoard.
 
     Args:
@@ -155,33 +167,13 @@ class TensorBoardMonitor(Monitor):
         self._writer: Any = None
 
     def started(self, title: str, *, step: int, n_batches: int) -> None:
-        """Opens the event file; what an interrupted run wrote beyond `step` is hidden.
-
-        Args:
-            title: Names scenario, learner and seed.
-            step: Batches learned so far.
-            n_batches: Batches of the whole run.
-        """
-        self._writer = self._open(str(self._folder), purge_step=step + 1)
-
-    def progressed(self, row: Row) -> None:
-        """Adds the row's numbers."""
-        self._add("progress", row)
-
-    def evaluated(self, row: Row) -> None:
-        """Adds the row's numbers, those of single tasks included."""
-        self._add("evaluation", row)
-
-    def windowed(self, row: Row) -> None:
-        """Adds the row's numbers."""
-        self._add("window", row)
+        self._writer = self._open(str(self._folder), purge_step=step + 1)  # hides what an interrupted run wrote beyond
 
     def close(self) -> None:
-        """Sees everything to the disk."""
         if self._writer is not None:
             self._writer.close()
 
-    def _add(self, group: str, row: Row) -> None:
+    def log(self, group: str, row: Row) -> None:
         for name, number in numbers_of(group, row):
             self._writer.add_scalar(name, number, row["step"])
 

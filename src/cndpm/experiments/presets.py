@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from cndpm.baselines.shared.replay import ReplaySettings
 from cndpm.experiments.learners import LEARNERS
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError
@@ -216,7 +215,7 @@ _REPLAY: Mapping[str, Settings] = {
     "split-cifar100": _COLOUR_REPLAY,
     _OTHERS: {},
 }
-_REPLAYING = tuple(name for name, learner in LEARNERS.items() if issubclass(learner.Settings, ReplaySettings))
+_REPLAYING = ("reservoir", "gss", "a-gem", "mir", "der", "der++", "er-ace", "scr", "gdumb")
 
 PRESETS: Mapping[str, Mapping[str, Mapping[str, Settings]]] = {
     "default": {

@@ -12,7 +12,7 @@ A record is a folder:
     lock               held by the process that writes, and released by the system however that process ends
 
 Every file, and every line of the log, carries a checksum. What is damaged is named in `Record.problems`, and the rest
-is read. Records of schema 1, without checksums, are read as far as they go.
+is read.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def read_record(folder: str | Path) -> Record:
             not understand.
     """
     folder = Path(folder)
-    head, schema = read_head(folder)
+    head = read_head(folder)
     # The status comes first: a run that ends in between is then read as running with its summary, never without.
     running = _is_locked(folder / LOCK)
     summary, problems = read_summary(folder, head)
@@ -123,7 +123,7 @@ def read_record(folder: str | Path) -> Record:
     log = _log(folder, head)
     problems += [f"{folder / LOG}: {problem}" for problem in log.problems]
     rows = [row for row in log.rows if row["event"] != END]
-    if schema == SCHEMA_VERSION and summary is not None and (not log.rows or log.rows[-1]["event"] != END):
+    if summary is not None and (not log.rows or log.rows[-1]["event"] != END):
         problems.append(f"{folder / LOG} is damaged: its end is missing")
     try:
         config = completed(head["config"])
@@ -132,8 +132,8 @@ def read_record(folder: str | Path) -> Record:
     return Record(folder, config, head["environment"], rows, summary, status, tuple(problems))
 
 
-def read_head(folder: Path) -> tuple[dict[str, Any], int]:
-    """Reads the configuration and the environment of a run, and the schema of its record.
+def read_head(folder: Path) -> dict[str, Any]:
+    """Reads the configuration and the environment of a run.
 
     Raises:
         RecordError: There is none, it is damaged, or of a schema that this version does not read.
@@ -143,17 +143,17 @@ def read_head(folder: Path) -> tuple[dict[str, Any], int]:
         raise RecordError(f"no record in {folder}: it has no {CONFIG}")
     head, sealed = read_json(path)
     schema = head.get("schema")
-    if type(schema) is not int or schema not in (1, SCHEMA_VERSION):
+    if type(schema) is not int or schema != SCHEMA_VERSION:
         by = head.get("environment", {}).get("cndpm") if isinstance(head.get("environment"), dict) else None
         raise RecordError(
-            f"{path} has schema {str(schema)[:20]}; this version of cndpm reads schema 1 and {SCHEMA_VERSION}"
+            f"{path} has schema {str(schema)[:20]}; this version of cndpm reads schema {SCHEMA_VERSION}"
             + (f". Install cndpm=={by} to read it" if isinstance(by, str) else "")
         )
     if head.keys() != _HEAD or not all(isinstance(head[part], dict) for part in ("config", "environment")):
         raise RecordError(f"{path} is damaged: it must have {', '.join(sorted(_HEAD))}; it has {sorted(head)[:9]}")
-    if schema == SCHEMA_VERSION and not sealed:
+    if not sealed:
         raise RecordError(f"{path} is damaged: its checksum is missing")
-    return head, schema
+    return head
 
 
 def read_summary(folder: Path, head: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
@@ -173,7 +173,7 @@ def read_summary(folder: Path, head: dict[str, Any]) -> tuple[dict[str, Any] | N
         summary, sealed = read_json(path, beside=head["config"])
     except RecordError as error:
         return None, [f"{error}. Resume the run to have it written again"]
-    if head["schema"] == SCHEMA_VERSION and not sealed:
+    if not sealed:
         return None, [f"{path} is damaged: its checksum is missing. Resume the run to have it written again"]
     return summary, []
 
@@ -185,11 +185,11 @@ def find_records(folder: str | Path) -> list[Path]:
 
 def read_rows(folder: Path) -> Log:
     """Reads the events of the log in a record, with what is damaged in it."""
-    return _log(folder, read_head(folder)[0])
+    return _log(folder, read_head(folder))
 
 
 def _log(folder: Path, head: dict[str, Any]) -> Log:
-    return read_log(folder / LOG, sealed=head["schema"] == SCHEMA_VERSION, salt=salt_of(head["config"]))
+    return read_log(folder / LOG, salt=salt_of(head["config"]))
 
 
 def _is_locked(path: Path) -> bool:

@@ -88,7 +88,7 @@ class Recorder:
                 head = {"schema": SCHEMA_VERSION, "config": config, "environment": environment}
                 write_json(self.folder / CONFIG, head)
             with self._reporting("write"):
-                self._log = LogFile(self.folder / LOG, salt_of(read_head(self.folder)[0]["config"]))
+                self._log = LogFile(self.folder / LOG, salt_of(read_head(self.folder)["config"]))
         except BaseException:
             self._lock.release()
             raise
@@ -96,7 +96,7 @@ class Recorder:
     @property
     def summary(self) -> dict[str, Any] | None:
         """The results, if the run is complete and they can be read."""
-        return read_summary(self.folder, read_head(self.folder)[0])[0]
+        return read_summary(self.folder, read_head(self.folder))[0]
 
     @property
     def evaluations(self) -> list[dict[str, Any]]:
@@ -163,7 +163,7 @@ class Recorder:
             self._log.append(END, int(summary.get("n_batches") or 0), {})
             self._log.sync()
             remove_file(self.folder / PREVIOUS)
-        write_json(self.folder / SUMMARY, summary, beside=read_head(self.folder)[0]["config"])
+        write_json(self.folder / SUMMARY, summary, beside=read_head(self.folder)["config"])
 
     def discard(self) -> None:
         """Removes a record that this recorder began, and its folder where nothing else is in it; older ones stay."""

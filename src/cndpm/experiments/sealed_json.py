@@ -43,7 +43,7 @@ def write_json(path: Path, content: dict[str, Any], *, sealed: bool = True, besi
 
 
 def read_json(path: Path, *, beside: Any = None) -> tuple[dict[str, Any], bool]:
-    """Reads a file that :func:`write_json`, or an earlier version without checksums, wrote.
+    """Reads a file that :func:`write_json` wrote.
 
     Args:
         path: Of the file.

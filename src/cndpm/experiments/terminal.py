@@ -21,7 +21,7 @@ from rich.progress import (
 
 from cndpm.experiments.monitor import Monitor
 
-__all__ = ["Bars", "TerminalMonitor", "format_count"]
+__all__ = ["Bars", "TerminalMonitor", "format_count", "format_value"]
 
 _REFRESH_SECONDS = 0.1
 _NARROW = 120
@@ -212,6 +212,30 @@ def format_count(n: float) -> str:
         if n >= size:
             return f"{n / size:.3g}{unit}"
     return f"{n:.4g}"
+
+
+def format_value(metric: str, value: float | None, error: float | None = None) -> str:
+    """Writes a value and its standard error as a table shows them; a dash where there is none.
+
+    Args:
+        metric: Tells the unit.
+        value: The mean.
+        error: Its standard error.
+    """
+    if value is None or value != value:
+        return "–"
+    if metric in ("n_parameters", "n_numbers_kept"):
+        return format_count(value)
+    if metric == "n_experts" and not error and value == int(value):
+        return f"{value:.0f}"
+    digits = {
+        "bits_per_dim": 4,
+        "prequential_bits_per_dim": 4,
+        "prequential_error": 3,
+        "memory_samples": 0,
+        "seconds": 1,
+    }.get(metric, 2)
+    return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
 
 
 def _score(row: dict[str, Any]) -> str:

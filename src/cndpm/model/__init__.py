@@ -1,1 +1,1 @@
-"""CN-DPM itself: Algorithm 1 composed of its parts, its settings and its oracle."""
+"""CN-DPM itself: Algorithm 1 composed of its parts and its settings."""

@@ -11,7 +11,7 @@ from cndpm.experiments.config import differing_keys
 from cndpm.names import UnknownNameError
 from cndpm.paper.experiment import Published
 from cndpm.paper.paper import EXPERIMENTS
-from cndpm.paper.reproduce import cell_config
+from cndpm.paper.reproduction import cell_config
 from cndpm.validation import ConfigError
 
 __all__ = ["matches", "published_values"]

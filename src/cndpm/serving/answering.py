@@ -12,34 +12,68 @@ from cndpm.estimators.arrays import admit_magnitude
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.estimators.density import CNDPMDensity
+from cndpm.estimators.readers import ProjectedRows, ReadRows, TableRows
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.serving.batcher import Answered
 
 __all__ = ["described", "explanations", "learnable", "predictions", "rows"]
 
+_KINDS = frozenset({int, float, bool, type(None)})
+_SHOWN = 3
+"""Mistakes that an error names; the others are counted."""
 
-def rows(X: Sequence[Sequence[float]], model: Estimator, *, most: int) -> NDArray[np.float32]:
-    """Returns rows as an array (n, n_features) that a model can be given.
+
+def rows(X: Sequence[Sequence[Any]], model: Estimator, *, most: int) -> NDArray[np.float32]:
+    """Returns rows as a model reads them, (n, width), with NaN where a value is missing.
 
     Args:
-        X: n rows of numbers.
-        model: Says how many numbers a row has.
+        X: n rows of numbers; None where one is missing, texts where a column has categories.
+        model: Says how many values a row has, and which columns have categories.
         most: Rows allowed.
 
     Raises:
-        ValueError: There are too many or none, a row has another length, or a number is not finite or too large.
+        ValueError: There are too many or none, a row has another length, or a value is not of its kind, not finite or
+            too large.
     """
     if not 1 <= len(X) <= most:
         raise ValueError(f"a request has between 1 and {most} rows; got {len(X)}. Send several requests.")
-    lengths = {len(row) for row in X}
-    if lengths != {model.n_features_in_}:
-        raise ValueError(f"every row has {model.n_features_in_} numbers; got rows of {sorted(lengths)[:5]}")
-    array = np.array(X, dtype=np.float64)
-    if not np.isfinite(array).all():
-        row, column = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"X[{row}, {column}] is {array[row, column]}; numbers must be finite")
-    admit_magnitude(array, "X")
-    return array.astype(np.float32)
+    wrong = [(i, len(row)) for i, row in enumerate(X) if len(row) != model.n_features_in_]
+    if wrong:
+        first = ", ".join(f"row {i} has {n}" for i, n in wrong[:_SHOWN])
+        raise ValueError(
+            f"every row has {model.n_features_in_} values; {len(wrong)} of {len(X)} rows have not: {first}"
+        )
+    reader = model._reader
+    read = reader.from_lists(X) if isinstance(reader, TableRows) else _numbers(X)
+    if np.isnan(read).any():
+        _admit_gaps(read, model)
+    admit_magnitude(np.nan_to_num(read), "X")
+    return reader(read) if isinstance(reader, ProjectedRows) else read.astype(np.float32)
+
+
+def _numbers(X: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
+    """Returns rows of numbers as an array."""
+    wrong = [i for i, row in enumerate(X) if not _KINDS.issuperset(map(type, row))]
+    if wrong:
+        raise ValueError(
+            f"X holds numbers and null; {len(wrong)} of {len(X)} rows hold something else, first row {wrong[0]}"
+        )
+    try:
+        array = np.array(X, dtype=np.float64)
+    except OverflowError:
+        raise ValueError("X holds a whole number that is too large") from None
+    if np.isinf(array).any():
+        row, column = np.argwhere(np.isinf(array))[0]
+        raise ValueError(f"X[{row}, {column}] is too large; numbers must be finite, or null where one is missing")
+    return array
+
+
+def _admit_gaps(read: NDArray[Any], model: Estimator) -> None:
+    """Refuses missing values where a model cannot complete them."""
+    if model.n_exemplars == 0 or isinstance(model._reader, ProjectedRows):
+        raise ValueError("X holds null, a missing value, which this model cannot complete: it keeps no rows")
+    if (empty := np.isnan(read).all(axis=1)).any():
+        raise ValueError(f"row {int(empty.argmax())} holds nothing but null: nothing is known of it. Leave it out.")
 
 
 def learnable(model: Estimator, y: Sequence[Any] | None, n_rows: int) -> list[Any] | None:
@@ -78,18 +112,19 @@ def predictions(model: Estimator, X: NDArray[np.float32]) -> Answered:
 
     Args:
         model: Any estimator.
-        X: (n, n_features).
+        X: As :func:`rows` returned them, (n, width).
     """
+    read: Any = ReadRows(X)
     if isinstance(model, CNDPMClassifier):
-        return _classified(model, X)
+        return _classified(model, read)
     if isinstance(model, CNDPMRegressor):
-        mean, std = model.predict(X, return_std=True)
+        mean, std = model.predict(read, return_std=True)
         return {"prediction": _plain(mean), "std": _plain(std)}, {}
     assert isinstance(model, CNDPMDensity)
-    return {"prediction": model.predict(X).tolist(), "log_density": _plain(model.score_samples(X))}, {}
+    return {"prediction": model.predict(read).tolist(), "log_density": _plain(model.score_samples(read))}, {}
 
 
-def _classified(model: CNDPMClassifier, X: NDArray[np.float32]) -> Answered:
+def _classified(model: CNDPMClassifier, X: Any) -> Answered:
     """Returns labels and probabilities; asks again where another thread has met a new label in between."""
     while True:
         classes, log_proba = model.classes_, model.predict_log_proba(X)
@@ -103,9 +138,10 @@ def explanations(model: Estimator, X: NDArray[np.float32]) -> Answered:
 
     Args:
         model: Any estimator.
-        X: (n, n_features).
+        X: As :func:`rows` returned them, (n, width).
     """
-    columns = model.explain(X).columns()
+    read: Any = ReadRows(X)
+    columns = model.explain(read).columns()
     return {name: _plain(values) for name, values in columns.items()}, {}
 
 
@@ -117,6 +153,7 @@ def described(model: Estimator) -> dict[str, Any]:
         "n_experts": model.n_experts_,
         "n_samples": model.learner_.events.n_samples,
         "memory": len(model.learner_.memory),
+        "columns": names.tolist() if (names := getattr(model, "feature_names_in_", None)) is not None else None,
     }
     return facts | ({"classes": model.classes_.tolist()} if isinstance(model, CNDPMClassifier) else {})
 

@@ -13,20 +13,31 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import FastAPI, HTTPException, Query, Response
+import numpy as np
+from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.middleware import Middleware
+from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from cndpm.serving.answering import described, explanations, learnable, predictions, rows
 from cndpm.serving.batcher import Batcher
+from cndpm.serving.bodies import Content, parse_body
 from cndpm.serving.guard import Guard
 from cndpm.serving.limits import Limits
 from cndpm.serving.messages import Asked, Events, Explained, Health, Learned, Predicted, Taught
 from cndpm.serving.metrics import Metrics
 from cndpm.serving.store import Store
-from cndpm.serving.writer import BusyError, LearnRequest, Writer, WriterFailedError
+from cndpm.serving.writer import BusyError, LearnRequest, OtherRowsError, Writer, WriterFailedError
 from cndpm.version import __version__
 
 __all__ = ["create_app"]
+
+_LONG = 1 << 15
+"""Bytes of a body from which on it is read in a thread, so that others are answered meanwhile."""
+
+_SAID = 1000
+"""Characters of an error."""
 
 PATHS = ("/predict", "/explain", "/learn", "/events", "/model", "/health", "/metrics")
 
@@ -50,6 +61,7 @@ def create_app(
         description="A model that learns while it answers.",
         lifespan=service.lifespan,
         middleware=[Middleware(Guard, requested=service.metrics.requested, **guard)],
+        exception_handlers={RequestValidationError: _first_mistake},
     )
     service.add_endpoints(app)
     return app
@@ -62,6 +74,7 @@ class _Service:
         self.store, self.limits, self.model = store, limits, store.model
         self.metrics = Metrics()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="cndpm-answers")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="cndpm-bodies")
         callbacks: Any = {"learned": self.metrics.learned, "checkpointed": self.metrics.checkpointed}
         self.writer = Writer(store, limits, **callbacks)
         ask = partial(Batcher, executor=self._executor, limits=limits, asked=self.metrics.asked)
@@ -75,36 +88,41 @@ class _Service:
         yield
         await asyncio.to_thread(self.writer.close)
         self._executor.shutdown()
+        self._reader.shutdown()
 
     def add_endpoints(self, app: FastAPI) -> None:
-        app.post("/predict", response_model=Predicted)(self.predict)
-        app.post("/explain", response_model=Explained)(self.explain)
-        app.post("/learn", response_model=Learned)(self.learn)
+        app.post("/predict", response_model=Predicted, openapi_extra=_body_of(Asked))(self.predict)
+        app.post("/explain", response_model=Explained, openapi_extra=_body_of(Asked))(self.explain)
+        app.post("/learn", response_model=Learned, openapi_extra=_body_of(Taught))(self.learn)
         app.get("/events", response_model=Events)(self.events)
         app.get("/model")(self.facts)
         app.get("/health", response_model=Health)(self.health)
         app.get("/metrics", response_class=Response)(self.measured)
 
-    async def predict(self, body: Asked) -> Response:
+    async def predict(self, request: Request) -> Response:
         """Answers rows."""
-        return _json(await self._predicting.ask(self._rows(body.X)))
+        X, _ = await self._content(request)
+        return _json(await self._predicting.ask(X))
 
-    async def explain(self, body: Asked) -> Response:
+    async def explain(self, request: Request) -> Response:
         """Answers rows, and says which expert answered and how new each row is."""
-        return _json(await self._explaining.ask(self._rows(body.X)))
+        X, _ = await self._content(request)
+        return _json(await self._explaining.ask(X))
 
-    async def learn(self, body: Taught) -> Response:
+    async def learn(self, request: Request) -> Response:
         """Learns rows; the answer comes when they are learned and on the disk."""
-        X = self._rows(body.X)
+        X, content = await self._content(request)
         try:
-            y = learnable(self.model, body.y, len(X))
-            place = await asyncio.wrap_future(self.writer.submit(LearnRequest(X, y, body.id)))
+            y = learnable(self.model, content.y, len(X))
+            place = await asyncio.wrap_future(self.writer.submit(LearnRequest(X, y, content.id)))
         except BusyError as error:
             raise HTTPException(503, str(error), {"Retry-After": "1"}) from error
         except WriterFailedError as error:
             raise HTTPException(500, str(error)) from error
+        except OtherRowsError as error:
+            raise HTTPException(409, str(error)) from error
         except (ValueError, TypeError) as error:
-            raise HTTPException(422, str(error)) from error
+            raise HTTPException(422, str(error)[:_SAID]) from error
         return _json({"n_rows": len(X), "record": place.record, "row": place.row})
 
     async def events(self, since: Annotated[int, Query(ge=0)] = 0) -> Response:
@@ -130,11 +148,20 @@ class _Service:
 
     # Inside
 
-    def _rows(self, X: list[list[float]]) -> Any:
+    async def _content(self, request: Request) -> tuple[NDArray[np.float32], Content]:
+        """Returns the rows of a request as the model reads them, and all that it says."""
+        body = await request.body()
+        read = partial(self._parsed, body, request.url.path)
         try:
-            return rows(X, self.model, most=self.limits.rows)
+            return await asyncio.get_running_loop().run_in_executor(self._reader, read) if len(body) > _LONG else read()
         except ValueError as error:
-            raise HTTPException(422, str(error)) from error
+            raise HTTPException(422, str(error)[:_SAID]) from error
+
+    def _parsed(self, body: bytes, path: str) -> tuple[NDArray[np.float32], Content]:
+        settings = self.model.learner_.settings
+        sizes = {"n_columns": self.model.n_features_in_, "n_targets": settings.n_outputs}
+        content = parse_body(body, path, self.limits, **sizes)
+        return rows(content.X, self.model, most=self.limits.rows), content
 
     async def _read(self, question: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._executor, question)
@@ -149,3 +176,17 @@ class _Service:
 def _json(content: Mapping[str, Any], status: int = 200) -> Response:
     """Returns an answer; written here since checking one's own answers again takes longer than computing them."""
     return Response(json.dumps(content, allow_nan=False), status_code=status, media_type="application/json")
+
+
+def _body_of(message: type[BaseModel]) -> dict[str, Any]:
+    """Describes the body of a request, which endpoints read by themselves."""
+    content = {"application/json": {"schema": message.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+async def _first_mistake(_: Request, error: Exception) -> Response:
+    """Answers a request whose address has mistakes, without repeating it."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))[:100]
+    return _json({"detail": f"{len(error.errors())} mistakes, the first in {where}: {first['msg'][:200]}"}, status=422)

@@ -1,4 +1,4 @@
-"""Turns away requests before they are read: without the token, from a page of another site, or too large.
+"""Turns away requests before they are read: without the token, from a page of another site, too large or too slow.
 
 A server on loopback needs no token, but a web page that is open in a browser on the same machine can send requests to
 it, under a name of its own that it lets point here. So the name by which a request asks for the server is checked.
@@ -6,11 +6,11 @@ it, under a name of its own that it lets point here. So the name by which a requ
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from typing import Any
 
 from cndpm.serving.limits import Limits
@@ -28,16 +28,12 @@ Receive = Callable[[], Any]
 Send = Callable[[dict[str, Any]], Any]
 
 
-class _TooLargeError(Exception):
-    """The body of a request has more bytes than are allowed."""
-
-
 class Guard:
     """Wraps an ASGI application.
 
     Args:
         app: Sees only requests that may pass.
-        limits: Bytes of a body.
+        limits: Bytes of a body and of all at a time, and how long one may take to come.
         token: Every request but those for health must carry it; None where none is needed.
         hosts: Names by which the server may be asked for; None allows any.
         requested: Is told path, status and seconds of every request.
@@ -63,6 +59,7 @@ class Guard:
     ) -> None:
         self.app, self._limits, self._token, self._hosts = app, limits, token, hosts
         self._requested, self._paths = requested, frozenset(paths)
+        self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request itself or passes it on."""
@@ -108,24 +105,44 @@ class Guard:
         return f"the body of a request has at most {self._limits.body_bytes} bytes; send several requests"
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        n_bytes = 0
+        """Receives the body, whole and within its time, before the application hears of the request."""
+        pieces: list[bytes] = []
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                refused = await self._receive(receive, pieces)
+            if refused is None:
+                await self.app(scope, _replayed(b"".join(pieces), receive), send)
+            else:
+                await _answer(send, *refused)
+        except TimeoutError:
+            await _answer(send, 408, f"the body was not there within {self._limits.body_seconds:g} seconds")
+        finally:
+            self._held -= sum(map(len, pieces))
 
-        async def receiving() -> Any:
-            nonlocal n_bytes
+    async def _receive(self, receive: Receive, pieces: list[bytes]) -> tuple[int, str] | None:
+        """Collects the pieces of a body; returns status and reason where there is too much of it."""
+        n_bytes, more = 0, True
+        while more:
             message = await receive()
-            n_bytes += len(message.get("body", b""))
-            if n_bytes > self._limits.body_bytes:  # sent in pieces, without a length
-                raise _TooLargeError
-            return message
+            piece, more = message.get("body", b""), message.get("more_body", False)
+            n_bytes += len(piece)
+            if n_bytes > self._limits.body_bytes:
+                return 413, self._too_large
+            if self._held + len(piece) > self._limits.held_bytes:
+                return 503, "too many requests at a time; come again later"
+            pieces.append(piece)
+            self._held += len(piece)
+        return None
 
-        async def sending(message: dict[str, Any]) -> None:
-            if n_bytes <= self._limits.body_bytes:  # the application words the error otherwise
-                await send(message)
 
-        with suppress(_TooLargeError):
-            await self.app(scope, receiving, sending)
-        if n_bytes > self._limits.body_bytes:
-            await _answer(send, 413, self._too_large)
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Returns a source of messages that gives a body once and then what else comes."""
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receiving() -> Any:
+        return waiting.pop() if waiting else await receive()
+
+    return receiving
 
 
 def _origin(headers: dict[bytes, bytes]) -> bytes:
@@ -145,5 +162,6 @@ async def _answer(send: Send, status: int, reason: str) -> None:
     body = json.dumps({"detail": reason}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []
+    headers += [(b"connection", b"close")] if status == 408 else []
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""Limits of a server: what one request may hold, and what may wait."""
+"""Limits of a server: what one request may hold, how long it may take to come, and what may wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ class Limits:
 
     Attributes:
         body_bytes: Bytes of the body of one request.
+        held_bytes: Bytes of the bodies of all requests that are being answered.
         rows: Rows of one request.
+        label_length: Characters of a label; every answer holds all labels.
+        connections: Connections at a time; others are closed at once.
+        head_seconds: Until the head of a request is there, from its first byte or from the connection on.
+        body_seconds: Until its body is there.
         waiting_rows: Rows that may wait to be learned; requests beyond are asked to come again.
         batch_rows: Rows that one call of the model answers or learns; requests that wait share a call up to that.
         window: Seconds that a prediction waits for others to share a call with. 0 waits for none: those that come
@@ -24,8 +29,13 @@ class Limits:
         1000
     """
 
-    body_bytes: int = 16 * 2**20
+    body_bytes: int = 4 * 2**20
+    held_bytes: int = 256 * 2**20
     rows: int = 10_000
+    label_length: int = 1000
+    connections: int = 256
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
     waiting_rows: int = 100_000
     batch_rows: int = 1000
     window: float = 0.0

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers, as the OpenAPI page shows them."""
+"""Bodies of requests and answers, as the OpenAPI page shows them; :mod:`cndpm.serving.bodies` reads requests."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from pydantic import BaseModel, ConfigDict, Field
 __all__ = ["Asked", "Events", "Explained", "Health", "Learned", "Predicted", "Taught"]
 
 _FORBID = ConfigDict(extra="forbid")
+_ROWS = (
+    "Rows of numbers, each as long as those the model has learned, in the same order; null where a value is missing, "
+    "texts where a column has categories."
+)
 
 
 class Asked(BaseModel):
     """Rows that are asked about.
 
     Example:
-        >>> Asked(X=[[1, 2]]).X
-        [[1.0, 2.0]]
+        >>> Asked(X=[[1, None]]).X
+        [[1.0, None]]
     """
 
     model_config = _FORBID
 
-    X: list[list[float]] = Field(description="Rows of numbers, each as long as those the model has learned.")
+    X: list[list[float | str | None]] = Field(description=_ROWS)
 
 
 class Taught(BaseModel):
@@ -34,7 +38,7 @@ class Taught(BaseModel):
 
     model_config = _FORBID
 
-    X: list[list[float]] = Field(description="Rows of numbers, each as long as those the model has learned.")
+    X: list[list[float | str | None]] = Field(description=_ROWS)
     y: list[bool | int | float | str | list[float] | None] | None = Field(
         default=None, description="A label or target for every row; none for densities."
     )
@@ -42,7 +46,8 @@ class Taught(BaseModel):
         default=None,
         min_length=1,
         max_length=100,
-        description="Of this request. One that comes again, since its answer was lost, is not learned twice.",
+        description="Of this request. One that comes again, since its answer was lost, is not learned twice; one with "
+        "other rows is refused.",
     )
 
 

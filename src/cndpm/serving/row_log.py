@@ -1,17 +1,23 @@
 """The log of learned rows: one line for each call of `partial_fit`, on the disk before it is acknowledged.
 
-A line is eight hexadecimal digits, the CRC-32 of the rest, a space and a JSON object. The first line of a file is its
-head: the number of its first record and the requests that were acknowledged before. A process that is killed, or a loss
-of power, can cut off the last line of a file alone: no line is written before the one in front of it is on the disk.
+A line is 32 hexadecimal digits, a space and a JSON object. The digits are a hash of the line before and of the object,
+so that no line can be changed, left out, exchanged or taken from another log unseen. The first line of a file is its
+head: the number of its first record, the last hash of the log before, and the requests that were acknowledged. A
+process that is killed, or a loss of power, can leave the last line without its end: no line is written before the one
+in front of it is on the disk. Whatever else does not fit is damage.
+
+Beside it lies its witness: the number and hash of every record that was written, not brought to the disk by itself. A
+log that ends before its witness does has been shortened.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +27,9 @@ from numpy.typing import NDArray
 from cndpm.errors import CNDPMError
 from cndpm.storage import Appended
 
-__all__ = ["Acknowledgement", "LogError", "Record", "RowLog", "read_log"]
+__all__ = ["Acknowledgement", "LogError", "Record", "RowLog", "WrittenLog", "rows_digest", "witness_of"]
+
+_N_DIGITS = 32
 
 
 class LogError(CNDPMError, ValueError):
@@ -35,6 +43,7 @@ class Acknowledgement:
     Attributes:
         record: Number of the record that holds them.
         row: Which row of the record is their first.
+        digest: Of the rows; see :func:`rows_digest`.
 
     Example:
         >>> Acknowledgement(record=3, row=0)
@@ -43,6 +52,19 @@ class Acknowledgement:
 
     record: int
     row: int
+    digest: str = field(default="", repr=False, compare=False)
+
+
+def rows_digest(X: NDArray[np.float32], y: Sequence[Any] | None) -> str:
+    """Returns a hash by which the rows of a request that comes again are compared with those that were learned.
+
+    Args:
+        X: (n, n_features).
+        y: Labels or targets, n of them; None for densities.
+    """
+    made = hashlib.sha256(json.dumps([X.shape, None if y is None else list(y)]).encode())
+    made.update(np.ascontiguousarray(X, dtype="<f4").tobytes())
+    return made.hexdigest()[:_N_DIGITS]
 
 
 @dataclass(frozen=True)
@@ -71,34 +93,40 @@ class Record:
         """Returns the id of every request with the place of its rows."""
         found, row = [], 0
         for name, n_rows in self.requests:
-            found.append((name, Acknowledgement(self.number, row)))
+            its = slice(row, row + n_rows)
+            digest = "" if name is None else rows_digest(self.X[its], None if self.y is None else self.y[its])
+            found.append((name, Acknowledgement(self.number, row, digest)))
             row += n_rows
         return found
 
 
 class RowLog:
-    """A file of records that is appended to.
+    """A file of records that is appended to, and its witness.
 
     Args:
-        path: The file; it must not exist.
+        path: The file; neither it nor its witness may exist.
         first: Number of the first record to come.
         known: Requests acknowledged before, by their ids.
+        before: The last hash of the log before; of the first log, anything that tells its model from others.
+
+    Attributes:
+        link: The hash of the last line.
 
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
-        ...     log = RowLog(Path(folder, "log"), 0, {})
+        ...     log = RowLog(Path(folder, "log.jsonl"), 0, {})
         ...     log.append(Record(0, np.ones((1, 2), dtype=np.float32), ["a"], ((None, 1),)))
         ...     log.close()
-        ...     known, records = read_log(Path(folder, "log"))
-        ...     [(record.number, record.X.tolist(), record.y) for record in records]
+        ...     [(record.number, record.X.tolist(), record.y) for record in WrittenLog(Path(folder, "log.jsonl"))]
         [(0, [[1.0, 1.0]], ['a'])]
     """
 
-    def __init__(self, path: Path, first: int, known: Mapping[str, Acknowledgement]) -> None:
-        self._file = Appended(path)
-        head = {"first": first, "known": [[name, place.record, place.row] for name, place in known.items()]}
-        self._write(head)
+    def __init__(self, path: Path, first: int, known: Mapping[str, Acknowledgement], before: str = "") -> None:
+        self._file, self._witness = Appended(path), Appended(witness_of(path))
+        self.link = ""
+        places = [[name, place.record, place.row, place.digest] for name, place in known.items()]
+        self._write({"first": first, "before": before, "known": places})
 
     @property
     def n_bytes(self) -> int:
@@ -110,57 +138,108 @@ class RowLog:
         X = record.X.astype("<f4")
         rows = {"n": len(X), "d": X.shape[1], "X": b64encode(X.tobytes()).decode()}
         self._write({"number": record.number, **rows, "y": record.y, "requests": record.requests})
+        seen = b"%d %s" % (record.number, self.link.encode())
+        self._witness.write(b"%s %08x\n" % (seen, zlib.crc32(seen)))
 
     def close(self) -> None:
-        """Releases the file."""
+        """Releases the files."""
         self._file.close()
+        self._witness.close()
 
     def _write(self, content: Mapping[str, Any]) -> None:
         text = json.dumps(content, separators=(",", ":")).encode()
-        self._file.write(b"%08x %s\n" % (zlib.crc32(text), text))
+        link = _linked(self.link, text)
+        self._file.write(b"%s %s\n" % (link.encode(), text))
         self._file.sync()
+        self.link = link
 
 
-def read_log(path: Path) -> tuple[dict[str, Acknowledgement], Iterator[Record]]:
-    """Reads a log; a last line that was cut off is left out.
+class WrittenLog:
+    """A log that is read: its head at once, its records one after the other; a last line without its end is left out.
 
     Args:
-        path: The file.
+        path: The file; one that is not there, or has no whole line, has no head and no records.
 
-    Returns:
-        The requests that were acknowledged before the first record, and the records.
+    Attributes:
+        first: Number of its first record; None where it has no head.
+        before: The last hash of the log before.
+        known: Requests that were acknowledged before the first record, by their ids.
+        link: The hash of the last line that was read.
 
     Raises:
-        LogError: A line other than the last is damaged.
+        LogError: A line is damaged, a record is not the next one, or records are missing that the witness saw.
+
+    Example:
+        >>> WrittenLog(Path("nowhere")).first is None
+        True
     """
-    lines = _lines(path)
-    head: dict[str, Any] = next(lines, {"known": []})
-    return {name: Acknowledgement(record, row) for name, record, row in head["known"]}, map(_record, lines)
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.link, self._line = path, "", 0
+        self._contents = self._read()
+        head = next(self._contents, None)
+        try:
+            self.first: int | None = None if head is None else int(head["first"])
+            self.before: str = "" if head is None else head["before"]
+            self.known = {} if head is None else {name: Acknowledgement(*place) for name, *place in head["known"]}
+        except (KeyError, TypeError, ValueError):
+            raise self._damage("is no head of a log") from None
+
+    def __iter__(self) -> Iterator[Record]:
+        number = self.first or 0
+        for content in self._contents:
+            try:
+                record = _record(content)
+            except (KeyError, TypeError, ValueError):
+                raise self._damage("is no record") from None
+            if record.number != number:
+                raise self._damage(f"holds record {record.number} in place of {number}")
+            number += 1
+            yield record
+        seen = _last_seen(witness_of(self.path))
+        if seen is not None and seen[0] >= number:
+            raise LogError(f"{self.path} ends before record {number}; records up to {seen[0]} were acknowledged")
+        if seen is not None and seen[0] == number - 1 and seen[1] != self.link:
+            raise LogError(f"record {seen[0]} of {self.path} is another one than was acknowledged")
+
+    def _read(self) -> Iterator[dict[str, Any]]:
+        """Yields what the lines say, each once its hash is right."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            for self._line, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                link, _, text = line[:-1].partition(b" ")
+                if link.decode("latin-1") != _linked(self.link, text):
+                    raise self._damage("is damaged")
+                self.link = link.decode()
+                try:
+                    yield json.loads(text)
+                except (ValueError, RecursionError):
+                    raise self._damage("is no JSON") from None
+
+    def _damage(self, what: str) -> LogError:
+        return LogError(f"line {self._line} of {self.path} {what}")
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as file:
-        damaged = None
-        for number, line in enumerate(file, start=1):
-            if damaged is not None:
-                raise LogError(
-                    f"line {damaged} of {path} is damaged, and acknowledged rows follow it. Restore the file from a "
-                    "copy, or move the folder away to begin again with the model that was served first."
-                )
-            content = _content(line)
-            if content is None:
-                damaged = number
-            else:
-                yield content
+def witness_of(path: Path) -> Path:
+    """Returns the file beside a log that says what was written to it."""
+    return path.with_suffix(".witness")
 
 
-def _content(line: bytes) -> dict[str, Any] | None:
-    """Returns what a line says; None where it is damaged."""
-    checksum, _, text = line.removesuffix(b"\n").partition(b" ")
-    if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(text):
-        return None
-    content: dict[str, Any] = json.loads(text)
-    return content
+def _linked(before: str, text: bytes) -> str:
+    return hashlib.sha256(before.encode() + text).hexdigest()[:_N_DIGITS]
+
+
+def _last_seen(path: Path) -> tuple[int, str] | None:
+    """Returns number and hash of the last record that a witness saw; lines that are damaged are left out."""
+    for line in reversed(path.read_bytes().splitlines() if path.exists() else []):
+        seen, _, checksum = line.rpartition(b" ")
+        if checksum == b"%08x" % zlib.crc32(seen):
+            number, _, link = seen.partition(b" ")
+            return int(number), link.decode()
+    return None
 
 
 def _record(content: Mapping[str, Any]) -> Record:

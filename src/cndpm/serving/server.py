@@ -7,11 +7,12 @@ import threading
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import uvicorn
 
 from cndpm.serving.app import create_app
+from cndpm.serving.connections import bounded_protocol
 from cndpm.serving.guard import LOOPBACK
 from cndpm.serving.limits import Limits
 from cndpm.serving.store import Store
@@ -34,6 +35,7 @@ class Server:
         token: What every client must send; needed where `host` is not loopback.
         limits: Of requests.
         checkpoint_rows: Rows learned between two checkpoints.
+        salvage: Whether to go on without the rows that a damaged log has lost, instead of refusing it.
 
     Attributes:
         url: Address for clients.
@@ -41,6 +43,7 @@ class Server:
     Raises:
         ConfigError: The token is missing or too short, or the address cannot be listened at.
         StoreError: The folder belongs to another model or server.
+        LogError: The log of learned rows is damaged.
 
     Example:
         >>> import json, tempfile, urllib.request
@@ -67,6 +70,7 @@ class Server:
         token: str | None = None,
         limits: Limits | None = None,
         checkpoint_rows: int = 10_000,
+        salvage: bool = False,
     ) -> None:
         is_local = host in LOOPBACK
         _check_token(token, host, is_local=is_local)
@@ -75,13 +79,13 @@ class Server:
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         try:
             where = Path(folder) if folder is not None else Path(f"{model}.served")
-            store = Store(Path(model), where, checkpoint_rows=checkpoint_rows)
+            store = Store(Path(model), where, checkpoint_rows=checkpoint_rows, salvage=salvage)
         except BaseException:
             self._socket.close()
             raise
         app = create_app(store, limits=limits, token=token, hosts=LOOPBACK if is_local else None)
-        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", timeout_keep_alive=60)
-        self._server = uvicorn.Server(config)
+        options: Any = {"log_level": "warning", "access_log": False, "lifespan": "on", "timeout_keep_alive": 60}
+        self._server = uvicorn.Server(uvicorn.Config(app, http=bounded_protocol(limits or Limits()), **options))
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:

@@ -1,16 +1,17 @@
 """A served model on disk: checkpoints, the log of rows learned since, and the way back to the model after a crash.
 
 The folder holds ``model-N.cndpm``, the model after N records, and ``log-N.jsonl``, the records from N on. A checkpoint
-is written whole, a new log is begun, and of older ones the last is kept: should the newest checkpoint be damaged, the
-one before it and two logs give the same model. Learning a record again gives the same bits, so a model that comes back
-is the one that was lost, up to what had not been acknowledged.
+is written whole, a new log is begun, and two checkpoints that can be read are kept, the served file being the first of
+all: should the newest be damaged, the one before it and two logs give the same model. Learning a record again gives the
+same bits, so a model that comes back is the one that was lost, up to what had not been acknowledged. A damaged log is
+refused; a damaged file without which the model is there gets another name, ``.damaged`` behind its own.
 """
 
 from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,16 @@ from numpy.typing import NDArray
 from cndpm.errors import CNDPMError, DamageWarning
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.merging import load_estimator
-from cndpm.serving.row_log import Acknowledgement, LogError, Record, RowLog, read_log
+from cndpm.estimators.readers import ReadRows
+from cndpm.serving.row_log import Acknowledgement, LogError, Record, RowLog, WrittenLog, witness_of
 from cndpm.state import StateError
-from cndpm.storage import clear_leftovers, make_folder, remove_file, replace_file
+from cndpm.state.container import has_right_checksum
+from cndpm.storage import clear_leftovers, make_folder, move_file, remove_file, replace_file
 
 __all__ = ["Store", "StoreError", "learn_rows"]
 
 _KEPT = 2
-"""Checkpoints and logs that are kept."""
+"""Checkpoints that can be read, and the logs since, that are kept."""
 
 _REMEMBERED = 10_000
 """Requests whose ids are known, the latest: one that comes again is acknowledged again and not learned twice."""
@@ -43,13 +46,14 @@ def learn_rows(model: Estimator, X: NDArray[np.float32], y: Sequence[Any] | None
 
     Args:
         model: Is changed.
-        X: (n, n_features).
+        X: Rows as the model reads them, (n, width).
         y: Labels or targets, n of them; None for densities.
     """
+    read: Any = ReadRows(X)
     if y is None:
-        model.partial_fit(X)
+        model.partial_fit(read)
     else:
-        model.partial_fit(X, list(y))
+        model.partial_fit(read, list(y))
 
 
 class Store:
@@ -59,6 +63,7 @@ class Store:
         origin: File of the model that is served first.
         folder: Where checkpoints and logs lie; where there are some, the model goes on from them.
         checkpoint_rows: Rows learned between two checkpoints.
+        salvage: Whether to go on without the records that a damaged log has lost, instead of refusing it.
 
     Attributes:
         model: The model, all records learned.
@@ -67,6 +72,7 @@ class Store:
 
     Raises:
         StoreError: The folder belongs to another model or server, or cannot be read.
+        LogError: A log is damaged, or acknowledged records are missing.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -86,7 +92,11 @@ class Store:
         (1, 65, Acknowledgement(record=0, row=0))
     """
 
-    def __init__(self, origin: Path, folder: Path, *, checkpoint_rows: int = 10_000) -> None:
+    model: Estimator
+    n_records: int
+    _log: RowLog
+
+    def __init__(self, origin: Path, folder: Path, *, checkpoint_rows: int = 10_000, salvage: bool = False) -> None:
         self.folder, self.checkpoint_rows = folder, checkpoint_rows
         self.known: dict[str, Acknowledgement] = {}
         self.n_rows_since = 0
@@ -99,7 +109,7 @@ class Store:
         except OSError as error:
             raise StoreError(f"cannot write {folder}: {error.strerror or error}. Name another --folder.") from error
         try:
-            self._open(origin)
+            self._open(origin, salvage=salvage)
         except BaseException:
             self._lock.release()
             raise
@@ -119,7 +129,11 @@ class Store:
         """
         record = Record(self.n_records, X, None if y is None else list(y), tuple(requests))
         self._log.append(record)
-        return self._note(record)
+        self.n_records += 1
+        self.n_rows_since += len(X)
+        places = record.acknowledgements()
+        self._remember(dict(places))
+        return places
 
     @property
     def is_due(self) -> bool:
@@ -132,9 +146,12 @@ class Store:
         return self._log.n_bytes
 
     def checkpoint(self) -> None:
-        """Writes the model and begins a new log; of older ones the last is kept."""
-        self.model.save(self._path("model", self.n_records))
+        """Writes the model, where it has learned since the last time, and begins a new log."""
+        if not self.n_rows_since:
+            return
+        self.model.save(self._model_path(self.n_records))
         self._log.close()
+        self._link = self._log.link
         self._begin_log()
 
     def close(self) -> None:
@@ -144,82 +161,121 @@ class Store:
 
     # Inside
 
-    def _open(self, origin: Path) -> None:
-        identity = _digest(origin)
+    def _open(self, origin: Path, *, salvage: bool) -> None:
+        self._origin, self._link = origin, _digest(origin)
         mark = self.folder / "origin"
         if not mark.exists():
             self.model, self.n_records = load_estimator(origin), 0
-            self.model.save(self._path("model", 0))
-            replace_file(mark, [identity.encode()])
-        elif mark.read_text() != identity:
+            replace_file(mark, [self._link.encode()])
+        elif mark.read_bytes() != self._link.encode():
             raise StoreError(
                 f"{self.folder} goes on from another model than {origin}. Name another --folder, or move this one away."
             )
         else:
-            self._recover()
+            self._recover(salvage=salvage)
         self._begin_log()
 
-    def _recover(self) -> None:
-        self.model, self.n_records = self._newest_model()
+    def _recover(self, *, salvage: bool) -> None:
+        self.model, self.n_records, damaged = self._newest_model()
         n_checkpoint = self.n_records
+        try:
+            self._replay()
+        except LogError as error:
+            if not salvage:
+                remedy = "Nothing was changed. Restore the file from a copy, or go on without what is lost: --salvage"
+                raise LogError(f"{error}. {remedy}") from error
+            warnings.warn(f"{error}; went on with {self.n_records} records", DamageWarning, stacklevel=2)
+            logs = map(self._log_path, self._numbers("log"))
+            damaged += [path for log in logs for path in (log, witness_of(log)) if path.exists()]
+        for path in damaged:
+            move_file(path, path.with_name(f"{path.name}.damaged"))
+        if self.n_records > n_checkpoint:
+            self.model.save(self._model_path(self.n_records))
+
+    def _replay(self) -> None:
+        """Learns what the logs hold and the checkpoint does not; every log must begin where the one before it ends."""
+        end: int | None = None
         for number in self._numbers("log"):
-            known, records = read_log(self._path("log", number))
-            self.known |= known
-            for record in records:
-                if record.number > self.n_records:
-                    raise LogError(f"{self.folder}: records {self.n_records} to {record.number - 1} are missing")
+            log = WrittenLog(self._log_path(number))
+            if number > (self.n_records if end is None else end):
+                raise LogError(f"{self.folder}: records before {number} are missing")
+            if log.first not in (None, number) or (log.first is not None and end not in (None, number)):
+                raise LogError(f"{log.path} begins with record {log.first}, not with {number}")
+            if log.first is not None and (number == 0 or end is not None) and log.before != self._link:
+                raise LogError(f"{log.path} does not go on from the log before it")
+            self._remember(log.known)
+            end = number
+            for record in log:
                 if record.number == self.n_records:
                     learn_rows(self.model, record.X, record.y)
-                    self._note(record)
-                else:
-                    self._remember(record)
-        if self.n_records > n_checkpoint:
-            self.model.save(self._path("model", self.n_records))
+                    self.n_records += 1
+                self._remember(dict(record.acknowledgements()))
+                end += 1
+            if log.first is not None:
+                self._link = log.link if end > number else log.before  # one without records is begun again
+        if end is not None and end < self.n_records:
+            raise LogError(f"{self.folder}: records {end} to {self.n_records - 1} are missing")
 
-    def _newest_model(self) -> tuple[Estimator, int]:
-        problems = []
-        for number in reversed(self._numbers("model")):
-            clear_leftovers(self._path("model", number))
+    def _newest_model(self) -> tuple[Estimator, int, list[Path]]:
+        """Returns the model of the newest checkpoint that can be read, its number, and newer ones that cannot."""
+        problems, damaged = [], []
+        for number in reversed([0, *self._numbers("model")]):
+            path = self._model_path(number)
+            clear_leftovers(path)
             try:
-                model = load_estimator(self._path("model", number))
+                model = load_estimator(path)
             except StateError as error:
                 problems.append(str(error))
+                damaged.append(path)
                 continue
             if problems:
                 warnings.warn(f"an older checkpoint and its log were used: {problems[0]}", DamageWarning, stacklevel=2)
-            return model, number
-        raise StoreError(f"{self.folder} has no checkpoint that can be read: {'; '.join(problems) or 'there is none'}")
+            return model, number, damaged
+        raise StoreError(f"{self.folder} has no checkpoint that can be read: {'; '.join(problems)}")
 
     def _begin_log(self) -> None:
-        path = self._path("log", self.n_records)
-        remove_file(path)  # of a process that was killed after a checkpoint: it holds no record
-        self._log = RowLog(path, self.n_records, self.known)
+        path = self._log_path(self.n_records)
+        for leftover in (path, witness_of(path)):  # of a process that was killed after a checkpoint: no record is in it
+            remove_file(leftover)
+        self._log = RowLog(path, self.n_records, self.known, self._link)
         self.n_rows_since = 0
-        kept = self._numbers("model")[-_KEPT:]
-        for kind in ("log", "model"):
-            for number in self._numbers(kind):
-                if number < kept[0]:
-                    remove_file(self._path(kind, number))
+        self._remove_old()
 
-    def _note(self, record: Record) -> list[tuple[str | None, Acknowledgement]]:
-        self.n_records = record.number + 1
-        self.n_rows_since += len(record.X)
-        return self._remember(record)
+    def _remove_old(self) -> None:
+        """Removes checkpoints, and logs, from before the last ones that can be read."""
+        kept = 0
+        for number in reversed(self._numbers("model")):
+            if kept == _KEPT:
+                remove_file(self._model_path(number))
+            elif _is_whole(self._model_path(number)):
+                kept, oldest = kept + 1, number
+        if kept == _KEPT:
+            for number in self._numbers("log"):
+                if number < oldest:
+                    remove_file(self._log_path(number))
+                    remove_file(witness_of(self._log_path(number)))
 
-    def _remember(self, record: Record) -> list[tuple[str | None, Acknowledgement]]:
-        places = record.acknowledgements()
-        self.known |= {name: place for name, place in places if name is not None}
+    def _remember(self, places: Mapping[str | None, Acknowledgement]) -> None:
+        self.known |= {name: place for name, place in places.items() if name is not None}
         while len(self.known) > _REMEMBERED:
             del self.known[next(iter(self.known))]
-        return places
 
     def _numbers(self, kind: str) -> list[int]:
-        """Returns the numbers of the checkpoints or logs there are, ascending."""
-        names = [path.stem.partition("-")[2] for path in self.folder.glob(f"{kind}-*")]
+        """Returns the numbers of the checkpoints or logs there are, ascending; a witness stands for a log."""
+        names = {path.stem.partition("-")[2] for path in self.folder.glob(f"{kind}-*")}
         return sorted(int(name) for name in names if name.isdecimal())
 
-    def _path(self, kind: str, number: int) -> Path:
-        return self.folder / f"{kind}-{number:012d}.{'cndpm' if kind == 'model' else 'jsonl'}"
+    def _model_path(self, number: int) -> Path:
+        return self.folder / f"model-{number:012d}.cndpm" if number else self._origin
+
+    def _log_path(self, number: int) -> Path:
+        return self.folder / f"log-{number:012d}.jsonl"
+
+
+def _is_whole(path: Path) -> bool:
+    """Tells whether a checkpoint is as it was written."""
+    with path.open("rb") as file:
+        return has_right_checksum(file, path.stat().st_size)
 
 
 def _digest(path: Path) -> str:

@@ -18,14 +18,18 @@ from numpy.typing import NDArray
 
 from cndpm.errors import CNDPMError
 from cndpm.serving.limits import Limits
-from cndpm.serving.row_log import Acknowledgement
+from cndpm.serving.row_log import Acknowledgement, rows_digest
 from cndpm.serving.store import Store, learn_rows
 
-__all__ = ["BusyError", "LearnRequest", "Writer", "WriterFailedError"]
+__all__ = ["BusyError", "LearnRequest", "OtherRowsError", "Writer", "WriterFailedError"]
 
 
 class BusyError(CNDPMError, RuntimeError):
     """Too many rows wait to be learned; the request may come again later."""
+
+
+class OtherRowsError(CNDPMError, ValueError):
+    """A request has the id of another one, which had other rows."""
 
 
 class WriterFailedError(CNDPMError, RuntimeError):
@@ -37,7 +41,7 @@ class LearnRequest:
     """Rows that one client wants learned.
 
     Attributes:
-        X: (n, n_features).
+        X: Rows as the model reads them, (n, width).
         y: Labels or targets, n of them; None for densities.
         name: The client's id of this request, if it has one: the same id is not learned twice.
         future: Is given the place of the rows.
@@ -102,6 +106,8 @@ class Writer:
     @property
     def failure(self) -> Exception | None:
         """The error after which nothing more is learned; None while all is well."""
+        if self._failure is None and not self._thread.is_alive() and not self._is_closing:
+            return WriterFailedError("the thread that learns has ended")
         return self._failure
 
     def submit(self, request: LearnRequest) -> Future[Acknowledgement]:
@@ -112,8 +118,8 @@ class Writer:
             WriterFailedError: An earlier record could not be written.
         """
         with self._changed:
-            if self._failure is not None:
-                raise WriterFailedError(f"learned rows could not be written: {self._failure}. Start the server again.")
+            if (failure := self.failure) is not None:
+                raise WriterFailedError(f"learned rows could not be written: {failure}. Start the server again.")
             if self._is_closing:
                 raise BusyError("the server is being stopped")
             if self._n_waiting and self._n_waiting + len(request.X) > self._limits.waiting_rows:
@@ -129,7 +135,7 @@ class Writer:
             self._is_closing = True
             self._changed.notify()
         self._thread.join()
-        if self._store.n_rows_since and self._failure is None:
+        if self._store.n_rows_since and self.failure is None:
             self._store.checkpoint()
             self._checkpointed()
         self._store.close()
@@ -137,23 +143,46 @@ class Writer:
     # The thread
 
     def _run(self) -> None:
-        while requests := self._take():
-            self._learn_new(requests)
-            with self._changed:
-                self._n_waiting -= sum(len(request.X) for request in requests)
-            if self._store.is_due and self._failure is None:
-                self._guarded(self._store.checkpoint)
-                self._checkpointed()
+        requests: list[LearnRequest] = []
+        try:
+            while requests := self._take():
+                self._learn_new(requests)
+                with self._changed:
+                    self._n_waiting -= sum(len(request.X) for request in requests)
+                if self._store.is_due and self._failure is None:
+                    self._guarded(self._store.checkpoint)
+                    self._checkpointed()
+        except BaseException as error:  # whoever waits must hear of it
+            self._fail(error, requests)
+
+    def _fail(self, error: BaseException, requests: Sequence[LearnRequest]) -> None:
+        with self._changed:
+            self._failure = error if isinstance(error, Exception) else WriterFailedError(repr(error))
+            left = [*requests, *self._waiting]
+            self._waiting.clear()
+        for request in left:
+            if not request.future.done():
+                request.future.set_exception(WriterFailedError(f"nothing more is learned: {error!r}"))
 
     def _take(self) -> list[LearnRequest]:
-        """Returns the next requests, in the order in which they came; none when all is done and closed."""
+        """Returns the next requests, in the order in which they came; none when all is done and closed.
+
+        Those whose clients have gone before their turn are left out; from here on they cannot be cancelled.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._is_closing)
             taken: list[LearnRequest] = []
             n_rows = 0
-            while self._waiting and (not taken or n_rows + len(self._waiting[0].X) <= self._limits.batch_rows):
-                taken.append(self._waiting.popleft())
-                n_rows += len(taken[-1].X)
+            while not taken:
+                self._changed.wait_for(lambda: self._waiting or self._is_closing)
+                if not self._waiting:
+                    break
+                while self._waiting and (not taken or n_rows + len(self._waiting[0].X) <= self._limits.batch_rows):
+                    request = self._waiting.popleft()
+                    if request.future.set_running_or_notify_cancel():
+                        taken.append(request)
+                        n_rows += len(request.X)
+                    else:
+                        self._n_waiting -= len(request.X)
             return taken
 
     def _learn_new(self, requests: Sequence[LearnRequest]) -> None:
@@ -170,9 +199,16 @@ class Writer:
         for request in again:
             assert request.name is not None
             if request.name in self._store.known:
-                request.future.set_result(self._store.known[request.name])
+                self._answer_again(request, self._store.known[request.name])
             else:  # the first of the same id was refused
                 self._learn([request])
+
+    def _answer_again(self, request: LearnRequest, place: Acknowledgement) -> None:
+        if place.digest == rows_digest(request.X, request.y):
+            request.future.set_result(place)
+        else:
+            other = f"the id {request.name!r} belongs to other rows, which were learned as record {place.record}"
+            self._refuse([request], OtherRowsError(f"{other}. Give every request an id of its own."))
 
     def _learn(self, requests: Sequence[LearnRequest]) -> None:
         if self._failure is not None:

@@ -1,14 +1,13 @@
 """Saves and loads states: every file says by which version, from which settings, and carries a checksum of all of it.
 
-Formats:
-
-1. safetensors with a tree in JSON as metadata, without a checksum; development versions before 0.1.0 wrote it.
-2. The same layout with the package's version, the resolved settings and a SHA-256 over every byte before it.
+The layout is that of safetensors, with a tree in JSON as metadata and a SHA-256 over every byte before it.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -16,19 +15,19 @@ from typing import Any
 
 from torch import Tensor
 
-from cndpm.state.container import Container, StateError, container_pieces, has_right_checksum, read_container
+from cndpm.state.container import StateError, container_pieces, has_right_checksum, read_container, read_texts
 from cndpm.state.tree import State, attach_tensors, detach_tensors
 from cndpm.storage import replace_file
 from cndpm.version import __version__
 
-__all__ = ["FORMAT_VERSION", "MissingStateError", "StateFile", "load_state", "read_state", "save_state"]
+__all__ = ["FORMAT_VERSION", "MissingStateError", "StateFile", "load_state", "read_state", "save_state", "state_kind"]
 
 FORMAT_VERSION = 2
 """The version of the form of files; others are refused by name."""
 
-_HEADER, _OLD_HEADER = "cndpm state", "cndpm"
+_HEADER = "cndpm state"
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!]{0,39}")
 _FIELDS = {"format", "package", "kind", "settings", "tree"}
-_OLD_FIELDS = {"format", "kind", "tree"}
 
 
 class MissingStateError(StateError, FileNotFoundError):
@@ -42,8 +41,8 @@ class StateFile:
     Attributes:
         state: The tree, to the bit, with its tensors on the CPU.
         kind: A word for what the state describes.
-        settings: What it was made with, resolved; empty where the file is of format 1.
-        package: The version that wrote it; None where the file is of format 1.
+        settings: What it was made with, resolved.
+        package: The version that wrote it.
         format: Version of the format.
 
     Example:
@@ -51,14 +50,14 @@ class StateFile:
         >>> with TemporaryDirectory() as folder:
         ...     save_state(f"{folder}/a.cndpm", {"seed": 7}, kind="example", settings={"rate": 0.5})
         ...     file = read_state(f"{folder}/a.cndpm", kind="example")
-        >>> file.settings, file.format, file.package is None
-        ({'rate': 0.5}, 2, False)
+        >>> file.settings, file.format
+        ({'rate': 0.5}, 2)
     """
 
     state: State
     kind: str
     settings: dict[str, Any]
-    package: str | None
+    package: str
     format: int
 
 
@@ -120,6 +119,16 @@ def load_state(path: str | Path, *, kind: str) -> State:
     return read_state(path, kind=kind).state
 
 
+def state_kind(path: str | Path) -> str | None:
+    """Returns the word that a file says it was written with; None where it says none, and loading it will say why."""
+    try:
+        with Path(path).open("rb") as file:
+            kind = _header(read_texts(file, Path(path).stat().st_size)[0])["kind"]
+    except (StateError, OSError):
+        return None
+    return kind if isinstance(kind, str) else None
+
+
 def read_state(path: str | Path, *, kind: str) -> StateFile:
     """Reads a file with what it says of itself. The checksum comes first: nothing is made of a file that is damaged.
 
@@ -151,11 +160,9 @@ def _read(file: BufferedReader, size: int, kind: str) -> StateFile:
         container = read_container(file, size)
     except StateError as error:
         raise StateError(f"is not a cndpm state file, or it is damaged: {error}") from None
-    if _HEADER not in container.texts and _OLD_HEADER not in container.texts:
-        raise StateError("is a safetensors file, but not one that cndpm wrote")
     if not is_whole and _HEADER in container.texts:
         raise StateError("is damaged: its checksum does not fit its content. Take another copy of it")
-    header = _header(container)
+    header = _header(container.texts)
     if header["kind"] != kind:
         raise StateError(f"holds the state of a {str(header['kind'])[:80]}; a {kind} was asked for")
     try:
@@ -164,28 +171,34 @@ def _read(file: BufferedReader, size: int, kind: str) -> StateFile:
         raise StateError(f"is damaged: {error}") from None
     if not isinstance(state, dict):
         raise StateError("is damaged: its tree is no dictionary")
-    return StateFile(state, kind, header.get("settings", {}), header.get("package"), header["format"])
+    return StateFile(state, kind, header["settings"], header["package"], header["format"])
 
 
-def _header(container: Container) -> dict[str, Any]:
+def _header(texts: Mapping[str, str]) -> dict[str, Any]:
     """Returns what a file says of itself, once this version understands it."""
-    is_old = _HEADER not in container.texts
+    if _HEADER not in texts:
+        raise StateError("is a safetensors file, but not one that cndpm wrote")
     try:
-        header = json.loads(container.texts[_OLD_HEADER if is_old else _HEADER])
+        header = json.loads(texts[_HEADER])
     except (ValueError, RecursionError):
         raise StateError("is damaged: what it says of itself is not JSON") from None
     if not isinstance(header, dict) or type(header.get("format")) is not int:
         raise StateError("is damaged: it does not say which format it has")
-    if header["format"] != (1 if is_old else FORMAT_VERSION):
-        by, install = header.get("package"), "a newer version"
-        wrote = f" and was written by cndpm {by[:40]}" if isinstance(by, str) else ""
-        install = f"cndpm=={by[:40]}" if isinstance(by, str) else install
+    if header["format"] != FORMAT_VERSION:
+        by, wrote, install = header.get("package"), "", "a newer version"
+        if _is_version(by):
+            wrote, install = f" and was written by cndpm {by}", f"cndpm=={by}"
         raise StateError(
-            f"has format {header['format']}{wrote}; this version, {__version__}, reads formats 1 and "
-            f"{FORMAT_VERSION}. Install {install} to load it"
+            f"has format {header['format']}{wrote}; this version, {__version__}, reads format {FORMAT_VERSION}. "
+            f"Install {install} to load it"
         )
-    if header.keys() != (_OLD_FIELDS if is_old else _FIELDS):
+    if header.keys() != _FIELDS:
         raise StateError(f"is damaged: it says {sorted(map(str, header))[:9]} of itself")
-    if not is_old and not (isinstance(header["settings"], dict) and isinstance(header["package"], str)):
-        raise StateError("is damaged: its settings are no dictionary, or its version no text")
+    if not (isinstance(header["settings"], dict) and _is_version(header["package"])):
+        raise StateError("is damaged: its settings are no dictionary, or its version is none")
     return header
+
+
+def _is_version(text: Any) -> bool:
+    """Tells whether a text is a version, which somebody may be told to install."""
+    return isinstance(text, str) and _VERSION.fullmatch(text) is not None

@@ -7,14 +7,19 @@ A scenario becomes a stream when it is given data and a seed:
         learner.learn(x, y)
 """
 
-from cndpm.streams.drift import DriftScenario
-from cndpm.streams.rows import Rows, RowStream, stream_of_rows
-from cndpm.streams.scenario import Blur, Scenario, Stage, Subset, Transform
-from cndpm.streams.scenario_files import ScenarioFileError, load_scenario, scenario_names
-from cndpm.streams.scenario_stream import ScenarioStream
-from cndpm.streams.sources import SourceStream, drifting_clusters, stream_from
-from cndpm.streams.stream import Batch, Block, Stream, Task
-from cndpm.streams.variations import VARIATIONS
+from typing import TYPE_CHECKING
+
+from cndpm.lazy import lazily
+
+if TYPE_CHECKING:
+    from cndpm.streams.drift import DriftScenario
+    from cndpm.streams.rows import Rows, RowStream, stream_of_rows
+    from cndpm.streams.scenario import Blur, Scenario, Stage, Subset, Transform
+    from cndpm.streams.scenario_files import ScenarioFileError, load_scenario, scenario_names
+    from cndpm.streams.scenario_stream import ScenarioStream
+    from cndpm.streams.sources import SourceStream, drifting_clusters, stream_from
+    from cndpm.streams.stream import Batch, Block, Stream, Task
+    from cndpm.streams.variations import VARIATIONS
 
 __all__ = [
     "VARIATIONS",
@@ -39,3 +44,5 @@ __all__ = [
     "stream_from",
     "stream_of_rows",
 ]
+
+__getattr__ = lazily(__name__)

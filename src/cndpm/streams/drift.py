@@ -6,16 +6,18 @@ rows of the published comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cndpm.names import UnknownNameError
-from cndpm.streams import river_rows, rules
-from cndpm.streams.rows import Rows, RowStream
+
+if TYPE_CHECKING:
+    import torch
+
+    from cndpm.streams.rows import Rows, RowStream
 
 __all__ = ["DRIFTS", "DriftScenario", "drift_scenario"]
 
@@ -23,34 +25,37 @@ __all__ = ["DRIFTS", "DriftScenario", "drift_scenario"]
 class _Source(NamedTuple):
     """Draws the rows of a scenario, and says what they are."""
 
-    draw: Callable[[int], Rows]
+    path: str
     summary: str
     target: Literal["classes", "values"] = "classes"
 
-
-def _data(read: Callable[[], Rows]) -> Callable[[int], Rows]:
-    """Returns rows that are the same for every seed."""
-    return lambda _: read()
+    def draw(self, seed: int) -> Rows:
+        """Imports the function and calls it."""
+        module, name = self.path.split(".")
+        rows: Rows = getattr(import_module(f"cndpm.streams.{module}"), name)(seed)
+        return rows
 
 
 DRIFTS: dict[str, _Source] = {
-    "drift-flip": _Source(rules.flipped_rule, "A linear rule that is reversed half-way: needs no download"),
-    "drift-rotate": _Source(rules.rotated_rule, "A linear rule that is turned by 90 degrees half-way"),
-    "drift-in-turn": _Source(rules.rules_in_turn, "Two linear rules that take turns of 2,000 rows"),
-    "drift-turning": _Source(rules.turning_rule, "A linear rule of three classes that turns slowly by 180 degrees"),
-    "drift-scales": _Source(rules.tripling_scales, "Five domains with a rule each, whose scale triples every time"),
-    "drift-sign": _Source(rules.flipped_sign, "Regression: a linear target whose sign is reversed half-way", "values"),
-    "drift-sine": _Source(river_rows.sine, "River's Sine, reversed half-way"),
-    "drift-sine-in-turn": _Source(river_rows.sine_in_turn, "River's Sine and its reverse in turns of 2,000 rows"),
-    "drift-mixed": _Source(river_rows.mixed, "River's Mixed, reversed half-way"),
-    "drift-sea": _Source(river_rows.sea, "River's SEA with a tenth of the labels wrong: variant 0, 3, 0"),
-    "drift-agrawal": _Source(river_rows.agrawal, "River's Agrawal: rule 0, 4, 0"),
-    "drift-hyperplane": _Source(river_rows.hyperplane, "River's Hyperplane, five of ten weights moving"),
-    "drift-rbf": _Source(river_rows.moving_centroids, "River's RandomRBFDrift, all twenty centroids moving"),
-    "drift-image-segments": _Source(_data(river_rows.image_segments), "Segments of outdoor images, seven classes"),
-    "drift-phishing": _Source(_data(river_rows.phishing), "Websites, phishing or not"),
-    "drift-water-flow": _Source(_data(river_rows.water_flow), "Regression: the flow of water, hour by hour", "values"),
-    "drift-approval": _Source(_data(river_rows.approval), "Regression: approval, by day and polls", "values"),
+    "drift-flip": _Source("rules.flipped_rule", "A linear rule that is reversed half-way: needs no download"),
+    "drift-rotate": _Source("rules.rotated_rule", "A linear rule that is turned by 90 degrees half-way"),
+    "drift-in-turn": _Source("rules.rules_in_turn", "Two linear rules that take turns of 2,000 rows"),
+    "drift-turning": _Source("rules.turning_rule", "A linear rule of three classes that turns slowly by 180 degrees"),
+    "drift-scales": _Source("rules.tripling_scales", "Five domains with a rule each, whose scale triples every time"),
+    "drift-sign": _Source(
+        "rules.flipped_sign", "Regression: a linear target whose sign is reversed half-way", "values"
+    ),
+    "drift-sine": _Source("river_rows.sine", "River's Sine, reversed half-way"),
+    "drift-sine-in-turn": _Source("river_rows.sine_in_turn", "River's Sine and its reverse in turns of 2,000 rows"),
+    "drift-mixed": _Source("river_rows.mixed", "River's Mixed, reversed half-way"),
+    "drift-sea": _Source("river_rows.sea", "River's SEA with a tenth of the labels wrong: variant 0, 3, 0"),
+    "drift-agrawal": _Source("river_rows.agrawal", "River's Agrawal: rule 0, 4, 0"),
+    "drift-hyperplane": _Source("river_rows.hyperplane", "River's Hyperplane, five of ten weights moving"),
+    "drift-rbf": _Source("river_rows.moving_centroids", "River's RandomRBFDrift, all twenty centroids moving"),
+    "drift-image-segments": _Source("river_rows.image_segments", "Segments of outdoor images, seven classes"),
+    "drift-phishing": _Source("river_rows.phishing", "Websites, phishing or not"),
+    "drift-water-flow": _Source("river_rows.water_flow", "Regression: the flow of water, hour by hour", "values"),
+    "drift-approval": _Source("river_rows.approval", "Regression: approval, by day and polls", "values"),
 }
 """Every scenario of rows by its name; those after `drift-sign` need ``cndpm[river]``."""
 
@@ -113,6 +118,8 @@ class DriftScenario(BaseModel):
             seed: Determines the rows where they are generated.
             device: Where batches arrive.
         """
+        from cndpm.streams.rows import RowStream
+
         return RowStream(
             self.draw(seed),
             batch_size=self.batch_size,

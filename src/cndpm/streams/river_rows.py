@@ -84,26 +84,26 @@ def moving_centroids(seed: int) -> Rows:
     return _classes(islice(made, 6000))
 
 
-def image_segments() -> Rows:
+def image_segments(_seed: int = 0) -> Rows:
     """Returns 2,310 segments of outdoor images, 18 features, seven classes in alphabetical order."""
     rows = list(_datasets().ImageSegments())
     names = sorted({name for _, name in rows})
     return _classes((x, names.index(name)) for x, name in rows)
 
 
-def phishing() -> Rows:
+def phishing(_seed: int = 0) -> Rows:
     """Returns 1,250 websites, nine features: phishing or not."""
     return _classes(_datasets().Phishing())
 
 
-def water_flow() -> Rows:
+def water_flow(_seed: int = 0) -> Rows:
     """Returns the hourly flow of water in a pipe, 1,268 hours, by hour of the day, day of the week and day."""
     rows = list(_datasets().WaterFlow())
     first = rows[0][0]["Time"]
     return _targets((_calendar(x["Time"], first), y) for x, y in rows)
 
 
-def approval() -> Rows:
+def approval(_seed: int = 0) -> Rows:
     """Returns 1,001 days of a president's approval, by the day and five polls."""
     return _targets((list(x.values()), y) for x, y in _datasets().TrumpApproval())
 

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
 
-from cndpm.streams.scenario_stream import ScenarioStream
+if TYPE_CHECKING:
+    import torch
+
+    from cndpm.streams.scenario_stream import ScenarioStream
 
 __all__ = ["Blur", "ClassName", "Scenario", "Stage", "Subset", "Transform"]
 
@@ -251,4 +253,6 @@ class Scenario(_Recipe):
             seed: Determines every draw.
             device: Where the data are kept and batches arrive.
         """
+        from cndpm.streams.scenario_stream import ScenarioStream
+
         return ScenarioStream(self, data_dir=data_dir, seed=seed, device=device)

@@ -5,7 +5,7 @@ A learner adds the one thing it is about, `learn`; whatever it stores is a part.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Required, TypedDict, Unpack
+from typing import Any, Required, TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -45,7 +45,6 @@ class ComposedLearner(Learner):
         **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Attributes:
-        summary: One line for lists of learners.
         random: The learner's own random numbers; torch's global ones are never touched.
         parts: Everything that holds state, by name.
 
@@ -57,8 +56,6 @@ class ComposedLearner(Learner):
         >>> isinstance(learner, ComposedLearner), sorted(learner.state_dict())
         (True, ['random', 'student_0', 'student_1', 'teacher'])
     """
-
-    summary: ClassVar[str]
 
     def __init__(self, settings: Any, **facts: Unpack[StreamFacts]) -> None:
         super().__init__(settings, **facts)

@@ -15,7 +15,6 @@ from cndpm.model.settings.gaussian import GaussianExperts
 from cndpm.model.settings.neural import NeuralExperts
 from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty, TaskNovelty
 from cndpm.model.settings.predictor_kinds import OwnPredictor
-from cndpm.model.settings.records import modernised
 from cndpm.model.settings.representations import AutoRepresentations, OneRepresentation, PooledRepresentations
 from cndpm.model.settings.section import Section
 from cndpm.model.settings.selection import GaussianSelection
@@ -127,11 +126,6 @@ class CNDPMSettings(Section):
     def names(cls) -> list[str]:
         """Returns the names of all settings that can be given alone, of all kinds."""
         return [name for name, found in places(cls).items() if any(place.by_name for place in found)]
-
-    @classmethod
-    def from_record(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Turns settings that any earlier version recorded into settings of this one."""
-        return modernised(cls, values)
 
     @classmethod
     def respelt(cls, values: dict[str, Any]) -> dict[str, Any]:

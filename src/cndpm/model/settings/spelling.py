@@ -21,7 +21,7 @@ from cndpm.model.settings.tree import KIND, Branch, Place, branches, places, unm
 if TYPE_CHECKING:
     from cndpm.model.settings.section import Section
 
-__all__ = ["Tree", "nest", "nest_known"]
+__all__ = ["Tree", "nest"]
 
 Tree: TypeAlias = dict[str, Any]
 """Nested settings: sections are dictionaries, and those of a branch carry their kind."""
@@ -54,16 +54,6 @@ def nest(model: type[Section], values: Mapping[str, Any], base: Mapping[str, Any
     if notes.lost:
         raise refusal(model, tree, *notes.lost[0])
     return tree
-
-
-def nest_known(model: type[Section], values: Mapping[str, Any]) -> Tree:
-    """Puts every name into its section as :func:`nest` does, and leaves out names that have no place.
-
-    Args:
-        model: The section that `values` are of.
-        values: Settings in any spelling.
-    """
-    return _nest(model, values, None, _Notes())
 
 
 @dataclass

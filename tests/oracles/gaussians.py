@@ -1,6 +1,6 @@
 """The oracle of the default: Algorithm 1 with Gaussian experts, in plain loops, against which tests hold it.
 
-Nothing here is carried along, cached or cut into windows: its Gaussians (:mod:`cndpm.model.plain_gaussians`) keep every
+Nothing here is carried along, cached or cut into windows: its Gaussians (:mod:`oracles.plain_gaussians`) keep every
 row that was learned. It shares with the fast path the novelty, the feature maps and functions that are tested against
 closed forms, so that the two agree to rounding.
 """
@@ -16,10 +16,10 @@ from cndpm.experts.bank import Evidence
 from cndpm.experts.features import IdentityFeatures
 from cndpm.mixture import accepts_expert, largest_concept, log_gate, mix_log_proba, route
 from cndpm.model.learned_level import LearnedLevel
-from cndpm.model.plain_gaussians import PlainFactor, PlainGaussians, Row
 from cndpm.model.settings import AutoNovelty, CNDPMSettings, GaussianExperts
 from cndpm.model.settings.companions import GaussiansAlone
 from cndpm.model.settings.facts import Facts
+from oracles.plain_gaussians import PlainFactor, PlainGaussians, Row
 
 __all__ = ["GaussianOracle"]
 

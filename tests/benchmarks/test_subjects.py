@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from benchmarks.subjects import AWAKE, LearnerSubject, OracleSubject, best_of, images
 
-from cndpm.experiments.subjects import AWAKE, LearnerSubject, OracleSubject, best_of, images
 from cndpm.model.settings import CNDPMSettings
 
 SETTINGS = CNDPMSettings.paper(memory_size=10, n_latent_samples=2, **AWAKE)

@@ -1,4 +1,4 @@
-"""Takes the picture of a page with headless Chromium: ``python -m cndpm.reports.screenshot PAGE PICTURE``."""
+"""Takes the picture of a page with headless Chromium: ``python -m release.screenshot PAGE PICTURE``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def take_screenshot(
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m cndpm.reports.screenshot", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m release.screenshot", description=__doc__)
     parser.add_argument("page")
     parser.add_argument("picture")
     parser.add_argument("--width", type=int, default=1200)

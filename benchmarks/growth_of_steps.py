@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from cndpm.experiments.subjects import AWAKE, Clock, LearnerSubject, Subject, best_of, images, peak_resident_mib
+from benchmarks.subjects import AWAKE, Clock, LearnerSubject, Subject, best_of, images, peak_resident_mib
 from cndpm.model.settings import CNDPMSettings
 
 __all__ = ["growth_by_batch", "growth_by_experts", "repeated", "wake_seconds"]

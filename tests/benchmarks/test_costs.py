@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from benchmarks.costs import Costs, run_benchmark
 
-from cndpm.experiments.benchmark import Costs, run_benchmark
 from cndpm.model.settings import CNDPMSettings
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from benchmarks.growth_of_steps import growth_by_batch, growth_by_experts, repeated, wake_seconds
+from benchmarks.subjects import AWAKE, LearnerSubject, images
 
-from cndpm.experiments.growth import growth_by_batch, growth_by_experts, repeated, wake_seconds
-from cndpm.experiments.subjects import AWAKE, LearnerSubject, images
 from cndpm.model.settings import CNDPMSettings
 
 SMALL = CNDPMSettings.paper(hidden=4, hidden_growth=2, latent_dim=2, n_latent_samples=2)

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 import torch
+from tests.oracles.networks import Oracle
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.memory import SampleBatch
-from cndpm.model.oracle import Oracle
 from cndpm.model.settings import CNDPMSettings
 
 __all__ = [
@@ -98,7 +98,7 @@ class OracleSubject:
     """The oracle as a subject.
 
     Args:
-        settings: As for :class:`cndpm.model.oracle.Oracle`.
+        settings: As for :class:`tests.oracles.networks.Oracle`.
 
     Example:
         >>> subject = OracleSubject(CNDPMSettings.paper(memory_size=10, hidden=8, **AWAKE))

@@ -1,14 +1,15 @@
 """Measures the costs of learning against the oracle in the same run.
 
+    python -m benchmarks.costs [--cpu-time] [--device cuda]      # a minute or two; one JSON object
+
 A whole run of the oracle would take a quarter of an hour or more: the costs of its steps are measured and multiplied by
 the number of steps of the paper's schedule.
-
-    report = run_benchmark()
-    report["split_mnist_speedup_over_oracle"]
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ from typing import Any
 
 import torch
 
-from cndpm.experiments.growth import growth_by_batch, growth_by_experts, wake_seconds
+from benchmarks.growth_of_steps import growth_by_batch, growth_by_experts, wake_seconds
+from benchmarks.subjects import AWAKE, Clock, LearnerSubject, OracleSubject, Subject, best_of, peak_resident_mib
 from cndpm.experiments.presets import preset_settings
-from cndpm.experiments.subjects import AWAKE, Clock, LearnerSubject, OracleSubject, Subject, best_of, peak_resident_mib
 from cndpm.model.settings import CNDPMSettings, NeuralExperts
 
 __all__ = ["Costs", "measure", "run_benchmark"]
@@ -136,3 +137,12 @@ def _whole_runs(paper: CNDPMSettings, n_steps: int, device: str, clock: Clock) -
         "fast_predictor_step_ms": 1e3 * quick.predictor_step,
         "fast_wake_step_ms_5_experts": 1e3 * quick.wake[1],
     }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--cpu-time", action="store_true", help="the CPU time of this process, not the wall clock")
+    given = parser.parse_args()
+    read = time.process_time if given.cpu_time else time.perf_counter
+    print(json.dumps(run_benchmark(device=given.device, clock=read)))

@@ -1,0 +1,42 @@
+"""The house grows no larger again: ceilings at what was reached; who makes it smaller lowers them."""
+
+import doctest
+from pathlib import Path
+
+import benchmarks.house
+import pytest
+from benchmarks.house import House
+
+HOUSE = House.of(Path(__file__).parents[1])
+CEILINGS = {
+    "modules": 380,
+    "lines": 51500,
+    "executable lines": 28000,
+    "docstring lines": 15400,
+    "function median": 6,
+    "function 90 %": 18,
+    "function longest": 67,
+    "public names": 1250,
+    "numeric constants": 159,
+    "file names used twice": 18,
+}
+MEMBERS = {"Learner": 15, "Bank": 24, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
+MOST_CONCEPTS = 35
+
+
+@pytest.mark.parametrize("what", CEILINGS)
+def test_no_count_rises_above_what_was_reached(what):
+    assert HOUSE.sizes()[what] <= CEILINGS[what]
+
+
+@pytest.mark.parametrize("contract", MEMBERS)
+def test_contracts_ask_for_no_more(contract):
+    assert 0 < HOUSE.members()[contract] <= MEMBERS[contract]
+
+
+def test_no_file_makes_one_learn_more_concepts():
+    assert max(HOUSE.concepts().values()) <= MOST_CONCEPTS
+
+
+def test_the_examples_of_the_count_run():
+    assert doctest.testmod(benchmarks.house).failed == 0
