@@ -9,17 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Cell", "Experiment", "Published"]
+__all__ = ["Cell", "Experiment"]
 
 
 @dataclass(frozen=True)
 class Published:
-    """A value of the paper and its standard error over ten runs, where given.
-
-    Example:
-        >>> Published(93.23, 0.09).error
-        0.09
-    """
+    """A value of the paper and its standard error over ten runs, where given."""
 
     value: float
     error: float | None = None

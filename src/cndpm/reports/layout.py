@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from cndpm.experiments.terminal import format_value
 from cndpm.reports.tables import METRICS, Row, Table, TableEntry
 
-__all__ = ["TableLayout", "lay_out"]
-
 
 @dataclass(frozen=True)
 class TableLayout:
@@ -23,11 +21,6 @@ class TableLayout:
         header: (n_columns,).
         rows: (n_rows, n_columns).
         best: (n_rows, n_columns).
-
-    Example:
-        >>> row = Row("cndpm", "split-digits", 1, {"accuracy": TableEntry(98.03)})
-        >>> lay_out(Table("split-digits", ("accuracy",), (row,))).rows
-        [['cndpm', '1', '98.03']]
     """
 
     header: list[str]
