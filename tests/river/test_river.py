@@ -1,5 +1,6 @@
 """river's own checks, its pipelines and its evaluation, and features that come and go."""
 
+import datetime
 import itertools
 import math
 import random
@@ -105,7 +106,7 @@ def test_the_score_is_a_rate_of_false_alarms():
     assert filtered.classify(model.score_one({"a": 9.0, "b": 3.0}))
 
 
-def test_a_missing_feature_is_completed_as_the_estimator_does_and_a_late_one_is_left_out():
+def test_a_missing_feature_is_completed_as_the_estimator_does_and_one_that_never_came_is_left_out():
     model = CNDPMRegressor(memory_size=20)
     for a, b in itertools.product(range(10), range(10)):
         model.learn_one({"a": a, "b": b}, float(a))
@@ -137,22 +138,89 @@ def test_rows_with_gaps_and_empty_ones_are_answered_and_learned_by_all_models():
     assert classifier.estimator._codec.counts == [60, 62]
 
 
-def test_words_are_refused_with_advice():
-    with pytest.raises(TypeError, match="features are numbers; 'colour' is 'red'"):
-        CNDPMClassifier().learn_one({"colour": "red"}, True)
-    with pytest.raises(ValueError, match="says which features there are; got an empty one"):
+def test_what_is_neither_a_number_nor_a_word_is_refused_with_advice():
+    with pytest.raises(TypeError, match=r"'day' is datetime.date\(2026, 1, 2\), a date.*compose.Discard\('day'\)"):
+        CNDPMClassifier().learn_one({"day": datetime.date(2026, 1, 2)}, True)
+    with pytest.raises(ValueError, match="the first row that is learned has no features"):
         CNDPMAnomaly().learn_one({})
+
+
+def test_a_wrong_argument_is_refused_with_the_one_that_was_meant():
+    with pytest.raises(TypeError, match=r"CNDPMClassifier has no parameter 'memory'\. Did you mean memory_size\?"):
+        CNDPMClassifier(memory=50)
+    with pytest.raises(ValueError, match="memory_size"):
+        CNDPMRegressor(memory_size=-1)
+    with pytest.raises(ValueError, match="Did you mean"):
+        CNDPMAnomaly(settings={"novelt": "auto"})
+
+
+def test_a_row_of_weight_three_is_learned_three_times_and_one_of_none_not_at_all():
+    weighted, repeated = CNDPMClassifier(memory_size=50), CNDPMClassifier(memory_size=50)
+    for i, (x, y) in enumerate(datasets.Phishing().take(60)):
+        w = (1, 3, 0)[i % 3]
+        weighted.learn_one(x, y, w=w)
+        weighted.learn_waiting()
+        if w:
+            repeated.estimator.partial_fit(repeated._columns.with_those_of(x).row(x), [y], sample_weight=[w])
+    assert weighted.estimator._codec.counts == repeated.estimator._codec.counts
+    assert sum(weighted.estimator._codec.counts) == 80
+    with pytest.raises(ValueError, match="w is how often a row counts, 0 or more; got -1"):
+        weighted.learn_one(x, y, w=-1)
+
+
+def test_weights_of_classes_multiply_probabilities_as_the_estimators_do():
+    rows = list(datasets.Phishing().take(120))
+    plain, weighted = CNDPMClassifier(memory_size=50), CNDPMClassifier(memory_size=50, class_weight={True: 4})
+    for x, y in rows:
+        plain.learn_one(x, y)
+        weighted.learn_one(x, y)
+    before, after = plain.predict_proba_one(x), weighted.predict_proba_one(x)
+    expected = 4 * before[True] / (4 * before[True] + before[False])
+    assert after[True] == pytest.approx(expected)
+    assert weighted.predict_proba_many(pd.DataFrame([x]))[True][0] == pytest.approx(expected)
+    assert weighted.clone().class_weight == {True: 4}
+    with pytest.raises(ValueError, match="class_weight is 'balanced'"):
+        CNDPMClassifier(class_weight="equal")
+
+
+def test_an_interval_holds_as_many_targets_as_it_says():
+    model, draws, is_inside = CNDPMRegressor(memory_size=100), random.Random(0), []
+    assert model.predict_one({"a": 1.0}, with_interval=True).width == math.inf
+    for i in range(350):
+        x = {"a": draws.gauss(0, 1)}
+        y = 3 * x["a"] + draws.gauss(0, 0.5)
+        if i >= 100:
+            is_inside.append(y in model.predict_one(x, with_interval=True, confidence_level=0.8))
+        model.learn_one(x, y)
+    assert np.mean(is_inside) == pytest.approx(0.8, abs=0.06)
+    interval = model.predict_one({"a": 1.0}, with_interval=True, confidence_level=0.8)
+    assert interval.center == pytest.approx(model.predict_one({"a": 1.0}))
+    with pytest.raises(ValueError, match="coverage is a probability between 0 and 1; got 80"):
+        model.predict_one({"a": 1.0}, with_interval=True, confidence_level=80)
+
+
+def test_a_drift_is_detected_where_an_expert_is_founded_and_only_there():
+    model, draws, detected = CNDPMClassifier(memory_size=50), random.Random(0), []
+    for i in range(250):
+        shift = 50 * (i >= 120)
+        label = draws.random() < 0.5
+        model.learn_one({"a": draws.gauss(shift, 1), "b": draws.gauss(shift + 6 * label, 1)}, (label, shift > 0))
+        if model.drift_detected:
+            detected.append(i)
+    drifts = [event for event in model.events if event.kind != "founded" or event.expert > 0]
+    assert 0 < len(detected) <= len(drifts) and 120 < detected[0] < 250
+    assert not model.clone().drift_detected
 
 
 class Unreadable(dict):
     """A row that raises when it is asked for a feature."""
 
-    def get(self, *_):
-        raise KeyError("get")
+    def items(self):
+        raise KeyError("items")
 
 
 @pytest.mark.parametrize("model", [CNDPMClassifier, CNDPMRegressor, CNDPMAnomaly])
-@pytest.mark.parametrize("row", [[1.0], "ab", None, 3, {"a": 10**400}, {"a": "x"}, Unreadable(a=1.0)])
+@pytest.mark.parametrize("row", [[1.0], "ab", None, 3, {"a": 10**400}, Unreadable(a=1.0)])
 def test_rows_that_are_no_features_are_refused_and_change_nothing(model, row):
     made, y = model(), () if model is CNDPMAnomaly else (1,)
     with pytest.raises((TypeError, ValueError)):
@@ -161,7 +229,7 @@ def test_rows_that_are_no_features_are_refused_and_change_nothing(model, row):
     ask = {CNDPMClassifier: "predict_proba_one", CNDPMRegressor: "predict_one", CNDPMAnomaly: "score_one"}[model]
     with pytest.raises((TypeError, ValueError)):
         getattr(made, ask)(row)
-    assert made._columns.names == ["a"]
+    assert list(made._columns.places) == [("a", None)]
 
 
 def test_targets_and_tables_that_cannot_be_read_are_refused():

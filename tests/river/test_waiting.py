@@ -37,7 +37,7 @@ def test_a_row_that_is_refused_changes_neither_what_waits_nor_the_means():
     for i in range(12):
         for model in models:
             model.learn_one({"a": i % 5, "b": i % 3}, i % 5)
-        for x, y in (({"a": 1, "b": math.inf}, 1.0), ({"a": 1, "b": 7}, math.nan), ({"a": "word", "b": 7}, 1.0)):
+        for x, y in (({"a": 1, "b": math.inf}, 1.0), ({"a": 1, "b": 7}, math.nan), ({"a": [1], "b": 7, "c": 8}, 1.0)):
             with pytest.raises((ValueError, TypeError)):
                 models[0].learn_one(x, y)
         assert models[0].n_waiting == models[1].n_waiting

@@ -85,11 +85,11 @@ def show_results(
 
 
 def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
-    """Prints our values beside the paper's."""
-    from cndpm.paper.reproduction import table_rows
+    """Prints our values beside the paper's, as the report and the page of results show them."""
+    from cndpm.reports.formats import to_terminal
+    from cndpm.reports.tables import reproduction_table
 
-    header, rows = table_rows(dict(summary))
-    show(summary, [table(summary["title"], header, rows)], as_json=as_json)
+    show(summary, [to_terminal(reproduction_table(summary))], as_json=as_json)
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, n_names: int = 1) -> FoldingTable:

@@ -60,7 +60,7 @@ class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
         """Returns a score between 0 and 1, features by name; 0 before anything was learned."""
         if not self._has_learned:
             return 0.0
-        row = self._columns.row(x)
+        row = self._row(x)
         novelty = self.estimator.novelty(self._known(row))[0] if np.isnan(row).any() else self._answer(row)
         return float(-np.expm1(-novelty))
 

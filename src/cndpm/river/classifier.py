@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor
 
 from cndpm.estimators import CNDPMClassifier as Estimator
 from cndpm.estimators.label_codec import LabelCodec
+from cndpm.estimators.weights import log_class_weights
 from cndpm.river.columns import Floats
 from cndpm.river.mixture import Mixture
 from river import base
@@ -30,6 +31,8 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             are as many, or they surprise, or :meth:`learn_waiting` is called; 1 learns every row as it comes.
         surprise: Nats by which rows may contradict the answers to them, beyond what these expect, before they are
             learned; infinity has all wait for each other.
+        class_weight: Weights by label, by which the classes' priors are multiplied, or "balanced": answers are as if
+            all classes had come equally often so far.
 
     Example:
         >>> from river import datasets, evaluate, metrics
@@ -43,18 +46,31 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
     _estimator = Estimator
     estimator: Estimator
 
+    def __init__(
+        self,
+        memory_size: int = 500,
+        settings: dict[str, Any] | None = None,
+        seed: int = 0,
+        batch_size: int = 10,
+        surprise: float = 0.5,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+    ) -> None:
+        self.class_weight = class_weight
+        super().__init__(memory_size, settings, seed, batch_size, surprise)
+
     @property
     def _multiclass(self) -> bool:
         return True
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learns one row.
 
         Args:
-            x: Its features by name.
+            x: Its features by name: numbers, truths or words.
             y: Its label.
+            w: Its weight: it counts as if it had come so often.
         """
-        self._take(x, _plain(y))
+        self._take(x, _plain(y), w)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Returns the probability of every label met so far; nothing before the first.
@@ -65,14 +81,26 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         """
         if not self._has_learned:
             return {}
-        row = self._columns.row(x)
+        row = self._row(x)
         if np.isnan(row).any():
             known = self.estimator.predict_proba(self._known(row))[0].tolist()
             return dict(zip(self.estimator.classes_.tolist(), known, strict=True))
-        return dict(zip(self._codec.labels, np.exp(self._answer(row)).tolist(), strict=True))
+        return dict(zip(self._codec.labels, self._weighted(np.exp(self._answer(row))).tolist(), strict=True))
 
     def _answers(self, rows: Tensor) -> Floats:
         return self._learner.predict_log_proba(rows).numpy()
+
+    def _weighted(self, proba: Floats) -> Floats:
+        """Returns probabilities (n_labels,), in order of arrival, with the classes' weights."""
+        if not self.class_weight:
+            return proba
+        weighted = proba * np.exp(log_class_weights(self.class_weight, self._codec.labels, self._codec.counts))
+        return np.asarray(weighted / weighted.sum())
+
+    def _made(self) -> Estimator:
+        made: Estimator = super()._made()
+        made.class_weight = self.class_weight
+        return made
 
     def _surprise(self, answer: Floats, y: Any) -> float:
         return float(np.exp(answer) @ answer - answer[self._codec.find(y)])

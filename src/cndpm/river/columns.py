@@ -1,17 +1,18 @@
-"""Named features as rows of numbers: which column a name has."""
+"""Named features as rows of numbers: which column a name or a word has, and what stands where none came."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cndpm.estimators.arrays import readable
 
-__all__ = ["Columns", "Floats", "Rows"]
+__all__ = ["Column", "Columns", "Floats", "Rows"]
 
 Floats = NDArray[np.float64]
 """Answers as numbers."""
@@ -19,68 +20,142 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
 """Rows of numbers, (n, d), NaN where one is missing."""
 
+_MOST = 1000
+"""Columns at most; a stream of words without end would have ever more."""
 
-class Columns:
-    """Turns features by name into rows.
 
-    The first row that is learned says which features there are. A feature that is missing later, or None, is NaN; one
-    that comes later for the first time is left out, since experts have as many dimensions as they were made with.
+class Column(NamedTuple):
+    """One number of a row.
+
+    Attributes:
+        name: The feature's name.
+        word: The word that it indicates; None for the feature's number itself.
 
     Example:
-        >>> columns = Columns()
-        >>> columns.learn({"a": 1.0, "b": 2}).tolist()
-        [[1.0, 2.0]]
-        >>> columns.row({"b": 4, "c": 9}).tolist()
-        [[nan, 4.0]]
+        >>> Column("colour", "red")
+        Column(name='colour', word='red')
     """
 
-    def __init__(self) -> None:
-        self.names: list[Hashable] = []
+    name: Hashable
+    word: str | None = None
 
-    def learn(self, x: Mapping[Any, Any]) -> Rows:
-        """Returns features as a row, (1, d); the first time, takes note of their names."""
-        if not self.names:
-            with readable("x"):
-                self._begin(x)
-        return self.row(x)
 
-    def row(self, x: Mapping[Any, Any]) -> Rows:
-        """Returns features as a row, (1, d).
+class Columns:
+    """Turns features by name into rows. Columns are added as they come, and never change their place.
+
+    A number or a truth has one column, a word one for each word that its feature has had: 1 where it came, else 0. A
+    number that did not come is NaN, that is, missing. A flag is 0 where it did not come, which is what encoders and
+    bags of words mean: a number that has only ever been 1, or that was not in the first row and has only been 0 or 1.
+
+    Args:
+        places: The place of every column in a row.
+        flags: The values that a column may have to stay a flag, (d,); none where it is not one.
+
+    Example:
+        >>> columns = Columns().with_those_of({"a": 1.0, "colour": "red"})
+        >>> columns.row({"a": 2, "colour": "blue"}).tolist()
+        [[2.0, 0.0]]
+        >>> columns = columns.with_those_of({"a": 2, "colour": "blue"})
+        >>> columns.row({"colour": "blue"}).tolist()
+        [[nan, 0.0, 1.0]]
+    """
+
+    def __init__(self, places: Mapping[Column, int] | None = None, flags: Sequence[tuple[int, ...]] = ()) -> None:
+        self.places = dict(places or {})
+        self.flags = tuple(flags)
+        self._blank: Rows = np.array([0 if flag else np.nan for flag in flags], dtype=np.float32)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def with_those_of(self, x: Mapping[Any, Any]) -> Columns:
+        """Returns the columns that there are once a row has come; the same where it brings nothing new.
+
+        Args:
+            x: Features by name.
 
         Raises:
-            TypeError: They are no features by name, or one is no number.
+            ValueError: It is the first row, and has no features.
+            TypeError: A feature is neither a number nor a word.
         """
-        with readable("x"):
-            _admit(x)
-            values = [x.get(name) for name in self.names]
-            if set(map(type, values)) != {float}:
-                values = [_number(*pair) for pair in zip(self.names, values, strict=True)]
-            return np.array([values], dtype=np.float32)
+        cells = _cells(x)
+        if not self.places and not len(x):
+            raise ValueError("the first row that is learned has no features; give it those that are known")
+        room = max(_MOST - len(self), 0)
+        new = [(column, number) for column, number in cells if column not in self.places][:room]
+        no_flags = {self.places[c] for c, number in cells if c in self.places and self._contradicts(c, number)}
+        if not new and not no_flags and self.places:
+            return self
+        return self._grown(self._sorted(x) if not self.places else new, no_flags)
 
-    def _begin(self, x: Mapping[Any, Any]) -> None:
-        _admit(x)
-        if not x:
-            raise ValueError("the first row that is learned says which features there are; got an empty one")
-        names = sorted(x, key=lambda name: (type(name).__name__, name))  # the order of a row's names has no meaning
-        for name in names:
-            _number(name, x[name])
-        self.names = names
+    def row(self, x: Mapping[Any, Any]) -> Rows:
+        """Returns features as a row, (1, d); those without a column are left out.
+
+        Raises:
+            TypeError: They are no features by name, or one is neither a number nor a word.
+        """
+        row = self._blank.copy()
+        for column, number in _cells(x):
+            place = self.places.get(column)
+            if place is not None:
+                row[place] = number
+        return row[None]
+
+    def widened(self, row: Rows) -> Rows:
+        """Returns a row (1, at most d) that came when there were fewer columns, (1, d)."""
+        return np.concatenate([row, self._blank[None, row.shape[1] :]], axis=1)
+
+    def _sorted(self, x: Mapping[Any, Any]) -> list[tuple[Column, float]]:
+        """Returns the columns of a first row: what is missing has one too, and the order of names has no meaning."""
+        names = sorted(x, key=lambda name: (type(name).__name__, name))[:_MOST]
+        return [_cell(name, x[name]) or (Column(name), np.nan) for name in names]
+
+    def _grown(self, new: list[tuple[Column, float]], no_flags: set[int]) -> Columns:
+        """Returns these columns and more, of which some are no flags any longer."""
+        if len(self) + len(new) >= _MOST:
+            _warn_of_many(new[-1][0])
+        places, is_first = dict(self.places), not self.places
+        flags = [() if i in no_flags else flag for i, flag in enumerate(self.flags)]
+        for column, number in new:
+            places[column] = len(places)
+            flag = (1,) if is_first and column.word is None else (0, 1)
+            flags.append(flag if number in flag else ())
+        return Columns(places, flags)
+
+    def _contradicts(self, column: Column, number: float) -> bool:
+        flag = self.flags[self.places[column]]
+        return bool(flag) and number not in flag
 
 
-def _admit(x: Any) -> None:
+def _cells(x: Mapping[Any, Any]) -> list[tuple[Column, float]]:
+    """Returns the columns that a row has a value for, with their numbers."""
     if type(x) is not dict and not isinstance(x, Mapping):
         raise TypeError(f"a row is a dictionary of features by name; got a {type(x).__name__}")
+    with readable("x"):
+        return [cell for name, value in x.items() if (cell := _cell(name, value)) is not None]
 
 
-def _number(name: Hashable, value: Any) -> float:
-    """Returns a value as a number, NaN where it is missing."""
+def _cell(name: Hashable, value: Any) -> tuple[Column, float] | None:
+    """Returns the column that a value belongs to, and its number there; None where it is missing."""
     if type(value) is float:
-        return value
+        return Column(name), value
+    if isinstance(value, str):
+        return Column(name, str(value)), 1.0
     if value is None:
-        return float("nan")
+        return None
     if isinstance(value, Real | np.bool_):
-        return float(value)
+        return Column(name), float(value)
     raise TypeError(
-        f"features are numbers; {name!r} is {value!r}. Put an encoder before the model, for instance "
-        "river.preprocessing.OrdinalEncoder, or compose.SelectType(numbers.Number) to leave it out."
+        f"features are numbers, truths or words; {name!r} is {value!r}, a {type(value).__name__}. Make a number or a "
+        f"word of it before the model, or leave it out: compose.Discard({name!r})."
+    )
+
+
+def _warn_of_many(column: Column) -> None:
+    word = "" if column.word is None else f", now {column.word!r}; numbers in quotation marks are words, too"
+    warnings.warn(
+        f"there are {_MOST} columns now, one for each number and for each word, and others will be left out. The "
+        f"last feature that brought one is {column.name!r}{word}. Put river.preprocessing.FeatureHasher before the "
+        f"model, or leave the feature out: compose.Discard({column.name!r}).",
+        stacklevel=5,
     )

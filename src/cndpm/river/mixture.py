@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.estimators.arrays import readable
 from cndpm.estimators.base import Estimator
+from cndpm.estimators.missing import fill_missing
+from cndpm.estimators.parameters import check_names
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
 from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Columns, Floats, Rows
+from cndpm.river.held_bytes import held_bytes
+from cndpm.river.kept_rows import Kept
 
 __all__ = ["Mixture"]
+
+_KEPT = 2000
+"""Rows that a model can be founded anew on when columns have come."""
+_SOON, _SHARE = 10, 8
+"""Rows for which a new column waits: as many, but at least one in `_SHARE` of those learned so far."""
+
+
+class _Row(NamedTuple):
+    """A row (1, d) with its target and weight."""
+
+    values: Rows
+    y: Any
+    weight: float = 1.0
 
 
 class Mixture:
@@ -42,6 +61,11 @@ class Mixture:
 
     _estimator: ClassVar[type[Estimator]]
 
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Refuses names that are no parameters, with those that look alike."""
+        check_names(cls, given)
+        return super().__new__(cls)
+
     def __init__(
         self,
         memory_size: int = 500,
@@ -59,11 +83,17 @@ class Mixture:
         self.seed = seed
         self.batch_size = batch_size
         self.surprise = surprise
-        self._waiting: list[tuple[Rows, Any]] = []
+        self.estimator = self._made()
+        self.estimator._check(anew=True)
+        self._columns = Columns()
+        self._n_used = 0
+        self._n_learned = 0
+        self._first_unused = 0
+        self._kept: Kept[_Row] = Kept(_KEPT, seed)
+        self._waiting: list[_Row] = []
         self._surprised = 0.0
         self._asked: list[tuple[Rows, Floats]] = []
-        self.estimator = self._made()
-        self._columns = Columns()
+        self._has_drifted = False
 
     @property
     def n_experts(self) -> int:
@@ -74,6 +104,16 @@ class Mixture:
     def events(self) -> list[Event]:
         """The events of the experts in order; see :class:`cndpm.model.events.Event`."""
         return self.estimator.events_ if self._has_learned else []
+
+    @property
+    def drift_detected(self) -> bool:
+        """Whether the latest call that learned founded an expert, the first aside, or brought one back."""
+        return self._has_drifted
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """Bytes that the model holds, tensors and all."""
+        return held_bytes(self)
 
     @property
     def _has_learned(self) -> bool:
@@ -118,31 +158,38 @@ class Mixture:
         """Returns whether none of many targets would be refused; or refuses them itself."""
         raise NotImplementedError
 
-    def _take(self, x: Mapping[Any, Any], y: Any) -> None:
+    def _take(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
         """Learns a row, or has it wait for others; one that is refused changes nothing.
 
         Args:
             x: Its features by name.
             y: Its target, as the estimator takes it; None where there are none.
+            weight: How often it counts.
         """
-        before = self._columns.names
+        if not 0 <= weight < math.inf:
+            raise ValueError(f"w is how often a row counts, 0 or more; got {weight!r}")
+        before, self._has_drifted = self._columns, False
         try:
-            self._take_row(self._columns.learn(x), y)
+            self._columns = before.with_those_of(x)
+            if weight:
+                self._take_row(_Row(self._columns.row(x), y, weight))
         except BaseException:
-            self._columns.names = before
+            self._columns = before
             raise
 
-    def _take_row(self, row: Rows, y: Any) -> None:
+    def _take_row(self, row: _Row) -> None:
         # What the estimator refuses, completes or sets aside does not wait: many of them it would refuse.
-        if not self._has_learned or not _is_plain(row) or not self._fits(y):
-            self._learn_together([(row, y)])
+        asked = row.values[:, : self._n_used]
+        if not self._has_learned or not _is_plain(asked) or not self._fits(row.y):
+            self._learn_together([row])
             return
         is_last = self.n_waiting + 1 >= self.batch_size
-        surprised = 0.0 if is_last else max(0.0, self._surprised + self._surprise(self._answer(row), y))
+        more = 0.0 if is_last else row.weight * self._surprise(self._answer(asked), row.y)
+        surprised = max(0.0, self._surprised + more)
         if is_last or surprised > self.surprise:
-            self._learn_together([(row, y)])
+            self._learn_together([row])
         else:
-            self._waiting, self._surprised = [*self._waiting, (row, y)], surprised
+            self._waiting, self._surprised = [*self._waiting, row], surprised
 
     def _take_many(self, X: Any, targets: list[Any]) -> None:
         """Takes the rows of a table (n, d) with named columns, one after the other; a refused one changes nothing.
@@ -151,41 +198,88 @@ class Mixture:
             X: A pandas table.
             targets: Of its rows; None each where there are none.
         """
-        before = self._columns.names
+        before, self._has_drifted = self._columns, False
         try:
-            rows = [self._columns.learn(x) for x in _records(X)]
-            if len(rows) != len(targets):
-                raise ValueError(f"X and y must have as many rows; got {len(rows)} and {len(targets)}")
-            if self._are_sound(targets) and not any((np.abs(row) > LARGEST).any() for row in rows):
-                self._take_rows(rows, targets)
+            records = _records(X)
+            if len(records) != len(targets):
+                raise ValueError(f"X and y must have as many rows; got {len(records)} and {len(targets)}")
+            for x in records:
+                self._columns = self._columns.with_those_of(x)
+            rows = [_Row(self._columns.row(x), y) for x, y in zip(records, targets, strict=True)]
+            if self._are_sound(targets) and not any((np.abs(row.values) > LARGEST).any() for row in rows):
+                self._take_rows(rows)
             else:  # the estimator refuses them all, or sets some aside
-                self._learn_together(list(zip(rows, targets, strict=True)))
+                self._learn_together(rows)
         except BaseException:
-            self._columns.names = before
+            self._columns = before
             raise
 
-    def _take_rows(self, rows: list[Rows], targets: list[Any]) -> None:
-        """Takes rows (1, d) and targets that will not be refused; answers to rows of a batch are asked for at once."""
-        for i, (row, y) in enumerate(zip(rows, targets, strict=True)):
+    def _take_rows(self, rows: list[_Row]) -> None:
+        """Takes rows that will not be refused; answers to rows of a batch are asked for at once."""
+        for i, row in enumerate(rows):
             if not self._asked and self._has_learned and self.batch_size > 1:
-                ahead = [row for row in rows[i : i + self.batch_size - self.n_waiting] if _is_plain(row)]
+                next_rows = (row.values[:, : self._n_used] for row in rows[i : i + self.batch_size - self.n_waiting])
+                ahead = [asked for asked in next_rows if _is_plain(asked)]
                 answers = self._answers(torch.from_numpy(np.concatenate(ahead))) if ahead else ()
                 self._asked = list(zip(ahead, answers, strict=True))
-            self._take_row(row, y)
+            self._take_row(row)
 
-    def _learn_together(self, latest: list[tuple[Rows, Any]]) -> None:
-        """Learns all rows that wait and the latest (1, d), with their targets, or none of them."""
-        pairs = [*self._waiting, *latest]
-        if not pairs:
+    def _learn_together(self, latest: list[_Row]) -> None:
+        """Learns all rows that wait and the latest, or none of them."""
+        rows = [*self._waiting, *latest]
+        if not rows:
             return
-        rows, targets = self._known(np.concatenate([row for row, _ in pairs])), [y for _, y in pairs]
-        self.estimator.partial_fit(rows, *(() if self._estimator._target == "none" else (targets,)))
+        if not self._has_learned or self._is_time_for_columns():
+            self._found([*self._kept, *rows])
+        else:
+            n_before = self._learner.events.n_samples
+            self._learn(self.estimator, self._known(self._values(rows)[:, : self._n_used]), rows)
+            self._has_drifted |= any(_is_drift(e) and e.sample > n_before for e in self._learner.events.events[-10:])
+        for row in rows:
+            self._kept.add(row)
+        self._n_learned += len(rows)
+        if len(self._columns) == self._n_used:
+            self._first_unused = self._n_learned
         self._waiting, self._surprised, self._asked = [], 0.0, []
+
+    def _is_time_for_columns(self) -> bool:
+        """Returns whether columns that are not in use have waited long enough: founding anew costs all kept rows."""
+        waited = self._n_learned - self._first_unused
+        return len(self._columns) > self._n_used and waited >= max(_SOON, self._n_learned // _SHARE)
+
+    def _found(self, rows: list[_Row]) -> None:
+        """Makes an estimator of all columns that have come, and has it learn rows."""
+        values = self._values(rows)
+        is_whole = ~np.isnan(values).any(axis=1)
+        if self._has_learned:
+            values = fill_missing(_without_empty(values), values[is_whole])
+        made = self._made()
+        made.batch_size = max(self.batch_size, _SOON)
+        self._learn(made, values, rows)
+        made.batch_size = self.batch_size
+        self.estimator, self._n_used = made, len(self._columns)
+
+    def _learn(self, estimator: Any, values: Rows, rows: list[_Row]) -> None:
+        """Has an estimator learn values (n, d) with the targets and weights of rows."""
+        if self._estimator._target == "none":
+            estimator.partial_fit(values)
+            return
+        weights = [row.weight for row in rows]
+        is_weighted = any(weight != 1 for weight in weights)
+        estimator.partial_fit(values, [row.y for row in rows], sample_weight=weights if is_weighted else None)
+
+    def _values(self, rows: list[_Row]) -> Rows:
+        """Returns rows in all columns that have come, (n, d)."""
+        return np.concatenate([self._columns.widened(row.values) for row in rows])
+
+    def _row(self, x: Mapping[Any, Any]) -> Rows:
+        """Returns features as a row of the columns in use, (1, d)."""
+        return self._columns.row(x)[:, : self._n_used]
 
     def _known(self, rows: Rows) -> Rows:
         """Returns rows (n, d); one of which nothing is known has the mean of the known rows."""
         empty = np.isnan(rows).all(axis=1)
-        if self._has_learned and empty.any() and self._learner.watch is not None:
+        if empty.any() and self._learner.watch is not None:
             rows[empty] = self._learner.watch.rows.mean(axis=0)
         return rows
 
@@ -206,11 +300,21 @@ class Mixture:
         return self._estimator(**given, batch_size=self.batch_size, device="cpu")
 
     def _rows_asked(self, X: Any) -> Rows:
-        return self._known(np.concatenate([self._columns.row(x) for x in _records(X)]))
+        return self._known(np.concatenate([self._row(x) for x in _records(X)]))
 
     @classmethod
     def _unit_test_params(cls) -> Iterable[dict[str, Any]]:
         yield {"memory_size": 50}
+
+
+def _is_drift(event: Event) -> bool:
+    return event.kind == "returned" or (event.kind == "founded" and event.expert > 0)
+
+
+def _without_empty(rows: Rows) -> Rows:
+    """Returns rows (n, d); one of which nothing is known has the means of the columns."""
+    is_empty: NDArray[np.bool_] = np.asarray(np.isnan(rows).all(axis=1))
+    return np.where(is_empty[:, None], np.nanmean(rows[~is_empty], axis=0), rows) if is_empty.any() else rows
 
 
 def _is_plain(row: Rows) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from river.conf.interval import Interval
 from torch import Tensor
 
 from cndpm.estimators import CNDPMRegressor as Estimator
 from cndpm.estimators.arrays import as_array, readable
+from cndpm.estimators.intervals import normal_width
 from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Floats
 from cndpm.river.mixture import Mixture
@@ -40,26 +43,47 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
     """
 
     _estimator = Estimator
+    estimator: Estimator
 
-    def learn_one(self, x: Mapping[Any, Any], y: float) -> None:
+    def learn_one(self, x: Mapping[Any, Any], y: float, w: float = 1.0) -> None:
         """Learns one row.
 
         Args:
-            x: Its features by name.
+            x: Its features by name: numbers, truths or words.
             y: Its target.
+            w: Its weight: it counts as if it had come so often.
         """
         with readable("y"):
             target = float(y)
-        self._take(x, target)
+        self._take(x, target, w)
 
-    def predict_one(self, x: Mapping[Any, Any]) -> float:
-        """Returns the mean of the target; 0 before anything was learned."""
+    def predict_one(  # type: ignore[override]
+        self, x: Mapping[Any, Any], with_interval: bool = False, confidence_level: float = 0.95
+    ) -> float | Interval:
+        """Returns the mean of the target; 0 before anything was learned.
+
+        Args:
+            x: Features by name.
+            with_interval: Whether the interval in which the target lies is returned instead, as river's conformal
+                regressors do; without bounds before anything was learned.
+            confidence_level: How probably it lies there.
+        """
+        mean, variance = self._moments(x)
+        if not with_interval:
+            return mean
+        away = normal_width(confidence_level) * math.sqrt(variance)
+        return Interval(mean - away, mean + away)
+
+    def _moments(self, x: Mapping[Any, Any]) -> tuple[float, float]:
+        """Returns mean and variance of the target."""
         if not self._has_learned:
-            return 0.0
-        row = self._columns.row(x)
+            return 0.0, math.inf
+        row = self._row(x)
         if np.isnan(row).any():
-            return float(self.estimator.predict(self._known(row))[0])
-        return float(self._answer(row)[0])
+            mean, deviation = self.estimator.predict(self._known(row), return_std=True)
+            return float(mean[0]), float(deviation[0]) ** 2
+        mean, variance = self._answer(row).tolist()
+        return mean, variance
 
     def _answers(self, rows: Tensor) -> Floats:
         return self._learner.predict_moments(rows)[:, :, 0].numpy()

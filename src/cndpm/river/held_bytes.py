@@ -1,0 +1,48 @@
+"""Memory that an object holds: all that it refers to, arrays and tensors with their numbers."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import types
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+__all__ = ["held_bytes"]
+
+_SHARED = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType)
+"""What belongs to the program, not to one object of it."""
+
+
+def held_bytes(root: Any) -> int:
+    """Returns the bytes of an object and of all that can be reached from it, each counted once.
+
+    Example:
+        >>> import torch
+        >>> held_bytes({"a": torch.zeros(1000), "b": np.zeros(1000)}) // 4000
+        3
+    """
+    seen: set[int] = set()
+    storages: dict[int, int] = {}
+    size, pending = 0, [root]
+    while pending:
+        found = [one for one in pending if id(one) not in seen and not isinstance(one, _SHARED)]
+        found = list({id(one): one for one in found}.values())
+        seen.update(map(id, found))
+        size += sum(map(_own_bytes, found))
+        storages.update(pair for one in found if isinstance(one, Tensor) for pair in [_storage(one)])
+        bases = [one.base for one in found if isinstance(one, np.ndarray) and one.base is not None]
+        pending = [*gc.get_referents(*found), *bases]
+    return size + sum(storages.values())
+
+
+def _own_bytes(one: Any) -> int:
+    return object.__sizeof__(one) if isinstance(one, Tensor) else sys.getsizeof(one)
+
+
+def _storage(tensor: Tensor) -> tuple[int, int]:
+    """Returns where the numbers of a tensor lie, and their bytes."""
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.nbytes()

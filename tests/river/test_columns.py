@@ -1,0 +1,179 @@
+"""Columns that come while the stream runs, words, and what stands where nothing came."""
+
+import math
+import numbers
+import pickle
+import random
+
+import numpy as np
+import pytest
+from river.datasets import synth
+
+from cndpm import CNDPMClassifier as Estimator
+from cndpm.estimators.missing import fill_missing
+from cndpm.river import CNDPMAnomaly, CNDPMClassifier, CNDPMRegressor
+from cndpm.river.columns import Column, Columns
+from cndpm.river.kept_rows import Kept
+from cndpm.river.mixture import _KEPT, _SHARE, _SOON
+from river import compose, evaluate, metrics, preprocessing
+
+
+def columns_of(*rows):
+    columns = Columns()
+    for row in rows:
+        columns = columns.with_those_of(row)
+    return columns
+
+
+def test_a_number_has_one_column_and_a_word_one_for_each_that_came():
+    columns = columns_of({"b": True, "a": 2, "c": "x"}, {"c": "y", "a": "?"})
+    assert list(columns.places) == [Column("a"), Column("b"), Column("c", "x"), Column("c", "y"), Column("a", "?")]
+    assert columns.row({"a": 5, "b": np.bool_(False), "c": "y"}).tolist() == [[5, 0, 0, 1, 0]]
+    np.testing.assert_equal(columns.row({"c": "z", "a": "?", "b": None}), [[np.nan, 0, 0, 0, 1]])
+
+
+def test_what_did_not_come_is_missing_unless_it_is_a_flag():
+    columns = columns_of({"one": 1, "two": 2, "truth": True}, {"truth": False, "late": 1, "size": 3.5}, {"late": 0})
+    np.testing.assert_equal(columns.row({}), [[0, np.nan, np.nan, 0, np.nan]])
+    assert columns.with_those_of({"late": 1, "one": 1}) is columns
+    np.testing.assert_equal(columns.with_those_of({"late": 2, "one": 0}).row({}), np.full((1, 5), np.nan))
+
+
+def test_columns_end_where_there_are_a_thousand():
+    columns = columns_of({"a": 1.5})
+    with pytest.warns(UserWarning, match="1000 columns now.*that brought one is 'word', now '998'"):
+        for i in range(1002):
+            columns = columns.with_those_of({"word": str(i)})
+    assert len(columns) == 1000 and np.nansum(columns.row({"word": "1001"})) == 0
+
+
+def test_kept_rows_are_all_then_the_latest_and_a_uniform_sample_of_those_before():
+    kept = Kept(capacity=40, seed=0)
+    for i in range(40):
+        kept.add(i)
+    assert list(kept) == list(range(40))
+    sums = np.zeros(4)
+    for seed in range(60):
+        kept = Kept(capacity=40, seed=seed)
+        for i in range(400):
+            kept.add(i)
+        assert list(kept)[20:] == list(range(380, 400)) and list(kept) == sorted(kept)
+        sums += np.histogram(list(kept)[:20], bins=4, range=(0, 380))[0]
+    assert sums / 60 == pytest.approx(5, abs=1)
+
+
+def growing(n, seed=0):
+    """Rows of which "late" decides from row 60 on, and has no meaning before."""
+    draws = random.Random(seed)
+    for i in range(n):
+        x = {"a": draws.gauss(0, 1), "b": draws.gauss(5, 1)}
+        if i >= 60:
+            x["late"] = draws.gauss(20, 3)
+        yield x, x.get("late", 20) > 20
+
+
+def test_a_late_column_is_used_as_if_it_had_been_missing_before():
+    model, rows = CNDPMClassifier(memory_size=50, batch_size=1), list(growing(60 + _SOON + 1))
+    for x, y in rows[:-1]:
+        model.learn_one(x, y)
+    assert model._n_used == 2
+    model.learn_one(*rows[-1])
+    assert model._n_used == 3
+    values = np.array([[x["a"], x["b"], x.get("late", np.nan)] for x, _ in rows])
+    values = values.astype(np.float32)
+    np.testing.assert_equal(model._values(list(model._kept)), values)
+    estimator = Estimator(memory_size=50, batch_size=10, random_state=0)
+    estimator.partial_fit(fill_missing(values, values[60:]), [y for _, y in rows])
+    asked = np.array([[0.0, 5.0, 25.0]], dtype=np.float32)
+    proba = dict(zip(estimator.classes_.tolist(), estimator.predict_proba(asked)[0].tolist(), strict=True))
+    assert model.predict_proba_one({"a": 0.0, "b": 5.0, "late": 25.0}) == proba
+
+
+def test_a_late_column_decides_once_it_is_used():
+    model = CNDPMClassifier(memory_size=50)
+    for x, y in growing(300):
+        model.learn_one(x, y)
+    assert model.predict_one({"a": 0.0, "b": 5.0, "late": 25.0}) is True
+    assert model.predict_one({"a": 0.0, "b": 5.0, "late": 15.0}) is False
+    assert 0.1 < model.predict_proba_one({"a": 0.0, "b": 5.0})[True] < 0.9  # it stopped coming
+
+
+def test_columns_that_keep_coming_cost_a_bounded_number_of_foundings():
+    model, n_founded = CNDPMRegressor(memory_size=50), 0
+    for i in range(200):
+        before = model.estimator
+        model.learn_one({"a": float(i % 7), f"new {i}": 1}, float(i % 7))
+        n_founded += model.estimator is not before
+    assert n_founded <= 1 + _SHARE + math.log(200 / (_SOON * _SHARE)) / math.log(1 + 1 / _SHARE)
+    assert abs(model.predict_one({"a": 3.0}) - 3) < 1
+
+
+def test_a_row_that_is_refused_brings_no_columns():
+    model = CNDPMRegressor(memory_size=20)
+    for i in range(20):
+        model.learn_one({"a": float(i % 5)}, float(i % 5))
+    before = model._columns
+    for x, y in (({"a": 1.0, "new": 2.0}, math.nan), ({"new": 1, "a": [1]}, 1.0)):
+        with pytest.raises((ValueError, TypeError)):
+            model.learn_one(x, y)
+    assert model._columns is before
+
+
+def mixed(n, seed=0):
+    draws = random.Random(seed)
+    for _ in range(n):
+        x = {"size": draws.gauss(0, 1), "colour": draws.choice(["red", "green", "blue"]), "new": draws.random() < 0.5}
+        yield x, (x["colour"] == "red") == x["new"] if x["size"] > -1 else "small"
+
+
+def one_hot(model, **options):
+    words = compose.SelectType(str) | preprocessing.OneHotEncoder(**options)
+    return words + compose.SelectType(numbers.Number) | model
+
+
+def test_words_serve_as_rivers_one_hot_encoder_does():
+    scores = []
+    for model in (
+        CNDPMClassifier(memory_size=100),
+        *(one_hot(CNDPMClassifier(memory_size=100), drop_zeros=z) for z in (0, 1)),
+    ):
+        scores.append(evaluate.progressive_val_score(mixed(500), model, metrics.Accuracy()).get())
+    assert min(scores) > 0.85 and max(scores) - min(scores) < 0.02
+
+
+@pytest.mark.slow
+def test_the_one_hot_idiom_is_near_what_all_columns_told_at_first_give():
+    def stagger():
+        for rule in range(3):
+            for x, y in synth.STAGGER(classification_function=rule, seed=rule).take(1000):
+                yield {name: f"{name} {value}" for name, value in x.items()}, y
+
+    names = sorted({(name, word) for x, _ in stagger() for name, word in x.items()})
+    told = (({f"{n}_{w}": float(x[n] == w) for n, w in names}, y) for x, y in stagger())
+    best = evaluate.progressive_val_score(told, CNDPMClassifier(), metrics.Accuracy()).get()
+    found = evaluate.progressive_val_score(stagger(), one_hot(CNDPMClassifier()), metrics.Accuracy()).get()
+    assert found > best - 0.005 and found > 0.97
+
+
+def test_words_of_a_regression_and_of_a_detector():
+    regressor, detector, draws = CNDPMRegressor(memory_size=50), CNDPMAnomaly(memory_size=50), random.Random(0)
+    for _ in range(150):
+        x = {"colour": draws.choice(["red", "blue"]), "a": draws.gauss(0, 1)}
+        regressor.learn_one(x, 10 * (x["colour"] == "red") + x["a"])
+        detector.learn_one(x)
+    assert regressor.predict_one({"colour": "red", "a": 0.0}) == pytest.approx(10, abs=1)
+    assert regressor.predict_one({"colour": "blue", "a": 0.0}) == pytest.approx(0, abs=1)
+    assert detector.score_one({"colour": "red", "a": 0.0}) < 0.9 < detector.score_one({"colour": "red", "a": 9.0})
+
+
+def test_a_model_with_late_columns_is_copied_whole():
+    model = CNDPMClassifier(memory_size=50)
+    rows = list(mixed(50)) + list(growing(80))
+    for x, y in rows[:55]:
+        model.learn_one(x, y)
+    copied = pickle.loads(pickle.dumps(model))
+    for x, y in rows[55:]:
+        for each in (model, copied):
+            each.learn_one(x, y)
+        assert model.predict_proba_one(x) == copied.predict_proba_one(x)
+    assert model._n_used == copied._n_used > 5 and len(rows) <= _KEPT
