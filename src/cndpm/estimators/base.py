@@ -47,7 +47,7 @@ __all__ = ["Estimator", "describes_x"]
 
 _SEEDS = np.iinfo(np.int32).max
 
-_ALWAYS = ("batch_size", "class_weight", "false_alarm_rate")
+_ALWAYS = ("batch_size", "class_weight", "false_alarm_rate", "verbose")
 """Parameters that may change while a model learns; they count from the next call on."""
 
 
@@ -68,6 +68,7 @@ class Estimator(Reading):
         n_projected: Numbers that sparse rows of more columns are projected to.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
+        verbose: Whether calls that learn for more than a second say on standard error how far they are.
 
     Example:
         >>> import numpy as np
@@ -107,6 +108,7 @@ class Estimator(Reading):
         n_projected: int = 256,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
     ) -> None:
         self.memory_size = memory_size
         self.log_alpha = log_alpha
@@ -120,6 +122,7 @@ class Estimator(Reading):
         self.n_projected = n_projected
         self.device = device
         self.random_state = random_state
+        self.verbose = verbose
 
     # What was learned
 
@@ -326,7 +329,7 @@ class Estimator(Reading):
         """Learns the next samples, with the attributes that go with them; nothing where weights leave none."""
         if not len(x):
             return
-        self._apply(learning(x, y, self.batch_size), **attributes)
+        self._apply(learning(x, y, self.batch_size, verbose=bool(self.verbose)), **attributes)
 
 
 def describes_x(estimator: Estimator) -> bool:

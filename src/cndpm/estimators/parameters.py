@@ -40,6 +40,8 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     _check_count("n_projected", parameters["n_projected"])
     check_class_weight(parameters.get("class_weight"))
     _check_shape(parameters["input_shape"])
+    if not isinstance(parameters["verbose"], int):
+        raise TypeError(f"verbose must be True or False; got {parameters['verbose']!r}")
     for name in ("density", "predictor"):
         if not (parameters[name] is None or callable(parameters[name])):
             raise TypeError(f"{name} must be a class that makes one, or None; got {parameters[name]!r}")
