@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from figures.chance import ChanceTable
+from figures.missing import MissingTable
 from figures.pages import Page, load_pages
+from figures.paper import PaperTable, load_paper_tables
 from figures.records import FigureError
 from figures.tracing import TracedPage, load_traced
 
@@ -24,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a page differs")
     check = parser.parse_args(arguments).check
     try:
-        differing = [page for page in (*load_pages(ROOT), ChanceTable(ROOT)) if not _agrees(page, check)]
+        pages = (*load_pages(ROOT), *load_paper_tables(ROOT), MissingTable(ROOT), ChanceTable(ROOT))
+        differing = [page for page in pages if not _agrees(page, check)]
         lost = [page for page in load_traced(ROOT) if not _is_traced(page)]
     except FigureError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -32,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2 if lost else int(check and bool(differing))
 
 
-def _agrees(page: Page | ChanceTable, check: bool) -> bool:
+def _agrees(page: Page | PaperTable | MissingTable | ChanceTable, check: bool) -> bool:
     """Compares a written table with the records, and writes it anew unless it is only checked."""
     written = page.written()
     agrees = written == page.path.read_text(encoding="utf-8")

@@ -1,7 +1,8 @@
 """Gathers runs of the one loop into one record, a line a run: ``python -m figures.collecting FOLDER ... --out RECORD``.
 
 A line has what the tables need and what traces a figure: command, commit, machine, device, versions, scenario, learner,
-preset, seed, and the run's summary. Runs that are not complete are named and left out.
+preset, seed, the cell of the paper's tables if it is one, and the run's summary. Runs that are not complete are named
+and left out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from cndpm.experiments import Record, read_record
 from figures.facts import without_places
+from figures.paper import cell_of
 
 __all__ = ["lines", "main"]
 
@@ -38,8 +40,10 @@ def lines(roots: Sequence[Path], **facts: Any) -> Iterator[dict[str, Any]]:
 def _line(record: Record) -> dict[str, Any]:
     config, environment = record.config, record.environment
     summary, scenario = record.summary or {}, config["scenario"]
+    words = without_places(shlex.split(environment.get("command") or ""))
+    given = dict(word.removeprefix("learner.").split("=", 1) for word in words if word.startswith("learner."))
     return {
-        "command": shlex.join(without_places(shlex.split(environment.get("command") or ""))) or None,
+        "command": shlex.join(words) or None,
         "commit": environment.get("commit"),
         "machine": f"{environment.get('device')}, torch {environment.get('torch')}",
         "scenario": scenario["name"],
@@ -50,6 +54,8 @@ def _line(record: Record) -> dict[str, Any]:
         "learner": config["learner"],
         "preset": config["preset"],
         "seed": config["seed"],
+        **({"given": given} if given else {}),
+        **({"cell": cell} if (cell := cell_of(config)) else {}),
     } | {name: value for name, value in summary.items() if name not in ("seed", "scenario", "learner", "preset")}
 
 

@@ -14,8 +14,8 @@ A file ``figures/NAME.toml`` describes one table:
 ``{paper}`` is a figure and ``{paper:seeds}`` the number of its seeds; ``{paper drift-flip}`` is that of the rows whose
 field `by` is the second word, and with ``against = { record = ..., where = ... }`` it is what rows of the same seed
 differ by; ``{=93.23}`` was published in the paper, or is a setting that a table `given` names with what it is. A number
-with a decimal point that is none of these is refused. The table stands in the page between ``<!-- figures: NAME -->``
-and ``<!-- end -->``.
+with a decimal point that is none of these, and no part of code, is refused. The table stands in the page between ``<!--
+figures: NAME -->`` and ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ __all__ = ["Page", "load_pages"]
 
 _MARK = re.compile(r"\{([^{}]+)\}")
 _NUMBER = re.compile(r"\d+\.\d+")
+_CODE = re.compile(r"`[^`\n]*`")
 
 
 class Page:
@@ -60,7 +61,7 @@ class Page:
         self._records = root / "docs" / "results" / "records"
         self._entries: dict[str, Any] = described["figures"]
         self._template = described["table"].strip("\n")
-        loose = _NUMBER.findall(_MARK.sub("", self._template))
+        loose = _NUMBER.findall(_CODE.sub("", _MARK.sub("", self._template)))
         if loose:
             raise FigureError(f"{file}: {', '.join(loose)} come from nowhere: name a figure, or {{=...}}")
         self._check_published(described.get("given", {}))

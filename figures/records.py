@@ -15,7 +15,22 @@ __all__ = ["Figure", "FigureError", "Row", "read_rows", "replaced", "select"]
 
 Row = dict[str, Any]
 
-_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_WORDS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+)
 
 
 class FigureError(ValueError):
@@ -124,9 +139,9 @@ class Figure:
 
     @property
     def n_seeds(self) -> str:
-        """How many seeds, in words."""
-        n = len(self.values)
-        return f"{_WORDS[n] if n < len(_WORDS) else n} seed{'s' if n != 1 else ''}"
+        """How many seeds, in words; runs, where seeds may come twice."""
+        n, what = len(self.values), "seed" if self.seeds is not None else "run"
+        return f"{_WORDS[n] if n < len(_WORDS) else n} {what}{'s' if n != 1 else ''}"
 
     def _shown(self, value: float) -> str:
         return f"{value:,.{self.decimals}f}{self.unit}"

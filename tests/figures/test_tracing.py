@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from figures.chance import ChanceTable
+from figures.missing import MissingTable
+from figures.paper import load_paper_tables
 from figures.records import FigureError
 from figures.tracing import TracedPage, load_traced
 
@@ -101,6 +103,9 @@ def test_the_chance_of_a_number_is_the_share_of_its_form_that_would_be_found(pro
 def test_a_number_without_a_record_fails_the_command_even_where_it_writes(tmp_path: Path, monkeypatch, capsys):
     (tmp_path / "docs" / "results" / "records").mkdir(parents=True)
     (tmp_path / "docs" / "results" / "index.md").write_text("<!-- figures: chance -->\n<!-- end -->\n")
+    tables = [table.name for table in (*load_paper_tables(tmp_path), MissingTable(tmp_path))]
+    marks = (f"<!-- figures: {name} -->\n<!-- end -->\n" for name in tables)
+    (tmp_path / "docs" / "results" / "paper.md").write_text("".join(marks))
     (tmp_path / "figures" / "traced").mkdir(parents=True)
     (tmp_path / "figures" / "traced" / "page.toml").write_text("page = 'page.md'\n")
     monkeypatch.setattr(command, "ROOT", tmp_path)

@@ -1,4 +1,5 @@
 from cndpm.paper.experiment import Published
+from cndpm.reports.formats import markdown_table
 from cndpm.reports.layout import lay_out
 from cndpm.reports.tables import Row, Table, TableEntry
 
@@ -22,15 +23,49 @@ def test_learners_in_several_columns_of_the_paper_have_them_side_by_side():
             row("A", "10 Epochs", 95.0, best=True),
         )
     )
-    assert layout.header == ["learner", "seeds", "1 Epoch: accuracy (%)", "paper", "10 Epochs: accuracy (%)"]
+    assert layout.header == ["learner", "runs", "1 Epoch: accuracy (%)", "paper", "10 Epochs: accuracy (%)"]
     assert layout.rows == [["A", "1–3", "90.00", "91.00", "95.00"], ["B", "0", "–", "20.00", "–"]]
     assert layout.best[0] == [False, False, False, False, True]
 
 
 def test_configurations_that_stand_once_have_a_row_each_and_the_difference():
     layout = lay_out(table(row("A", "one", 90.0, 91.0), row("B", "two", 80.0)))
-    assert layout.header[:6] == ["learner", "scenario", "seeds", "accuracy (%)", "paper", "difference"]
+    assert layout.header[:6] == ["learner", "scenario", "runs", "accuracy (%)", "paper", "difference"]
     assert [texts[:6] for texts in layout.rows] == [
         ["A", "one", "1", "90.00", "91.00", "−1.00"],
         ["B", "two", "1", "80.00", "–", "–"],
     ]
+
+
+def test_a_value_beyond_noise_has_an_arrow_towards_where_it_lies():
+    published = Published(50.0, 1.0)
+    values = {"above": (60.0, 1.0), "below": (40.0, 1.0), "alike": (50.5, 1.0)}
+    rows = [
+        Row(name, "one", 3, {"accuracy": TableEntry(*value, published, n_runs=3)}) for name, value in values.items()
+    ]
+    layout = lay_out(Table("T", ("accuracy",), tuple(rows)))
+    assert [texts[2] for texts in layout.rows] == ["60.00 ± 1.00 ↑", "40.00 ± 1.00 ↓", "50.50 ± 1.00"]
+    assert [marks[2] for marks in layout.differs] == [True, True, False]
+    assert not any(mark for marks in layout.differs for mark in (*marks[:2], *marks[3:]))
+
+
+def test_one_learner_in_several_columns_has_a_row_for_every_metric():
+    metrics = ("classifier_accuracy_init", "gating_accuracy")
+    rows = [
+        Row("CN-DPM", column, n, {m: TableEntry(value + i) for i, m in enumerate(metrics)})
+        for column, n, value in (("one", 1, 10.0), ("two", 3, 20.0))
+    ]
+    layout = lay_out(Table("T", metrics, tuple(rows)))
+    assert layout.header == ["CN-DPM", "one, 1 run", "paper", "two, 3 runs", "paper"]
+    assert layout.rows == [
+        ["classifier, init (%)", "10.00", "–", "20.00", "–"],
+        ["gating (%)", "11.00", "–", "21.00", "–"],
+    ]
+
+
+def test_values_are_links_to_the_records_that_hold_their_runs():
+    runs = [{"accuracy": 1.0, "source": "a"}, {"accuracy": 2.0, "source": "b"}, {"accuracy": 3.0, "source": "b"}]
+    entry = TableEntry.of([*runs, {"source": "c"}], "accuracy", None)
+    assert (entry.value, entry.n_runs, entry.sources) == (2.0, 3, ("b", "a"))
+    written = markdown_table(Table("T", ("accuracy",), (Row("A", "one", 3, {"accuracy": entry}),)))
+    assert "| [2.00 ± 0.58](b) [2](a) |" in written

@@ -105,16 +105,16 @@ def show_results(
 
 
 def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
-    """Prints our values beside the paper's.
+    """Prints our values beside the paper's, as the report and the page of results show them.
 
     Args:
         summary: The result of :func:`cndpm.paper.reproduce`.
         as_json: Whether to print it for programs, too.
     """
-    from cndpm.paper.reproduction import table_rows
+    from cndpm.reports.formats import to_terminal
+    from cndpm.reports.tables import reproduction_table
 
-    header, rows = table_rows(dict(summary))
-    show(summary, [table(summary["title"], header, rows)], as_json=as_json)
+    show(summary, [to_terminal(reproduction_table(summary))], as_json=as_json)
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, n_names: int = 1) -> FoldingTable:

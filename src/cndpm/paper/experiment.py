@@ -5,11 +5,17 @@ Cells of different experiments that are the same run share it on disk, so nothin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 __all__ = ["Cell", "Experiment", "Published"]
+
+_N_PUBLISHED = 10
+"""Runs behind a published value."""
+_LEVEL = 0.05
+"""A difference is beyond noise where one as large would come by chance less often."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,36 @@ class Published:
 
     value: float
     error: float | None = None
+
+    def differs_from(self, value: float, error: float | None, n: int) -> bool:
+        """Says whether a mean over n runs differs by more than noise: Welch's t-test at 5 %.
+
+        Where one side has no standard error, a single run or a table without them, its runs are taken to spread as
+        the other's do; where neither has one, nothing can be said and the answer is no.
+
+        Args:
+            value: The mean.
+            error: Its standard error; None for a single run.
+            n: Runs behind it.
+
+        Example:
+            >>> Published(93.23, 0.09).differs_from(93.42, 0.13, 3), Published(12.68).differs_from(15.44, 0.14, 3)
+            (False, True)
+        """
+        from scipy.special import stdtr  # listing experiments need not wait for it
+
+        noise, freedom = self._noise(error, n)
+        return noise > 0 and bool(2 * stdtr(freedom, -abs(value - self.value) / noise) < _LEVEL)
+
+    def _noise(self, error: float | None, n: int) -> tuple[float, float]:
+        """Returns the standard error of the difference, 0 where it is unknown, and its degrees of freedom."""
+        if error is None:
+            return (self.error or 0.0) * math.sqrt(1 + _N_PUBLISHED / n), _N_PUBLISHED - 1
+        if self.error is None:
+            return error * math.sqrt(1 + n / _N_PUBLISHED), n - 1
+        ours, theirs = error**2, self.error**2
+        parts = ours**2 / (n - 1) + theirs**2 / (_N_PUBLISHED - 1)
+        return math.sqrt(ours + theirs), (ours + theirs) ** 2 / parts if parts else 1.0
 
 
 @dataclass(frozen=True)

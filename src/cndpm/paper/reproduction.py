@@ -1,7 +1,7 @@
 """Runs an experiment of the paper: what is missing, nothing twice, and prints the paper's values beside ours.
 
 All runs lie under ``out/runs``, named by what determines them, so experiments share them; what an experiment makes of
-them goes to ``out/NAME``: ``summary.json``, ``table.md`` and what its analysis leaves.
+them goes to ``out/NAME``: ``summary.json`` and what its analysis leaves.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from cndpm.engines import Engine
 from cndpm.experiments.config import RunConfig, configure
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.record import RecordError, write_json
-from cndpm.experiments.summary import over_seeds
 from cndpm.experiments.sweep import run_sweeps
-from cndpm.experiments.terminal import format_value
 from cndpm.paper.analyses import ANALYSES
-from cndpm.paper.experiment import Cell, Experiment, Published
+from cndpm.paper.experiment import Cell, Experiment
 from cndpm.paper.paper import find_experiment
 from cndpm.validation import ConfigError
 
-__all__ = ["cell_config", "cell_folder", "reproduce", "run_experiment", "select_cells", "table_rows"]
+__all__ = ["cell_config", "cell_folder", "reproduce", "run_experiment", "select_cells"]
 
 
 def reproduce(name: str, out: str | Path = "runs/paper", **options: Any) -> dict[str, Any]:
@@ -150,34 +148,9 @@ def cell_folder(cell: Cell, preset: str, overrides: Sequence[str] = ()) -> Path:
     return Path(cell.scenario) / "-".join([cell.learner, preset, *options, *changes]).replace("/", "_")
 
 
-def table_rows(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Returns header and rows of the table of a reproduction: for every metric ours and the paper's."""
-    header = ["method", "scenario"]
-    for metric in summary["metrics"]:
-        header += [metric, "paper"]
-    rows = []
-    for cell in summary["cells"]:
-        row = [cell["label"], cell["column"]]
-        for metric in summary["metrics"]:
-            row.append(format_value(metric, *over_seeds(cell["runs"], metric)))
-            published = (
-                Published(**cell["published"][metric]) if metric in cell["published"] else Published(float("nan"))
-            )
-            row.append(format_value(metric, published.value, published.error))
-        rows.append(row)
-    return header, rows
-
-
 def _write(folder: Path, summary: dict[str, Any]) -> None:
-    header, rows = table_rows(summary)
-    lines = [f"# {summary['title']}", "", _markdown(header), _markdown(["---"] * len(header)), *map(_markdown, rows)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / "summary.json", summary, sealed=False)
-        (folder / "table.md").write_text("\n".join(lines) + "\n")
     except OSError as error:
         raise RecordError(f"cannot write the results to {folder}: {error.strerror}") from error
-
-
-def _markdown(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"

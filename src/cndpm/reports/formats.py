@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console, Group
 from rich.text import Text
@@ -13,32 +13,46 @@ from cndpm.experiments.folding_table import FoldingTable
 from cndpm.reports.layout import lay_out
 from cndpm.reports.tables import Table
 
-__all__ = ["TEXT_FORMATS", "to_csv", "to_latex", "to_markdown", "to_terminal"]
+__all__ = ["TEXT_FORMATS", "markdown_table", "to_csv", "to_latex", "to_markdown", "to_terminal"]
 
 
 def to_terminal(table: Table) -> Group:
-    """Makes a table for rich's console; the best values are bold, missing runs follow with their commands."""
+    """Makes a table for rich's console; missing runs follow with their commands.
+
+    The best values are bold, those that differ from the paper's by more than noise yellow.
+    """
     layout = lay_out(table)
     rows = [
-        [Text(t, style="bold" if b else "") for t, b in zip(texts, marks, strict=True)]
-        for texts, marks in zip(layout.rows, layout.best, strict=True)
+        [Text(t, style=f"{'bold' if b else ''} {'yellow' if d else ''}".strip()) for t, b, d in zip(*row, strict=True)]
+        for row in zip(layout.rows, layout.best, layout.differs, strict=True)
     ]
     made = FoldingTable(table.title, layout.header, rows, right=True)
     return Group(made, *(Text(f"  missing: {gap.label}: {gap.reason}\n    {gap.command}") for gap in table.missing))
 
 
 def to_markdown(table: Table) -> str:
-    """Makes a Markdown table; the best values are bold."""
-    layout = lay_out(table)
-    lines = [f"### {_escape_markdown(table.title)}", "", _line(map(_escape_markdown, layout.header))]
-    lines.append(_line("---" if i == 0 else "---:" for i in range(len(layout.header))))
-    for texts, marks in zip(layout.rows, layout.best, strict=True):
-        escaped = map(_escape_markdown, texts)
-        lines.append(_line(f"**{t}**" if b else t for t, b in zip(escaped, marks, strict=True)))
+    """Makes a Markdown table with a heading, followed by the runs that are missing."""
+    lines = [f"### {_escape_markdown(table.title)}", "", markdown_table(table)]
     if table.missing:
         lines += ["", "Missing:", ""]
         lines += [f"- {_escape_markdown(g.label)}: {g.reason}: {_code(g.command)}" for g in table.missing]
     return "\n".join(lines) + "\n"
+
+
+def markdown_table(table: Table) -> str:
+    """Makes the table alone: the best values are bold, and each is a link to the record that holds it, if one does."""
+    layout = lay_out(table)
+    lines = [_line(map(_escape_markdown, layout.header))]
+    lines.append(_line("---" if i == 0 else "---:" for i in range(len(layout.header))))
+    for row in zip(layout.rows, layout.best, layout.sources, strict=True):
+        lines.append(_line(_linked(_escape_markdown(t), b, sources) for t, b, sources in zip(*row, strict=True)))
+    return "\n".join(lines)
+
+
+def _linked(text: str, best: bool, sources: Sequence[str]) -> str:
+    """Makes a text bold where it is the best, and a link to its first source; others follow as numbers."""
+    links = [f"[{text if not i else i + 1}]({source})" for i, source in enumerate(sources)] or [text]
+    return " ".join([f"**{links[0]}**" if best else links[0], *links[1:]])
 
 
 def to_csv(table: Table) -> str:
@@ -119,6 +133,8 @@ def _escape_latex(text: str) -> str:
         ">": r"\textgreater{}",
         "±": r"$\pm$",
         "−": "$-$",
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
         "–": "--",
         "α": r"$\alpha$",
     }

@@ -1,7 +1,8 @@
 """Lays a table out as rows of text, before any format is chosen.
 
 A row per configuration, or, where the same learners stand in several columns of the paper's table, a row per learner
-with the columns side by side as there.
+with the columns side by side as there, or, where one learner stands in several columns, a row per metric. An arrow
+behind a value says that it is above or below the paper's by more than noise.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ __all__ = ["TableLayout", "lay_out"]
 
 @dataclass(frozen=True)
 class TableLayout:
-    """The texts of a table, and which of them are marked as best.
+    """The texts of a table, and what is marked in it.
 
     Attributes:
         header: (n_columns,).
         rows: (n_rows, n_columns).
-        best: (n_rows, n_columns).
+        best: Which are the best of their column, (n_rows, n_columns).
+        differs: Which differ from the paper's by more than noise, (n_rows, n_columns).
+        sources: Addresses of the records behind each, (n_rows, n_columns).
 
     Example:
         >>> row = Row("cndpm", "split-digits", 1, {"accuracy": TableEntry(98.03)})
@@ -33,41 +36,72 @@ class TableLayout:
     header: list[str]
     rows: list[list[str]]
     best: list[list[bool]]
+    differs: list[list[bool]]
+    sources: list[list[tuple[str, ...]]]
+
+
+_NO_ENTRY = TableEntry()
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text of the table, and the entry whose value it is."""
+
+    text: str
+    entry: TableEntry = _NO_ENTRY
 
 
 def lay_out(table: Table) -> TableLayout:
     """Makes every metric a column, followed by the paper's value where the table has any."""
     columns = list(dict.fromkeys(row.column for row in table.rows))
     labels = list(dict.fromkeys(row.label for row in table.rows))
-    return _side_by_side(table, labels, columns) if len(labels) < len(table.rows) else _one_below_another(table)
+    if len(labels) == len(table.rows):
+        header, rows = _one_below_another(table)
+    elif len(labels) == 1 and len(table.metrics) > 1:
+        header, rows = _a_row_per_metric(table)
+    else:
+        header, rows = _side_by_side(table, labels, columns)
+    return TableLayout(
+        header,
+        [[cell.text for cell in row] for row in rows],
+        [[cell.entry.best for cell in row] for row in rows],
+        [[cell.entry.beyond_noise for cell in row] for row in rows],
+        [[cell.entry.sources for cell in row] for row in rows],
+    )
 
 
-def _one_below_another(table: Table) -> TableLayout:
+def _one_below_another(table: Table) -> tuple[list[str], list[list[_Text]]]:
     """Makes a row of every configuration, with the difference to the paper."""
     several = len({row.column for row in table.rows}) > 1
     with_paper = _published(table.rows, table.metrics)
-    header = ["learner", *(["scenario"] if several else []), "seeds"]
+    header = ["learner", *(["scenario"] if several else []), "runs"]
     for metric in table.metrics:
         header += [METRICS[metric], *(["paper", "difference"] if metric in with_paper else [])]
-    rows, best = [], []
+    rows = []
     for row in table.rows:
-        texts = [row.label, *([row.column] if several else []), str(row.n_seeds)]
-        marks = [False] * len(texts)
-        for metric in table.metrics:
-            written = _written(metric, row.entries[metric])
-            written = written if metric in with_paper else written[:1]
-            texts += written
-            marks += [row.entries[metric].best, False, False][: len(written)]
-        rows.append(texts)
-        best.append(marks)
-    return TableLayout(header, rows, best)
+        names = [_Text(row.label), *([_Text(row.column)] if several else []), _Text(str(row.n_seeds))]
+        values = [_written(m, row.entries[m])[: 3 if m in with_paper else 1] for m in table.metrics]
+        rows.append([*names, *(text for texts in values for text in texts)])
+    return header, rows
 
 
-def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -> TableLayout:
+def _a_row_per_metric(table: Table) -> tuple[list[str], list[list[_Text]]]:
+    """Makes a row of every metric of one learner, and a column of every configuration."""
+    header = [table.rows[0].label]
+    for row in table.rows:
+        header += [f"{row.column}, {row.n_seeds} run{'s' if row.n_seeds != 1 else ''}", "paper"]
+    rows = [
+        [_Text(METRICS[m]), *(text for row in table.rows for text in _written(m, row.entries[m])[:2])]
+        for m in table.metrics
+    ]
+    return header, rows
+
+
+def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -> tuple[list[str], list[list[_Text]]]:
     """Makes a row per label; every column of the paper's table has its metrics, ours and the paper's."""
     cells = {(row.label, row.column): row for row in table.rows}
-    header = ["learner", "seeds"]
-    rows, best = [[label, _seeds(table, label)] for label in labels], [[False, False] for _ in labels]
+    header = ["learner", "runs"]
+    rows = [[_Text(label), _Text(_seeds(table, label))] for label in labels]
     for column in columns:
         members = [row for row in table.rows if row.column == column]
         with_paper = _published(members, table.metrics)
@@ -75,12 +109,10 @@ def _side_by_side(table: Table, labels: Sequence[str], columns: Sequence[str]) -
             n = 2 if metric in with_paper else 1
             name = f"{column}: {METRICS[metric]}" if i == 0 else METRICS[metric]
             header += [name, "paper"][:n]
-            for label, texts, marks in zip(labels, rows, best, strict=True):
+            for label, texts in zip(labels, rows, strict=True):
                 row = cells.get((label, column))
-                entry = TableEntry() if row is None else row.entries[metric]
-                texts += _written(metric, entry)[:n]
-                marks += [entry.best, False][:n]
-    return TableLayout(header, rows, best)
+                texts += _written(metric, TableEntry() if row is None else row.entries[metric])[:n]
+    return header, rows
 
 
 def _seeds(table: Table, label: str) -> str:
@@ -99,12 +131,12 @@ def _present(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
     return [m for m in metrics if m in published or any(row.entries[m].value is not None for row in rows)]
 
 
-def _written(metric: str, entry: TableEntry) -> list[str]:
+def _written(metric: str, entry: TableEntry) -> list[_Text]:
     """Returns our value, the paper's, and the difference with its sign."""
-    paper = entry.published
-    texts = [format_value(metric, entry.value, entry.error)]
-    texts.append(format_value(metric, paper.value, paper.error) if paper else "–")
-    difference = entry.difference
+    paper, difference = entry.published, entry.difference
+    arrow = "" if not entry.beyond_noise else " ↑" if (difference or 0) > 0 else " ↓"
+    ours = _Text(format_value(metric, entry.value, entry.error) + arrow, entry)
+    theirs = _Text(format_value(metric, paper.value, paper.error) if paper else "–")
     if difference is None:
-        return [*texts, "–"]
-    return [*texts, ("+" if difference >= 0 else "−") + format_value(metric, abs(difference))]
+        return [ours, theirs, _Text("–")]
+    return [ours, theirs, _Text(("+" if difference >= 0 else "−") + format_value(metric, abs(difference)))]

@@ -6,16 +6,29 @@ errors; a single seed has no error, and so is never marked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from cndpm.experiments.summary import over_seeds
 from cndpm.paper.experiment import Cell, Experiment, Published
 from cndpm.paper.reproduction import cell_config
 from cndpm.reports.commands import resume_command, seeds_command
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.paper_values import matches, published_values
 
-__all__ = ["METRICS", "Missing", "Row", "Table", "TableEntry", "cell_group", "comparison_table", "experiment_table"]
+__all__ = [
+    "METRICS",
+    "Missing",
+    "Row",
+    "Table",
+    "TableEntry",
+    "cell_group",
+    "comparison_table",
+    "experiment_table",
+    "reproduction_table",
+]
 
 METRICS = {
     "accuracy": "accuracy (%)",
@@ -58,16 +71,43 @@ class TableEntry:
         error: Its standard error; None for fewer than two seeds.
         published: The paper's value.
         best: Whether it is marked as the best of its column.
+        n_runs: Runs behind the value.
+        sources: Addresses of the records that hold them, for formats with links.
 
     Example:
         >>> round(TableEntry(93.24, 0.03, Published(93.23)).difference, 2)
         0.01
+        >>> TableEntry(15.44, 0.14, Published(12.68), n_runs=3).beyond_noise
+        True
     """
 
     value: float | None = None
     error: float | None = None
     published: Published | None = None
     best: bool = False
+    n_runs: int = 0
+    sources: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, runs: Sequence[Mapping[str, Any]], metric: str, published: Published | None) -> TableEntry:
+        """Makes the entry of some runs.
+
+        Args:
+            runs: Their summaries; those that name a `source` are linked to it.
+            metric: Name of the metric.
+            published: The paper's value.
+        """
+        having = [run for run in runs if run.get(metric) is not None]
+        sources = Counter(run["source"] for run in having if "source" in run)
+        most = tuple(source for source, _ in sources.most_common())
+        return cls(*over_seeds(having, metric), published, n_runs=len(having), sources=most)
+
+    @property
+    def beyond_noise(self) -> bool:
+        """Whether it differs from the paper's value by more than both errors explain."""
+        if self.value is None or self.published is None or not self.n_runs:
+            return False
+        return self.published.differs_from(self.value, self.error, self.n_runs)
 
     @property
     def difference(self) -> float | None:
@@ -184,6 +224,17 @@ def experiment_table(
     return Table(experiment.title, tuple(experiment.metrics), _marked(rows, experiment.metrics), tuple(missing))
 
 
+def reproduction_table(summary: Mapping[str, Any]) -> Table:
+    """Makes the table of a reproduction from what :func:`cndpm.paper.reproduce` returns: ours beside the paper's."""
+    metrics, rows = tuple(summary["metrics"]), []
+    for cell in summary["cells"]:
+        published = {metric: Published(**value) for metric, value in cell["published"].items()}
+        entries = {m: TableEntry.of(cell["runs"], m, published.get(m)) for m in metrics}
+        reference = cell["learner"] in _UPPER_BOUNDS
+        rows.append(Row(cell["label"], cell["column"], len(cell["runs"]), entries, reference))
+    return Table(summary["title"], metrics, _marked(rows, metrics))
+
+
 def cell_group(cell: Cell, groups: Sequence[Group], preset: str, overrides: Sequence[str]) -> Group | None:
     """Finds the runs that belong to a cell, by their configuration.
 
@@ -207,8 +258,9 @@ def _same_size(row: Row) -> bool:
 
 
 def _row(group: Group, label: str, column: str, published: dict[str, Published], metrics: Sequence[str]) -> Row:
-    entries = {m: TableEntry(group.mean(m), group.error(m), published.get(m)) for m in metrics}
-    return Row(label, column, len(group.complete), entries, group.runs[0].learner in _UPPER_BOUNDS)
+    n = len(group.complete)
+    entries = {m: TableEntry(group.mean(m), group.error(m), published.get(m), n_runs=n) for m in metrics}
+    return Row(label, column, n, entries, group.runs[0].learner in _UPPER_BOUNDS)
 
 
 def _marked(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Row, ...]:
@@ -219,11 +271,8 @@ def _marked(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Row, ...]:
             among = [i for i, row in enumerate(rows) if row.column == column and not row.reference]
             best = _best([rows[i].entries[metric] for i in among], _BETTER.get(metric, 0))
             if best is not None:
-                old = made[among[best]][metric]
-                made[among[best]][metric] = TableEntry(old.value, old.error, old.published, best=True)
-    return tuple(
-        Row(row.label, row.column, row.n_seeds, entries, row.reference) for row, entries in zip(rows, made, strict=True)
-    )
+                made[among[best]][metric] = replace(made[among[best]][metric], best=True)
+    return tuple(replace(row, entries=entries) for row, entries in zip(rows, made, strict=True))
 
 
 def _best(entries: Sequence[TableEntry], sign: int) -> int | None:
