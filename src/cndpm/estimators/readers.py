@@ -300,7 +300,7 @@ def _warn_of_codes(name: str, values: Any, found: NDArray[np.int64], categories:
     there = [value for value in values if _is_there(value)]
     if there and (found < 0).all() and all(isinstance(value, Real) for value in there):
         warnings.warn(
-            f"column {name!r} holds {there[0]!r} and no category that it had at first, such as {categories[0]!r}: are "
+            f"column {name!r} holds {there[0]} and no category that it had at first, such as {categories[0]!r}: are "
             "they codes? Give the categories themselves; until then they count as unknown",
             stacklevel=2,
         )
