@@ -48,7 +48,7 @@ def test_intervals_are_drawn_with_the_share_that_they_hold(regressor):
     display = IntervalDisplay.from_estimator(*regressor, coverage=0.8)
     assert display.coverage_ == pytest.approx(0.8, abs=0.15)
     assert display.ax_.get_title() == f"{100 * display.coverage_:.0f} % of the targets inside, 80 % expected"
-    assert (np.diff(display.mean) >= 0).all()
+    assert (np.diff(display.interval.mean(axis=1)) >= 0).all()
 
 
 def test_novelty_is_drawn_on_the_axes_that_are_given(regressor):
@@ -63,7 +63,7 @@ def test_experts_are_followed_though_their_numbers_close_up():
               Event(50, "returned", 1), Event(60, "dropped", 0)]  # fmt: skip
     display = ExpertsDisplay(events, n_samples=70)
     assert display.spans() == [(10, 60), (20, 40), (30, 70)]
-    assert display._lives()[2] == [(30, "founded"), (50, "returned")]
+    assert display.lives[2] == [(30, "founded"), (50, "returned")]
     assert len(display.plot().ax_.lines) == 3 + len(events)
 
 

@@ -156,9 +156,6 @@ class Estimator(Reading):
         It is the negative log of the share of known rows that look at least as strange: 0 for the most ordinary, above
         log 20 = 3.0 for one known row in twenty, above log 100 = 4.6 for one in a hundred, whatever the data and at any
         time. Known rows are `n_exemplars` of those learned: half of them the latest, half chosen at random.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape); NaN where a value is missing.
         """
         x, ways = self._asked(X)
         return mean_over(ways, self._watch().novelty(x))

@@ -195,22 +195,14 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     @answers
     def decision_function(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """Returns log-odds of the second class, (n,), where there are two; else log-probabilities, (n, n_classes).
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-        """
+        """Returns log-odds of the second class, (n,), where there are two; else log-probabilities, (n, n_classes)."""
         log_proba = self.predict_log_proba(X)
         decision: NDArray[np.float64] = log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
         return decision
 
     @answers
     def explain(self, X: ArrayLike | Tensor) -> Explanation:
-        """Returns which expert answered for each row, the label and its probability, and how new the row is.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-        """
+        """Returns which expert answered for each row, the label and its probability, and how new the row is."""
         x, ways = self._asked(X)
         log_proba = self._log_proba(x, ways)
         best = log_proba.argmax(axis=1)

@@ -167,9 +167,6 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         """Returns how far the log density of each row lies above `offset_`, (n,): negative for outliers.
 
         Where experts have no density of x itself, as those of images by default, it is that of kernels alone.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
         """
         x, ways = self._asked(X)
         is_density = self.learner_.describes_x or not self._watch().is_ready
@@ -188,11 +185,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
 
     @answers
     def explain(self, X: ArrayLike | Tensor) -> Explanation:
-        """Returns which expert is responsible for each row, how probable and how new the row is.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-        """
+        """Returns which expert is responsible for each row, how probable and how new the row is."""
         log_density = self.score_samples(X) if self.learner_.describes_x else None
         return Explanation(**self._responsible(*self._asked(X)), prediction=self.predict(X), log_density=log_density)
 

@@ -27,42 +27,28 @@ def progress_of(learner: CNDPM, n_samples: int, *, verbose: bool) -> Iterator[Ca
         n_samples: Samples of the call.
         verbose: Whether anything is shown.
     """
-    if not verbose:
-        yield None
-        return
-    is_terminal, began = sys.stderr.isatty(), time.monotonic()
-    shown = began + _AFTER - (_TERMINAL if is_terminal else _FILE)
-    end = "\r" if is_terminal else "\n"
+    began = time.monotonic()
+    pause, end = (_TERMINAL, "\r") if sys.stderr.isatty() else (_FILE, "\n")
+    due = began + _AFTER
 
     def advance(n: int) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if now - shown >= (_TERMINAL if is_terminal else _FILE):
-            shown = now
+        nonlocal due
+        if (now := time.monotonic()) >= due:
+            due = now + pause
             print(_line(n, n_samples, learner.n_experts, now - began), end=end, file=sys.stderr, flush=True)
 
-    yield advance
-    if time.monotonic() - began > _AFTER:
+    yield advance if verbose else None
+    if verbose and time.monotonic() - began > _AFTER:
         print(_line(n_samples, n_samples, learner.n_experts, time.monotonic() - began), file=sys.stderr, flush=True)
 
 
 def _line(n: int, n_samples: int, n_experts: int, seconds: float) -> str:
-    """Returns one line of a width that depends on the number of samples alone.
-
-    Example:
-        >>> _line(500, 2000, 1, 3.0)
-        '[######                  ]    500 of 2,000 samples,   1 expert,  0:03, 0:09 left'
-    """
-    share = n / n_samples
-    total = f"{n_samples:,}"
-    left = f", {_clock(seconds * (1 - share) / share)} left" if share < 1 else " " * 11
-    experts = "expert, " if n_experts == 1 else "experts,"
-    bar = ("#" * int(_WIDTH * share)).ljust(_WIDTH)
-    return (
-        f"[{bar}] {f'{n:,}'.rjust(len(total) + 1)} of {total} samples, {n_experts:3} {experts} {_clock(seconds)}{left}"
-    )
+    """Returns one line; later ones cover it."""
+    share, total = n / n_samples, f"{n_samples:,}"
+    left = f", {_clock(seconds * (1 - share) / share)} left" if n < n_samples else " " * 11
+    bar, done = ("#" * int(_WIDTH * share)).ljust(_WIDTH), f"{n:,}".rjust(len(total) + 1)
+    return f"[{bar}] {done} of {total} samples, experts: {n_experts}, {_clock(seconds)}{left}"
 
 
 def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02}"
+    return f"{round(seconds) // 60}:{round(seconds) % 60:02}"

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from cndpm.devices import resolve_device
-from cndpm.estimators.rows import has_channels_last
+from cndpm.estimators.rows import CHANNELS
 from cndpm.estimators.weights import check_class_weight
 from cndpm.model.settings import CNDPMSettings
 from cndpm.names import nearest_names
@@ -179,9 +179,8 @@ def _check_shape(shape: Any) -> None:
         raise TypeError(f"input_shape must be a tuple of whole numbers such as (1, 28, 28), or None; got {shape!r}")
     if any(int(n) < 1 for n in shape):
         raise ValueError(f"input_shape must have sides of at least 1; got {shape}")
-    if has_channels_last(shape):
-        height, width, channels = shape
+    if len(shape) == 3 and shape[2] in CHANNELS and shape[0] not in CHANNELS:
+        turned = (shape[2], *shape[:2])
         raise ValueError(
-            f"input_shape={tuple(shape)} has the channels last; take input_shape={(channels, height, width)}, and "
-            "X.transpose(0, 3, 1, 2), which has the channels before height and width."
+            f"input_shape={tuple(shape)} has the channels last; take input_shape={turned} and X.transpose(0, 3, 1, 2)."
         )

@@ -124,11 +124,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     @answers
     def explain(self, X: ArrayLike | Tensor) -> Explanation:
-        """Returns which expert answered for each row, the mean and deviation of the target, and how new the row is.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-        """
+        """Returns which expert answered for each row, the mean and deviation of the target, and how new the row is."""
         mean, std = self.predict(X, return_std=True)
         return Explanation(**self._responsible(*self._asked(X)), prediction=mean, std=std)
 

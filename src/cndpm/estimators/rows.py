@@ -7,7 +7,6 @@ converted, or refused with scikit-learn's words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,10 @@ from numpy.typing import NDArray
 from cndpm.estimators.arrays import as_array
 from cndpm.model.inputs import LARGEST
 
-__all__ = ["flat_rows", "has_channels_last", "plain_labels", "plain_rows"]
+__all__ = ["CHANNELS", "flat_rows", "plain_labels", "plain_rows"]
+
+CHANNELS = (1, 3, 4)
+"""Of images: grey, colours, colours and opacity."""
 
 _FEW = 20
 """Labels up to which scikit-learn draws no conclusions from their number; it warns where half of more are different."""
@@ -39,27 +41,14 @@ def flat_rows(X: Any, input_shape: tuple[int, ...] | None) -> Any:
 
 def _unshaped(shape: tuple[int, ...], input_shape: tuple[int, ...] | None) -> str:
     """Words the error of samples that come in a shape that was not announced."""
-    if len(shape) == 4 and has_channels_last(shape[1:]):
-        height, width, channels = shape[1:]
-        return (
-            f"X has shape {shape}: images with channels last. Give X.transpose(0, 3, 1, 2), and "
-            f"input_shape={(channels, height, width)}."
-        )
+    if len(shape) == 4 and shape[3] in CHANNELS and shape[1] not in CHANNELS:
+        turned = (shape[3], *shape[1:3])
+        return f"X has shape {shape}: channels last. Give X.transpose(0, 3, 1, 2), and input_shape={turned}."
     rows = "rows (n, n_features)" if input_shape is None else f"rows (n, n_features) or (n, *{input_shape})"
     return (
         f"X has shape {shape}, expected {rows}; input_shape is {input_shape}. "
         f"Set input_shape={shape[1:]} for such samples, or flatten them to rows."
     )
-
-
-def has_channels_last(shape: Sequence[int]) -> bool:
-    """Returns whether the shape of a sample, (a, b, c), looks like height, width and channels.
-
-    Example:
-        >>> has_channels_last((28, 28, 1)), has_channels_last((3, 32, 32))
-        (True, False)
-    """
-    return len(shape) == 3 and shape[2] in (1, 3, 4) and min(shape[:2]) > 4
 
 
 def plain_rows(X: Any, n_features: int) -> NDArray[np.float32] | None:
