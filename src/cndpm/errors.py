@@ -7,11 +7,21 @@ are ``ValueError`` or ``TypeError``, as scikit-learn has it, and most of the fam
 
 from __future__ import annotations
 
-__all__ = ["CNDPMError", "DamageWarning"]
+__all__ = ["CNDPMError", "DamageWarning", "printable"]
+
+
+def printable(text: str) -> str:
+    """Returns a text in which whatever could command a terminal is written out.
+
+    Example:
+        >>> printable("red: \\x1b[31m")
+        'red: \\\\x1b[31m'
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 class CNDPMError(Exception):
-    """The class that all exceptions of the package derive from.
+    """The class that all exceptions of the package derive from; what a message repeats of a file is printable.
 
     Example:
         >>> from cndpm.state import load_state
@@ -21,6 +31,9 @@ class CNDPMError(Exception):
         ...     print(error)
         there is no file nowhere.cndpm
     """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class DamageWarning(UserWarning):

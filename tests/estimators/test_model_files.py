@@ -112,3 +112,34 @@ def test_a_number_of_classes_that_the_labels_do_not_have_is_refused(path):
     reseal(path, fewer)
     with pytest.raises(StateError, match="n_classes must be None, as its labels say; got 1"):
         CNDPMClassifier.load(path)
+
+
+@pytest.mark.parametrize("name", ["n_fourier", "n_patches"])
+def test_sizes_beyond_what_a_file_holds_are_refused_before_anything_is_made(path, name, monkeypatch):
+    def change(header, _):
+        header["settings"]["experts"]["features"] = {"kind": "auto", "n_patches": "auto", "n_fourier": "auto"} | {
+            name: 10**9
+        }
+
+    reseal(path, change)
+    monkeypatch.setattr(CNDPMClassifier, "_make_learner", lambda *_, **__: pytest.fail("a model was made"))
+    with pytest.raises(StateError, match=rf"{name}=1000000000 is more than a file with \d+ bytes of numbers can be of"):
+        CNDPMClassifier.load(path)
+
+
+@pytest.mark.parametrize("version", ["0.1\x1b[31m", "1.0 --index-url=http://evil", "", "a", "1" * 60])
+def test_what_is_no_version_is_told_to_nobody(path, version):
+    def change(header, _):
+        header["package"], header["format"] = version, 99
+
+    reseal(path, change)
+    with pytest.raises(StateError, match="Install a newer version to load it") as caught:
+        CNDPMClassifier.load(path)
+    assert "\x1b" not in str(caught.value) and "evil" not in str(caught.value)
+
+
+def test_nothing_in_a_file_commands_the_terminal(path):
+    reseal(path, lambda header, _: header["tree"].update({"\x1b]0;owned\x07": 1, "params": {"\x1b[31m": 1}}))
+    with pytest.raises(StateError) as caught:
+        CNDPMClassifier.load(path)
+    assert str(caught.value).isprintable() and r"\x1b[31m" in str(caught.value)

@@ -116,6 +116,9 @@ def test_csv_holds_unrounded_numbers_under_names_that_survive():
 
 def test_the_terminal_shows_markup_as_text():
     assert "[bold]x[/bold]" in render_terminal(replace(TABLE, title="[bold]x[/bold]"))
+    command = "\x1b]0;owned\x07"
+    rows = tuple(replace(row, label=command, column=command) for row in TABLE.rows)
+    assert "\x1b" not in render_terminal(replace(TABLE, title=command, rows=rows))
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "=HYPERLINK(1)"])

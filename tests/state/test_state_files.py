@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from cndpm import __version__
-from cndpm.state import FORMAT_VERSION, StateError, load_state, read_state, save_state
+from cndpm.state import FORMAT_VERSION, StateError, load_state, read_state, save_state, state_kind
 from cndpm.state.container import container_pieces
 
 leaves = st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow_nan=False), st.text())
@@ -125,3 +125,16 @@ def test_folders_and_pipes_are_no_files(tmp_path):
     for name in (".", "pipe"):
         with pytest.raises(StateError, match="is not a file"):
             load_state(tmp_path / name, kind="test")
+
+
+def test_a_header_that_would_be_refused_is_not_written(tmp_path):
+    with pytest.raises(StateError, match="numbers belong into tensors"):
+        save_state(tmp_path / "a", {"numbers": list(range(1_000_000))}, kind="example")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_kind_of_a_file_is_told_without_its_tensors(tmp_path):
+    save_state(tmp_path / "a", {"x": torch.zeros(3)}, kind="example")
+    assert state_kind(tmp_path / "a") == "example"
+    (tmp_path / "b").write_bytes(b"\0" * 100)
+    assert [state_kind(tmp_path / name) for name in ("b", "missing")] == [None, None]

@@ -16,7 +16,7 @@ from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.joining import Joint, relabel
-from cndpm.state import StateError
+from cndpm.state import state_kind
 
 __all__ = ["load_estimator", "merge", "merge_in_turn"]
 
@@ -113,11 +113,5 @@ def _agree_on_labels(merged: CNDPMClassifier, learner: CNDPM, model: CNDPMClassi
 
 def load_estimator(path: str | Path) -> Estimator:
     """Reads a model of any class that `save` wrote."""
-    kinds: list[type[Estimator]] = [CNDPMClassifier, CNDPMRegressor, CNDPMDensity]
-    for kind in kinds:
-        try:
-            return kind.load(path)
-        except StateError as error:
-            if kind is kinds[-1] or "was asked for" not in str(error):
-                raise
-    raise AssertionError
+    kinds: dict[str | None, type[Estimator]] = {"CNDPMRegressor": CNDPMRegressor, "CNDPMDensity": CNDPMDensity}
+    return kinds.get(state_kind(path), CNDPMClassifier).load(path)

@@ -6,21 +6,32 @@ model is built from the resolved settings, so that a default which has changed s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from cndpm.devices import resolve_device
 from cndpm.estimators.serial import from_plain
 from cndpm.model.settings import CNDPMSettings
 from cndpm.names import is_object_name
 from cndpm.state import State, StateError, expect, maybe, non_finite, read_state, save_state, whole
+from cndpm.state.tree import detach_tensors
 from cndpm.validation import ConfigError
 from cndpm.version import __version__
 
 __all__ = ["load_model", "resolved_settings", "save_model"]
 
 _MOST = 1 << 31
+_TIMES, _ALWAYS = 10, 1 << 28  # bytes of memory for each byte of a file, and those that any file may take
+_SIZES = frozenset((
+    *("n_patches", "n_fourier", "pool_features", "image_size", "n_expanded", "latent_dim", "n_latent_samples"),
+    *("n_train_latent_samples", "hidden", "hidden_growth", "channels", "channel_growth", "density_channels"),
+    *("density_channel_growth", "density_blocks", "n_outputs"),
+))  # fmt: skip
+"""Settings that say how large something is that a model is made of."""
 
 
 def save_model(path: str | Path, exported: State, *, kind: str) -> None:
@@ -68,6 +79,7 @@ def load_model(
     try:
         state = {**file.state, "settings": file.settings}
         _check(state, parameters)
+        _admit_sizes(state)
         if not imports and (named := _imports(state)):
             raise StateError(
                 f"names code to import: {', '.join(named[:3])}. If you trust it, load it with imports=True"
@@ -112,6 +124,22 @@ def _check(state: State, parameters: frozenset[str]) -> None:
         raise StateError(f"params must be some of {', '.join(sorted(parameters))}; got {str(params)[:200]}")
     if broken := _broken(state):
         raise StateError(f"values that are not finite in {', '.join(broken[:3])}")
+
+
+def _admit_sizes(state: State) -> None:
+    """Refuses settings by which far more memory would be taken than the file has: a layer of n has n x n numbers."""
+    tensors: dict[str, Tensor] = {}
+    detach_tensors(state, tensors)
+    n_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    most = math.isqrt((_ALWAYS + _TIMES * n_bytes) // 8)
+
+    def look(node: Any, name: str = "") -> None:
+        if type(node) is int and name in _SIZES and node > most:
+            raise StateError(f"{name}={node} is more than a file with {n_bytes} bytes of numbers can be of")
+        for key, inner in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+            look(inner, key if isinstance(key, str) else name)
+
+    look(state["settings"])
 
 
 def _broken(state: State) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from rich.console import Console, Group
 from rich.text import Text
 
+from cndpm.errors import printable
 from cndpm.experiments.folding_table import FoldingTable
 from cndpm.reports.layout import lay_out
 from cndpm.reports.tables import Table
@@ -23,11 +24,16 @@ def to_terminal(table: Table) -> Group:
     """
     layout = lay_out(table)
     rows = [
-        [Text(t, style=f"{'bold' if b else ''} {'yellow' if d else ''}".strip()) for t, b, d in zip(*row, strict=True)]
+        [_styled(*cell) for cell in zip(*row, strict=True)]
         for row in zip(layout.rows, layout.best, layout.differs, strict=True)
     ]
-    made = FoldingTable(table.title, layout.header, rows, right=True)
-    return Group(made, *(Text(f"  missing: {gap.label}: {gap.reason}\n    {gap.command}") for gap in table.missing))
+    made = FoldingTable(printable(table.title), [printable(name) for name in layout.header], rows, right=True)
+    missing = (f"  missing: {gap.label}: {gap.reason}\n    {gap.command}" for gap in table.missing)
+    return Group(made, *(Text(printable(text)) for text in missing))
+
+
+def _styled(text: str, is_best: bool, differs: bool) -> Text:
+    return Text(printable(text), style=f"{'bold' if is_best else ''} {'yellow' if differs else ''}".strip())
 
 
 def to_markdown(table: Table) -> str:

@@ -22,11 +22,14 @@ from torch import Tensor
 
 from cndpm.errors import CNDPMError
 
-__all__ = ["Container", "StateError", "container_pieces", "has_right_checksum", "read_container"]
+__all__ = ["Container", "StateError", "container_pieces", "has_right_checksum", "read_container", "read_texts"]
 
 _CHECKSUM = "$sha256"
 _N_CHECKSUM = 32
-_MOST_HEADER = 1 << 28  # bytes; the headers of the largest models are a thousandth of this
+_SMALL_HEADER = 1 << 22  # bytes; larger ones are at most a quarter of their file
+_PER_NODE = 8  # bytes of a header for each dictionary or list in it, of which a made-up one has as many as it can
+_FEW = 10_000  # tensors, or dictionaries and lists, that a file of any size may have
+_PER_TENSOR = 256  # bytes of tensors for each of them beyond
 _MOST_DIMENSIONS = 16
 _MOST_SIDE = 1 << 40
 _CHUNK = 1 << 20
@@ -81,6 +84,7 @@ def container_pieces(texts: dict[str, str], tensors: dict[str, Tensor]) -> Itera
     header[_CHECKSUM] = {"dtype": "U8", "shape": [_N_CHECKSUM], "data_offsets": [end, end + _N_CHECKSUM]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
+    _admit_header(text, 8 + len(text) + end + _N_CHECKSUM)
     checksum = hashlib.sha256()
     pieces: Iterator[bytes | memoryview] = chain(
         (len(text).to_bytes(8, "little"), text), map(_bytes_of, tensors.values())
@@ -117,13 +121,9 @@ def read_container(file: BufferedReader, size: int) -> Container:
     Raises:
         StateError: The bytes are not those of such a file.
     """
-    n_header = int.from_bytes(file.read(8), "little")
-    if not 2 <= n_header <= min(size - 8, _MOST_HEADER):
-        raise StateError(f"it has {size} bytes and says that its header has {n_header}")
-    header = _parse(file.read(n_header))
-    texts = header.pop("__metadata__", {})
-    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-        raise StateError("its metadata are not texts by name")
+    texts, header, n_bytes = read_texts(file, size)
+    if len(header) > _FEW + n_bytes // _PER_TENSOR:
+        raise StateError(f"it has {len(header)} tensors, more than {n_bytes} bytes are for")
     places = [_place(name, entry) for name, entry in header.items()]
     places.sort(key=lambda place: (place.begin, place.end))
     end = 0
@@ -131,11 +131,33 @@ def read_container(file: BufferedReader, size: int) -> Container:
         if place.begin != end:
             raise StateError(f"the bytes of {place.name[:80]!r} begin at {place.begin}, not at {end}")
         end = place.end
-    if end != size - 8 - n_header:
-        raise StateError(f"it has {size - 8 - n_header} bytes of tensors where its header speaks of {end}")
+    if end != n_bytes:
+        raise StateError(f"it has {n_bytes} bytes of tensors where its header speaks of {end}")
     tensors = {place.name: _read_tensor(file, place) for place in places}
     tensors.pop(_CHECKSUM, None)
     return Container(texts, tensors)
+
+
+def read_texts(file: BufferedReader, size: int) -> tuple[dict[str, str], dict[str, Any], int]:
+    """Reads the header alone: texts by name, what it says of tensors by name, and how many bytes are theirs.
+
+    Args:
+        file: At its beginning.
+        size: Its length in bytes.
+
+    Raises:
+        StateError: The bytes are not those of such a file.
+    """
+    n_header = int.from_bytes(file.read(8), "little")
+    if not 2 <= n_header <= min(size - 8, max(_SMALL_HEADER, size // 4)):
+        raise StateError(f"it has {size} bytes and says that its header has {n_header}")
+    text = file.read(n_header)
+    _admit_header(text, size)
+    header = _parse(text)
+    texts = header.pop("__metadata__", {})
+    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+        raise StateError("its metadata are not texts by name")
+    return texts, header, size - 8 - n_header
 
 
 @dataclass(frozen=True)
@@ -145,6 +167,15 @@ class _Place:
     shape: tuple[int, ...]
     begin: int
     end: int
+
+
+def _admit_header(text: bytes, size: int) -> None:
+    """Refuses a header from which far more memory would be made than its file takes."""
+    if len(text) > max(_SMALL_HEADER, size // 4):
+        raise StateError(f"its header has {len(text)} of {size} bytes; numbers belong into tensors")
+    n_nodes = text.count(b"{") + text.count(b"[")
+    if n_nodes > _FEW + len(text) // _PER_NODE:
+        raise StateError(f"its header of {len(text)} bytes has {n_nodes} dictionaries and lists")
 
 
 def _parse(text: bytes) -> dict[str, Any]:

@@ -6,6 +6,8 @@ The layout is that of safetensors, with a tree in JSON as metadata and a SHA-256
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -13,17 +15,18 @@ from typing import Any
 
 from torch import Tensor
 
-from cndpm.state.container import Container, StateError, container_pieces, has_right_checksum, read_container
+from cndpm.state.container import StateError, container_pieces, has_right_checksum, read_container, read_texts
 from cndpm.state.tree import State, attach_tensors, detach_tensors
 from cndpm.storage import replace_file
 from cndpm.version import __version__
 
-__all__ = ["FORMAT_VERSION", "MissingStateError", "StateFile", "load_state", "read_state", "save_state"]
+__all__ = ["FORMAT_VERSION", "MissingStateError", "StateFile", "load_state", "read_state", "save_state", "state_kind"]
 
 FORMAT_VERSION = 2
 """The version of the form of files; others are refused by name."""
 
 _HEADER = "cndpm state"
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!]{0,39}")
 _FIELDS = {"format", "package", "kind", "settings", "tree"}
 
 
@@ -116,6 +119,16 @@ def load_state(path: str | Path, *, kind: str) -> State:
     return read_state(path, kind=kind).state
 
 
+def state_kind(path: str | Path) -> str | None:
+    """Returns the word that a file says it was written with; None where it says none, and loading it will say why."""
+    try:
+        with Path(path).open("rb") as file:
+            kind = _header(read_texts(file, Path(path).stat().st_size)[0])["kind"]
+    except (StateError, OSError):
+        return None
+    return kind if isinstance(kind, str) else None
+
+
 def read_state(path: str | Path, *, kind: str) -> StateFile:
     """Reads a file with what it says of itself. The checksum comes first: nothing is made of a file that is damaged.
 
@@ -147,11 +160,9 @@ def _read(file: BufferedReader, size: int, kind: str) -> StateFile:
         container = read_container(file, size)
     except StateError as error:
         raise StateError(f"is not a cndpm state file, or it is damaged: {error}") from None
-    if _HEADER not in container.texts:
-        raise StateError("is a safetensors file, but not one that cndpm wrote")
-    if not is_whole:
+    if not is_whole and _HEADER in container.texts:
         raise StateError("is damaged: its checksum does not fit its content. Take another copy of it")
-    header = _header(container)
+    header = _header(container.texts)
     if header["kind"] != kind:
         raise StateError(f"holds the state of a {str(header['kind'])[:80]}; a {kind} was asked for")
     try:
@@ -163,24 +174,31 @@ def _read(file: BufferedReader, size: int, kind: str) -> StateFile:
     return StateFile(state, kind, header["settings"], header["package"], header["format"])
 
 
-def _header(container: Container) -> dict[str, Any]:
+def _header(texts: Mapping[str, str]) -> dict[str, Any]:
     """Returns what a file says of itself, once this version understands it."""
+    if _HEADER not in texts:
+        raise StateError("is a safetensors file, but not one that cndpm wrote")
     try:
-        header = json.loads(container.texts[_HEADER])
+        header = json.loads(texts[_HEADER])
     except (ValueError, RecursionError):
         raise StateError("is damaged: what it says of itself is not JSON") from None
     if not isinstance(header, dict) or type(header.get("format")) is not int:
         raise StateError("is damaged: it does not say which format it has")
     if header["format"] != FORMAT_VERSION:
-        by, install = header.get("package"), "a newer version"
-        wrote = f" and was written by cndpm {by[:40]}" if isinstance(by, str) else ""
-        install = f"cndpm=={by[:40]}" if isinstance(by, str) else install
+        by, wrote, install = header.get("package"), "", "a newer version"
+        if _is_version(by):
+            wrote, install = f" and was written by cndpm {by}", f"cndpm=={by}"
         raise StateError(
             f"has format {header['format']}{wrote}; this version, {__version__}, reads format {FORMAT_VERSION}. "
             f"Install {install} to load it"
         )
     if header.keys() != _FIELDS:
         raise StateError(f"is damaged: it says {sorted(map(str, header))[:9]} of itself")
-    if not (isinstance(header["settings"], dict) and isinstance(header["package"], str)):
-        raise StateError("is damaged: its settings are no dictionary, or its version no text")
+    if not (isinstance(header["settings"], dict) and _is_version(header["package"])):
+        raise StateError("is damaged: its settings are no dictionary, or its version is none")
     return header
+
+
+def _is_version(text: Any) -> bool:
+    """Tells whether a text is a version, which somebody may be told to install."""
+    return isinstance(text, str) and _VERSION.fullmatch(text) is not None
