@@ -1,7 +1,7 @@
 // Pages before names of the reference, and both before the log and the list of changes.
 const behind = [[/^reference\//, 30], [/^(log|changelog|mutants)$/, 40]];
 
-Scorer = {
+var Scorer = {
   score: ([page, , , , score]) => score - behind.reduce((sum, [pattern, n]) => sum + (pattern.test(page) ? n : 0), 0),
   objNameMatch: 11,
   objPartialMatch: 6,
