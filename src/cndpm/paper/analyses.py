@@ -25,7 +25,7 @@ from cndpm.learner import Learner
 from cndpm.streams import Stream
 from cndpm.validation import ConfigError
 
-__all__ = ["ANALYSES", "collect_curves", "draw_samples", "load_run", "prune_experts"]
+__all__ = ["ANALYSES", "load_run"]
 
 Folders = Sequence[Sequence[Path]]
 
@@ -60,7 +60,7 @@ def load_run(folder: str | Path, data_dir: str | Path | None = None) -> tuple[Ru
     return config, stream, learner
 
 
-def draw_samples(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:  # noqa: ARG001
+def _draw_samples(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:  # noqa: ARG001
     """Copies the samples that the first run drew from its mixture to ``samples.npz``: x, y and their experts.
 
     Args:
@@ -76,7 +76,7 @@ def draw_samples(folders: Folders, out: Path, data_dir: str | Path | None) -> di
     return {"samples": str(out / "samples.npz"), "n_samples": int(drawn.sum())}
 
 
-def prune_experts(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:
+def _prune_experts(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:
     """Prunes the trained mixture of every seed; reports experts and accuracy before and after.
 
     Args:
@@ -120,7 +120,7 @@ def _spread_samples(stream: Stream, n: int) -> tuple[Tensor, Tensor | None]:
     return torch.cat([batch.x for batch in batches]), torch.cat(labels) if labels else None
 
 
-def collect_curves(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:  # noqa: ARG001
+def _collect_curves(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:  # noqa: ARG001
     """Collects how every metric moved along the stream, of every run, into ``curves.json``.
 
     Args:
@@ -139,8 +139,8 @@ def collect_curves(folders: Folders, out: Path, data_dir: str | Path | None) -> 
 
 
 ANALYSES: Mapping[str, Callable[[Folders, Path, str | Path | None], dict[str, Any]]] = {
-    "samples": draw_samples,
-    "pruning": prune_experts,
-    "curves": collect_curves,
+    "samples": _draw_samples,
+    "pruning": _prune_experts,
+    "curves": _collect_curves,
 }
 """By the name that an experiment gives."""
