@@ -1,11 +1,12 @@
 """Draws docs/images/concept-drift.svg: accuracy over time where a rule is reversed and returns.
 
-    python examples/concept_drift.py docs/images/concept-drift.svg
+python examples/concept_drift.py docs/images/concept-drift.svg
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +25,7 @@ def stream(n: int = 4500, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, ((X[:, 0] + X[:, 1] > 0) != is_reversed).astype(int)
 
 
-def answered(model, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def answered(model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Whether each row was answered right before it was learned, in batches of ten."""
     model.partial_fit(X[:10], y[:10], classes=[0, 1])
     is_right = [y[:10] >= 0]

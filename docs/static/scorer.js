@@ -1,8 +1,9 @@
-// Pages before names of the reference, and both before the log and the list of changes.
-const behind = [[/^reference\//, 30], [/^(log|changelog|mutants)$/, 40]];
+// Pages before names of the reference, unless a name is meant by itself, and both before the log and the list of changes.
+const behind = ([page, , , , score]) =>
+  /^(log|changelog|mutants)$/.test(page) ? 40 : /^reference\//.test(page) && score < 26 ? 30 : 0;
 
 var Scorer = {
-  score: ([page, , , , score]) => score - behind.reduce((sum, [pattern, n]) => sum + (pattern.test(page) ? n : 0), 0),
+  score: (found) => found[4] - behind(found),
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },

@@ -104,5 +104,6 @@ def test_the_reference_opens_with_the_three_estimators(site):
     links = re.findall(r'title="cndpm\.estimators\.\w+\.(\w+)"', (site / "reference" / "index.html").read_text())
     assert links[:3] == ["CNDPMClassifier", "CNDPMRegressor", "CNDPMDensity"]
     page = (site / "reference" / "cndpm.estimators.html").read_text()
-    places = [page.index(f'id="module-cndpm.estimators.{name}"') for name in ("classifier", "regressor", "density", "base")]
+    names = ("classifier", "regressor", "density", "base")
+    places = [page.index(f'id="module-cndpm.estimators.{name}"') for name in names]
     assert places == sorted(places)
