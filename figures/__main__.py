@@ -1,6 +1,7 @@
 """Writes the tables of the documentation from the records and traces all other numbers: ``python -m figures``.
 
-``--check`` writes nothing. A number that no record holds is an error in both.
+``--check`` writes nothing; ``--name`` adds the cells of numbers that name none. A number that is not that of the cell
+which it names is an error in any case.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from figures.chance import ChanceTable
+from figures.kinds import KindsTable
 from figures.missing import MissingTable
 from figures.pages import Page, load_pages
 from figures.paper import PaperTable, load_paper_tables
@@ -24,9 +25,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 if all pages agree with the records, or do now; 1 where one differs, 2 where a number has no record."""
     parser = argparse.ArgumentParser(prog="python -m figures", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a page differs")
-    check = parser.parse_args(arguments).check
+    parser.add_argument("--name", action="store_true", help="name the cells of numbers that are new, and show them")
+    options = parser.parse_args(arguments)
+    check = options.check
     try:
-        pages = (*load_pages(ROOT), *load_paper_tables(ROOT), MissingTable(ROOT), ChanceTable(ROOT))
+        for line in [line for page in load_traced(ROOT) for line in page.write_names()] if options.name else []:
+            print(line)
+        pages = (*load_pages(ROOT), *load_paper_tables(ROOT), MissingTable(ROOT), KindsTable(ROOT))
         differing = [page for page in pages if not _agrees(page, check)]
         lost = [page for page in load_traced(ROOT) if not _is_traced(page)]
     except FigureError as error:
@@ -35,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2 if lost else int(check and bool(differing))
 
 
-def _agrees(page: Page | PaperTable | MissingTable | ChanceTable, check: bool) -> bool:
+def _agrees(page: Page | PaperTable | MissingTable | KindsTable, check: bool) -> bool:
     """Compares a written table with the records, and writes it anew unless it is only checked."""
     written = page.written()
     agrees = written == page.path.read_text(encoding="utf-8")
@@ -47,12 +52,13 @@ def _agrees(page: Page | PaperTable | MissingTable | ChanceTable, check: bool) -
 
 
 def _is_traced(page: TracedPage) -> bool:
-    """Says whether every number of a page is in its records, and which are not."""
-    missing = page.missing()
-    print(f"{page.path.relative_to(ROOT)}: {'numbers without a record' if missing else 'every number has a record'}")
-    for line in missing:
+    """Returns whether every number of a page is that of the cell which it names, and says which are not."""
+    lost = page.lost()
+    if lost:
+        print(f"{page.path.relative_to(ROOT)}: numbers that are not those of their cells; python -m figures --name")
+    for line in lost:
         print(f"  {line}")
-    return not missing
+    return not lost
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Printed", "printed_in"]
+__all__ = ["Printed", "places_of", "printed_in"]
 
 _WRITTEN = re.compile(r"<!-- figures: .*?<!-- end -->", re.DOTALL)
 _CODE = re.compile(r"^```[\s\S]*?^```|^ {4,}\S.*$|`[^`\n]*`|\]\([^)]*\)|(?:torch|Python) \d+\.\d+", re.MULTILINE)
@@ -51,16 +51,18 @@ class Printed:
         low, high = self.value - self.half, self.value + self.half
         return any(bisect_left(values, low / scale) < bisect_right(values, high / scale) for scale in self.scales)
 
-    def chance(self, values: Sequence[float]) -> float:
-        """Returns the share of numbers with as many digits and the same first one that some values are printed as."""
-        whole, _, decimals = self.text.replace(",", "").partition(".")
-        width, unit = 10.0 ** (len(whole) - 1), 10.0 ** -len(decimals)
-        low = int(whole[0]) * width
-        found = {round(s * value / unit) for s in self.scales for value in values if low <= s * value < low + width}
-        return len(found) * unit / width
+
+def places_of(text: str) -> list[tuple[int, Printed]]:
+    """Returns where numbers begin in a text, and the numbers, in order."""
+    read = _CODE.sub(_blank, _WRITTEN.sub(_blank, text))
+    return [(found.start(), Printed(found[1], _SCALES[found[2] or ""])) for found in _NUMBER.finditer(read)]
 
 
 def printed_in(text: str) -> list[Printed]:
     """Returns the numbers of a text, each once, in order."""
-    found = _NUMBER.findall(_CODE.sub(" ", _WRITTEN.sub(" ", text)))
-    return list(dict.fromkeys(Printed(number, _SCALES[unit]) for number, unit in found))
+    return list(dict.fromkeys(number for _, number in places_of(text)))
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Returns as many blanks, on as many lines."""
+    return re.sub(r"[^\n]", " ", found[0])

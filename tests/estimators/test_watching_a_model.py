@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from benchmarks.novelty import digits, moons, sensors
+from scipy.stats import norm
 from sklearn.base import clone, is_outlier_detector
 from sklearn.metrics import roc_auc_score
 
@@ -131,3 +132,21 @@ def test_a_rate_that_is_none_is_refused(rate):
     model = fitted(CNDPMDensity, blobs()).set_params(false_alarm_rate=rate)
     with pytest.raises((ValueError, TypeError), match="false_alarm_rate"):
         model.predict(blobs())
+
+
+@pytest.mark.parametrize("model", [CNDPMDensity(random_state=0), CNDPMClassifier(random_state=0)])
+def test_the_gap_between_two_clusters_of_one_column_is_new(model):
+    """Few rows make one expert, and one Gaussian over both clusters is densest where nothing is."""
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(np.concatenate([rng.normal(-3, 0.5, 200), rng.normal(3, 1, 200)]))[:, None]
+    model = model.fit(rows, (rows[:, 0] > 0).astype(int))
+    assert model.n_experts_ == 1
+    left, gap, right = model.novelty(np.array([[-3.0], [-1.0], [3.0]]))
+    assert gap > np.log(400) and max(left, right) < 1
+
+
+def test_the_density_of_two_clusters_of_one_column_is_near_the_truth():
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(np.concatenate([rng.normal(-3, 0.5, 400), rng.normal(3, 1, 400)]))[:, None]
+    truth = np.logaddexp(norm(-3, 0.5).logpdf(rows[400:]), norm(3, 1).logpdf(rows[400:])).mean() - np.log(2)
+    assert CNDPMDensity(random_state=0).fit(rows[:400]).score(rows[400:]) > truth - 0.05

@@ -17,8 +17,8 @@ from cndpm.experiments.record import (
     RecordError,
     find_records,
     read_record,
-    write_json,
 )
+from cndpm.experiments.sealed_json import write_json
 
 HEAD = {"schema": SCHEMA_VERSION, "config": {"seed": 0}, "environment": {}}
 

@@ -5,13 +5,19 @@ from pathlib import Path
 
 import pytest
 from figures.records import FigureError
-from figures.sources import numbers_of
+from figures.sources import Source, cells_of, published_cells
+
+from cndpm.paper import EXPERIMENTS
 
 ROWS = [
     {"learner": "a", "commit": "one", "seed": 0, "accuracy": 90.0, "tasks": [1.0, 4.0], "seconds": 7.0},
     {"learner": "a", "commit": "two", "seed": 1, "accuracy": 92.0, "tasks": [3.0, 8.0], "seconds": 9.0},
     {"learner": "b", "commit": "one", "seed": 0, "accuracy": -50.0, "seconds": 2.0},
 ]
+
+
+def numbers_of(folder: Path, sources: list[Source]) -> list[float]:
+    return sorted(set(cells_of(folder, sources).values()))
 
 
 @pytest.fixture
@@ -67,3 +73,25 @@ def test_published_values_are_those_of_one_experiment(folder: Path):
 def test_a_source_that_names_nothing_is_refused(folder: Path, source, message: str):
     with pytest.raises(FigureError, match=message):
         numbers_of(folder, [source])
+
+
+def test_a_cell_is_named_by_what_tells_its_rows_from_others(folder: Path):
+    cells = cells_of(folder, [{"record": "some.json", "fields": ["accuracy", "tasks"]}])
+    assert cells["some.json learner=b accuracy"] == 50.0
+    assert cells["some.json commit=two accuracy"] == 92.0
+    assert cells["some.json learner=a accuracy mean"] == 91.0
+    assert cells["some.json learner=a accuracy error"] == 1.0
+    assert cells["some.json learner=a tasks.1 mean"] == 6.0
+    assert cells["some.json learner=a commit=one tasks.1"] == 4.0
+
+
+def test_rows_that_nothing_tells_apart_are_named_by_their_places(folder: Path):
+    (folder / "some.json").write_text(json.dumps([{"accuracy": 1.5}, {"accuracy": 2.5}]))
+    cells = cells_of(folder, ["some.json"])
+    assert cells["some.json rows 1 accuracy"] == 2.5
+
+
+def test_published_cells_have_names_of_their_own(folder: Path):
+    for experiment in EXPERIMENTS:
+        names = [name for name, _ in published_cells(experiment)]
+        assert len(set(names)) == len(names)

@@ -10,7 +10,7 @@ from torch import Tensor
 from cndpm.baselines.shared.replay import ReplaySettings
 from cndpm.baselines.shared.replay_learner import ReplayLearner
 
-__all__ = ["AGEM", "project_to_reference"]
+__all__ = ["AGEM"]
 
 
 def project_to_reference(gradient: Tensor, reference: Tensor) -> Tensor:

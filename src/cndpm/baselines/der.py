@@ -14,25 +14,10 @@ __all__ = ["DER", "DERPlusPlus"]
 
 
 class DarkReplay(ReplayLearner):
-    """Joins batch and memory for one forward pass; the base of DER and DER++.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.der import DER
-        >>> learner = DER(DER.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> inputs, rows = learner.draws(torch.rand(3, 4), 2)
-        >>> inputs.shape, [drawn["logits"].shape for drawn in rows]
-        (torch.Size([9, 4]), [torch.Size([3, 2]), torch.Size([3, 2])])
-    """
+    """Joins batch and memory for one forward pass; the base of DER and DER++."""
 
     def draws(self, x: Tensor, n_draws: int) -> tuple[Tensor, list[dict[str, Tensor]]]:
-        """Returns the batch followed by independent draws from the memory, augmented, and the rows drawn.
-
-        Args:
-            x: The batch, (batch, *input_shape).
-            n_draws: Number of draws; an empty memory gives none.
-        """
+        """Returns the batch followed by independent draws from the memory, augmented, and the rows drawn."""
         rows = [self.replayed(len(x)) for _ in range(n_draws)] if len(self.memory) else []
         return self.augmentation(torch.cat([x, *(drawn["x"] for drawn in rows)])), rows
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from cndpm.baselines.shared.replay import ReplaySettings
 from cndpm.baselines.shared.replay_learner import ReplayLearner
 
-__all__ = ["ERACE", "among_present"]
+__all__ = ["ERACE"]
 
 
 def among_present(logits: Tensor, y: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from cndpm.baselines.shared.gradients import mean_over_gradients
 from cndpm.baselines.shared.penalty import PenalisedLearner, PenaltySettings
 
-__all__ = ["EWC", "OnlineEWC", "fisher_information"]
+__all__ = ["EWC", "OnlineEWC"]
 
 
 def fisher_information(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:

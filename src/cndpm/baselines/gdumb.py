@@ -20,7 +20,7 @@ from cndpm.baselines.shared.training import Trainer
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["GDumb", "balanced_place"]
+__all__ = ["GDumb"]
 
 
 def balanced_place(stored: list[int], label: int, capacity: int, generator: torch.Generator) -> int | None:
@@ -28,12 +28,6 @@ def balanced_place(stored: list[int], label: int, capacity: int, generator: torc
 
     A sample enters while there is room, or while its class has fewer samples than the largest one, of which it then
     replaces one at random.
-
-    Args:
-        stored: Labels of the memory.
-        label: The new sample's.
-        capacity: The most samples the memory holds.
-        generator: Source of the choice.
     """
     if len(stored) < capacity:
         return len(stored)
@@ -122,7 +116,6 @@ class GDumb(ComposedLearner):
         return Footprint(self._n_parameters, self._n_parameters, kept.memory_samples, kept.memory_bytes)
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the memory; the network follows from it."""
         super().load_state_dict(state)
         self._labels = self.memory.rows["y"].tolist() if len(self.memory) else []
         self._answering = None

@@ -17,7 +17,7 @@ from cndpm.baselines.shared.training import NetworkSettings
 from cndpm.learner import Footprint, TaskBasedLearner
 from cndpm.state import State
 
-__all__ = ["GEM", "TaskMemories", "project"]
+__all__ = ["GEM"]
 
 
 def project(gradient: Tensor, references: Tensor, *, margin: float = 0.0) -> Tensor:
@@ -54,16 +54,6 @@ class TaskMemories:
         capacity: Samples of all tasks together.
         generator: Draws which samples stay.
         device: Where samples live.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.gem import TaskMemories
-        >>> tasks = TaskMemories(10, torch.Generator().manual_seed(0), device=torch.device("cpu"))
-        >>> for _ in range(2):
-        ...     tasks.begin()
-        ...     tasks.memories[-1].add(x=torch.rand(30, 4))
-        >>> [len(memory) for memory in tasks.memories], len(tasks.past)
-        ([5, 5], 1)
     """
 
     def __init__(self, capacity: int, generator: torch.Generator, *, device: torch.device) -> None:
@@ -93,7 +83,6 @@ class TaskMemories:
         return {"memories": [memory.state_dict() for memory in self.memories]}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores every task's samples."""
         self.memories = [ReplayMemory(1, self.generator, device=self.device) for _ in state["memories"]]
         for memory, saved in zip(self.memories, state["memories"], strict=True):
             memory.load_state_dict(saved)

@@ -11,7 +11,7 @@ from cndpm.baselines.shared.gradients import per_sample_gradients
 from cndpm.baselines.shared.replay import ReplaySettings
 from cndpm.baselines.shared.replay_learner import ReplayLearner
 
-__all__ = ["GSS", "choose_place", "redundancy"]
+__all__ = ["GSS"]
 
 
 def redundancy(gradients: Tensor, references: Tensor) -> Tensor:

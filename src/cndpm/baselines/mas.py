@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from cndpm.baselines.shared.gradients import mean_over_gradients
 from cndpm.baselines.shared.penalty import PenalisedLearner, PenaltySettings
 
-__all__ = ["MAS", "output_sensitivity"]
+__all__ = ["MAS"]
 
 
 def output_sensitivity(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:

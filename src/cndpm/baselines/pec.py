@@ -108,17 +108,7 @@ class PEC(ComposedLearner):
 
 
 class Student:
-    """Imitates the teacher on one class's samples, with its own optimiser and falling step size.
-
-    Example:
-        >>> import torch
-        >>> from torch import nn
-        >>> from cndpm.baselines.pec import PEC, Student
-        >>> student = Student(nn.Linear(4, 3), PEC.Settings())
-        >>> student.learn(torch.rand(6, 4), torch.rand(6, 3))
-        >>> student.errors(torch.rand(2, 4), torch.rand(2, 3)).shape, student.n_steps
-        (torch.Size([2]), 1)
-    """
+    """Imitates the teacher on one class's samples, with its own optimiser and falling step size."""
 
     def __init__(self, network: nn.Module, settings: PEC.Settings) -> None:
         self.network = network
@@ -157,22 +147,12 @@ class Student:
         return {"trainer": self.trainer.state_dict(), "n_steps": self.n_steps}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above."""
         self.trainer.load_state_dict(state["trainer"])
         self.n_steps = state["n_steps"]
 
 
 class Teacher:
-    """The random network that students imitate: kept, never trained.
-
-    Example:
-        >>> import torch
-        >>> from torch import nn
-        >>> from cndpm.baselines.pec import Teacher
-        >>> teacher = Teacher(nn.Linear(4, 3))
-        >>> teacher.answers(torch.rand(2, 4)).shape, teacher.footprint().n_parameters
-        (torch.Size([2, 3]), 0)
-    """
+    """The random network that students imitate: kept, never trained."""
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network.requires_grad_(False)
@@ -191,5 +171,4 @@ class Teacher:
         return module_state(self.network)
 
     def load_state_dict(self, state: State) -> None:
-        """Restores its weights."""
         load_module(self.network, state)

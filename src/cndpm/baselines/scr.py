@@ -15,7 +15,7 @@ from cndpm.baselines.shared.networks import build_classifier
 from cndpm.baselines.shared.replay import ReplayMemory, ReplaySettings
 from cndpm.baselines.shared.training import Trainer
 
-__all__ = ["SCR", "class_means", "contrastive_loss"]
+__all__ = ["SCR"]
 
 
 def contrastive_loss(projections: Tensor, y: Tensor, *, temperature: float) -> Tensor:

@@ -15,7 +15,7 @@ from cndpm.baselines.shared.penalty import QuadraticPenalty
 from cndpm.baselines.shared.training import NetworkSettings
 from cndpm.learner import TaskBasedLearner
 
-__all__ = ["SI", "PathIntegral"]
+__all__ = ["SI"]
 
 
 class PathIntegral(TensorSlots):
@@ -27,15 +27,6 @@ class PathIntegral(TensorSlots):
     Args:
         damping: xi, which bounds the importance of weights that hardly moved.
         device: Where the weights live.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.si import PathIntegral
-        >>> path = PathIntegral(0.5, torch.device("cpu"))
-        >>> path.begin(torch.zeros(2))
-        >>> path.advance(torch.tensor([1.0, 0.0]), torch.tensor([-1.0, -1.0]))
-        >>> path.importance(torch.tensor([-1.0, -1.0]))
-        tensor([0.6667, 0.0000])
     """
 
     def __init__(self, damping: float, device: torch.device) -> None:

@@ -15,7 +15,7 @@ from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
 from cndpm.learner import LearnerSettings
 from cndpm.state import State
 
-__all__ = ["SLDA", "FixedFeatures", "discriminants"]
+__all__ = ["SLDA"]
 
 
 class FixedFeatures(TensorSlots):
@@ -30,14 +30,6 @@ class FixedFeatures(TensorSlots):
         n_features: D; None leaves the pixels as they are.
         random: Source of W and b.
         device: Where features are computed.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.components import RandomSource
-        >>> from cndpm.baselines.slda import FixedFeatures
-        >>> features = FixedFeatures(4, 10, random=RandomSource(0), device=torch.device("cpu"))
-        >>> features(torch.rand(3, 4), torch.tensor(0.5)).shape
-        torch.Size([3, 10])
     """
 
     def __init__(self, n_inputs: int, n_features: int | None, *, random: RandomSource, device: torch.device) -> None:
@@ -168,7 +160,6 @@ class SLDA(ComposedLearner):
         return F.log_softmax(logits.masked_fill(kept["counts"] == 0, float("-inf")), dim=1).float()
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the sums; the discriminants follow from them."""
         super().load_state_dict(state)
         self._solution = None
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from cndpm.learner import Inputs, Learner
 from cndpm.state import State, load_state, save_state
 
-__all__ = ["Batch", "ContractError", "LearnerCase", "require", "same", "through_file"]
+__all__ = ["ContractError", "LearnerCase"]
 
 Batch = tuple[Tensor, Tensor | None]
 """Inputs (B, *input_shape) and labels (B,), which may be missing."""
@@ -115,13 +115,7 @@ class LearnerCase:
 
 
 def require(kept: bool, case: LearnerCase, broken: str) -> None:
-    """Raises :class:`ContractError` unless a promise is kept.
-
-    Args:
-        kept: Whether it is.
-        case: Whose promise it is.
-        broken: What is wrong where it is not.
-    """
+    """Raises :class:`ContractError` unless a promise is kept."""
     if not kept:
         raise ContractError(f"{case.learner_class.__name__}: {broken}")
 
@@ -135,12 +129,7 @@ def through_file(state: State) -> State:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Tells whether two states are equal to the bit, whatever lists and tuples a file has made of each other.
-
-    Args:
-        first: A state, or a part of one.
-        second: Another.
-    """
+    """Tells whether two states are equal to the bit, whatever lists and tuples a file has made of each other."""
     if isinstance(first, Tensor):
         alike = isinstance(second, Tensor) and first.dtype == second.dtype and first.shape == second.shape
         return alike and torch.equal(_bytes(first), _bytes(second))

@@ -9,8 +9,6 @@ import typer
 
 from cndpm.cli import options
 
-__all__ = ["data_app"]
-
 data_app = typer.Typer(help="Datasets on disk.", no_args_is_help=True, rich_markup_mode=None)
 
 

@@ -6,22 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["chosen_engine"]
-
 
 @contextmanager
 def chosen_engine(
     name: str, workers: int, address: str | None = None, *, n_gpus: float = 0.0, retries: int = 0
 ) -> Iterator[Any]:
-    """Makes an engine and closes it; with one local worker there is none, and runs take place in this process.
-
-    Args:
-        name: "local" or "ray".
-        workers: Runs at the same time.
-        address: Of a Ray cluster.
-        n_gpus: GPUs, or a fraction of one, of a run.
-        retries: How often a run whose worker was lost goes on from its checkpoint.
-    """
+    """Makes an engine and closes it; with one local worker there is none, and runs take place in this process."""
     from cndpm.engines import make_engine
 
     engine = make_engine(name, workers, address=address, n_gpus=n_gpus, retries=retries)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from cndpm.engines import Shard
     from cndpm.estimators.base import Estimator
 
-__all__ = ["add_fit_command"]
-
 
 def add_fit_command(app: typer.Typer) -> None:
     """Adds `fit` to the command line."""

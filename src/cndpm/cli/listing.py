@@ -12,16 +12,9 @@ from cndpm.names import UnknownNameError
 from cndpm.paper.paper import EXPERIMENTS
 from cndpm.streams.scenario_files import load_scenario, scenario_names
 
-__all__ = ["list_kinds"]
-
 
 def list_kinds(kind: str, *, as_json: bool) -> None:
-    """Prints the names of one kind, or of all.
-
-    Args:
-        kind: One of the kinds, or "all".
-        as_json: Whether JSON is printed.
-    """
+    """Prints the names of one kind, or of all."""
     if kind != "all" and kind not in _KINDS:
         raise UnknownNameError("list of", kind, ("all", *_KINDS))
     chosen = _KINDS if kind == "all" else {kind: _KINDS[kind]}

@@ -8,8 +8,6 @@ import typer
 
 from cndpm.cli import options
 
-__all__ = ["add_merge_command"]
-
 
 def add_merge_command(app: typer.Typer) -> None:
     """Adds `merge` to the command line."""

@@ -6,31 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = [
-    "Address",
-    "DataDir",
-    "Device",
-    "EngineName",
-    "Epochs",
-    "Fraction",
-    "Jobs",
-    "Json",
-    "Learner",
-    "Learners",
-    "OwnMonitors",
-    "Prequential",
-    "Preset",
-    "Quiet",
-    "Repeats",
-    "Resume",
-    "Scenario",
-    "Seed",
-    "Seeds",
-    "Set",
-    "TensorBoard",
-    "Validate",
-]
-
 Scenario = Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")]
 Learner = Annotated[
     str, typer.Option(metavar="NAME", help="A name of `cndpm list learners`, or package.module:Class for your own.")

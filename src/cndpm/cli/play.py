@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["add_play_command"]
-
 
 def add_play_command(app: typer.Typer) -> None:
     """Adds `play` to the command line."""

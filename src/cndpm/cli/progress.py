@@ -8,18 +8,12 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-__all__ = ["DownloadBars"]
-
 
 class DownloadBars:
     """Shows one bar per file; called with a file's name, the bytes received and the bytes in all.
 
     Args:
         quiet: Shows nothing; neither does a standard error that is no terminal.
-
-    Example:
-        >>> with DownloadBars(quiet=True) as bars:
-        ...     bars("mnist.gz", n_bytes=500, total=1000)
     """
 
     def __init__(self, *, quiet: bool) -> None:
@@ -44,13 +38,7 @@ class DownloadBars:
         self._progress.stop()
 
     def __call__(self, name: str, n_bytes: int, total: int | None) -> None:
-        """Moves the bar of a file.
-
-        Args:
-            name: The file.
-            n_bytes: Bytes received so far.
-            total: Bytes in all; None where the server does not say.
-        """
+        """Moves the bar of a file."""
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(name, total=total)
         self._progress.update(self._tasks[name], completed=n_bytes, total=total)

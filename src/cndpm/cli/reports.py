@@ -13,8 +13,6 @@ import typer
 
 from cndpm.cli import options
 
-__all__ = ["add_report_commands", "leave_report"]
-
 Runs = Annotated[list[str], typer.Argument(metavar="RUNS", help="Folders of runs, or folders above them.")]
 
 
@@ -98,17 +96,7 @@ def leave_report(
     as_json: bool,
     **expected: Any,
 ) -> None:
-    """Writes the report of runs that have just ended and prints its path; a failure is printed and not raised.
-
-    Args:
-        results: Results of :func:`cndpm.experiments.run_seeds`, whose runs are reported.
-        out: Folder of the report.
-        experiment: One of the paper's experiments, whose table is added. Files that its analysis wrote to the folder
-            above `out` are reported, too.
-        only: The cells of the experiment to report, as they were run, since overrides may fit no others; all if empty.
-        as_json: Prints the path to standard error, since standard output is for programs.
-        expected: As for :func:`cndpm.reports.write_report`: `preset`, `n_seeds`, `overrides`.
-    """
+    """Writes the report of runs that have just ended and prints its path; a failure is printed and not raised."""
     from cndpm.experiments import RecordError
     from cndpm.paper import find_experiment
     from cndpm.paper.reproduction import select_cells

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["add_serve_command"]
-
 
 def add_serve_command(app: typer.Typer) -> None:
     """Adds `serve` to the command line."""

@@ -14,8 +14,6 @@ from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
 from cndpm.experiments.terminal import Bars, TerminalMonitor, format_value
 from cndpm.names import load_object
 
-__all__ = ["Watch", "show", "show_reproduction", "show_results", "table"]
-
 _COLUMNS = {
     "accuracy": "accuracy %",
     "bits_per_dim": "bits/dim",
@@ -37,10 +35,6 @@ class Watch:
         quiet: Shows nothing on the terminal.
         tensorboard: Also logs for TensorBoard.
         monitors: Classes of one's own, ``package.module:Class``, each made of the run's folder.
-
-    Example:
-        >>> watch = Watch(quiet=True)
-        >>> watch(Path("runs/mine/seed-0")).started("my run", step=0, n_batches=10)
     """
 
     def __init__(self, *, quiet: bool, tensorboard: bool = False, monitors: Iterable[str] = ()) -> None:
@@ -57,13 +51,7 @@ class Watch:
 
 
 def show(content: Mapping[str, Any], tables: Sequence[RenderableType], *, as_json: bool) -> None:
-    """Prints tables and, for programs, one JSON object as the last line of standard output.
-
-    Args:
-        content: The object.
-        tables: Printed to standard output, or to standard error where the JSON is printed.
-        as_json: Whether to print the JSON.
-    """
+    """Prints tables and, for programs, one JSON object as the last line of standard output."""
     console = Console(stderr=as_json)
     if not console.is_terminal:
         console = Console(stderr=as_json, width=200)  # a file has no edge to wrap at
@@ -81,15 +69,7 @@ def show_results(
     as_json: bool,
     names: Sequence[str] | None = None,
 ) -> None:
-    """Prints a table with one row per result; columns without any value are left out.
-
-    Args:
-        results: Results of :func:`cndpm.experiments.run_seeds`.
-        title: Title of the table.
-        content: The object for programs.
-        as_json: Whether to print it.
-        names: Names of the rows, where learners alone do not tell them apart.
-    """
+    """Prints a table with one row per result; columns without any value are left out."""
     keys = [key for key in _COLUMNS if any(result.get(key) is not None for result in results)]
     header = ["run" if names else "learner", "preset", "seeds", *(_COLUMNS[key] for key in keys)]
     rows = [
@@ -105,12 +85,7 @@ def show_results(
 
 
 def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
-    """Prints our values beside the paper's, as the report and the page of results show them.
-
-    Args:
-        summary: The result of :func:`cndpm.paper.reproduce`.
-        as_json: Whether to print it for programs, too.
-    """
+    """Prints our values beside the paper's, as the report and the page of results show them."""
     from cndpm.reports.formats import to_terminal
     from cndpm.reports.tables import reproduction_table
 

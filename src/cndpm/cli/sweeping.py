@@ -11,8 +11,6 @@ from cndpm.cli import options
 from cndpm.cli.engines import chosen_engine
 from cndpm.cli.reports import leave_report
 
-__all__ = ["add_sweep_command"]
-
 
 def add_sweep_command(app: typer.Typer) -> None:
     """Adds `sweep` to the command line."""

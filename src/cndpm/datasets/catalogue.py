@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cndpm.names import UnknownNameError
 
-__all__ = ["Download", "Entry", "Format", "Layout", "catalogue", "catalogue_entry"]
+__all__ = ["dataset_names"]
 
 Format = Literal["idx", "idx-transposed", "cifar-python", "cifar10-binary", "cifar100-binary", "mat"]
 """Formats of published files, each with a reader of its own."""
@@ -24,11 +24,6 @@ class _Fact(BaseModel):
 
 class Layout(_Fact):
     """One form in which a dataset is published.
-
-    Example:
-        >>> from cndpm.datasets.catalogue import catalogue_entry
-        >>> [layout.format for layout in catalogue_entry("cifar10").layouts]
-        ['cifar-python', 'cifar10-binary']
 
     Attributes:
         format: Which reader takes the files.
@@ -67,11 +62,6 @@ class Download(_Fact):
         sha256: Checksum of its bytes.
         size: Its number of bytes; a mirror that sends more is refused.
         unpack: Whether it is an archive.
-
-    Example:
-        >>> from cndpm.datasets.catalogue import catalogue_entry
-        >>> [download.size for download in catalogue_entry("svhn").downloads]
-        [182040794, 64275384]
     """
 
     file: str
@@ -98,12 +88,6 @@ class Entry(_Fact):
         mirrors: Addresses that serve the downloads, each ending in a slash, in the order in which they are asked.
         layouts: The forms in which the files may lie on disk.
         downloads: The files to fetch.
-
-    Example:
-        >>> from cndpm.datasets.catalogue import catalogue_entry
-        >>> entry = catalogue_entry("mnist")
-        >>> entry.n_train, entry.n_test, len(entry.classes)
-        (60000, 10000, 10)
     """
 
     name: str

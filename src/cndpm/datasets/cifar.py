@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from cndpm.datasets.files import DamagedFileError, read_bytes
 from cndpm.datasets.pickles import read_pickle
 
-__all__ = ["read_cifar10_binary", "read_cifar100_binary", "read_cifar_python"]
-
 _SHAPE = (3, 32, 32)
 _PIXELS = 3 * 32 * 32
 _N_COARSE = 20

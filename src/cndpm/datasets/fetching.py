@@ -25,7 +25,7 @@ from cndpm.extras import require_extra
 with suppress(ModuleNotFoundError):  # an extra brings it, which `fetch_entry` names
     import requests
 
-__all__ = ["FetchError", "ProgressReport", "fetch_dataset", "fetch_entry"]
+__all__ = ["FetchError", "fetch_dataset"]
 
 ProgressReport = Callable[[str, int, int], None]
 """Called with a file's name, the bytes that are there and the bytes in all."""
@@ -85,15 +85,7 @@ def fetch_dataset(
 def fetch_entry(
     entry: Entry, data_dir: Path, *, mirrors: tuple[str, ...], progress: ProgressReport | None, force: bool = False
 ) -> Path:
-    """Fetches an entry that need not be of the catalogue; see :func:`fetch_dataset`.
-
-    Args:
-        entry: Names the files with their checksums.
-        data_dir: Where datasets lie.
-        mirrors: Addresses to use.
-        progress: Told how far each file is.
-        force: Also replaces files that can be read but are not what was published.
-    """
+    """Fetches an entry that need not be of the catalogue; see :func:`fetch_dataset`."""
     if not entry.downloads or (not force and _is_readable(entry, data_dir)):
         return data_dir
     require_extra("requests", purpose="fetching datasets")

@@ -18,16 +18,7 @@ from pathlib import Path
 
 from cndpm.errors import CNDPMError
 
-__all__ = [
-    "DamagedFileError",
-    "MixedSizesError",
-    "RefusedPickleError",
-    "check_memory",
-    "memory_limit",
-    "open_content",
-    "read_at_most",
-    "read_bytes",
-]
+__all__ = ["DamagedFileError", "RefusedPickleError"]
 
 _PIECE = 1 << 20
 _UNKNOWN_MEMORY = 8 << 30  # assumed where the system does not tell
@@ -90,10 +81,6 @@ def memory_limit() -> int:
 def check_memory(path: Path, n_bytes: int) -> None:
     """Refuses a file whose content would take more than :func:`memory_limit`.
 
-    Args:
-        path: The file, or the folder, that is named in the message.
-        n_bytes: Bytes that its content claims to take in memory.
-
     Raises:
         DamagedFileError: `n_bytes` is above the limit.
     """
@@ -132,12 +119,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_at_most(file: BufferedIOBase, n: int) -> bytes:
-    """Reads up to `n` bytes, piece by piece: a plain ``read(n)`` would set `n` bytes aside before it has seen one.
-
-    Args:
-        file: Is read from where it stands.
-        n: The most bytes.
-    """
+    """Reads up to `n` bytes, piece by piece: a plain ``read(n)`` would set `n` bytes aside before it has seen one."""
     pieces = []
     while n > 0 and (piece := file.read(min(n, _PIECE))):
         pieces.append(piece)

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from cndpm.datasets.files import DamagedFileError, check_memory, open_content, read_at_most
 
-__all__ = ["read_idx", "read_idx_pair", "read_transposed_idx_pair"]
-
 _UNSIGNED_BYTE = 8
 _MOST_DIMENSIONS = 4
 

@@ -19,8 +19,6 @@ from PIL import Image
 
 from cndpm.datasets.files import DamagedFileError, MixedSizesError, check_memory
 
-__all__ = ["SUFFIXES", "read_images"]
-
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".webp")
 """Endings of the files that are looked for in folders of images."""
 
@@ -41,10 +39,6 @@ def read_images(files: Sequence[Path], size: tuple[int, int] | None = None) -> N
     """Reads images: grey (n, H, W) if all of them are, else in colour (n, H, W, 3).
 
     Sixteen bits become eight, palettes become colours, and transparency is dropped.
-
-    Args:
-        files: At least one file.
-        size: Height and width to which every image is resized (bilinear); None if all have one size already.
 
     Returns:
         The images in the order of `files`, uint8.

@@ -13,7 +13,7 @@ from cndpm.datasets.dataset import Split
 from cndpm.datasets.files import DamagedFileError, RefusedPickleError, open_content
 from cndpm.datasets.loading import load_dataset, resolve_data_dir
 
-__all__ = ["Check", "DatasetStatus", "dataset_status", "sha256_of", "verify_dataset"]
+__all__ = ["Check", "DatasetStatus", "dataset_status", "verify_dataset"]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from cndpm.datasets.svhn import read_svhn
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 
-__all__ = ["MissingDataError", "load_dataset", "read_entry", "resolve_data_dir"]
+__all__ = ["MissingDataError", "load_dataset", "resolve_data_dir"]
 
 Arrays = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
@@ -98,12 +98,7 @@ def load_dataset(
 
 
 def read_entry(entry: Entry, data_dir: Path) -> Dataset:
-    """Reads the files of a catalogue's entry.
-
-    Args:
-        entry: The entry, which need not be of the catalogue.
-        data_dir: The folder of the datasets.
-    """
+    """Reads the files of a catalogue's entry."""
     found = entry.find(data_dir)
     if found is None:
         raise MissingDataError(_missing_message(entry, data_dir))

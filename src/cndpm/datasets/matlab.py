@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 from cndpm.datasets.files import DamagedFileError, memory_limit, read_bytes
 
-__all__ = ["read_matlab"]
-
 _HEADER = 128
 _INT8, _INT32, _UINT32, _MATRIX, _COMPRESSED = 1, 5, 6, 14, 15
 _VALUES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
@@ -44,10 +42,6 @@ class _Element(NamedTuple):
 
 def read_matlab(path: Path, names: Collection[str]) -> dict[str, NDArray[np.generic]]:
     """Reads the numeric arrays of some names, each with the type that its values are stored as.
-
-    Args:
-        path: A MATLAB file of version 5.
-        names: Names of the arrays; others are left out.
 
     Returns:
         The arrays that the file has, by name; each has at least two dimensions.

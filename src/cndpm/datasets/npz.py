@@ -32,10 +32,6 @@ class _NpzError(Exception):
 def read_npz(path: Path, choices: Sequence[Collection[str]]) -> Arrays:
     """Reads the arrays of the first choice whose names are all in the file.
 
-    Args:
-        path: An ``.npz`` file.
-        choices: Names of arrays that belong together, such as ``("x", "y")``.
-
     Returns:
         Each array of that choice by its name; booleans, numbers or text, never objects.
 

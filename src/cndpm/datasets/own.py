@@ -23,20 +23,13 @@ from cndpm.datasets.files import DamagedFileError
 from cndpm.datasets.npz import read_npz
 from cndpm.extras import require_extra
 
-__all__ = ["load_digits", "load_image_folder", "load_npz", "load_own", "own_path", "save_npz"]
-
 _HELD_OUT = 5
 _PARTS = ("train", "test")
 _DIVIDED = ("x_train", "y_train", "x_test", "y_test")
 
 
 def own_path(name: str, data_dir: Path) -> Path | None:
-    """Returns the ``.npz`` file or folder that `name` means, as it is or below `data_dir`; None if there is none.
-
-    Args:
-        name: A path, or a name in `data_dir`.
-        data_dir: Where datasets lie.
-    """
+    """Returns the ``.npz`` file or folder that `name` means, as it is or below `data_dir`; None if there is none."""
     with suppress(OSError, RuntimeError):  # too long, in a folder that may not be read, or of an unknown user
         for path in (Path(name).expanduser(), data_dir / name):
             if path.is_dir() or (path.is_file() and path.suffix == ".npz"):
@@ -45,12 +38,7 @@ def own_path(name: str, data_dir: Path) -> Path | None:
 
 
 def load_own(path: Path, size: tuple[int, int] | None = None) -> Dataset:
-    """Reads an ``.npz`` file or a folder of images.
-
-    Args:
-        path: The file or folder.
-        size: Height and width to which the images of a folder are resized.
-    """
+    """Reads an ``.npz`` file or a folder of images."""
     return load_image_folder(path, size) if path.is_dir() else load_npz(path)
 
 
@@ -83,12 +71,7 @@ def load_npz(path: Path) -> Dataset:
 
 
 def save_npz(dataset: Dataset, path: Path) -> None:
-    """Writes a dataset as an ``.npz`` file that :func:`load_npz` reads, with the classes' names as labels.
-
-    Args:
-        dataset: Anything that was loaded; names that do not sort in their order are numbered anew when read.
-        path: The file to write; an existing one is replaced.
-    """
+    """Writes a dataset as an ``.npz`` file that :func:`load_npz` reads, with the classes' names as labels."""
     names = np.array(dataset.classes)
     train, test = dataset.train, dataset.test
     arrays = dict(zip(_DIVIDED, (train.x.numpy(), names[train.y], test.x.numpy(), names[test.y]), strict=True))
@@ -99,12 +82,7 @@ def save_npz(dataset: Dataset, path: Path) -> None:
 
 
 def load_image_folder(path: Path, size: tuple[int, int] | None = None) -> Dataset:
-    """Reads a folder of images, one folder per class; classes are numbered in the order of their names.
-
-    Args:
-        path: The folder, perhaps with folders ``train`` and ``test``.
-        size: Height and width to which every image is resized; None if all have one size already.
-    """
+    """Reads a folder of images, one folder per class; classes are numbered in the order of their names."""
     require_extra("PIL", purpose="a folder of images")
     from cndpm.datasets.images import read_images  # here: pillow is not needed by other datasets
 

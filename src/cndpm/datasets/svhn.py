@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from cndpm.datasets.files import DamagedFileError
 from cndpm.datasets.matlab import read_matlab
 
-__all__ = ["read_svhn"]
-
 
 def read_svhn(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Reads ``X`` (H, W, 3, n) and ``y`` (n, 1) from one file; returns images (n, 3, H, W) and labels (n,).

@@ -14,7 +14,7 @@ from typing import Any
 
 from cndpm.errors import CNDPMError
 
-__all__ = ["Attempt", "Engine", "Function", "LostWorkerError", "Told"]
+__all__ = ["Attempt", "Engine", "LostWorkerError"]
 
 
 class LostWorkerError(CNDPMError, RuntimeError):

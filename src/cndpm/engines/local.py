@@ -24,7 +24,7 @@ import torch
 
 from cndpm.engines.engine import Attempt, Engine, Function, LostWorkerError
 
-__all__ = ["LocalEngine", "one_thread_each", "portable"]
+__all__ = ["LocalEngine"]
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _MESSAGE, _OUTCOME = "message", "outcome"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cndpm.engines.shards import Piece, Shard, ShardError, in_pieces
 
-__all__ = ["Block", "RayShard", "is_ray_dataset", "ray_shard"]
+__all__ = ["RayShard"]
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,6 @@ class Block:
         start: The first row of the table that belongs to the block.
         stop: The first that does not any more.
         digest: Of the table's content.
-
-    Example:
-        >>> len(Block(None, 2, 5, "af13"))
-        3
     """
 
     reference: Any = field(repr=False)
@@ -104,12 +100,7 @@ def is_ray_dataset(part: Any) -> bool:
 
 
 def ray_shard(dataset: Any, *, target: str | None = None) -> RayShard:
-    """Has Ray compute a dataset, in the order of its rows, and returns one shard of all of it.
-
-    Args:
-        dataset: A `ray.data.Dataset`. Its columns but the target hold numbers; or there is one, of arrays of one shape.
-        target: Column of labels or targets.
-    """
+    """Has Ray compute a dataset, in the order of its rows, and returns one shard of all of it."""
     import ray
 
     with _in_order(dataset):

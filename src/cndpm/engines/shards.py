@@ -22,7 +22,7 @@ from cndpm.datasets.npz import read_npz
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 
-__all__ = ["ArrayShard", "FileShard", "Piece", "Shard", "ShardError", "as_shard", "in_pieces", "split"]
+__all__ = ["ArrayShard", "FileShard", "Shard", "ShardError", "as_shard", "split"]
 
 Piece = tuple[NDArray[Any], list[Any] | NDArray[Any] | None]
 """Rows (n, ...) and their labels or targets, n of them; None where there are none."""
@@ -232,14 +232,7 @@ def _parquet_file(path: Path) -> Any:
 
 
 def in_pieces(batches: Iterable[Any], size: int, *, start: int = 0, stop: int | None = None) -> Iterator[Any]:
-    """Yields rows start to stop as tables of Arrow of one size, wherever batches end.
-
-    Args:
-        batches: Record batches of Arrow, one after another.
-        size: Rows of a table; the last may have fewer.
-        start: Rows to leave out.
-        stop: The first row behind them; None for all.
-    """
+    """Yields rows start to stop as tables of Arrow of one size, wherever batches end."""
     from pyarrow import Table
 
     kept: list[Any] = []

@@ -27,7 +27,7 @@ from cndpm.estimators.journal import Journal, Step
 from cndpm.estimators.turns import Turn, Turns
 from cndpm.model.cndpm import CNDPM
 
-__all__ = ["Guarded", "NumericalError", "answers", "changes", "persistent"]
+__all__ = ["NumericalError"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,11 +49,6 @@ class Guarded:
 
     Attributes:
         learner_: The learner. What is done to it directly is not guarded.
-
-    Example:
-        >>> from cndpm import CNDPMDensity
-        >>> isinstance(CNDPMDensity(), Guarded)
-        True
     """
 
     _learner: CNDPM
@@ -75,12 +70,7 @@ class Guarded:
     # Changes
 
     def _apply(self, step: Step, **attributes: Any) -> Any:
-        """Changes the learner in place; returns what the step does.
-
-        Args:
-            step: Changes the learner. Threads that wait for an answer have it between two of its batches.
-            attributes: Values that attributes of the estimator take with the first batch.
-        """
+        """Changes the learner in place; returns what the step does."""
         journal = _between_batches(self, self._current_journal)
 
         def run(turn: Turn) -> Any:

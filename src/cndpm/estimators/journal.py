@@ -19,8 +19,6 @@ from torch import Tensor
 from cndpm.model.cndpm import CNDPM
 from cndpm.state import State
 
-__all__ = ["Between", "Journal", "Step"]
-
 _RATIO = 80.0
 """Seconds of steps for each second of taking a state."""
 
@@ -38,10 +36,6 @@ class Step:
     Attributes:
         run: Does it; calls its second argument between batches.
         n_bytes: Bytes of the samples that `run` holds.
-
-    Example:
-        >>> Step(lambda learner, between: learner.consolidate()).n_bytes
-        0
     """
 
     run: Callable[[CNDPM, Between | None], Any]
@@ -58,17 +52,6 @@ class Journal:
     Attributes:
         is_whole: False while a batch is being learned, and if it was broken off.
         before: Attributes of the estimator before the step that is under way.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> learner = CNDPM(CNDPMSettings(memory_size=5), input_shape=(2,))
-        >>> journal, rows = Journal(learner), torch.zeros(3, 2)
-        >>> journal.begin(Step(lambda learner, between: learner.learn(rows, torch.tensor([0, 1, 1]))), {})
-        >>> other = CNDPM(CNDPMSettings(memory_size=5), input_shape=(2,))
-        >>> journal.restore(other)  # the step was never done
-        >>> len(other.memory)
-        0
     """
 
     def __init__(self, learner: CNDPM, n_before: int = 0) -> None:
@@ -105,23 +88,13 @@ class Journal:
         return self._seconds > _RATIO * self._cost or _mark(learner) != self._mark
 
     def begin(self, step: Step, before: dict[str, Any]) -> None:
-        """Takes note of a step that is about to be done.
-
-        Args:
-            step: The step.
-            before: Attributes of the estimator, to be restored if the step is broken off.
-        """
+        """Takes note of a step that is about to be done."""
         self.before = before
         self._log.append(step)
         self.is_whole = False
 
     def commit(self, learner: CNDPM, seconds: float) -> None:
-        """Takes note that the step is done.
-
-        Args:
-            learner: The learner after the step.
-            seconds: The time that it took.
-        """
+        """Takes note that the step is done."""
         mark = _mark(learner)
         self._n_done = len(self._log)  # from here on the step counts as done, whatever arrives next
         self.is_whole, self.before, self._mark = True, None, mark

@@ -12,18 +12,12 @@ from typing import Any
 
 from cndpm.model.settings import CNDPMSettings
 
-__all__ = ["SEPARATOR", "changed_settings", "leaves"]
-
 SEPARATOR = "__"
 """Stands between the parts of a nested parameter's name, as in scikit-learn."""
 
 
 def leaves(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Returns every value of nested settings by its path.
-
-    Args:
-        settings: Settings in any spelling.
-        prefix: Begins every path.
 
     Example:
         >>> leaves({"experts": {"kind": "neural"}, "hidden": 8}, "settings")
@@ -38,10 +32,6 @@ def leaves(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 def changed_settings(settings: Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Returns settings with changes by path; they keep their spelling where they can.
-
-    Args:
-        settings: In any spelling.
-        changes: Values by path, ``experts__features__n_patches`` or ``n_patches``.
 
     Raises:
         ValueError: There is no such setting, or it belongs to a kind that is not chosen.

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["from_plain", "to_plain"]
-
 _TUPLE = "$tuple"
 
 

@@ -15,8 +15,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["Turn", "Turns"]
-
 R = TypeVar("R")
 
 
@@ -24,11 +22,6 @@ class Turns:
     """A line of threads; the first in it has the turn.
 
     A process that was forked begins with an empty line: of all threads it has only the one that forked.
-
-    Example:
-        >>> turns = Turns()
-        >>> turns.run(lambda turn: turns.is_mine), turns.is_mine
-        (True, False)
     """
 
     def __init__(self) -> None:
@@ -74,12 +67,6 @@ class Turn:
 
     Args:
         turns: The line.
-
-    Example:
-        >>> turn = Turn(Turns())
-        >>> turn.wait()
-        >>> turn.step_aside()  # nobody waits
-        >>> turn.leave()
     """
 
     def __init__(self, turns: Turns) -> None:

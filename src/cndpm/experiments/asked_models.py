@@ -21,26 +21,11 @@ from cndpm.experiments.teaching import Bell
 from cndpm.learner import Footprint, Learner
 from cndpm.streams import Batch, Stream
 
-__all__ = ["AskedEstimator", "AskedLearner", "AskedModel", "asked_model"]
-
 _BYTES = 4  # of one number that a learner keeps
 
 
 class AskedModel(Protocol):
-    """Is asked about a batch, then told which expert was asked, then taught the batch: in this order.
-
-    Example:
-        >>> from sklearn.naive_bayes import GaussianNB
-        >>> from cndpm.streams import load_scenario
-        >>> stream = load_scenario("drift-flip").build()
-        >>> model: AskedModel = asked_model(GaussianNB(), stream)
-        >>> batch = next(stream.batches())
-        >>> model.ask(batch) is None
-        True
-        >>> model.learn()
-        >>> model.ask(batch).losses().shape
-        torch.Size([10])
-    """
+    """Is asked about a batch, then told which expert was asked, then taught the batch: in this order."""
 
     def ask(self, batch: Batch) -> Answers | None:
         """Returns the answers to a batch beside the truth; None where the model cannot answer yet."""
@@ -60,11 +45,6 @@ class AskedModel(Protocol):
 
 def asked_model(model: Any, stream: Stream, classes: Sequence[Any] | None = None) -> AskedModel:
     """Returns a learner or an estimator as a model that can be asked.
-
-    Args:
-        model: A learner, or an object with `partial_fit`.
-        stream: The stream that it will learn.
-        classes: For a classifier that must know all labels beforehand; None: 0 to n_classes - 1, where that is known.
 
     Raises:
         TypeError: The object can neither `learn` nor `partial_fit`.
@@ -87,14 +67,6 @@ class AskedLearner:
     Args:
         learner: The learner; it is told of tasks where it asks for that.
         stream: The stream that it will learn, from its beginning.
-
-    Example:
-        >>> from cndpm.baselines.slda import SLDA
-        >>> from cndpm.streams import load_scenario
-        >>> stream = load_scenario("drift-flip").build()
-        >>> asked = AskedLearner(SLDA(SLDA.Settings(), input_shape=(5,), n_classes=2), stream)
-        >>> asked.ask(next(stream.batches())).predicted.shape
-        torch.Size([10])
     """
 
     def __init__(self, learner: Learner, stream: Stream) -> None:
@@ -127,14 +99,6 @@ class AskedEstimator:
         model: Any object with `partial_fit`.
         stream: The stream that it will learn.
         classes: All labels there may be, given to the first `partial_fit` that takes them.
-
-    Example:
-        >>> from sklearn.linear_model import SGDRegressor
-        >>> from cndpm.streams import load_scenario
-        >>> stream = load_scenario("drift-sign").build()
-        >>> asked = AskedEstimator(SGDRegressor(), stream)
-        >>> asked.ask(next(stream.batches())) is None
-        True
     """
 
     def __init__(self, model: Any, stream: Stream, classes: Sequence[Any] | None = None) -> None:

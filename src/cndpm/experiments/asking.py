@@ -11,8 +11,6 @@ from cndpm.experiments.meter import Answers, Target
 from cndpm.experiments.scores import ClassAnswers, DensityAnswers, ValueAnswers
 from cndpm.learner import Inputs, Learner
 
-__all__ = ["ask", "class_answers", "expert_gate"]
-
 
 @torch.no_grad()
 def ask(learner: Learner, x: Inputs, y: Tensor | None, target: Target) -> Answers | None:
@@ -57,12 +55,7 @@ def class_answers(log_proba: Tensor, y: Tensor) -> ClassAnswers:
 
 @torch.no_grad()
 def expert_gate(learner: Learner, x: Inputs) -> Tensor | None:
-    """Returns the experts' log-probabilities, (batch, n_experts), (batch, 0) where there is none yet; None otherwise.
-
-    Args:
-        learner: The learner; None is returned where it is no mixture.
-        x: Inputs, (batch, *input_shape), as this learner prepared them.
-    """
+    """Returns the experts' log-probabilities, (batch, n_experts), (batch, 0) with none yet; None otherwise."""
     if learner.experts is None:
         return None
     if learner.footprint().n_experts == 0:

@@ -14,7 +14,7 @@ from cndpm.experiments.log_file import digest_of
 from cndpm.experiments.record import CHECKPOINT, LOG, read_head
 from cndpm.state import State, StateError, StateFile, read_state
 
-__all__ = ["read_checkpoint", "read_checkpoint_of"]
+__all__ = ["read_checkpoint"]
 
 
 def read_checkpoint(folder: str | Path) -> State:
@@ -46,10 +46,6 @@ def read_checkpoint(folder: str | Path) -> State:
 
 def read_checkpoint_of(path: Path, config: dict[str, Any]) -> StateFile:
     """Reads a checkpoint that must be of a given run and lie beside the log that led to it.
-
-    Args:
-        path: The checkpoint.
-        config: The run's configuration, as plain values.
 
     Raises:
         StateError: It is damaged, of another run, or not the one that the log led to.

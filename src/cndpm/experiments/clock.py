@@ -8,21 +8,12 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["Clock"]
-
 
 class Clock:
     """Counts seconds spent learning; those spent inside :meth:`pause` are counted apart.
 
     Args:
         device: Where the learner computes; a GPU is waited for before the clock is read.
-
-    Example:
-        >>> clock = Clock(torch.device("cpu"))
-        >>> with clock.pause():
-        ...     learned = clock.seconds
-        >>> clock.seconds == learned
-        True
     """
 
     def __init__(self, device: torch.device) -> None:

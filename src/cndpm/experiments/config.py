@@ -24,7 +24,7 @@ from cndpm.names import UnknownNameError
 from cndpm.streams import DriftScenario, Scenario, ScenarioFileError, Stream, load_scenario
 from cndpm.validation import ConfigError, describe_errors, validate
 
-__all__ = ["SECTIONS", "RunConfig", "RunSettings", "completed", "configure", "differing_keys"]
+__all__ = ["RunConfig", "RunSettings", "configure"]
 
 SECTIONS = ("scenario", "learner", "run")
 """The sections of a configuration, in the order in which they are resolved."""
@@ -122,9 +122,6 @@ def completed(values: Mapping[str, Any]) -> dict[str, Any]:
 
     A section that this version cannot read is returned as it is, and so are the settings of a learner that is not
     registered: reading a record imports no code.
-
-    Args:
-        values: The configuration in a record.
     """
     made = dict(values)
     recipe = DriftScenario if "rows" in (values.get("scenario") or {}) else Scenario
@@ -138,13 +135,7 @@ def completed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differing_keys(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> list[str]:
-    """Returns the dotted names of all values that differ between two trees of plain values.
-
-    Args:
-        a: A tree.
-        b: Another.
-        prefix: Stands before all names.
-    """
+    """Returns the dotted names of all values that differ between two trees of plain values."""
     names = []
     for key in sorted(a.keys() | b.keys()):
         left, right = a.get(key), b.get(key)

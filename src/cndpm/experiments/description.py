@@ -11,8 +11,6 @@ from cndpm.experiments.learners import learner_name
 from cndpm.learner import Learner
 from cndpm.streams import Stream
 
-__all__ = ["OWN", "describe_run", "describe_stream"]
-
 OWN = "own"
 """Stands in a record for the preset of a run that was made from objects instead of a configuration."""
 
@@ -22,12 +20,6 @@ def describe_run(learner: Learner, stream: Stream, settings: RunSettings, seed: 
 
     It has the sections of :meth:`cndpm.experiments.config.RunConfig.to_json`, so that reports read both alike. A run is
     resumed only where all of it is the same.
-
-    Args:
-        learner: Any learner.
-        stream: Any stream.
-        settings: How the run is watched and kept.
-        seed: The number by which the run is told from others of its kind.
 
     Example:
         >>> from cndpm.experiments.config import configure
@@ -53,12 +45,7 @@ def describe_run(learner: Learner, stream: Stream, settings: RunSettings, seed: 
 
 
 def describe_stream(stream: Stream, n_batches: int) -> dict[str, Any]:
-    """Returns what readers of a record need to know of the stream: its length, stages and tasks.
-
-    Args:
-        stream: The stream.
-        n_batches: Batches that the run takes from it at most.
-    """
+    """Returns what readers of a record need to know of the stream: its length, stages and tasks."""
     return {
         "n_batches": n_batches,
         "stage_starts": list(stream.stage_starts),

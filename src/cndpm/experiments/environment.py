@@ -13,16 +13,9 @@ import torch
 
 import cndpm
 
-__all__ = ["describe_environment"]
-
 
 def describe_environment(device: str, command: str | None = None) -> dict[str, Any]:
-    """Returns the command, versions, commit, machine, device and time.
-
-    Args:
-        device: Name of the device that the learner lives on.
-        command: The command line that was typed; None for a run from Python.
-    """
+    """Returns the command, versions, commit, machine, device and time."""
     return {
         "command": command,
         "cndpm": cndpm.__version__,

@@ -17,8 +17,6 @@ from torch import Tensor
 from cndpm.learner import ExpertAnswers, Inputs, Learner
 from cndpm.streams import Task
 
-__all__ = ["Dissection", "Evaluation", "TestSet", "dissect", "evaluate"]
-
 
 @dataclass(frozen=True)
 class TestSet:
@@ -29,15 +27,6 @@ class TestSet:
         labelled: Whether classes are asked for (accuracy) or the density of x is (bits per dimension).
         batch_size: Samples evaluated at once.
         prepared: For every task its chunks of `batch_size` inputs as one learner prepared them; None: as they are.
-
-    Example:
-        >>> from cndpm.experiments.config import configure
-        >>> config = configure("split-digits", learner="slda", device="cpu")
-        >>> stream = config.scenario.build()
-        >>> learner = config.build_learner(stream)
-        >>> test = TestSet(stream.tasks, labelled=True).prepare(learner)
-        >>> [round(accuracy) for accuracy in evaluate(learner, test).task_accuracy]
-        [49, 0, 0, 0, 0]
     """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
@@ -64,12 +53,7 @@ class TestSet:
         yield from zip(inputs, torch.split(y, self.batch_size), strict=True)
 
     def subsample(self, n: int, seed: int) -> TestSet:
-        """Returns the same `n` samples every time, of all tasks in proportion to their sizes (at least one of each).
-
-        Args:
-            n: Number of samples.
-            seed: Determines which.
-        """
+        """Returns the same `n` samples every time, of all tasks in proportion to their sizes (at least one of each)."""
         total = sum(len(task.x) for task in self.tasks)
         generator = torch.Generator().manual_seed(seed)
         tasks = []
@@ -89,10 +73,6 @@ class Evaluation:
         task_accuracy: By task.
         bits_per_dim: Of all test samples; None where densities are not asked for or there are none.
         task_bits_per_dim: By task.
-
-    Example:
-        >>> Evaluation(accuracy=75.0, task_accuracy=[50.0, 100.0]).bits_per_dim is None
-        True
     """
 
     accuracy: float | None = None
@@ -110,16 +90,6 @@ class Dissection:
         classifier_accuracy: By task, the accuracy of its own experts' classifiers. None for unlabelled streams.
         expert_tasks: For every expert the task it is in charge of.
         gate_counts: By task, how many of its test samples each expert would answer, by x alone.
-
-    Example:
-        >>> from cndpm.experiments.config import configure
-        >>> config = configure("split-digits", device="cpu")
-        >>> stream = config.scenario.build()
-        >>> learner = config.build_learner(stream)
-        >>> for x, y in stream.batches():
-        ...     learner.learn(x, y)
-        >>> dissect(learner, TestSet(stream.tasks, labelled=True), range(5)).expert_tasks
-        [0, 1, 2, 3, 4]
     """
 
     gating_accuracy: float
@@ -134,10 +104,6 @@ def evaluate(learner: Learner, test: TestSet) -> Evaluation:
 
     Nothing is measured where there is no test data. A mixture without an expert has no density yet, and one of features
     none of x: bits per dimension are then None.
-
-    Args:
-        learner: The learner; it is not changed.
-        test: The test data, as they are or as this learner prepared them.
     """
     if not test.is_measurable:
         return Evaluation()
@@ -162,11 +128,6 @@ def dissect(learner: Learner, test: TestSet, learned: Sequence[int]) -> Dissecti
     on which its share :math:`p(k \mid x, y) \propto p(k \mid x)\, p(y \mid x, k)` is largest on average, and a task
     without an expert of its own is answered by the one with the largest share in it. Where every task has one expert
     this is the paper's definition.
-
-    Args:
-        learner: The learner; it is not changed.
-        test: The test data, as they are or as this learner prepared them.
-        learned: Indices of the tasks that have appeared.
 
     Returns:
         None for learners that are no mixture or have no expert yet, and where there is nothing to test on.

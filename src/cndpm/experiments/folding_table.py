@@ -11,8 +11,6 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["FoldingTable"]
-
 _GAP = 2
 """Characters between two columns."""
 _SENTENCES = 16
@@ -31,12 +29,6 @@ class FoldingTable:
         rows: Texts, (n_rows, n_columns); those of rich keep their style.
         n_names: Number of columns, from the left, that name a row.
         right: Whether the other columns are set to the right.
-
-    Example:
-        >>> from rich.console import Console
-        >>> results = FoldingTable("", ["learner", "accuracy %", "seconds"], [["cndpm", "98.31 ± 0.30", "7.6"]])
-        >>> [len(part) for part in results.parts(80)], [len(part) for part in results.parts(24)]
-        ([3], [2, 2])
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from cndpm.names import ObjectNameError, UnknownNameError, is_object_name, load_
 if TYPE_CHECKING:
     from cndpm.learner import Learner
 
-__all__ = ["LEARNERS", "learner_class", "learner_name"]
+__all__ = ["LEARNERS", "learner_class"]
 
 
 class _Known(NamedTuple):

@@ -19,8 +19,6 @@ from typing import Any
 
 from cndpm.storage import Appended
 
-__all__ = ["Log", "LogFile", "Row", "digest_of", "read_log", "salt_of"]
-
 Row = dict[str, Any]
 """One event of a log, as plain values by name."""
 
@@ -35,10 +33,6 @@ class Log:
     Attributes:
         rows: Its events in order, what was repeated after a resumption once.
         problems: Lines that cannot be read.
-
-    Example:
-        >>> read_log(Path("nowhere")).rows
-        []
     """
 
     rows: list[Row]
@@ -51,16 +45,6 @@ class LogFile:
     Args:
         path: The file. A line that a crash cut off is ended first, so that the next one stands alone.
         salt: What checksums begin with; see :func:`salt_of`.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder, "log.jsonl")
-        ...     log = LogFile(path)
-        ...     row = log.append("progress", 3, {"n_experts": 1})
-        ...     log.close()
-        ...     read_log(path).rows
-        [{'event': 'progress', 'step': 3, 'n_experts': 1}]
     """
 
     def __init__(self, path: Path, salt: int = 0) -> None:
@@ -82,13 +66,7 @@ class LogFile:
         return self._digest.hexdigest()
 
     def append(self, event: str, step: int, values: Row) -> Row:
-        """Adds one line, for readers to see at once.
-
-        Args:
-            event: Its kind.
-            step: Batches learned so far.
-            values: Plain values by name; none of them replaces the first two.
-        """
+        """Adds one line, for readers to see at once."""
         head = {"event": event, "step": step}
         row = head | values | head
         text = json.dumps({**row, "line": self._n_lines})
@@ -110,12 +88,7 @@ class LogFile:
 
 
 def digest_of(path: Path, n_bytes: int) -> str | None:
-    """Returns the SHA-256 of the first bytes of a file; None where it has fewer.
-
-    Args:
-        path: The file.
-        n_bytes: How many.
-    """
+    """Returns the SHA-256 of the first bytes of a file; None where it has fewer."""
     content = path.read_bytes()[:n_bytes] if path.is_file() else b""
     return hashlib.sha256(content).hexdigest() if len(content) == n_bytes else None
 
@@ -126,12 +99,7 @@ def salt_of(config: Row) -> int:
 
 
 def read_log(path: Path, *, salt: int = 0) -> Log:
-    """Reads a log, also while it is written to.
-
-    Args:
-        path: The file; no events where there is none.
-        salt: As the log was written with.
-    """
+    """Reads a log, also while it is written to."""
     if not path.is_file():
         return Log([])
     reading = _Reading(salt)

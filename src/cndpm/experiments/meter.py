@@ -22,8 +22,6 @@ from cndpm.experiments.scores import (
 )
 from cndpm.state import State
 
-__all__ = ["Answers", "Meter", "Target", "Window"]
-
 Target = Literal["classes", "values", "none"]
 """Kinds of y that are judged."""
 
@@ -44,10 +42,6 @@ class Window:
             ``root_squared_error``, ``r_squared`` and ``log_loss`` for values; ``bits_per_dim`` for densities.
         experts: How many samples each expert would have answered by itself; empty while there is none, None for
             models that are no mixture.
-
-    Example:
-        >>> Window(first=100, n_samples=50, scores={"accuracy": 92.0})["accuracy"]
-        92.0
     """
 
     first: int
@@ -68,15 +62,6 @@ class Meter:
         target: What is answered: classes, values, or nothing beside x (a density).
         window: Samples of a window, and of the windows that tell when a change is over.
         changes: Samples before each change, where the stream knows.
-
-    Example:
-        >>> meter = Meter("classes", window=4)
-        >>> right, wrong = (ClassAnswers(torch.tensor([0, 1]), truth) for truth in torch.tensor([[0, 1], [1, 1]]))
-        >>> meter.add(right)
-        >>> meter.add(wrong)
-        Window(first=0, n_samples=4, scores={'accuracy': 75.0, 'kappa': 0.5}, experts=None)
-        >>> meter.results()["accuracy"]
-        75.0
     """
 
     def __init__(self, target: Target, *, window: int = 100, changes: Sequence[int] = ()) -> None:
@@ -124,7 +109,6 @@ class Meter:
         }
 
     def state_dict(self) -> State:
-        """Returns everything that is kept, as plain values."""
         return {
             "n_seen": self.n_seen,
             "n_unanswered": self.n_unanswered,
@@ -136,7 +120,6 @@ class Meter:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores what :meth:`state_dict` returned."""
         self.n_seen, self.n_unanswered = state["n_seen"], state["n_unanswered"]
         self._whole.load_state_dict(state["whole"])
         self._part.load_state_dict(state["part"])

@@ -13,29 +13,12 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
-__all__ = [
-    "anytime_accuracy",
-    "average_forgetting",
-    "backward_transfer",
-    "foundings",
-    "learned_tasks",
-    "mean",
-    "standard_error",
-    "task_end_stages",
-    "values_at_task_ends",
-]
-
 StageTasks = Sequence[Sequence[int]]
 """For every stage of a stream, the tasks it draws from."""
 
 
 def learned_tasks(stage_tasks: StageTasks, stage: int) -> list[int]:
-    """Returns the tasks that appeared in stages 0 to `stage`, in ascending order.
-
-    Args:
-        stage_tasks: For each stage, the tasks it presents.
-        stage: The last stage that counts.
-    """
+    """Returns the tasks that appeared in stages 0 to `stage`, in ascending order."""
     return sorted({task for tasks in stage_tasks[: stage + 1] for task in tasks})
 
 
@@ -121,12 +104,7 @@ def backward_transfer(rows: Sequence[Sequence[float]], stages: Sequence[int], st
 
 
 def anytime_accuracy(accuracies: Sequence[float], steps: Sequence[int]) -> float | None:
-    """Averages the accuracy over the stream, each evaluation weighted by the number of batches before it.
-
-    Args:
-        accuracies: Of each evaluation.
-        steps: Batches learned at each, ascending.
-    """
+    """Averages the accuracy over the stream, each evaluation weighted by the number of batches before it."""
     if not steps or steps[-1] == 0:
         return None
     widths = [after - before for before, after in zip([0, *steps], steps, strict=False)]
@@ -135,11 +113,6 @@ def anytime_accuracy(accuracies: Sequence[float], steps: Sequence[int]) -> float
 
 def foundings(progress: Sequence[Mapping[str, Any]], stage_starts: Sequence[int]) -> list[dict[str, Any]]:
     """Finds, for each expert after the first, when it was created and how many new samples had been misrouted by then.
-
-    Args:
-        progress: Lines of progress, one at least where a stage ends and where an expert was founded, each with its
-            ``step`` and ``expert_counts``.
-        stage_starts: Batches before each stage.
 
     Returns:
         For every further expert its ``stage``, the number of ``batches`` since that began, and ``missed``: the samples

@@ -10,17 +10,11 @@ from cndpm.learner import LearnerSettings
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError, shown, validate
 
-__all__ = ["parse_overrides", "parse_value", "validate_changed"]
-
 Settings = TypeVar("Settings", bound=LearnerSettings)
 
 
 def parse_overrides(texts: Iterable[str], sections: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Sorts overrides by section.
-
-    Args:
-        texts: Overrides as typed, e.g. ``"learner.log_alpha=-600"``; of two for one field the later counts.
-        sections: The sections there are.
 
     Returns:
         For every section the fields to override; dotted fields become nested dictionaries.
@@ -69,11 +63,6 @@ def parse_value(text: str) -> Any:
 
 def validate_changed(model: type[Settings], base: Mapping[str, Any], changes: Mapping[str, Any]) -> Settings:
     """Builds a learner's settings from `base` with `changes` applied.
-
-    Args:
-        model: The class of the settings.
-        base: Settings in any spelling.
-        changes: They win.
 
     Raises:
         UnknownNameError: A field does not exist; the nearest names are suggested.

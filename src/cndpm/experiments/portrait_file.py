@@ -17,19 +17,12 @@ from cndpm.experiments.sealed_json import RecordError
 from cndpm.learner import Portrait
 from cndpm.storage import replace_file
 
-__all__ = ["PORTRAIT", "Portrait", "load_portrait", "save_portrait"]
-
 PORTRAIT = "portrait.npz"
 """The file of a record that holds the portrait of a mixture."""
 
 
 def save_portrait(folder: Path, portrait: Portrait) -> None:
-    """Writes ``portrait.npz``, whole or not at all.
-
-    Args:
-        folder: Of the record.
-        portrait: Is written.
-    """
+    """Writes ``portrait.npz``, whole or not at all."""
     content = io.BytesIO()
     np.savez_compressed(content, **vars(portrait))
     try:

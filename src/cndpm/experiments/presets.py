@@ -14,8 +14,6 @@ from cndpm.experiments.learners import LEARNERS
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError
 
-__all__ = ["PRESETS", "preset_settings"]
-
 Settings = dict[str, Any]
 
 _CNDPM_ALWAYS: Settings = {
@@ -247,12 +245,6 @@ _MIXTURES = ("cndpm", "cndpm-tasks")
 
 def preset_settings(preset: str, learner: str, scenario: str, *, target: Target = "classes") -> Settings:
     """Returns the overrides of a preset for a learner on a scenario.
-
-    Args:
-        preset: Name of the preset.
-        learner: Name of the learner.
-        scenario: Name of the scenario.
-        target: What comes with x in the scenario's stream: classes, real values or nothing.
 
     Raises:
         UnknownNameError: There is no such preset.

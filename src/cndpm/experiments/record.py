@@ -25,26 +25,9 @@ from filelock import FileLock, Timeout
 
 from cndpm.experiments.config import completed
 from cndpm.experiments.log_file import Log, Row, read_log, salt_of
-from cndpm.experiments.sealed_json import RecordError, read_json, write_json
+from cndpm.experiments.sealed_json import RecordError, read_json
 
-__all__ = [
-    "CHECKPOINT",
-    "CONFIG",
-    "END",
-    "LOCK",
-    "LOG",
-    "PREVIOUS",
-    "SCHEMA_VERSION",
-    "SUMMARY",
-    "Record",
-    "RecordError",
-    "find_records",
-    "read_head",
-    "read_record",
-    "read_rows",
-    "read_summary",
-    "write_json",
-]
+__all__ = ["Record", "RecordError", "find_records", "read_record"]
 
 SCHEMA_VERSION = 2
 """The version of the form of records."""
@@ -158,10 +141,6 @@ def read_head(folder: Path) -> dict[str, Any]:
 
 def read_summary(folder: Path, head: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
     """Reads the results of a run.
-
-    Args:
-        folder: Of the record.
-        head: Its configuration and environment, as :func:`read_head` returns them: results are of one run.
 
     Returns:
         The results, None where there are none that can be read, and what is wrong with them.

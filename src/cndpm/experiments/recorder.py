@@ -35,12 +35,10 @@ from cndpm.experiments.record import (
     read_record,
     read_rows,
     read_summary,
-    write_json,
 )
+from cndpm.experiments.sealed_json import write_json
 from cndpm.state import State, StateError, save_state
 from cndpm.storage import clear_leftovers, make_folder, move_file, remove_file
-
-__all__ = ["Recorder"]
 
 _DAMAGED = "checkpoint.damaged.cndpm"
 _LOCK_SECONDS = 1.0  # longer than a reader holds the lock to see whether somebody writes
@@ -58,13 +56,6 @@ class Recorder:
 
     Raises:
         RecordError: The folder cannot be written, is in use, or holds another run.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder, Recorder(folder, config={"seed": 0}, environment={}) as record:
-        ...     row = record.append("evaluation", 3, accuracy=12.5)
-        ...     record.evaluations
-        [{'event': 'evaluation', 'step': 3, 'accuracy': 12.5}]
     """
 
     def __init__(
@@ -109,13 +100,7 @@ class Recorder:
         return [row for row in read_rows(self.folder).rows if row["event"] == "progress"]
 
     def append(self, event: str, step: int, /, **values: Any) -> dict[str, Any]:
-        """Adds one line to the log, for readers to see at once.
-
-        Args:
-            event: Its kind; a "resume" says how long the log was at the checkpoint that was loaded.
-            step: Batches learned so far.
-            **values: Plain values by name; none of them replaces the first two.
-        """
+        """Adds one line to the log, for readers to see at once."""
         if event == "resume" and self._resumed_at is not None:
             values = {**values, "from": self._resumed_at}
         with self._reporting("write"):

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from cndpm.state import State
 
-__all__ = ["REGAINED", "Recovery"]
-
 REGAINED = 0.95
 """The share of the former accuracy that counts as regained."""
 
@@ -25,12 +23,6 @@ class Recovery:
         changes: Samples before each change, ascending.
         window: Samples of a window.
         shares: Whether losses are 0 and 1, so that 1 minus their mean is an accuracy.
-
-    Example:
-        >>> recovery = Recovery(changes=[4], window=2, shares=True)
-        >>> recovery.add([0, 0, 0, 0, 1, 1, 0, 0])
-        >>> recovery.results()
-        [{'change': 4, 'before': 100.0, 'samples': 2}]
     """
 
     def __init__(self, changes: Sequence[int], *, window: int, shares: bool) -> None:
@@ -72,11 +64,9 @@ class Recovery:
         ]
 
     def state_dict(self) -> State:
-        """Returns everything that is kept, as plain values."""
         return {"latest": list(self._latest), "n_seen": self._n_seen, "since": self._since, "found": self._found}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores what :meth:`state_dict` returned."""
         self._latest = deque(state["latest"], maxlen=self._window)
         self._n_seen, self._since = state["n_seen"], state["since"]
         self._found = [list(row) for row in state["found"]]

@@ -10,16 +10,9 @@ import torch
 from cndpm.learner import Learner
 from cndpm.state import State, StateError, expect, flag, number, whole
 
-__all__ = ["check_progress", "restore_learner"]
-
 
 def restore_learner(learner: Learner, state: State, source: str | Path) -> None:
     """Restores a learner.
-
-    Args:
-        learner: Made as the one that the state is of.
-        state: Of a learner.
-        source: Where it comes from, for the message.
 
     Raises:
         StateError: The state does not fit; the learner cannot be used then.
@@ -53,10 +46,6 @@ def _rehearse(learner: Learner) -> None:
 
 def check_progress(checkpoint: State, source: str | Path) -> None:
     """Checks what a checkpoint says of the run.
-
-    Args:
-        checkpoint: As it was loaded.
-        source: Where it comes from, for the message.
 
     Raises:
         StateError: Something is missing, or cannot be.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from cndpm.streams import Stream
 from cndpm.validation import ConfigError
 
-__all__ = ["ENDLESS", "RunSchedule", "evenly_spaced", "run_length", "window_size"]
-
 ENDLESS = (
     "this stream does not say where it ends; say when to stop with --set run.max_batches=N, from Python with "
     "RunSettings(max_batches=N)"
@@ -25,13 +23,6 @@ class RunSchedule:
         stage_ends: Steps after which a stage is over, the last one of the run included.
         evaluations: Steps to evaluate after; the end is not among them, it is evaluated when the learner has finished.
         log_points: Steps to write a line of progress after, the ends of stages among them.
-
-    Example:
-        >>> from cndpm.streams import load_scenario
-        >>> stream = load_scenario("split-digits").build()
-        >>> made = RunSchedule.of(stream, n_batches=100, evaluations=2, log_points=4)
-        >>> sorted(made.stage_ends), sorted(made.evaluations)
-        ([29, 58, 88, 100], [29, 50, 58, 88])
     """
 
     n_batches: int
@@ -41,14 +32,7 @@ class RunSchedule:
 
     @classmethod
     def of(cls, stream: Stream, *, n_batches: int, evaluations: int, log_points: int) -> RunSchedule:
-        """Makes the schedule of a run over the first `n_batches` batches of a stream.
-
-        Args:
-            stream: Says where stages end.
-            n_batches: Where the run ends.
-            evaluations: Evaluations spread evenly over the stream.
-            log_points: Lines of progress spread evenly over the stream.
-        """
+        """Makes the schedule of a run over the first `n_batches` batches of a stream."""
         ends = {i for i in range(1, n_batches) if stream.stage_of(i) != stream.stage_of(i - 1)} | {n_batches}
         return cls(
             n_batches=n_batches,
@@ -60,10 +44,6 @@ class RunSchedule:
 
 def run_length(stream: Stream, max_batches: int | None) -> int:
     """Returns the number of batches that a run takes from a stream at most.
-
-    Args:
-        stream: The stream.
-        max_batches: Ends the run early; None: the stream ends it.
 
     Raises:
         ConfigError: Neither says where to end.
@@ -86,10 +66,6 @@ def window_size(n_samples: int) -> int:
 
 def evenly_spaced(n_batches: int, points: int) -> frozenset[int]:
     """Returns at most `points` steps from 1 to `n_batches`, evenly spaced, the last one included.
-
-    Args:
-        n_batches: The last step.
-        points: The most steps.
 
     Example:
         >>> sorted(evenly_spaced(10, 4))

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from cndpm.state import State
 
-__all__ = ["ClassAnswers", "ClassScores", "DensityAnswers", "DensityScores", "Scores", "ValueAnswers", "ValueScores"]
-
 _LOG_LEAST = math.log(torch.finfo(torch.float64).eps)
 """The least log-probability that counts, as in scikit-learn: a class held impossible costs 36 nats, not infinity."""
 
@@ -27,11 +25,6 @@ class ClassAnswers(NamedTuple):
         predicted: The most probable classes, (batch,), int64.
         truth: The classes, (batch,), int64.
         log_truth: Log-probabilities that the model gave to these, (batch,), float64; None where it gives none.
-
-    Example:
-        >>> answers = ClassAnswers(torch.tensor([0, 1]), torch.tensor([0, 0]), torch.tensor([-0.1, -2.0]))
-        >>> answers.losses()
-        tensor([0., 1.], dtype=torch.float64)
     """
 
     predicted: Tensor
@@ -50,10 +43,6 @@ class ValueAnswers(NamedTuple):
         mean: Predicted values, (batch, n_outputs).
         truth: The values, (batch, n_outputs).
         variance: Predicted variances, (batch, n_outputs); None where the model gives none.
-
-    Example:
-        >>> ValueAnswers(torch.tensor([[1.0]]), torch.tensor([[1.5]])).losses()
-        tensor([0.5000], dtype=torch.float64)
     """
 
     mean: Tensor
@@ -71,10 +60,6 @@ class DensityAnswers(NamedTuple):
     Attributes:
         log_density: Of every sample, (batch,).
         n_dims: Numbers in one sample.
-
-    Example:
-        >>> DensityAnswers(torch.tensor([0.0, -1.0]), n_dims=1).losses().shape
-        torch.Size([2])
     """
 
     log_density: Tensor
@@ -86,13 +71,7 @@ class DensityAnswers(NamedTuple):
 
 
 class Scores(Protocol):
-    """Adds up answers of one kind.
-
-    Example:
-        >>> scores: Scores = DensityScores()
-        >>> scores.results()
-        {}
-    """
+    """Adds up answers of one kind."""
 
     n_samples: int
 
@@ -113,12 +92,6 @@ class ClassScores:
     r"""Accuracy in percent, mean log loss in nats, and Cohen's kappa, :math:`(p_o - p_e) / (1 - p_e)`.
 
     :math:`p_o` is the share of right answers, :math:`p_e` that of a model that answers each class as often, by chance.
-
-    Example:
-        >>> scores = ClassScores()
-        >>> scores.add(ClassAnswers(torch.tensor([0, 1, 1, 0]), torch.tensor([0, 1, 0, 0])))
-        >>> scores.results()
-        {'accuracy': 75.0, 'kappa': 0.5}
     """
 
     def __init__(self) -> None:
@@ -155,14 +128,7 @@ class ClassScores:
 
 
 class ValueScores:
-    """Mean absolute error, root of the mean squared error, R squared, and the log loss of Gaussians, if there are any.
-
-    Example:
-        >>> scores = ValueScores()
-        >>> scores.add(ValueAnswers(torch.tensor([[1.0], [2.0]]), torch.tensor([[1.0], [3.0]])))
-        >>> {name: round(value, 2) for name, value in scores.results().items()}
-        {'absolute_error': 0.5, 'root_squared_error': 0.71, 'r_squared': 0.5}
-    """
+    """Mean absolute error, root of the mean squared error, R squared, and the log loss of Gaussians, if any."""
 
     def __init__(self) -> None:
         self.n_samples, self._absolute, self._squared, self._n_weighed, self._log_loss = 0, 0.0, 0.0, 0, 0.0
@@ -212,14 +178,7 @@ class ValueScores:
 
 
 class DensityScores:
-    """Mean bits per dimension.
-
-    Example:
-        >>> scores = DensityScores()
-        >>> scores.add(DensityAnswers(torch.tensor([-2 * math.log(2)], dtype=torch.float64), n_dims=2))
-        >>> scores.results()
-        {'bits_per_dim': 1.0}
-    """
+    """Mean bits per dimension."""
 
     def __init__(self) -> None:
         self.n_samples, self._bits = 0, 0.0

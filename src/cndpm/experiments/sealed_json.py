@@ -13,8 +13,6 @@ from typing import Any
 from cndpm.errors import CNDPMError
 from cndpm.storage import replace_file
 
-__all__ = ["RecordError", "read_json", "write_json"]
-
 _SEAL = "sha256"
 _MOST_BYTES = 1 << 28
 
@@ -25,12 +23,6 @@ class RecordError(CNDPMError, RuntimeError):
 
 def write_json(path: Path, content: dict[str, Any], *, sealed: bool = True, beside: Any = None) -> None:
     """Writes a file whole or not at all.
-
-    Args:
-        path: Of the file.
-        content: Plain values by name.
-        sealed: Whether a checksum is added; not to what is for other programs and can be made again.
-        beside: Plain values that the checksum covers too: the file is right beside these only.
 
     Raises:
         RecordError: The folder cannot be written, or the disk is full.
@@ -44,10 +36,6 @@ def write_json(path: Path, content: dict[str, Any], *, sealed: bool = True, besi
 
 def read_json(path: Path, *, beside: Any = None) -> tuple[dict[str, Any], bool]:
     """Reads a file that :func:`write_json` wrote.
-
-    Args:
-        path: Of the file.
-        beside: As it was given to :func:`write_json`.
 
     Returns:
         What was written, and whether it carries a checksum; which is right, then.

@@ -15,8 +15,6 @@ from cndpm.experiments.metrics import (
     values_at_task_ends,
 )
 
-__all__ = ["PREQUENTIAL_KEYS", "RESULT_KEYS", "combine_seeds", "over_seeds", "summarise_prequential", "summarise_run"]
-
 RESULT_KEYS = (
     "accuracy",
     "bits_per_dim",
@@ -35,13 +33,7 @@ PREQUENTIAL_KEYS = ("prequential_accuracy", "prequential_error", "prequential_bi
 def summarise_run(
     evaluations: Sequence[Mapping[str, Any]], stage_tasks: StageTasks, seconds: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Summarises one complete run.
-
-    Args:
-        evaluations: All evaluations of the log, the final one last.
-        stage_tasks: The tasks of every stage.
-        seconds: ``seconds`` spent learning and ``overhead_seconds`` spent on evaluation and records.
-    """
+    """Summarises one complete run."""
     final = evaluations[-1]
     summary = {key: final.get(key) for key in RESULT_KEYS} | dict(seconds)
     summary |= {"memory_bytes": final["memory_bytes"], "n_batches": final["step"]}
@@ -57,9 +49,6 @@ def summarise_run(
 def summarise_prequential(results: Mapping[str, Any]) -> dict[str, Any]:
     """Summarises answers given before learning: the one that tables show under a name of its own, and all of them.
 
-    Args:
-        results: Of :meth:`cndpm.experiments.meter.Meter.results`.
-
     Example:
         >>> summarise_prequential({"accuracy": 91.0, "kappa": 0.82})
         {'prequential_accuracy': 91.0, 'prequential': {'accuracy': 91.0, 'kappa': 0.82}}
@@ -71,12 +60,6 @@ def summarise_prequential(results: Mapping[str, Any]) -> dict[str, Any]:
 
 def combine_seeds(scenario: str, learner: str, preset: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Combines several seeds to one result.
-
-    Args:
-        scenario: Its name.
-        learner: Its name.
-        preset: Its name.
-        runs: The summary of every seed, with its ``seed`` and ``folder``.
 
     Returns:
         The mean over seeds of every key in :data:`RESULT_KEYS` (None where no run has it), ``standard_error`` with the
@@ -95,12 +78,7 @@ def combine_seeds(scenario: str, learner: str, preset: str, runs: Sequence[Mappi
 
 
 def over_seeds(runs: Sequence[Mapping[str, Any]], metric: str) -> tuple[float | None, float | None]:
-    """Returns the mean of a metric over runs and its standard error; None where no run, or only one, has it.
-
-    Args:
-        runs: Their summaries.
-        metric: Name of the metric.
-    """
+    """Returns the mean of a metric over runs and its standard error; None where no run, or only one, has it."""
     values = [run[metric] for run in runs if run.get(metric) is not None]
     return mean(values), standard_error(values)
 

@@ -11,12 +11,13 @@ from typing import Any
 from cndpm.engines import Engine
 from cndpm.experiments.config import RunConfig, configure, differing_keys
 from cndpm.experiments.monitor import Monitor
-from cndpm.experiments.record import RecordError, find_records, read_record, write_json
+from cndpm.experiments.record import RecordError, find_records, read_record
+from cndpm.experiments.sealed_json import write_json
 from cndpm.experiments.summary import combine_seeds
 from cndpm.experiments.workers import Job, run_jobs
 from cndpm.validation import ConfigError
 
-__all__ = ["claim_folder", "compare_learners", "folder_name", "latest_folder", "run_seeds", "run_sweeps"]
+__all__ = ["claim_folder", "compare_learners", "latest_folder", "run_seeds"]
 
 
 def run_seeds(
@@ -54,14 +55,7 @@ def run_seeds(
 def run_sweeps(
     configs: Mapping[Path, RunConfig], seeds: Sequence[int], *, jobs: int = 1, **options: Any
 ) -> list[dict[str, Any]]:
-    """Runs several configurations, by their folders, with the same seeds; as :func:`run_seeds` does one.
-
-    Args:
-        configs: What to run, by the folder of the configuration.
-        seeds: The seeds, the same for all.
-        jobs: Runs at the same time, whatever their configuration.
-        **options: data_dir, resume, watch, engine and command.
-    """
+    """Runs several configurations, by their folders, with the same seeds; as :func:`run_seeds` does one."""
     planned = [
         Job(config.model_copy(update={"seed": seed}), folder / f"seed-{seed}")
         for folder, config in configs.items()

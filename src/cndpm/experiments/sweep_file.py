@@ -30,8 +30,6 @@ from cndpm.experiments.sweep import folder_name, run_sweeps
 from cndpm.extras import require_extra
 from cndpm.validation import ConfigError, validate
 
-__all__ = ["Sweep", "SweepSettings", "read_sweep", "run_sweep"]
-
 _SUFFIXES = (".toml", ".yaml", ".yml")
 _Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -43,10 +41,6 @@ class SweepSettings(BaseModel):
         name: Of its folders; empty for the settings as they are.
         learners: Those it is for; all where there are none.
         set: Overrides, as ``--set`` takes them.
-
-    Example:
-        >>> SweepSettings(name="small", set=["learner.memory_size=100"]).learners
-        ()
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -66,11 +60,6 @@ class Sweep(BaseModel):
         preset: Settings to start from.
         set: Overrides for all runs.
         settings: Crossed with scenarios, learners and seeds.
-
-    Example:
-        >>> sweep = Sweep(scenarios=["split-digits"], learners=["cndpm", "slda"], seeds=2)
-        >>> sweep.all_seeds, [str(folder) for folder in sweep.configs()]
-        ((0, 1), ['split-digits/cndpm', 'split-digits/slda'])
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -89,10 +78,6 @@ class Sweep(BaseModel):
 
     def configs(self, *, device: str = "auto", beside: Path | None = None) -> dict[Path, RunConfig]:
         """Returns every configuration, by the folder of its runs within that of the sweep.
-
-        Args:
-            device: Where to run.
-            beside: Folder in which files of scenarios are looked for.
 
         Raises:
             ConfigError: Two settings have the same name, or one names a learner that the sweep has not.
@@ -156,17 +141,6 @@ def run_sweep(
     command: str | None = None,
 ) -> list[dict[str, Any]]:
     """Runs what is missing of a sweep, each in ``out/SCENARIO/LEARNER-NAME/seed-N``.
-
-    Args:
-        sweep: Everything that is to be run.
-        out: The folder, the same on all machines.
-        engine: "local", "ray", or an engine.
-        workers: Runs at the same time.
-        device: Where to run.
-        beside: Folder in which files of scenarios are looked for.
-        data_dir: Where datasets lie.
-        watch: Gives the monitor of the run in a folder.
-        command: The command line that was typed, for the records.
 
     Returns:
         A result over seeds for every configuration; see :func:`~cndpm.experiments.summary.combine_seeds`.

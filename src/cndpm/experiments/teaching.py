@@ -13,8 +13,6 @@ from torch import Tensor
 from cndpm.learner import Inputs, Learner, TaskListener
 from cndpm.streams import Block, Stream
 
-__all__ = ["Bell", "teach"]
-
 
 def teach(
     learner: Learner,
@@ -28,15 +26,6 @@ def teach(
 
     A learner with a `task_listener` is told where tasks begin and end. A task is what a stage draws from: a stage that
     comes back is the same task, a mixture of two is its own.
-
-    Args:
-        learner: The learner; the batches before `start` are in its state.
-        stream: The stream.
-        start: Number of the first batch to learn.
-        after_batch: Called with the number of batches of the stream learned so far, after each of them and after the
-            end of its task was told. What it raises ends the learning there.
-        before_batch: Called with every batch before it is learned, its inputs prepared by the learner. Batches are then
-            learned one by one instead of block by block, with the same result to rounding.
 
     Example:
         >>> from cndpm.experiments.config import configure
@@ -85,12 +74,6 @@ class Bell:
     Args:
         listener: Is told.
         stream: Knows which stage a batch belongs to.
-
-    Example:
-        >>> from cndpm.baselines.ewc import EWC
-        >>> from cndpm.streams import load_scenario
-        >>> learner = EWC(EWC.Settings(hidden=8), input_shape=(1, 8, 8), n_classes=10)
-        >>> Bell(learner.task_listener, load_scenario("split-digits").build()).before_batch(0)
     """
 
     def __init__(self, listener: TaskListener, stream: Stream) -> None:

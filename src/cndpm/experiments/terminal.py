@@ -21,7 +21,7 @@ from rich.progress import (
 
 from cndpm.experiments.monitor import Monitor
 
-__all__ = ["Bars", "TerminalMonitor", "format_count", "format_value"]
+__all__ = ["Bars", "TerminalMonitor"]
 
 _REFRESH_SECONDS = 0.1
 _NARROW = 120
@@ -215,13 +215,7 @@ def format_count(n: float) -> str:
 
 
 def format_value(metric: str, value: float | None, error: float | None = None) -> str:
-    """Writes a value and its standard error as a table shows them; a dash where there is none.
-
-    Args:
-        metric: Tells the unit.
-        value: The mean.
-        error: Its standard error.
-    """
+    """Writes a value and its standard error as a table shows them; a dash where there is none."""
     if value is None or value != value:
         return "–"
     if metric in ("n_parameters", "n_numbers_kept"):

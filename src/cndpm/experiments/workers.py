@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from cndpm.engines.choice import make_engine
-from cndpm.engines.engine import Attempt, Engine, LostWorkerError
+from cndpm.engines.engine import Attempt, Engine
 from cndpm.errors import CNDPMError
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.loop import run_config
 from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.record import SUMMARY
 
-__all__ = ["Job", "LostWorkerError", "RunsFailedError", "run_jobs"]
+__all__ = ["RunsFailedError"]
 
 _TOLD_SECONDS = 0.2
 
@@ -32,11 +32,6 @@ class Job:
     Attributes:
         config: What to run.
         folder: Where its record goes.
-
-    Example:
-        >>> from cndpm.experiments.config import configure
-        >>> Job(configure("split-digits", learner="slda", device="cpu"), Path("runs/mine/seed-0")).config.learner
-        'slda'
     """
 
     config: RunConfig
@@ -72,15 +67,6 @@ def run_jobs(
     command: str | None = None,
 ) -> list[dict[str, Any]]:
     """Carries out runs, `n_workers` at a time; with one local worker, in this process, one after another.
-
-    Args:
-        jobs: The runs; of two with the same folder only one is carried out.
-        n_workers: Runs at the same time. Each computes with one thread unless OMP_NUM_THREADS says otherwise.
-        engine: "local", "ray", or an engine, which is not closed here and begins runs again whose worker was lost.
-        data_dir: Where datasets lie.
-        resume: Goes on with what was interrupted; what is complete is only read.
-        watch: Gives the monitor of the run in a folder; it is told in this process.
-        command: The command line that was typed, for the records.
 
     Returns:
         The summaries, in the order of `jobs`.

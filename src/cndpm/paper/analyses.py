@@ -18,14 +18,15 @@ from cndpm.experiments.config import RunConfig
 from cndpm.experiments.description import OWN
 from cndpm.experiments.evaluation import TestSet, evaluate
 from cndpm.experiments.portrait_file import load_portrait
-from cndpm.experiments.record import CHECKPOINT, RecordError, read_record, write_json
+from cndpm.experiments.record import CHECKPOINT, RecordError, read_record
 from cndpm.experiments.restoring import restore_learner
 from cndpm.experiments.schedule import evenly_spaced
+from cndpm.experiments.sealed_json import write_json
 from cndpm.learner import Learner
 from cndpm.streams import Stream
 from cndpm.validation import ConfigError
 
-__all__ = ["ANALYSES", "collect_curves", "draw_samples", "load_run", "prune_experts"]
+__all__ = ["load_run"]
 
 Folders = Sequence[Sequence[Path]]
 
@@ -61,13 +62,7 @@ def load_run(folder: str | Path, data_dir: str | Path | None = None) -> tuple[Ru
 
 
 def draw_samples(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:  # noqa: ARG001
-    """Copies the samples that the first run drew from its mixture to ``samples.npz``: x, y and their experts.
-
-    Args:
-        folders: Of the runs: for each cell those of all seeds.
-        out: Where results are written.
-        data_dir: Where datasets lie.
-    """
+    """Copies the samples that the first run drew from its mixture to ``samples.npz``: x, y and their experts."""
     portrait = load_portrait(folders[0][0])
     if portrait is None or not portrait.from_mixture.any():
         raise RecordError(f"{folders[0][0]} has no samples: its learner draws none, or the run is not complete")
@@ -77,13 +72,7 @@ def draw_samples(folders: Folders, out: Path, data_dir: str | Path | None) -> di
 
 
 def prune_experts(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:
-    """Prunes the trained mixture of every seed; reports experts and accuracy before and after.
-
-    Args:
-        folders: Of the runs: for each cell those of all seeds.
-        out: Where results are written.
-        data_dir: Where datasets lie.
-    """
+    """Prunes the trained mixture of every seed; reports experts and accuracy before and after."""
     rows = []
     for folder in folders[0]:
         config, stream, learner = load_run(folder, data_dir)
@@ -121,13 +110,7 @@ def _spread_samples(stream: Stream, n: int) -> tuple[Tensor, Tensor | None]:
 
 
 def collect_curves(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:  # noqa: ARG001
-    """Collects how every metric moved along the stream, of every run, into ``curves.json``.
-
-    Args:
-        folders: Of the runs: for each cell those of all seeds.
-        out: Where results are written.
-        data_dir: Where datasets lie.
-    """
+    """Collects how every metric moved along the stream, of every run, into ``curves.json``."""
     curves = []
     for folder in (folder for seeds in folders for folder in seeds):
         record = read_record(folder)

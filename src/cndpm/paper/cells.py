@@ -8,23 +8,6 @@ from typing import Any
 
 from cndpm.paper.experiment import Cell, Published
 
-__all__ = [
-    "CIFAR10",
-    "LONGER_CIFAR10",
-    "LONGER_CIFAR100",
-    "LONGER_MNIST",
-    "PRUNING",
-    "SHARING",
-    "TABLE1",
-    "TASK_BASED",
-    "concentration_cell",
-    "dissected_cell",
-    "learner_cell",
-    "learner_column",
-    "memory_cells",
-]
-
-
 _LABELS = {
     "iid-offline": "iid-offline",
     "iid-online": "iid-online",
@@ -56,19 +39,7 @@ def learner_cell(
     overrides: tuple[str, ...] = (),
     **options: Any,
 ) -> Cell:
-    """Makes a cell with the parameter count that the paper gives for the learner on the scenario.
-
-    Args:
-        learner: Name of the learner.
-        scenario: Name of the scenario.
-        column: Of the paper's table.
-        value: As published; None where it was not.
-        error: Its standard error.
-        metric: The metric that was published.
-        n_parameters: Where the paper gives another number than for the learner on the scenario.
-        overrides: As for ``--set``.
-        **options: Of the scenario: epochs, repeats, fraction.
-    """
+    """Makes a cell with the parameter count that the paper gives for the learner on the scenario."""
     if n_parameters is None:
         counts = _CNDPM_PARAMETERS if learner == "cndpm" else _BASE_PARAMETERS
         n_parameters = counts.get(scenario.removeprefix("fuzzy-") if learner != "cndpm" else scenario, 11.2e6)
@@ -88,15 +59,7 @@ def learner_column(
     metric: str = "accuracy",
     **options: Any,
 ) -> tuple[Cell, ...]:
-    """Makes one column of a table: learner to its value, or value and standard error.
-
-    Args:
-        scenario: Name of the scenario.
-        column: Of the paper's table.
-        values: As published, by learner.
-        metric: The metric that was published.
-        **options: Of the scenario: epochs, repeats, fraction.
-    """
+    """Makes one column of a table: learner to its value, or value and standard error."""
     cells = []
     for learner, given in values.items():
         value, error = given if isinstance(given, tuple) else (given, None)
@@ -156,15 +119,7 @@ CIFAR10 = (
 
 
 def dissected_cell(scenario: str, column: str, init: float, final: float, gating: float) -> Cell:
-    """Makes a cell of CN-DPM: its classifiers when their task ended and at the end, and its gate.
-
-    Args:
-        scenario: Name of the scenario.
-        column: Of the paper's table.
-        init: Accuracy of the classifiers at the end of their tasks.
-        final: Their accuracy at the end of the stream.
-        gating: Accuracy of the gate.
-    """
+    """Makes a cell of CN-DPM: its classifiers when their task ended and at the end, and its gate."""
     published = {
         "classifier_accuracy_init": Published(init),
         "classifier_accuracy_final": Published(final),
@@ -259,14 +214,7 @@ def memory_cells() -> tuple[Cell, ...]:
 
 
 def concentration_cell(log_alpha: int, accuracy: Published, n_experts: Published, n_parameters: float) -> Cell:
-    """Makes a cell of CN-DPM on Split-MNIST with another concentration.
-
-    Args:
-        log_alpha: The concentration.
-        accuracy: As published.
-        n_experts: As published.
-        n_parameters: As published.
-    """
+    """Makes a cell of CN-DPM on Split-MNIST with another concentration."""
     overrides = () if log_alpha == -400 else (f"learner.log_alpha={log_alpha}",)
     published = {"accuracy": accuracy, "n_experts": n_experts, "n_parameters": Published(n_parameters)}
     return Cell(f"log α = {log_alpha}", "Split-MNIST", "split-mnist", "cndpm", {}, overrides, published)

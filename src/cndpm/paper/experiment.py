@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Cell", "Experiment", "Published"]
+__all__ = ["Cell", "Experiment"]
 
 _N_PUBLISHED = 10
 """Runs behind a published value."""
@@ -20,12 +20,7 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Published:
-    """A value of the paper and its standard error over ten runs, where given.
-
-    Example:
-        >>> Published(93.23, 0.09).error
-        0.09
-    """
+    """A value of the paper and its standard error over ten runs, where given."""
 
     value: float
     error: float | None = None
@@ -35,11 +30,6 @@ class Published:
 
         Where one side has no standard error, a single run or a table without them, its runs are taken to spread as
         the other's do; where neither has one, nothing can be said and the answer is no.
-
-        Args:
-            value: The mean.
-            error: Its standard error; None for a single run.
-            n: Runs behind it.
 
         Example:
             >>> Published(93.23, 0.09).differs_from(93.42, 0.13, 3), Published(12.68).differs_from(15.44, 0.14, 3)

@@ -14,14 +14,15 @@ from typing import Any
 from cndpm.engines import Engine
 from cndpm.experiments.config import RunConfig, configure
 from cndpm.experiments.monitor import Monitor
-from cndpm.experiments.record import RecordError, write_json
+from cndpm.experiments.record import RecordError
+from cndpm.experiments.sealed_json import write_json
 from cndpm.experiments.sweep import run_sweeps
 from cndpm.paper.analyses import ANALYSES
 from cndpm.paper.experiment import Cell, Experiment
 from cndpm.paper.paper import find_experiment
 from cndpm.validation import ConfigError
 
-__all__ = ["cell_config", "cell_folder", "reproduce", "run_experiment", "select_cells"]
+__all__ = ["reproduce", "run_experiment"]
 
 
 def reproduce(name: str, out: str | Path = "runs/paper", **options: Any) -> dict[str, Any]:
@@ -100,12 +101,7 @@ def _beside_published(cell: Cell, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def select_cells(experiment: Experiment, only: Sequence[str]) -> tuple[Cell, ...]:
-    """Returns the cells whose learner or scenario is in `only`; all where it is empty.
-
-    Args:
-        experiment: Of the paper.
-        only: Names of learners and scenarios.
-    """
+    """Returns the cells whose learner or scenario is in `only`; all where it is empty."""
     cells = tuple(cell for cell in experiment.cells if not only or {cell.learner, cell.scenario} & set(only))
     if not cells:
         known = sorted({name for cell in experiment.cells for name in (cell.learner, cell.scenario)})
@@ -114,14 +110,7 @@ def select_cells(experiment: Experiment, only: Sequence[str]) -> tuple[Cell, ...
 
 
 def cell_config(cell: Cell, preset: str, device: str, overrides: Sequence[str] = ()) -> RunConfig:
-    """Makes the configuration of a cell, for any seed.
-
-    Args:
-        cell: Of a table.
-        preset: Name of the preset.
-        device: Where it is run.
-        overrides: Settings that win over the cell's, as on the command line.
-    """
+    """Makes the configuration of a cell, for any seed."""
     return configure(
         cell.scenario,
         learner=cell.learner,
@@ -134,11 +123,6 @@ def cell_config(cell: Cell, preset: str, device: str, overrides: Sequence[str] =
 
 def cell_folder(cell: Cell, preset: str, overrides: Sequence[str] = ()) -> Path:
     """Returns a folder named by what determines the cell's runs.
-
-    Args:
-        cell: Of a table.
-        preset: Name of the preset.
-        overrides: Settings that win over the cell's.
 
     Example:
         ``split-mnist/cndpm-paper-epochs=10-log_alpha=80``

@@ -14,8 +14,6 @@ from cndpm.reports.curves import X_LABEL
 from cndpm.reports.figures import Area, AreaChart, Figure, HeatMap, ImageGrid, Tile
 from cndpm.reports.run import Run
 
-__all__ = ["anatomy", "gate_map", "memory_chart", "responsibility_map", "sample_grid", "similarity_map"]
-
 _MAX_IMAGE_SIDE = 64
 _MAX_ROWS = 60
 
@@ -125,10 +123,6 @@ def gate_map(run: Run) -> HeatMap | None:
 
 def similarity_map(run: Run, threshold: float | None = None) -> HeatMap | None:
     """Shows the cosine similarity of the experts, or the pairs that pruning would merge.
-
-    Args:
-        run: A complete run of a mixture.
-        threshold: Shows which pairs are more similar than this; None shows the similarities themselves.
 
     Returns:
         None where the record holds no similarities, or there is a single expert.

@@ -12,8 +12,6 @@ from cndpm.reports.figures import ChartPanel, HeatMap, LineChart
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
 
-__all__ = ["answering_map", "prequential_chart", "recovery_words"]
-
 _MAX_ROWS = 60
 _CHANGES = 5  # more would make a caption too long
 

@@ -9,19 +9,14 @@ from pathlib import Path
 from cndpm.experiments.record import CHECKPOINT, LOG, RecordError, find_records, read_record
 from cndpm.reports.run import Run
 
-__all__ = ["Collection", "Problem", "collect"]
+__all__ = ["collect"]
 
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A folder that cannot be reported, or something in it that could not be read, with the reason.
-
-    Example:
-        >>> collect(["nowhere"]).problems[0].reason
-        'there is no such folder'
-    """
+    """A folder that cannot be reported, or something in it that could not be read, with the reason."""
 
     folder: Path
     reason: str
@@ -29,13 +24,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Collection:
-    """Runs that can be reported, and what cannot.
-
-    Example:
-        >>> collection = collect(["nowhere"])
-        >>> len(collection.runs), len(collection.problems)
-        (0, 1)
-    """
+    """Runs that can be reported, and what cannot."""
 
     runs: tuple[Run, ...]
     problems: tuple[Problem, ...]

@@ -7,8 +7,6 @@ import shlex
 from cndpm.experiments.description import OWN
 from cndpm.reports.run import Run
 
-__all__ = ["repeat_command", "resume_command", "seeds_command"]
-
 _DEPTHS = {"run": 1, "compare": 2}
 """Folders between ``--out`` and a record; `reproduce` resumes by itself and lays its records as it always does."""
 
@@ -31,11 +29,6 @@ def resume_command(run: Run) -> str:
 
 def seeds_command(run: Run, first: int, n: int) -> str | None:
     """Returns the command that makes runs like `run` with other seeds, in the same folder.
-
-    Args:
-        run: A run of the same kind.
-        first: The first seed.
-        n: How many seeds.
 
     Returns:
         None where the run was not made on the command line.

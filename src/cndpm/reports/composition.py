@@ -16,8 +16,6 @@ from cndpm.reports.curves import X_LABEL
 from cndpm.reports.figures import Area, AreaChart
 from cndpm.reports.run import Run
 
-__all__ = ["composition", "composition_chart"]
-
 _POINTS = 240
 
 

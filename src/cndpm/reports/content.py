@@ -21,17 +21,10 @@ from cndpm.reports.pruned import find_prunings, pruning_table
 from cndpm.reports.run import Run
 from cndpm.reports.tables import Table, cell_group, comparison_table, experiment_table
 
-__all__ = ["Content", "Exhibit", "StreamPart", "gather", "run_figures"]
-
 
 @dataclass(frozen=True)
 class StreamPart:
-    """One stream: a table of all groups and the figures that compare them.
-
-    Example:
-        >>> [part.table.title for part in gather(["nowhere"]).parts]
-        []
-    """
+    """One stream: a table of all groups and the figures that compare them."""
 
     comparison: Comparison
     table: Table
@@ -40,12 +33,7 @@ class StreamPart:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """The results of one of the paper's experiments: a table, and figures where the paper has them.
-
-    Example:
-        >>> Exhibit(Table("Samples", ("accuracy",), ())).figures
-        []
-    """
+    """The results of one of the paper's experiments: a table, and figures where the paper has them."""
 
     table: Table
     figures: list[Figure] = field(default_factory=list)
@@ -59,11 +47,6 @@ class Content:
         collection: The runs, and the folders that could not be read.
         parts: One per stream.
         exhibits: The paper's experiments that were asked for, and the results of pruning.
-
-    Example:
-        >>> content = gather(["nowhere"])
-        >>> content.tables, content.collection.problems[0].reason
-        ([], 'there is no such folder')
     """
 
     collection: Collection
@@ -85,16 +68,7 @@ def gather(
     overrides: Sequence[str] = (),
     without: Mapping[Path, str] = MappingProxyType({}),
 ) -> Content:
-    """Reads all runs at or under `paths` and compares them.
-
-    Args:
-        paths: Folders of records, or folders above them.
-        experiments: Experiments of the paper to make tables of.
-        preset: The settings that the experiments' runs started from.
-        n_seeds: Runs expected per cell of the experiments; None expects as many as the paper has.
-        overrides: Overrides of all their cells, as for ``--set``.
-        without: Runs that are left out, by folder, with the reason.
-    """
+    """Reads all runs at or under `paths` and compares them."""
     collection = _left(collect(paths), without)
     parts = []
     for comparison in compare(collection.runs):

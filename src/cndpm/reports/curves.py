@@ -11,18 +11,6 @@ from cndpm.reports.figures import Band, ChartPanel, Line, LineChart, Values
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
 
-__all__ = [
-    "METRIC_LABELS",
-    "X_LABEL",
-    "group_lines",
-    "growth_chart",
-    "line_ends",
-    "mean_curve",
-    "metric_chart",
-    "stages_of_groups",
-    "task_chart",
-]
-
 X_LABEL = "batches learned"
 """The label of every axis that runs along the stream."""
 
@@ -63,10 +51,6 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
 
 def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameters"]) -> LineChart | None:
     """Shows the growth of the number of experts or of parameters, beside learners that do not grow.
-
-    Args:
-        groups: Groups on one stream; each has its own colour.
-        key: The number to show.
 
     Returns:
         None where no run has logged it.
@@ -138,13 +122,7 @@ def _measured(curve: Curve) -> tuple[list[int], list[float]]:
 
 
 def group_lines(groups: Sequence[Group], read: Reader, *, stepped: bool = False) -> list[Line]:
-    """Draws for every group a faint line per seed and a bold one for their mean; a single seed is bold.
-
-    Args:
-        groups: Groups on one stream; each has its own colour.
-        read: Returns the curve of a run.
-        stepped: Whether values hold until they change.
-    """
+    """Draws for every group a faint line per seed and a bold one for their mean; a single seed is bold."""
     lines = []
     for colour, group in enumerate(groups):
         curves = {run.seed: curve for run in group.runs if _measured(curve := read(run))[0]}

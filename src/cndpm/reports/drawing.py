@@ -22,8 +22,6 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 from cndpm.reports.figures import AreaChart, Band, ChartPanel, Figure, HeatMap, ImageGrid, LineChart
 from cndpm.reports.palette import RAMP, colour, dashes
 
-__all__ = ["draw", "save_figure"]
-
 _SHADE = "#8894a6"
 _DPI = 160
 _BACKENDS: Mapping[str, Any] = {"png": FigureCanvasAgg, "pdf": FigureCanvasPdf, "svg": FigureCanvasSVG}
@@ -33,10 +31,6 @@ _UNDATED: Mapping[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": Non
 
 def draw(figure: Figure, ax: Axes | None = None) -> Any:
     """Draws a figure with matplotlib.
-
-    Args:
-        figure: The figure.
-        ax: Axes to draw on; None makes a new pyplot figure.
 
     Returns:
         The array of the figure's axes, (n_panels,).
@@ -58,11 +52,6 @@ def draw(figure: Figure, ax: Axes | None = None) -> Any:
 
 def save_figure(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
     """Writes a figure as ``stem.png``, ``stem.pdf`` and so on.
-
-    Args:
-        figure: The figure.
-        stem: The path of the files without their endings; its folder must exist.
-        formats: Of "png", "pdf" and "svg".
 
     Returns:
         The files, in the order of the formats.

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Area", "AreaChart", "Band", "ChartPanel", "Figure", "HeatMap", "ImageGrid", "Line", "LineChart", "Tile"]
-
 Number = float | int
 Values = Sequence[Number | None]
 
@@ -26,10 +24,6 @@ class Figure:
         title: One line.
         caption: A sentence or two on how to read it.
         alt: A description in words, for readers who cannot see it.
-
-    Example:
-        >>> Figure("accuracy", "Accuracy", caption="Higher is better.", alt="Accuracy rises to 90.").key
-        'accuracy'
     """
 
     key: str
@@ -40,12 +34,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Band:
-    """A stage of the stream, from one batch to another.
-
-    Example:
-        >>> Band(0, 290, "digits 0 and 1").end
-        290
-    """
+    """A stage of the stream, from one batch to another."""
 
     start: Number
     end: Number
@@ -63,10 +52,6 @@ class Line:
         colour: A number; equal numbers have the same colour in all figures.
         faint: Whether it is one of several that a bold line summarises.
         stepped: Whether values hold until they change.
-
-    Example:
-        >>> Line("cndpm", x=[0, 10, 20], y=[10.0, None, 90.0]).colour
-        0
     """
 
     label: str
@@ -85,10 +70,6 @@ class ChartPanel:
         title: Its title; empty for a chart of one panel.
         lines: The curves.
         highlight: The stretches of x to shade, e.g. those in which a task is streamed.
-
-    Example:
-        >>> ChartPanel("task 1", [Line("cndpm", [0, 1], [0.0, 90.0])], highlight=[Band(0, 1, "task 1")]).title
-        'task 1'
     """
 
     title: str
@@ -107,12 +88,6 @@ class LineChart(Figure):
         bands: Stages of the stream to shade.
         y_range: Limits of the vertical axis; None fits them.
         n_colours: How many colours the figure has in all.
-
-    Example:
-        >>> panel = ChartPanel("", [Line("cndpm", [0, 1], [0.0, 90.0])])
-        >>> chart = LineChart("accuracy", "Accuracy", "", "", x_label="batches", y_label="%", panels=[panel])
-        >>> chart.panels[0].lines[0].label
-        'cndpm'
     """
 
     x_label: str
@@ -135,14 +110,6 @@ class HeatMap(Figure):
         limits: The numbers with the darkest and the brightest colour.
         written: Whether the numbers are written into the cells.
         ticks: Columns that are named on the axis; None names all.
-
-    Example:
-        >>> shares = HeatMap(
-        ...     "gate", "Gate", "", "", x_label="expert", y_label="task", values=[[90, 10], [0, 100]],
-        ...     rows=["0 and 1", "2 and 3"], columns=["1", "2"], value_label="share (%)", limits=(0, 100),
-        ... )
-        >>> shares.values[0]
-        [90, 10]
     """
 
     x_label: str
@@ -158,12 +125,7 @@ class HeatMap(Figure):
 
 @dataclass(frozen=True)
 class Area:
-    """One layer of a stack, with values y of shape (n,).
-
-    Example:
-        >>> Area("class 3", y=[0, 20, 40], colour=3).label
-        'class 3'
-    """
+    """One layer of a stack, with values y of shape (n,)."""
 
     label: str
     y: Sequence[Number]
@@ -181,11 +143,6 @@ class AreaChart(Figure):
         areas: The layers, from the bottom to the top.
         bands: Stages of the stream, whose edges are marked.
         n_colours: How many colours the figure has in all.
-
-    Example:
-        >>> layers = [Area("class 3", [0, 20], 0), Area("class 5", [0, 10], 1)]
-        >>> len(AreaChart("memory", "Memory", "", "", "batches", "samples", x=[0, 10], areas=layers).areas)
-        2
     """
 
     x_label: str
@@ -198,12 +155,7 @@ class AreaChart(Figure):
 
 @dataclass(frozen=True)
 class Tile:
-    """One small image, (height, width, channels) uint8, and the label below it.
-
-    Example:
-        >>> Tile(np.zeros((8, 8, 1), dtype=np.uint8), "3").image.shape
-        (8, 8, 1)
-    """
+    """One small image, (height, width, channels) uint8, and the label below it."""
 
     image: NDArray[np.uint8]
     label: str
@@ -211,12 +163,6 @@ class Tile:
 
 @dataclass(frozen=True)
 class ImageGrid(Figure):
-    """Named rows of small images of one size.
-
-    Example:
-        >>> tile = Tile(np.zeros((8, 8, 1), dtype=np.uint8), "3")
-        >>> ImageGrid("samples", "Samples", "", "", rows=[("expert 1", [tile, tile])]).rows[0][0]
-        'expert 1'
-    """
+    """Named rows of small images of one size."""
 
     rows: Sequence[tuple[str, Sequence[Tile]]]

@@ -14,8 +14,6 @@ from cndpm.experiments.folding_table import FoldingTable
 from cndpm.reports.layout import lay_out
 from cndpm.reports.tables import Table
 
-__all__ = ["TEXT_FORMATS", "markdown_table", "to_csv", "to_latex", "to_markdown", "to_terminal"]
-
 
 def to_terminal(table: Table) -> Group:
     """Makes a table for rich's console; missing runs follow with their commands.

@@ -11,8 +11,6 @@ from cndpm.experiments.config import differing_keys
 from cndpm.experiments.metrics import mean, standard_error
 from cndpm.reports.run import Run
 
-__all__ = ["Comparison", "Group", "compare", "summary_value"]
-
 _NOT_COMPARED = ("seed", "device", "run")
 """Parts of a configuration that do not change the learned model, or over which results are averaged."""
 
@@ -27,15 +25,6 @@ class Group:
     Attributes:
         label: A name that distinguishes it from the other groups on its stream.
         runs: One per seed, complete or not.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from cndpm.experiments.record import Record
-        >>> config = {"scenario": {"name": "split-digits"}, "learner": "cndpm", "seed": 0}
-        >>> records = [Record(Path("a"), config, {}, [], {"accuracy": a}, "complete") for a in (90.0, 94.0)]
-        >>> group = Group("cndpm", tuple(map(Run, records)))
-        >>> group.mean("accuracy"), group.error("accuracy")
-        (92.0, 2.0)
     """
 
     label: str
@@ -67,16 +56,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Groups on one stream.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from cndpm.experiments.record import Record
-        >>> config = {"scenario": {"name": "split-digits"}, "learner": "cndpm", "seed": 0, "settings": {}}
-        >>> compared = compare([Run(Record(Path("a"), config, {}, [], None, "running"))])
-        >>> compared[0].scenario, compared[0].metric, compared[0].seeds
-        ('split-digits', 'accuracy', [0])
-    """
+    """Groups on one stream."""
 
     scenario: str
     summary: str
@@ -95,10 +75,6 @@ class Comparison:
 
 def summary_value(run: Run, metric: str) -> float | None:
     """Returns a number of a run's summary.
-
-    Args:
-        run: The run, complete or not.
-        metric: A name in the summary.
 
     Returns:
         None where the summary has no such number.

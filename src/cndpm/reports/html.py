@@ -21,18 +21,12 @@ from cndpm.reports.run import Run
 from cndpm.reports.stories import comparison_story, progress_words, run_facts, run_story, title_of
 from cndpm.reports.tables import Table
 
-__all__ = ["page_values", "render_page"]
-
 _PAGE_BYTES = 4_800_000
 """The largest size of a page. Figures of runs for which no room is left are left out, so pages stay below 5 MB."""
 
 
 def render_page(content: Content, *, refresh_seconds: float | None = None) -> str:
     """Renders the page.
-
-    Args:
-        content: The content of the report.
-        refresh_seconds: How often the page asks its server for new values; None for a page that is a file.
 
     Returns:
         The HTML.
@@ -57,12 +51,7 @@ def encode(values: Any) -> str:
 
 
 def page_values(content: Content, *, refresh_seconds: float | None = None) -> dict[str, Any]:
-    """Returns everything on the page as plain values.
-
-    Args:
-        content: The content of the report.
-        refresh_seconds: As for :func:`render_page`.
-    """
+    """Returns everything on the page as plain values."""
     comparisons = [part.comparison for part in content.parts]
     several = len(content.collection.runs) > 1
     parts = [_exhibit_values(exhibit) for exhibit in content.exhibits]

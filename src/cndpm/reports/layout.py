@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from cndpm.experiments.terminal import format_value
 from cndpm.reports.tables import METRICS, Row, Table, TableEntry
 
-__all__ = ["TableLayout", "lay_out"]
-
 
 @dataclass(frozen=True)
 class TableLayout:
@@ -26,11 +24,6 @@ class TableLayout:
         best: Which are the best of their column, (n_rows, n_columns).
         differs: Which differ from the paper's by more than noise, (n_rows, n_columns).
         sources: Addresses of the records behind each, (n_rows, n_columns).
-
-    Example:
-        >>> row = Row("cndpm", "split-digits", 1, {"accuracy": TableEntry(98.03)})
-        >>> lay_out(Table("split-digits", ("accuracy",), (row,))).rows
-        [['cndpm', '1', '98.03']]
     """
 
     header: list[str]

@@ -9,8 +9,6 @@ from __future__ import annotations
 from matplotlib import colormaps
 from matplotlib.colors import to_hex, to_rgb
 
-__all__ = ["RAMP", "colour", "dashes"]
-
 _DISTINCT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 _DASHES = ("solid", "dashed", "dotted", "dashdot")
 
@@ -20,10 +18,6 @@ RAMP = "cividis"
 
 def colour(i: int, n: int) -> str:
     """Returns a colour.
-
-    Args:
-        i: The item's number, from 0.
-        n: The number of items.
 
     Returns:
         The colour as #rrggbb.
@@ -41,12 +35,7 @@ def colour(i: int, n: int) -> str:
 
 
 def dashes(i: int, n: int) -> str:
-    """Returns matplotlib's name of a line's style.
-
-    Args:
-        i: The line's number, from 0.
-        n: The number of lines.
-    """
+    """Returns matplotlib's name of a line's style."""
     if n <= len(_DISTINCT):
         return _DASHES[0]
     return _DASHES[(i if n > 2 * len(_DISTINCT) else i // len(_DISTINCT)) % len(_DASHES)]

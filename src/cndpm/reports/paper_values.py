@@ -14,17 +14,11 @@ from cndpm.paper.paper import EXPERIMENTS
 from cndpm.paper.reproduction import cell_config
 from cndpm.validation import ConfigError
 
-__all__ = ["matches", "published_values"]
-
 _IGNORED = ("seed", "device", "run")
 
 
 def matches(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Returns whether two configurations learn the same, apart from seed, device and schedule of evaluations.
-
-    Args:
-        config: A resolved configuration, as plain values.
-        other: Another one.
 
     Example:
         >>> matches({"learner": "cndpm", "seed": 0}, {"learner": "cndpm", "seed": 1})

@@ -20,8 +20,6 @@ from cndpm.reports.layout import lay_out
 from cndpm.reports.palette import RAMP
 from cndpm.reports.tables import METRICS, Table
 
-__all__ = ["figure_values", "ramp_values", "table_values"]
-
 _DIGITS = 5
 
 
@@ -71,13 +69,7 @@ def _(figure: ImageGrid) -> dict[str, Any]:
 
 
 def table_values(table: Table, *, metric: str | None = None, coloured: bool = False) -> dict[str, Any]:
-    """Converts a table to the values that the page's script shows.
-
-    Args:
-        table: The table.
-        metric: The metric whose values have bars, if it is an accuracy (in percent).
-        coloured: Whether the rows have the colours of the curves.
-    """
+    """Converts a table to the values that the page's script shows."""
     layout = lay_out(table)
     values: dict[str, Any] = {**asdict(layout), "title": table.title, "coloured": coloured, "bars": None}
     if metric in ("accuracy", "prequential_accuracy") and metric in table.metrics:

@@ -11,8 +11,6 @@ from cndpm.experiments.sealed_json import RecordError, read_json
 from cndpm.paper.experiment import Published
 from cndpm.reports.tables import Row, Table, TableEntry
 
-__all__ = ["find_prunings", "pruning_table"]
-
 _METRICS = ("accuracy", "n_experts")
 
 

@@ -22,7 +22,7 @@ from cndpm.reports.html import render_page
 from cndpm.reports.showing import shown
 from cndpm.validation import ConfigError
 
-__all__ = ["FIGURE_FORMATS", "FORMATS", "Report", "write_report"]
+__all__ = ["Report", "write_report"]
 
 FIGURE_FORMATS = ("png", "pdf", "svg")
 """Formats of figures as files."""

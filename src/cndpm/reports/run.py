@@ -7,8 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cndpm.experiments.portrait_file import Portrait, load_portrait
+from cndpm.experiments.portrait_file import load_portrait
 from cndpm.experiments.record import Record, RecordError, read_record
+from cndpm.learner import Portrait
 from cndpm.reports.figures import Band
 
 if TYPE_CHECKING:

@@ -15,18 +15,11 @@ from cndpm.reports.collection import collect
 from cndpm.reports.content import Content, gather
 from cndpm.reports.html import page_values
 
-__all__ = ["shown"]
-
 Made = TypeVar("Made")
 
 
 def shown(paths: Sequence[str | Path], make: Callable[[Content], Made], **options: Any) -> tuple[Content, Made]:
     """Makes something of all runs that can be shown.
-
-    Args:
-        paths: Folders of records, or folders above them.
-        make: Makes it of their content.
-        **options: As for :func:`cndpm.reports.content.gather`.
 
     Returns:
         The content, and what was made of it.

@@ -8,8 +8,6 @@ from cndpm.experiments.terminal import format_count, format_value
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.run import Run
 
-__all__ = ["comparison_story", "describe_stream", "progress_words", "run_facts", "run_story", "title_of"]
-
 _KEPT_SEPARATE = 6
 
 _MEASURES = {

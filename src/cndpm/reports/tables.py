@@ -18,18 +18,6 @@ from cndpm.reports.commands import resume_command, seeds_command
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.paper_values import matches, published_values
 
-__all__ = [
-    "METRICS",
-    "Missing",
-    "Row",
-    "Table",
-    "TableEntry",
-    "cell_group",
-    "comparison_table",
-    "experiment_table",
-    "reproduction_table",
-]
-
 METRICS = {
     "accuracy": "accuracy (%)",
     "bits_per_dim": "bits/dim",
@@ -73,12 +61,6 @@ class TableEntry:
         best: Whether it is marked as the best of its column.
         n_runs: Runs behind the value.
         sources: Addresses of the records that hold them, for formats with links.
-
-    Example:
-        >>> round(TableEntry(93.24, 0.03, Published(93.23)).difference, 2)
-        0.01
-        >>> TableEntry(15.44, 0.14, Published(12.68), n_runs=3).beyond_noise
-        True
     """
 
     value: float | None = None
@@ -90,13 +72,7 @@ class TableEntry:
 
     @classmethod
     def of(cls, runs: Sequence[Mapping[str, Any]], metric: str, published: Published | None) -> TableEntry:
-        """Makes the entry of some runs.
-
-        Args:
-            runs: Their summaries; those that name a `source` are linked to it.
-            metric: Name of the metric.
-            published: The paper's value.
-        """
+        """Makes the entry of some runs."""
         having = [run for run in runs if run.get(metric) is not None]
         sources = Counter(run["source"] for run in having if "source" in run)
         most = tuple(source for source, _ in sources.most_common())
@@ -119,12 +95,7 @@ class TableEntry:
 
 @dataclass(frozen=True)
 class Missing:
-    """A run that does not exist or is not complete, and the command that makes it.
-
-    Example:
-        >>> Missing("cndpm", "seed 1 was not run", "cndpm run split-digits --seed 1").reason
-        'seed 1 was not run'
-    """
+    """A run that does not exist or is not complete, and the command that makes it."""
 
     label: str
     reason: str
@@ -141,10 +112,6 @@ class Row:
         n_seeds: Number of complete runs.
         entries: The numbers, by metric.
         reference: Whether it is shown only for reference, and never marked as the best.
-
-    Example:
-        >>> Row("cndpm", "split-digits", 1, {"accuracy": TableEntry(98.03)}).entries["accuracy"].value
-        98.03
     """
 
     label: str
@@ -163,11 +130,6 @@ class Table:
         metrics: The names of the metrics, in order; keys of :data:`METRICS`.
         rows: One per configuration.
         missing: Runs that do not exist or are not complete.
-
-    Example:
-        >>> row = Row("cndpm", "split-digits", 1, {"accuracy": TableEntry(98.03)})
-        >>> Table("split-digits", ("accuracy",), (row,)).missing
-        ()
     """
 
     title: str
@@ -199,15 +161,7 @@ def experiment_table(
     n_seeds: int | None = None,
     overrides: Sequence[str] = (),
 ) -> Table:
-    """Makes the table of one of the paper's experiments, with every cell that it has in the paper.
-
-    Args:
-        experiment: The experiment.
-        groups: Groups of runs; those that belong to a cell are found by their configuration.
-        preset: The settings that the runs started from.
-        n_seeds: Runs expected per cell; None expects as many as the paper has.
-        overrides: Overrides of all cells, as for ``--set``.
-    """
+    """Makes the table of one of the paper's experiments, with every cell that it has in the paper."""
     rows, missing = [], []
     seeds = list(range(n_seeds or experiment.n_seeds))
     for cell in experiment.cells:
@@ -237,12 +191,6 @@ def reproduction_table(summary: Mapping[str, Any]) -> Table:
 
 def cell_group(cell: Cell, groups: Sequence[Group], preset: str, overrides: Sequence[str]) -> Group | None:
     """Finds the runs that belong to a cell, by their configuration.
-
-    Args:
-        cell: A cell of one of the paper's experiments.
-        groups: Groups of runs.
-        preset: The settings that the runs started from.
-        overrides: Overrides of all cells, as for ``--set``.
 
     Returns:
         None where there are none.

@@ -18,8 +18,6 @@ from cndpm.reports.content import Content
 from cndpm.reports.html import page_values, render_page
 from cndpm.reports.showing import shown
 
-__all__ = ["REFRESH_SECONDS", "make_server"]
-
 REFRESH_SECONDS = 2.0
 """Seconds between two looks of the page at the records."""
 
@@ -58,12 +56,6 @@ def make_server(
     paths: Sequence[str | Path], *, port: int = 0, refresh_seconds: float = REFRESH_SECONDS, **limits: Any
 ) -> ThreadingHTTPServer:
     """Returns a server that is bound to loopback and ready for ``serve_forever()``.
-
-    Args:
-        paths: Folders of records, or folders above them; they need not hold a record yet.
-        port: 0 takes any free port; see ``server.server_port``.
-        refresh_seconds: How often the page asks for new values.
-        limits: As for :func:`cndpm.loopback.serve_on_loopback`: `client_seconds`, `n_connections`.
 
     Raises:
         RecordError: A folder does not exist, or the port is taken.

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from cndpm.errors import CNDPMError
 
-__all__ = ["Container", "StateError", "container_pieces", "has_right_checksum", "read_container", "read_texts"]
+__all__ = ["StateError"]
 
 _CHECKSUM = "$sha256"
 _N_CHECKSUM = 32
@@ -59,10 +59,6 @@ class Container:
     Attributes:
         texts: By name.
         tensors: By name, on the host, each in memory of its own.
-
-    Example:
-        >>> Container({"author": "me"}, {}).texts["author"]
-        'me'
     """
 
     texts: dict[str, str]
@@ -70,12 +66,7 @@ class Container:
 
 
 def container_pieces(texts: dict[str, str], tensors: dict[str, Tensor]) -> Iterator[bytes | memoryview]:
-    """Yields the bytes of a file, piece by piece; tensors are not copied.
-
-    Args:
-        texts: By name.
-        tensors: By name, on the host and contiguous.
-    """
+    """Yields the bytes of a file, piece by piece; tensors are not copied."""
     header: dict[str, Any] = {"__metadata__": texts}
     end = 0
     for name, tensor in tensors.items():
@@ -96,12 +87,7 @@ def container_pieces(texts: dict[str, str], tensors: dict[str, Tensor]) -> Itera
 
 
 def has_right_checksum(file: BufferedReader, size: int) -> bool:
-    """Tells whether the last bytes of a file are the checksum of those before; nothing in it is looked at.
-
-    Args:
-        file: At its beginning, where it is afterwards too.
-        size: Its length in bytes.
-    """
+    """Tells whether the last bytes of a file are the checksum of those before; nothing in it is looked at."""
     checksum, rest = hashlib.sha256(), size - _N_CHECKSUM
     while rest > 0 and (piece := file.read(min(_CHUNK, rest))):
         checksum.update(piece)
@@ -113,10 +99,6 @@ def has_right_checksum(file: BufferedReader, size: int) -> bool:
 
 def read_container(file: BufferedReader, size: int) -> Container:
     """Reads texts and tensors; the checksum is not looked at.
-
-    Args:
-        file: At its beginning.
-        size: Its length in bytes.
 
     Raises:
         StateError: The bytes are not those of such a file.
@@ -140,10 +122,6 @@ def read_container(file: BufferedReader, size: int) -> Container:
 
 def read_texts(file: BufferedReader, size: int) -> tuple[dict[str, str], dict[str, Any], int]:
     """Reads the header alone: texts by name, what it says of tensors by name, and how many bytes are theirs.
-
-    Args:
-        file: At its beginning.
-        size: Its length in bytes.
 
     Raises:
         StateError: The bytes are not those of such a file.

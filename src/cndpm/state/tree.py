@@ -8,7 +8,7 @@ from torch import Tensor
 
 from cndpm.state.container import StateError
 
-__all__ = ["State", "attach_tensors", "check_same_form", "detach_tensors", "non_finite"]
+__all__ = ["State", "check_same_form", "non_finite"]
 
 State = dict[str, Any]
 """A tree of dictionaries (string keys) and lists; leaves are tensors or JSON values."""
@@ -18,11 +18,6 @@ _TENSOR = "$tensor"
 
 def detach_tensors(node: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
     """Copies a tree with a reference in place of every tensor.
-
-    Args:
-        node: The tree.
-        tensors: Receives the tensors by their names, on the host and contiguous.
-        name: Of the tree within a larger one.
 
     Raises:
         TypeError: It holds something else than dictionaries, lists, tensors and plain values.
@@ -46,10 +41,6 @@ def detach_tensors(node: Any, tensors: dict[str, Tensor], name: str = "") -> Any
 
 def attach_tensors(tree: Any, tensors: dict[str, Tensor]) -> Any:
     """Returns a tree with its tensors in their places.
-
-    Args:
-        tree: As :func:`detach_tensors` returned it.
-        tensors: By name.
 
     Raises:
         StateError: A tensor is missing, or is in no place of the tree, or in more than one.

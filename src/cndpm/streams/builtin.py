@@ -11,8 +11,6 @@ from itertools import pairwise
 
 from cndpm.streams.scenario import Scenario, Stage, Subset, Transform
 
-__all__ = ["PRESETS"]
-
 _DIGITS = tuple(range(10))
 _PAIRS = tuple((k, k + 1) for k in range(0, 10, 2))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cndpm.streams.rows import Rows, RowStream
 
-__all__ = ["DRIFTS", "DriftScenario", "drift_scenario"]
+__all__ = ["DriftScenario"]
 
 
 class _Source(NamedTuple):
@@ -130,10 +130,5 @@ class DriftScenario(BaseModel):
 
 
 def drift_scenario(name: str, batch_size: int = 10) -> DriftScenario:
-    """Returns the recipe of this name.
-
-    Args:
-        name: A key of :data:`DRIFTS`.
-        batch_size: Samples in a batch.
-    """
+    """Returns the recipe of this name."""
     return DriftScenario(name=name, summary=DRIFTS[name].summary, rows=name, batch_size=batch_size)

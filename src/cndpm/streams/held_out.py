@@ -13,8 +13,6 @@ import torch
 from cndpm.datasets.dataset import Dataset, Split
 from cndpm.streams.randomness import Purpose, host_generator
 
-__all__ = ["hold_out"]
-
 _SHARE = 10
 """One sample in so many is held out."""
 
@@ -24,11 +22,6 @@ def hold_out(dataset: Dataset, *, seed: int, number: int) -> Dataset:
 
     A tenth of every class, rounded, is held out: at least one sample of a class that has two. Both parts keep the
     order of the training set.
-
-    Args:
-        dataset: As it was read.
-        seed: Of the stream; another seed holds out other samples.
-        number: Of the dataset within its scenario, so that datasets are split independently.
 
     Example:
         >>> from cndpm.datasets import load_dataset

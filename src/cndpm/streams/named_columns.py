@@ -12,8 +12,6 @@ import numpy as np
 
 from cndpm.names import UnknownNameError
 
-__all__ = ["NamedBatches", "is_dataset"]
-
 _LABELS = ("label", "labels", "target", "y")
 """Names that a column of labels has by habit, the first of them first."""
 
@@ -29,10 +27,6 @@ class NamedBatches:
     Args:
         x_column: The column of inputs; None takes the only one that is left beside the labels.
         y_column: The column of labels; None takes one called label, labels, target or y, if there is one.
-
-    Example:
-        >>> NamedBatches(None, None).pair({"pixels": [[0.1], [0.2]], "label": [0, 1]})
-        ([[0.1], [0.2]], [0, 1])
     """
 
     def __init__(self, x_column: str | None, y_column: str | None) -> None:
@@ -46,10 +40,6 @@ class NamedBatches:
 
     def opened(self, dataset: Any, batch_size: int) -> tuple[Callable[[int], Iterator[Any]], dict[str, Any]]:
         """Returns a function that reads a dataset from batch number `start` on, and what it says of itself.
-
-        Args:
-            dataset: Of Hugging Face; one that is read from a network is read through up to there.
-            batch_size: Rows of a batch.
 
         Returns:
             The function, and `n_classes` and `n_batches` where they are known.

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from cndpm.validation import ConfigError
 
-__all__ = ["Rows", "batch_sizes", "blur", "draw_stage"]
-
 Rows = NDArray[np.int64]
 """Indices into a pool of samples, (n,)."""
 
@@ -26,15 +24,7 @@ def draw_stage(
     replacement: bool,
     rng: np.random.Generator,
 ) -> Rows:
-    """Draws the rows of one stage, (n,).
-
-    Args:
-        candidates: The rows of each subset.
-        n: How many to draw.
-        weights: Relative shares of the subsets; without them all rows are equally likely.
-        replacement: Whether a row may come twice; always so with weights.
-        rng: Where the randomness comes from.
-    """
+    """Draws the rows of one stage, (n,)."""
     if weights is not None:
         return _draw_weighted(candidates, n, np.asarray(weights), rng)
     rows = np.concatenate(candidates)
@@ -73,11 +63,6 @@ def blur(rows: Rows, *, kind: str, width: float, rng: np.random.Generator) -> Ro
 
 
 def batch_sizes(stage_lengths: Sequence[int], batch_size: int) -> NDArray[np.int64]:
-    """Returns the sizes of all batches, (n_batches,): each stage is cut by itself, so its last batch may be smaller.
-
-    Args:
-        stage_lengths: Samples of each stage.
-        batch_size: The most samples of a batch.
-    """
+    """Returns the sizes of all batches, (n_batches,): each stage is cut by itself, so its last batch may be smaller."""
     sizes = [min(batch_size, length - at) for length in stage_lengths for at in range(0, length, batch_size)]
     return np.array(sizes, np.int64)

@@ -23,8 +23,6 @@ from cndpm.validation import ConfigError
 if TYPE_CHECKING:
     from cndpm.streams.scenario import Scenario, Subset, Transform
 
-__all__ = ["Pool"]
-
 
 class _DatasetView(NamedTuple):
     """A dataset as seen through one transformation; subsets that agree on it share its samples."""
@@ -51,12 +49,6 @@ class Pool:
         x: Samples (n, *input_shape), uint8 images or float32 features, on the device.
         y: Labels as a learner receives them (n,), int64, on the device; noisy where the scenario says so.
         n_classes: Number of classes over all datasets.
-
-    Example:
-        >>> from cndpm.streams import load_scenario
-        >>> pool = Pool(load_scenario("split-digits"), data_dir=None, seed=0, device=torch.device("cpu"))
-        >>> pool.input_shape, pool.n_classes
-        ((1, 8, 8), 10)
     """
 
     def __init__(self, scenario: Scenario, *, data_dir: str | Path | None, seed: int, device: torch.device) -> None:

@@ -10,17 +10,9 @@ from enum import IntEnum
 import numpy as np
 import torch
 
-__all__ = ["Purpose", "device_generator", "host_generator"]
-
 
 class Purpose(IntEnum):
-    """Purposes of random numbers. They are part of what determines the numbers, so the values must not change.
-
-    Example:
-        >>> first, again = (host_generator(0, Purpose.ORDER).random() for _ in range(2))
-        >>> first == again
-        True
-    """
+    """Purposes of random numbers. They are part of what determines the numbers, so the values must not change."""
 
     FRACTION = 0
     LABEL_NOISE = 1
@@ -40,24 +32,11 @@ def _sequence(seed: int, purpose: Purpose, *counters: int) -> np.random.SeedSequ
 
 
 def host_generator(seed: int, purpose: Purpose, *counters: int) -> np.random.Generator:
-    """Makes a numpy generator for `purpose`; `counters` (a round, a class, ...) make further independent ones.
-
-    Args:
-        seed: The stream's seed.
-        purpose: Of the numbers.
-        *counters: A round, a class, ...: each makes an independent generator.
-    """
+    """Makes a numpy generator for `purpose`; `counters` (a round, a class, ...) make further independent ones."""
     return np.random.default_rng(_sequence(seed, purpose, *counters))
 
 
 def device_generator(device: torch.device, seed: int, purpose: Purpose, *counters: int) -> torch.Generator:
-    """Makes a torch generator on `device`; its numbers repeat at every call, though not on every kind of device.
-
-    Args:
-        device: Where the generator lives.
-        seed: The stream's seed.
-        purpose: Of the numbers.
-        *counters: A round, a class, ...: each makes an independent generator.
-    """
+    """Makes a torch generator on `device`; its numbers repeat at every call, though not on every kind of device."""
     state = _sequence(seed, purpose, *counters).generate_state(1, np.uint64)
     return torch.Generator(device).manual_seed(int(state[0] >> np.uint64(1)))

@@ -16,20 +16,6 @@ import numpy as np
 from cndpm.extras import require_extra
 from cndpm.streams.rows import Rows
 
-__all__ = [
-    "agrawal",
-    "approval",
-    "hyperplane",
-    "image_segments",
-    "mixed",
-    "moving_centroids",
-    "phishing",
-    "sea",
-    "sine",
-    "sine_in_turn",
-    "water_flow",
-]
-
 _SEEDS_APART = 10  # more than the parts of one stream, so that two seeds share none
 
 

@@ -10,15 +10,6 @@ from numpy.typing import NDArray
 
 from cndpm.streams.rows import Rows
 
-__all__ = [
-    "flipped_rule",
-    "flipped_sign",
-    "rotated_rule",
-    "rules_in_turn",
-    "tripling_scales",
-    "turning_rule",
-]
-
 Array = NDArray[np.float64]
 
 _N, _CHANGE = 6000, 3000

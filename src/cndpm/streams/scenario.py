@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cndpm.streams.scenario_stream import ScenarioStream
 
-__all__ = ["Blur", "ClassName", "Scenario", "Stage", "Subset", "Transform"]
+__all__ = ["Blur", "Scenario", "Stage", "Subset", "Transform"]
 
 Share = Annotated[float, Field(gt=0, le=1)]
 Label = Annotated[int, Field(ge=0)]

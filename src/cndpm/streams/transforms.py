@@ -10,8 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample, interpolate
 
-__all__ = ["binarise", "permute_pixels", "resize", "rotate", "set_channels"]
-
 _CHUNK = 4096  # images at a time: the intermediate floats stay small
 
 
@@ -80,10 +78,6 @@ def binarise(x: Tensor, generator: torch.Generator) -> Tensor:
     """Draws each byte v as 1 with probability v / 255, else 0; returns float32 of the same shape.
 
     A draw is one of 65,536 numbers, four to a 64-bit random word: 0 and 255 are exact, all others to within 2^-16.
-
-    Args:
-        x: Bytes of any shape.
-        generator: Draws, on the device of x.
     """
     words = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device)
     draws = words.random_(-(2**63), None, generator=generator).view(torch.int16)[: x.numel()].view(x.shape)

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 
 from cndpm.state import State, StateError, expect, number, tensor
 
-__all__ = ["Optimiser"]
-
 _PIECE = 8192
 """Elements of a parameter that a GPU updates as one piece: few large ones would leave most of it idle."""
 
@@ -28,13 +26,6 @@ class Optimiser:
         clip: Largest absolute value of a gradient's entry.
         weight_decay: λ of the penalty λ‖w‖², applied by :meth:`step` when asked.
         slowdown: Lets the learning rate fall with the number of steps t, as lr / √(1 + t / slowdown); None keeps it.
-
-    Example:
-        >>> weight = nn.Parameter(torch.tensor([1.0, -1.0]))
-        >>> optimiser = Optimiser([weight], lr=0.1, clip=1.0, weight_decay=0.0)
-        >>> optimiser.step(weight.square().sum(), penalise=False)
-        >>> weight.data
-        tensor([ 0.9000, -0.9000])
     """
 
     def __init__(
@@ -54,12 +45,7 @@ class Optimiser:
         self._moments = [_Moments.of(parameter) for parameter in self.parameters]
 
     def step(self, loss: Tensor, *, penalise: bool) -> None:
-        """Takes one step down the gradient of a loss; parameters that it does not depend on stay as they are.
-
-        Args:
-            loss: A scalar.
-            penalise: Whether to add the penalty λ‖w‖² to the loss.
-        """
+        """Takes one step down the gradient of a loss; parameters that it does not depend on stay as they are."""
         if not self.parameters:
             return
         found = torch.autograd.grad(loss, self.parameters, allow_unused=True)

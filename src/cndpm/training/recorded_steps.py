@@ -17,8 +17,6 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-__all__ = ["Routine", "StepRecorder"]
-
 _WARM_UP = 3
 """Calls before a step is recorded: libraries make their choices and allocate what they need."""
 
@@ -43,13 +41,6 @@ class StepRecorder:
         device: Where the routines run; nothing is recorded on a CPU.
         generator: The source of their random numbers.
         enabled: False runs every step without recording it.
-
-    Example:
-        >>> recorder = StepRecorder(torch.device("cpu"), torch.Generator())
-        >>> total = torch.zeros(2)
-        >>> recorder.routine(lambda: total.add_(1), draws=False).repeat(100)
-        >>> total
-        tensor([100., 100.])
     """
 
     def __init__(self, device: torch.device, generator: torch.Generator, *, enabled: bool = True) -> None:
@@ -63,12 +54,7 @@ class StepRecorder:
         self._stream: torch.cuda.Stream | None = None
 
     def routine(self, function: Callable[..., tuple[Tensor, ...] | None], *, draws: bool = True) -> Routine:
-        """Returns a routine that runs `function`, recorded where possible.
-
-        Args:
-            function: Takes tensors of few different shapes; returns a tuple of tensors or None. See :class:`Routine`.
-            draws: Whether it uses the recorder's generator.
-        """
+        """Returns a routine that runs `function`, recorded where possible."""
         return Routine(function, self, draws=draws)
 
     def aside(self) -> StepRecorder:
@@ -108,10 +94,6 @@ class StepRecorder:
         Neither may use tensors that the other makes, tensors that both use must outlive the call, and neither may call
         this method: branches within branches share memory without waiting for each other.
 
-        Args:
-            first: A function without arguments.
-            second: Another one.
-
         Returns:
             The results of both.
         """
@@ -128,10 +110,6 @@ class StepRecorder:
 
     def record(self, function: Callable[[], None], *, draws: bool = True) -> torch.cuda.CUDAGraph | None:
         """Records the operations of a function.
-
-        Args:
-            function: Takes and returns nothing.
-            draws: Whether it uses the recorder's generator.
 
         Returns:
             The graph; None where the function cannot be recorded, e.g. because it waits for the device.
@@ -196,12 +174,6 @@ class Routine:
         function: Takes tensors and returns a tuple of tensors or None.
         recorder: Records the function, and says whether anything is recorded.
         draws: Whether the function uses the recorder's generator.
-
-    Example:
-        >>> recorder = StepRecorder(torch.device("cpu"), torch.Generator())
-        >>> double = Routine(lambda x: (2 * x,), recorder, draws=False)
-        >>> double(torch.ones(2))
-        (tensor([2., 2.]),)
     """
 
     def __init__(

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from cndpm.experts.features.jitter import shift_and_mirror
 
-__all__ = ["Augmentation", "AugmentationName"]
-
 AugmentationName = Literal["auto", "none", "shift", "crop-flip"]
 """Names of augmentations; "auto" depends on the images, see `Augmentation`."""
 
@@ -23,13 +21,6 @@ class Augmentation:
             handedness, objects have not.
         input_shape: Shape of one sample.
         generator: Source of all random choices, on the CPU.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.augmentation import Augmentation
-        >>> augmentation = Augmentation("auto", (1, 28, 28), torch.Generator().manual_seed(0))
-        >>> augmentation.name, augmentation(torch.rand(5, 1, 28, 28)).shape
-        ('shift', torch.Size([5, 1, 28, 28]))
     """
 
     def __init__(self, name: AugmentationName, input_shape: tuple[int, ...], generator: torch.Generator) -> None:

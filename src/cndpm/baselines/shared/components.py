@@ -16,20 +16,11 @@ from torch import Tensor, nn
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["FrozenCopy", "LearnerPart", "RandomSource", "TensorSlots", "load_module", "module_state", "total_footprint"]
-
 N = TypeVar("N", bound=nn.Module)
 
 
 class LearnerPart(Protocol):
-    """A piece of a learner that holds state.
-
-    Example:
-        >>> from cndpm.baselines.shared.components import LearnerPart, RandomSource
-        >>> part: LearnerPart = RandomSource(0)
-        >>> sorted(part.state_dict()), part.footprint().n_numbers_kept
-        (['position', 'seed'], 0)
-    """
+    """A piece of a learner that holds state."""
 
     def footprint(self) -> Footprint:
         """Counts what this part keeps."""
@@ -42,12 +33,7 @@ class LearnerPart(Protocol):
 
 
 def total_footprint(parts: Iterable[LearnerPart], *, n_experts: int = 1) -> Footprint:
-    """Returns the sum of what the parts keep.
-
-    Args:
-        parts: The parts of one learner.
-        n_experts: Number of components of a mixture.
-    """
+    """Returns the sum of what the parts keep."""
     kept = [part.footprint() for part in parts]
     return Footprint(
         n_parameters=sum(f.n_parameters for f in kept),
@@ -64,25 +50,12 @@ def module_state(module: nn.Module) -> State:
 
 
 def load_module(module: nn.Module, state: State) -> None:
-    """Copies a state into the module.
-
-    Args:
-        module: Overwritten.
-        state: A result of :func:`module_state` of a module of the same kind.
-    """
+    """Copies a state into the module."""
     module.load_state_dict(state)
 
 
 class RandomSource:
-    """A learner's own random numbers. They are drawn on the CPU, so that every device sees the same ones.
-
-    Example:
-        >>> from cndpm.baselines.shared.components import RandomSource
-        >>> random = RandomSource(0)
-        >>> first = random.normal(3)
-        >>> bool((random.restarted().normal(3) == first).all())
-        True
-    """
+    """A learner's own random numbers. They are drawn on the CPU, so that every device sees the same ones."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -111,16 +84,7 @@ class RandomSource:
 
 
 class TensorSlots:
-    """Named tensors that a learner carries along (importances, running sums); a name without a tensor is empty.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.components import TensorSlots
-        >>> slots = TensorSlots(torch.device("cpu"))
-        >>> slots.values = {"sums": torch.zeros(3, 2)}
-        >>> slots.footprint().n_numbers_kept
-        6
-    """
+    """Named tensors that a learner carries along (importances, running sums); a name without a tensor is empty."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -144,15 +108,6 @@ class FrozenCopy(Generic[N]):
 
     Args:
         original: The network that keeps learning.
-
-    Example:
-        >>> from torch import nn
-        >>> from cndpm.baselines.shared.components import FrozenCopy
-        >>> previous = FrozenCopy(nn.Linear(3, 2))
-        >>> previous.network is None
-        True
-        >>> previous.take().weight.requires_grad
-        False
     """
 
     def __init__(self, original: N) -> None:
@@ -174,7 +129,6 @@ class FrozenCopy(Generic[N]):
         return {"network": None if self.network is None else module_state(self.network)}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the copy, or its absence."""
         self.network = None
         if state["network"] is not None:
             load_module(self.take(), state["network"])

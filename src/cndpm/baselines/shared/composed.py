@@ -17,19 +17,11 @@ from cndpm.baselines.shared.training import NetworkSettings, Trainer
 from cndpm.learner import Footprint, Learner
 from cndpm.state import State
 
-__all__ = ["ClassifierLearner", "ComposedLearner", "StreamFacts"]
+__all__ = ["ClassifierLearner", "ComposedLearner"]
 
 
 class StreamFacts(TypedDict, total=False):
-    """Facts about its stream that a learner is constructed with; see :class:`cndpm.learner.Learner`.
-
-    Example:
-        >>> from cndpm.baselines.finetune import FineTune
-        >>> from cndpm.baselines.shared.composed import StreamFacts
-        >>> facts: StreamFacts = {"input_shape": (4,), "n_classes": 2, "seed": 0}
-        >>> FineTune(FineTune.Settings(hidden=8), **facts).n_classes
-        2
-    """
+    """Facts about its stream that a learner is constructed with; see :class:`cndpm.learner.Learner`."""
 
     input_shape: Required[tuple[int, ...]]
     n_classes: int | None
@@ -107,7 +99,6 @@ class ComposedLearner(Learner):
         return {name: part.state_dict() for name, part in self.parts.items()}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores every part."""
         if state.keys() != self.parts.keys():
             raise ValueError(f"{type(self).__name__} has the parts {sorted(self.parts)}; the state has {sorted(state)}")
         for name, part in self.parts.items():

@@ -6,8 +6,6 @@ from pydantic import Field
 
 from cndpm.baselines.shared.training import NetworkSettings
 
-__all__ = ["DreamerSettings"]
-
 
 class DreamerSettings(NetworkSettings):
     """A generator and its steps, as van de Ven and Tolias (2018) trained theirs: Adam, no decay, no clipping.
@@ -15,12 +13,6 @@ class DreamerSettings(NetworkSettings):
     Where the loss has become flat, Adam divides a decay of the weights by its own size: whatever a task does not use
     shrinks by a whole step size at every step and is gone before the next task needs it. A replaying network learns
     each task for thousands of steps, and hardly any of its weights gets a gradient in all of them.
-
-    Example:
-        >>> from cndpm.baselines.shared.dreaming import DreamerSettings
-        >>> settings = DreamerSettings(latent=10)
-        >>> settings.n_steps, settings.weight_decay, settings.clip_value
-        (5, 0.0, None)
     """
 
     latent: int = Field(100, ge=1, description="latent dimension of the generator")

@@ -8,8 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-__all__ = ["mean_over_gradients", "per_sample_gradients"]
-
 SampleLoss = Callable[[Tensor, Tensor], Tensor]
 """The loss of one sample from its network output, (1, n_outputs), and its label, (1,)."""
 

@@ -8,21 +8,9 @@ from torch import Tensor
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["GrowingSamples"]
-
 
 class GrowingSamples:
-    """Every batch it was given, as rows of named tensors.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.growing_samples import GrowingSamples
-        >>> samples = GrowingSamples()
-        >>> for _ in range(2):
-        ...     samples.add(x=torch.rand(5, 4), y=torch.zeros(5, dtype=torch.int64))
-        >>> len(samples), samples.rows()["x"].shape
-        (10, torch.Size([10, 4]))
-    """
+    """Every batch it was given, as rows of named tensors."""
 
     def __init__(self) -> None:
         self._batches: list[dict[str, Tensor]] = []
@@ -55,7 +43,6 @@ class GrowingSamples:
         return {"rows": self.rows()}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores all samples."""
         self.clear()
         if state["rows"]:
             self.add(**state["rows"])

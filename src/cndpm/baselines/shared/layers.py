@@ -7,8 +7,6 @@ from itertools import pairwise
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-__all__ = ["ResNet18Features", "ResidualBlock", "mlp"]
-
 
 def mlp(widths: list[int]) -> nn.Sequential:
     """Returns linear layers of the given widths with ReLU between them, none after the last."""
@@ -25,12 +23,6 @@ class ResidualBlock(nn.Module):
         n_in: Channels that come in.
         n_out: Channels that go out.
         stride: 2 halves height and width.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.layers import ResidualBlock
-        >>> ResidualBlock(3, 8, stride=2)(torch.rand(2, 3, 8, 8)).shape
-        torch.Size([2, 8, 4, 4])
     """
 
     def __init__(self, n_in: int, n_out: int, *, stride: int) -> None:
@@ -50,14 +42,7 @@ class ResidualBlock(nn.Module):
 
 
 class ResNet18Features(nn.Sequential):
-    """ResNet-18 for small images: a 3 x 3 stem, four stages of two blocks, global average; (batch, 512).
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.layers import ResNet18Features
-        >>> ResNet18Features(3)(torch.rand(2, 3, 8, 8)).shape
-        torch.Size([2, 512])
-    """
+    """ResNet-18 for small images: a 3 x 3 stem, four stages of two blocks, global average; (batch, 512)."""
 
     def __init__(self, n_channels: int) -> None:
         stem: list[nn.Module] = [nn.Conv2d(n_channels, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]

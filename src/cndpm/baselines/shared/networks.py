@@ -21,8 +21,6 @@ from torch import Tensor, nn
 from cndpm.baselines.shared.layers import ResNet18Features, mlp
 from cndpm.baselines.shared.pixel_vae import ClassPriors, PixelVAE
 
-__all__ = ["LogitNetwork", "NetworkName", "build_classifier", "build_vae", "initialise"]
-
 NetworkName = Literal["auto", "mlp", "resnet18"]
 """Names of networks; "auto" takes the one that suits the shape of the inputs."""
 
@@ -36,14 +34,6 @@ class LogitNetwork(nn.Module):
         features: Maps inputs (batch, *input_shape) to (batch, n_features).
         n_features: Width of its result.
         n_classes: Number of classes.
-
-    Example:
-        >>> import torch
-        >>> from torch import nn
-        >>> from cndpm.baselines.shared.networks import LogitNetwork
-        >>> network = LogitNetwork(nn.Flatten(), n_features=4, n_classes=3)
-        >>> network(torch.rand(5, 2, 2)).shape
-        torch.Size([5, 3])
     """
 
     def __init__(self, features: nn.Module, *, n_features: int, n_classes: int) -> None:
@@ -61,13 +51,6 @@ def build_classifier(
     name: NetworkName, input_shape: tuple[int, ...], n_classes: int, generator: torch.Generator, *, hidden: int = 400
 ) -> LogitNetwork:
     """Builds the base classifier: by default ResNet-18 for 3 x 32 x 32 images, the 400-400 MLP for everything else.
-
-    Args:
-        name: The network; "auto" chooses by the shape of the inputs.
-        input_shape: Shape of one sample.
-        n_classes: Number of logits.
-        generator: Source of the initial weights, on the CPU.
-        hidden: Width of the MLP's two hidden layers.
 
     Raises:
         ValueError: ResNet-18 was asked for inputs that are no images (channels, height, width).
@@ -94,16 +77,7 @@ def build_vae(
     n_classes: int | None = None,
     class_priors: bool = False,
 ) -> PixelVAE:
-    """Builds the VAE of the generation experiments, initialised from the generator.
-
-    Args:
-        input_shape: Shape of one sample with values in [0, 1].
-        generator: Source of the initial weights, on the CPU.
-        hidden: Width of the hidden layers.
-        latent: Dimension of the latent space.
-        n_classes: Number of classes of a classifier on the encoder; None for no classifier.
-        class_priors: Whether every class has a latent prior of its own.
-    """
+    """Builds the VAE of the generation experiments, initialised from the generator."""
     with torch.device("meta"):
         network = PixelVAE(input_shape, hidden=hidden, latent=latent, n_classes=n_classes, class_priors=class_priors)
     return initialise(network, generator)
@@ -114,10 +88,6 @@ def initialise(network: M, generator: torch.Generator) -> M:
 
     Weights and biases of linear and convolutional layers are uniform within 1 / sqrt(fan-in); normalisation layers
     start as the identity, priors of classes at standard normal places with variance one.
-
-    Args:
-        network: A network on the meta device; its weights are created on the CPU.
-        generator: Source of the weights, on the CPU.
     """
     network.to_empty(device="cpu")
     for module in network.modules():

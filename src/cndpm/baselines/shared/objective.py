@@ -18,21 +18,9 @@ from cndpm.baselines.shared.networks import LogitNetwork, build_classifier, buil
 from cndpm.baselines.shared.pixel_vae import PixelVAE
 from cndpm.baselines.shared.training import NetworkSettings, Trainer
 
-__all__ = ["Classification", "Generation", "Objective", "ObjectiveLearner"]
-
 
 class Objective(Protocol):
-    """Defines what a network's loss and answers mean.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.networks import build_classifier
-        >>> from cndpm.baselines.shared.objective import Classification, Objective
-        >>> network = build_classifier("mlp", (4,), 2, torch.Generator().manual_seed(0), hidden=8)
-        >>> objective: Objective = Classification(network)
-        >>> objective.losses(torch.rand(5, 4), torch.arange(5) % 2).shape
-        torch.Size([5])
-    """
+    """Defines what a network's loss and answers mean."""
 
     @property
     def network(self) -> nn.Module:
@@ -54,16 +42,7 @@ class Objective(Protocol):
 
 
 class Classification:
-    """Cross entropy of a classifier.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.networks import build_classifier
-        >>> from cndpm.baselines.shared.objective import Classification
-        >>> network = build_classifier("mlp", (4,), 2, torch.Generator().manual_seed(0), hidden=8)
-        >>> Classification(network).predict_log_proba(torch.rand(5, 4)).shape
-        torch.Size([5, 2])
-    """
+    """Cross entropy of a classifier."""
 
     def __init__(self, network: LogitNetwork) -> None:
         self.network = network
@@ -95,16 +74,6 @@ class Generation:
         random: Source of the training noise. Its seed also determines the noise at test, one set of latent samples
             shared by all inputs, so that an input's answer depends neither on its batch nor on how often one asks.
         n_samples: Latent samples at test.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.components import RandomSource
-        >>> from cndpm.baselines.shared.networks import build_vae
-        >>> from cndpm.baselines.shared.objective import Generation
-        >>> random = RandomSource(0)
-        >>> vae = build_vae((4,), random.generator, hidden=8, latent=2)
-        >>> Generation(vae, random=random, n_samples=3).log_prob(torch.rand(5, 4)).shape
-        torch.Size([5])
     """
 
     def __init__(self, network: PixelVAE, *, random: RandomSource, n_samples: int) -> None:
@@ -113,12 +82,7 @@ class Generation:
         self.n_samples = n_samples
 
     def losses(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """Returns -ELBO, (batch,).
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Ignored.
-        """
+        """Returns -ELBO, (batch,)."""
         return -self.network.elbo(x, self.random.normal(1, len(x), self.network.latent).to(x.device))
 
     def predict_log_proba(self, x: Tensor) -> Tensor:
@@ -137,15 +101,6 @@ class ObjectiveLearner(ComposedLearner):
     Args:
         settings: Of this learner.
         **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.finetune import FineTune
-        >>> from cndpm.baselines.shared.objective import ObjectiveLearner
-        >>> learner = FineTune(FineTune.Settings(hidden=8, latent=2), input_shape=(4,))
-        >>> learner.learn(torch.rand(6, 4), None)
-        >>> isinstance(learner, ObjectiveLearner), learner.log_prob(torch.rand(3, 4)).shape
-        (True, torch.Size([3]))
     """
 
     settings: NetworkSettings

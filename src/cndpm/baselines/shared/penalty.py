@@ -22,8 +22,6 @@ from cndpm.baselines.shared.replay import ReplayMemory
 from cndpm.baselines.shared.training import NetworkSettings
 from cndpm.learner import TaskBasedLearner
 
-__all__ = ["PenalisedLearner", "PenaltySettings", "QuadraticPenalty"]
-
 
 class QuadraticPenalty(TensorSlots):
     """The penalty's two vectors, both empty before the first task has ended.
@@ -31,14 +29,6 @@ class QuadraticPenalty(TensorSlots):
     Args:
         strength: c.
         device: Where the weights live.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.penalty import QuadraticPenalty
-        >>> penalty = QuadraticPenalty(2.0, torch.device("cpu"))
-        >>> penalty.add(torch.tensor([1.0, 0.0]), anchor=torch.tensor([3.0, 3.0]))
-        >>> penalty.gradient(torch.tensor([4.0, 4.0]))
-        tensor([2., 0.])
     """
 
     def __init__(self, strength: float, device: torch.device) -> None:
@@ -92,13 +82,7 @@ class QuadraticPenalty(TensorSlots):
 
 
 class PenaltySettings(NetworkSettings):
-    """Settings of learners that measure importance at the end of a task.
-
-    Example:
-        >>> from cndpm.baselines.shared.penalty import PenaltySettings
-        >>> PenaltySettings(strength=10.0).importance_samples
-        200
-    """
+    """Settings of learners that measure importance at the end of a task."""
 
     strength: float = Field(1.0, ge=0, description="weight of the penalty, lambda")
     importance_samples: int = Field(200, ge=1, description="samples of a task, kept until its end, to measure on")
@@ -111,16 +95,6 @@ class PenalisedLearner(ClassifierLearner, TaskBasedLearner):
     Args:
         settings: Of this learner.
         **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.mas import MAS
-        >>> from cndpm.baselines.shared.penalty import PenalisedLearner
-        >>> learner = MAS(MAS.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> learner.begin_task(0)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> isinstance(learner, PenalisedLearner), len(learner.memory)
-        (True, 6)
     """
 
     settings: PenaltySettings

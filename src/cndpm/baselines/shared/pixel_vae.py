@@ -10,8 +10,6 @@ from torch import Tensor, nn
 
 from cndpm.baselines.shared.layers import mlp
 
-__all__ = ["ClassPriors", "PixelVAE"]
-
 
 class ClassPriors(nn.Module):
     """One Gaussian over the latent space per class, learned with the rest: p(z | y) = N(mean_y, diag variance_y).
@@ -19,13 +17,6 @@ class ClassPriors(nn.Module):
     Args:
         n_classes: Number of classes.
         latent: Dimension of the latent space.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.pixel_vae import ClassPriors
-        >>> mean, log_variance = ClassPriors(3, 2)(torch.tensor([0, 2, 2, 1]))
-        >>> mean.shape, log_variance.shape
-        (torch.Size([4, 2]), torch.Size([4, 2]))
     """
 
     def __init__(self, n_classes: int, latent: int) -> None:
@@ -51,15 +42,6 @@ class PixelVAE(nn.Module):
         n_classes: With a number, a linear layer on the encoder's hidden features also classifies (replay through
             feedback); by default there is none.
         class_priors: Whether p(z | y) takes the place of p(z); wants `n_classes`.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.networks import build_vae
-        >>> vae = build_vae((1, 4, 4), torch.Generator().manual_seed(0), hidden=8, latent=2)
-        >>> vae.elbo(torch.rand(5, 1, 4, 4), torch.randn(3, 5, 2)).shape
-        torch.Size([5])
-        >>> vae.sample(2, torch.Generator().manual_seed(0)).shape
-        torch.Size([2, 1, 4, 4])
     """
 
     def __init__(

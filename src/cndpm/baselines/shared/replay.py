@@ -15,17 +15,9 @@ from cndpm.baselines.shared.training import NetworkSettings
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["ReplayMemory", "ReplaySettings"]
-
 
 class ReplaySettings(NetworkSettings):
-    """Settings of every learner with a replay memory.
-
-    Example:
-        >>> from cndpm.baselines.shared.replay import ReplaySettings
-        >>> ReplaySettings().n_replayed(10), ReplaySettings(replay_batch=64).n_replayed(10)
-        (10, 64)
-    """
+    """Settings of every learner with a replay memory."""
 
     memory_size: int = Field(500, ge=1, description="samples kept for replay")
     replay_batch: int | None = Field(None, ge=1, description="samples replayed per step; null: as many as the batch")
@@ -43,14 +35,6 @@ class ReplayMemory:
         capacity: The most samples it holds.
         generator: Source of all random choices, on the CPU and owned by the learner.
         device: Where the samples lie.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.replay import ReplayMemory
-        >>> memory = ReplayMemory(500, torch.Generator().manual_seed(0), device=torch.device("cpu"))
-        >>> memory.add(x=torch.rand(20, 1, 28, 28), y=torch.arange(20) % 10)
-        >>> memory.sample(10)["x"].shape
-        torch.Size([10, 1, 28, 28])
     """
 
     def __init__(self, capacity: int, generator: torch.Generator, *, device: torch.device) -> None:
@@ -82,12 +66,7 @@ class ReplayMemory:
             self.put(list(winners), **{name: value[list(winners.values())] for name, value in rows.items()})
 
     def put(self, places: list[int], **rows: Tensor) -> None:
-        """Writes one row to each of the (distinct) places; places beyond the last one must follow it without gaps.
-
-        Args:
-            places: Distinct numbers of rows.
-            **rows: Values by name, one row for each place.
-        """
+        """Writes one row to each of the (distinct) places; places beyond the last one must follow it without gaps."""
         if not self._columns:
             self._columns = {
                 name: torch.empty(self.capacity, *value.shape[1:], dtype=value.dtype, device=self.device)
@@ -131,7 +110,6 @@ class ReplayMemory:
         return {"capacity": self.capacity, "n_seen": self.n_seen, "rows": rows}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the samples in their places."""
         self.clear()
         self.capacity, self.n_seen = state["capacity"], state["n_seen"]
         rows = state["rows"]

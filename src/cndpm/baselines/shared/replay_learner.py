@@ -11,8 +11,6 @@ from cndpm.baselines.shared.augmentation import Augmentation
 from cndpm.baselines.shared.composed import ClassifierLearner, StreamFacts
 from cndpm.baselines.shared.replay import ReplayMemory, ReplaySettings
 
-__all__ = ["ReplayLearner"]
-
 
 class ReplayLearner(ClassifierLearner):
     """A classifier, a memory and random changes of images; what is stored and what is replayed is the learner's own.
@@ -24,15 +22,6 @@ class ReplayLearner(ClassifierLearner):
     Attributes:
         memory: The samples kept.
         augmentation: Applied to inputs at every use; the memory holds them unchanged.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.er_ace import ERACE
-        >>> from cndpm.baselines.shared.replay_learner import ReplayLearner
-        >>> learner = ERACE(ERACE.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> isinstance(learner, ReplayLearner), learner.replayed(3)["x"].shape
-        (True, torch.Size([3, 4]))
     """
 
     settings: ReplaySettings

@@ -9,8 +9,6 @@ from torch import Tensor
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["TaskProgress", "distillation", "log_proba_of_seen", "only"]
-
 
 def only(logits: Tensor, marked: Tensor) -> Tensor:
     """Sets the logits of unmarked classes to minus infinity, (batch, C); changes nothing if none is marked.
@@ -38,16 +36,6 @@ class TaskProgress:
     Args:
         n_classes: C.
         device: Where the logits live.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.baselines.shared.task_progress import TaskProgress
-        >>> progress = TaskProgress(4, torch.device("cpu"))
-        >>> progress.begin(2)
-        >>> progress.see(torch.tensor([0, 2]))
-        >>> progress.end()
-        >>> progress.known.tolist(), round(progress.share_of_present, 3)
-        ([True, False, True, False], 0.333)
     """
 
     def __init__(self, n_classes: int, device: torch.device) -> None:
@@ -86,7 +74,6 @@ class TaskProgress:
         return {"n_tasks": self.n_tasks, "seen": self.seen.clone(), "known": self.known.clone()}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above."""
         self.n_tasks = state["n_tasks"]
         self.seen = state["seen"].to(self.seen.device, copy=True)
         self.known = state["known"].to(self.known.device, copy=True)

@@ -19,18 +19,9 @@ from cndpm.learner import Footprint, LearnerSettings
 from cndpm.state import State
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
-__all__ = ["NetworkSettings", "Trainer"]
-
 
 class NetworkSettings(LearnerSettings):
-    """Settings of every learner with one network.
-
-    Example:
-        >>> from cndpm.baselines.shared.training import NetworkSettings
-        >>> settings = NetworkSettings(hidden=8)
-        >>> settings.optimizer, settings.clip_value
-        ('adam', 0.5)
-    """
+    """Settings of every learner with one network."""
 
     network: NetworkName = Field("auto", description="auto: ResNet-18 for 3 x 32 x 32 images, else the MLP")
     hidden: int = Field(400, ge=1, description="units of each of the two hidden layers of the MLP and the VAE")
@@ -50,17 +41,6 @@ class Trainer:
         network: The network, on its device.
         settings: Optimiser, learning rate, weight decay, clipping.
         learning_rate: Replaces the settings' own where a learner trains a second network.
-
-    Example:
-        >>> import torch
-        >>> from torch import nn
-        >>> from cndpm.baselines.shared.training import NetworkSettings, Trainer
-        >>> network = nn.Linear(4, 2)
-        >>> trainer = Trainer(network, NetworkSettings(learning_rate=0.1))
-        >>> before = trainer.weights()
-        >>> trainer.step(network(torch.rand(6, 4)).square().mean())
-        >>> before.shape, bool((trainer.weights() != before).any())
-        (torch.Size([10]), True)
     """
 
     def __init__(self, network: nn.Module, settings: NetworkSettings, *, learning_rate: float | None = None) -> None:
@@ -94,10 +74,6 @@ class Trainer:
 
         The function is a method of the learner, draws no random numbers, and depends on nothing but its inputs and
         tensors that stay in their place.
-
-        Args:
-            function: A method of the learner.
-            *inputs: Its tensors.
         """
         routine = self._routines.setdefault(function, self.recorder.routine(function, draws=False))
         return routine(*inputs)
@@ -148,7 +124,6 @@ class Trainer:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores all of it; what is loaded is copied."""
         load_module(self.network, state["network"])
         moments = {
             int(index): {name: value.clone() for name, value in entry.items()}

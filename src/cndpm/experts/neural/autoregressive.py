@@ -13,8 +13,6 @@ from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.parts import Density
 from cndpm.experts.neural.pixels import BernoulliPixel, Pixel
 
-__all__ = ["AutoregressiveDensity", "CausalConvolution"]
-
 
 class CausalConvolution(nn.Module):
     """A convolution that looks at the rows above a pixel and to the left of it, never at later pixels.
@@ -27,15 +25,6 @@ class CausalConvolution(nn.Module):
         outputs: Channels that go out.
         reach: How many rows up, and columns to each side, it looks.
         own: Whether it looks at the pixel itself; False where the pixel is to be predicted.
-
-    Example:
-        >>> look = CausalConvolution(1, 1, reach=1, own=False)
-        >>> x = torch.zeros(1, 1, 3, 3)
-        >>> x[0, 0, 1, 1] = 1.0  # changes later pixels only
-        >>> (look(x) != look(torch.zeros_like(x))).int()[0, 0]
-        tensor([[0, 0, 0],
-                [0, 0, 1],
-                [1, 1, 1]], dtype=torch.int32)
     """
 
     def __init__(self, inputs: int, outputs: int, *, reach: int, own: bool) -> None:
@@ -58,24 +47,12 @@ class CausalConvolution(nn.Module):
         return functional.conv2d(x, self.kernel(), self.bias, padding=self.reach)[:, :, : x.shape[2]]
 
     def at(self, row: int, column: int, padded: Tensor) -> Tensor:
-        """Returns the output at one pixel, (n, outputs, 1, 1).
-
-        Args:
-            row: Of the pixel.
-            column: Of the pixel.
-            padded: Inputs, (n, inputs, reach + H, reach + W + reach).
-        """
+        """Returns the output at one pixel, (n, outputs, 1, 1)."""
         seen = padded[:, :, row : row + self.reach + 1, column : column + 2 * self.reach + 1]
         return functional.conv2d(seen, self.kernel(), self.bias)
 
     def canvas(self, n: int, height: int, width: int) -> Tensor:
-        """Returns zeros in which :meth:`at` finds its inputs; pixel (i, j) lies at (reach + i, reach + j).
-
-        Args:
-            n: Images.
-            height: H.
-            width: W.
-        """
+        """Returns zeros in which :meth:`at` finds its inputs; pixel (i, j) lies at (reach + i, reach + j)."""
         return self.taps.new_zeros(n, self.taps.shape[1], self.reach + height, width + 2 * self.reach)
 
 
@@ -114,11 +91,6 @@ class AutoregressiveDensity(Density):
         n_blocks: Residual blocks.
         dropout: Part of the channels of each block that a training step leaves out.
         lateral_widths: Ignored: nothing is shared.
-
-    Example:
-        >>> density = AutoregressiveDensity((1, 4, 4), channels=4, n_blocks=1)
-        >>> density.log_prob(torch.ones(3, 1, 4, 4)).shape
-        torch.Size([3])
     """
 
     def __init__(

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.parts import Predictor
 
-__all__ = ["AveragedPredictor"]
-
 
 class AveragedPredictor(Predictor):
     """Averages the iterates of stochastic gradient descent (Polyak and Juditsky 1992), the older ones with less weight.
@@ -22,12 +20,6 @@ class AveragedPredictor(Predictor):
     Args:
         predictor: The network that learns.
         horizon: Steps after which a step's part in the mean has fallen to 1/e.
-
-    Example:
-        >>> from cndpm.experts.neural.lateral_predictors import Classifier
-        >>> predictor = AveragedPredictor(Classifier((3,), 2, hidden=(4,), closed=True), horizon=10.0)
-        >>> predictor.predictive(torch.zeros(5, 3)).shape
-        torch.Size([5, 2])
     """
 
     def __init__(self, predictor: Predictor, *, horizon: float) -> None:

@@ -16,8 +16,6 @@ from torch.nn import functional
 
 from cndpm.experts.neural.lateral import Column, Features
 
-__all__ = ["InstanceNormBlock", "LateralCNN", "LateralResNet", "mirrored_decoder"]
-
 
 class LateralCNN(Column):
     """Encoder: two 3 x 3 convolutions, each with 2 x 2 max-pooling and ReLU, and one fully connected layer.
@@ -28,13 +26,6 @@ class LateralCNN(Column):
         input_shape: (channels, height, width); height and width must be divisible by 4.
         channels: c, channels of this column's first layer.
         lateral_widths: Channels and units of all earlier columns together, layer by layer; empty for the first.
-
-    Example:
-        >>> first = LateralCNN((1, 8, 8), channels=2)
-        >>> second = LateralCNN((1, 8, 8), channels=1, lateral_widths=first.widths)
-        >>> x = torch.rand(3, 1, 8, 8)
-        >>> [tuple(features.shape[1:]) for features in second(x, first(x, ()))]
-        [(1, 4, 4), (2, 2, 2), (4,)]
     """
 
     def __init__(self, input_shape: tuple[int, ...], channels: int, lateral_widths: Sequence[int] = ()) -> None:
@@ -74,11 +65,6 @@ class LateralResNet(Column):
         channels: c, channels of this column's first stage.
         n_blocks: Blocks per stage: 1 is the paper's four-block network, 2 the shape of ResNet-18.
         lateral_widths: Channels of all earlier columns together, for the first convolution and each stage.
-
-    Example:
-        >>> column = LateralResNet((3, 16, 16), channels=2)
-        >>> [tuple(features.shape[1:]) for features in column(torch.rand(1, 3, 16, 16), ())]
-        [(2, 16, 16), (2, 16, 16), (4, 8, 8), (8, 4, 4), (16, 2, 2)]
     """
 
     def __init__(
@@ -122,10 +108,6 @@ class InstanceNormBlock(nn.Module):
         inputs: Channels that come in.
         outputs: Channels that go out.
         stride: Of the first convolution.
-
-    Example:
-        >>> InstanceNormBlock(2, 4, stride=2)(torch.rand(1, 2, 8, 8)).shape
-        torch.Size([1, 4, 4, 4])
     """
 
     def __init__(self, inputs: int, outputs: int, *, stride: int = 1) -> None:

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Column", "Features", "LateralMLP"]
-
 Features = tuple[Tensor, ...]
 """One tensor (batch, width, ...) for every layer that later columns may look at; empty where nothing is shared."""
 
@@ -26,14 +24,6 @@ class Column(nn.Module, ABC):
     Attributes:
         widths: Units or channels of each layer of this column.
         out_features: Width of :meth:`top`.
-
-    Example:
-        >>> class Doubling(Column):  # a column without weights that ignores earlier ones
-        ...     widths, out_features = (3,), 3
-        ...     def forward(self, x, lateral): return (2 * x,)
-        ...     def top(self, own, lateral): return own[-1]
-        >>> Doubling()(torch.ones(1, 3), ())
-        (tensor([[2., 2., 2.]]),)
     """
 
     widths: tuple[int, ...]
@@ -50,22 +40,11 @@ class Column(nn.Module, ABC):
 
     @abstractmethod
     def top(self, own: Features, lateral: Features) -> Tensor:
-        """Returns the last layer of all columns up to this one, the input of its head, (batch, out_features).
-
-        Args:
-            own: This column's features.
-            lateral: Features of all earlier columns.
-        """
+        """Returns the last layer of all columns up to this one, the input of its head, (batch, out_features)."""
 
     @staticmethod
     def beside(lateral: Features, depth: int, own: Tensor) -> Tensor:
-        """Joins a layer's own features to those of the earlier columns, (batch, width, ...).
-
-        Args:
-            lateral: Features of all earlier columns; empty for the first column.
-            depth: The layer.
-            own: This column's features of the layer, (batch, own width, ...).
-        """
+        """Joins a layer's own features to those of the earlier columns, (batch, width, ...)."""
         return torch.cat([lateral[depth], own], dim=1) if lateral else own
 
 
@@ -80,13 +59,6 @@ class LateralMLP(Column):
         in_features: Width of x.
         widths: Units of each layer of this column.
         lateral_widths: Units of all earlier columns together, layer by layer; empty for the first column.
-
-    Example:
-        >>> first = LateralMLP(4, [8, 8])
-        >>> second = LateralMLP(4, [2, 2], lateral_widths=first.widths)
-        >>> x = torch.randn(3, 4)
-        >>> [h.shape[1] for h in second(x, first(x, ()))]
-        [2, 2]
     """
 
     def __init__(self, in_features: int, widths: Sequence[int], lateral_widths: Sequence[int] = ()) -> None:

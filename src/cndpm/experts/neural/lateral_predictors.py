@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from cndpm.experts.neural.lateral import Column, Features, LateralMLP
 from cndpm.experts.neural.parts import Predictor
 
-__all__ = ["Classifier", "Regressor", "gaussian_moments", "open_log_softmax", "temper"]
-
 
 class _LateralPredictor(Predictor):
     """A column, by default of fully connected layers, and a linear head on top of all columns up to it."""
@@ -76,12 +74,6 @@ class Classifier(_LateralPredictor):
         unseen_probability: ε.
         closed: Whether all `n_classes` count as seen from the start.
         trunk: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
-
-    Example:
-        >>> classifier = Classifier((3,), n_classes=3, unseen_probability=0.01)
-        >>> classifier.see(torch.tensor([1]))  # all other classes share 0.01
-        >>> classifier.predictive(torch.rand(1, 3)).exp().detach()
-        tensor([[0.0050, 0.9900, 0.0050]])
     """
 
     seen: Tensor
@@ -155,12 +147,6 @@ class Regressor(_LateralPredictor):
         temperature: T stretches the variance that routing sees to T σ², the Gaussian equivalent of dividing the log
             density by T.
         trunk: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
-
-    Example:
-        >>> regressor = Regressor((3,), n_outputs=1)
-        >>> mean, variance = regressor.predictive(torch.rand(5, 3)).unbind(dim=1)
-        >>> mean.shape
-        torch.Size([5, 1])
     """
 
     def __init__(

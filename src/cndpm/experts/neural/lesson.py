@@ -13,16 +13,9 @@ from cndpm.state import State, expect, integers, whole
 from cndpm.training.optimiser import Optimiser
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
-__all__ = ["Lesson", "LessonSchedule"]
-
 
 class LessonSchedule(BaseModel):
-    """Length and batches of the training of a network on the memory.
-
-    Example:
-        >>> LessonSchedule(max_steps=1000, until="converged").patience
-        5
-    """
+    """Length and batches of the training of a network on the memory."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -47,17 +40,6 @@ class Lesson:
         schedule: Length and batches.
         n_rows: Size of the memory.
         recorder: Records the steps; its generator is the source of the batches.
-
-    Example:
-        >>> weight = torch.nn.Parameter(torch.zeros(()))
-        >>> memory = torch.full((20,), 0.5)
-        >>> def loss(rows):
-        ...     return (memory[rows] - weight).square()
-        >>> optimiser = Optimiser([weight], lr=0.1, clip=1.0, weight_decay=0.0)
-        >>> recorder = StepRecorder(torch.device("cpu"), torch.Generator().manual_seed(0))
-        >>> lesson = Lesson(loss, loss, optimiser, LessonSchedule(max_steps=200), n_rows=20, recorder=recorder)
-        >>> lesson.advance(150), lesson.advance(150), lesson.is_over
-        (150, 50, True)
     """
 
     def __init__(
@@ -153,7 +135,6 @@ class Lesson:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the progress."""
         rows = integers("rows", low=0, below=1 << 40)
         expect(state, {"step": whole(), "bad_looks": whole(), "rows": rows, "held_out": integers("held", low=0)})
         device = self.rows.device

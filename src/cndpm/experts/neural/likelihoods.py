@@ -21,29 +21,12 @@ from cndpm.experts.neural.packed.fused import (
 )
 from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
 
-__all__ = [
-    "Bernoulli",
-    "DiscretisedLogistic",
-    "Gaussian",
-    "Likelihood",
-    "LikelihoodName",
-    "logistic_kernel_log_prob",
-    "logistic_log_mass",
-    "make_likelihood",
-]
-
 LikelihoodName = Literal["bernoulli", "unit-gaussian", "gaussian", "pixel-gaussian", "logistic"]
 """Names of the distributions of x given a network's output."""
 
 
 class Likelihood(nn.Module, ABC):
-    """p(x | output).
-
-    Example:
-        >>> likelihood: Likelihood = make_likelihood("bernoulli", n_features=2)
-        >>> likelihood.log_prob(torch.tensor([1.0, 0.0]), output=torch.zeros(2)).exp()
-        tensor(0.2500)
-    """
+    """p(x | output)."""
 
     unit_interval: bool = False
     """Whether x must lie in [0, 1]."""
@@ -111,12 +94,7 @@ class Likelihood(nn.Module, ABC):
 
 
 class Bernoulli(Likelihood):
-    """Independent binary features; the output is the logit. Intensities in [0, 1] count as probabilities.
-
-    Example:
-        >>> Bernoulli().mean(torch.zeros(2))
-        tensor([0.5000, 0.5000])
-    """
+    """Independent binary features; the output is the logit. Intensities in [0, 1] count as probabilities."""
 
     unit_interval = True
 
@@ -150,12 +128,6 @@ class Gaussian(Likelihood):
             rate in a step, and a log-variance has a long way to go, from 0 to about -4 for images in [0, 1].
         floor: A learned variance does not fall below. Where it binds, experts have the same variance, and their
             densities differ by what they explain, not by how sure they are.
-
-    Example:
-        >>> likelihood = Gaussian(2, variance=0.25, squash=False)
-        >>> x = torch.tensor([[0.0, 1.0]])
-        >>> likelihood.log_prob(x, output=x).exp()  # 1 / (2 π 0.25)
-        tensor([0.6366])
     """
 
     raw: Tensor
@@ -232,12 +204,6 @@ class DiscretisedLogistic(Likelihood):
 
     Args:
         n_features: Number of features d.
-
-    Example:
-        >>> levels = torch.arange(256.0)[:, None] / 255
-        >>> mass = DiscretisedLogistic(1).log_prob(levels, output=torch.zeros(1)).exp()
-        >>> round(float(mass.sum().detach()), 4)
-        1.0
     """
 
     unit_interval = True
@@ -265,12 +231,6 @@ def logistic_log_mass(x: Tensor, mean: Tensor, log_scale: Tensor, *, half_bin: f
     """Returns the log of a logistic's mass within half a bin of x, elementwise; bins at 0 and 1 reach to infinity.
 
     The value is finite, and exact to rounding, however far x is from the mean.
-
-    Args:
-        x: Values in [0, 1], (...).
-        mean: Of the logistic, broadcast against x.
-        log_scale: Log of its scale, broadcast against x.
-        half_bin: Half the width of a bin.
     """
     inverse_scale = torch.exp(-log_scale)
     upper = (x + half_bin - mean) * inverse_scale
@@ -303,12 +263,6 @@ def make_likelihood(
 
     "bernoulli"; "unit-gaussian" (variance 1, the paper's); "pixel-gaussian" (one learned variance, mean in [0, 1]);
     "gaussian" (a learned variance per feature, any real value); "logistic" (8-bit values).
-
-    Args:
-        name: One of the above.
-        n_features: d.
-        variance_rate: How many times as fast as weights a learned variance of a Gaussian learns.
-        min_variance: The least value of such a variance.
     """
     match name:
         case "bernoulli":

@@ -20,19 +20,9 @@ from torch import Tensor
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.parts import Part, Predictor
 
-__all__ = ["Lineup", "LoopedLineup"]
-
 
 class Lineup(ABC):
-    """Answers of all experts. Columns of retired experts are numbered too; answers come without retired experts.
-
-    Example:
-        >>> from cndpm.experts.neural.lateral_predictors import Classifier
-        >>> lineup: Lineup = LoopedLineup([Classifier((3,), 2, hidden=(4,))], [False], sharing=True)
-        >>> x = torch.zeros(5, 3)
-        >>> lineup.answers(x, lineup.survey(x)).shape  # (batch, n_experts, n_classes)
-        torch.Size([5, 1, 2])
-    """
+    """Answers of all experts. Columns of retired experts are numbered too; answers come without retired experts."""
 
     @property
     @abstractmethod
@@ -45,12 +35,7 @@ class Lineup(ABC):
 
     @abstractmethod
     def lateral(self, k: int, survey: Features) -> Features:
-        """Returns the features of all columns before column k.
-
-        Args:
-            k: The column; it may be one beyond the last.
-            survey: A result of :meth:`survey`.
-        """
+        """Returns the features of all columns before column k."""
 
     @abstractmethod
     def answers(self, x: Tensor, survey: Features) -> Tensor:
@@ -82,14 +67,6 @@ class LoopedLineup(Lineup):
         parts: In the order of birth.
         retired: Which of them answer no more.
         sharing: Whether later parts look at earlier ones.
-
-    Example:
-        >>> from cndpm.experts.neural.lateral_predictors import Classifier
-        >>> first = Classifier((3,), 2, hidden=(4,))
-        >>> second = Classifier((3,), 2, hidden=(1,), lateral_widths=(4,))
-        >>> lineup = LoopedLineup([first, second], [False, False], sharing=True)
-        >>> [features.shape[1] for features in lineup.survey(torch.zeros(5, 3))]
-        [5]
     """
 
     def __init__(self, parts: Sequence[Part], retired: Sequence[bool], *, sharing: bool) -> None:

@@ -14,20 +14,12 @@ from cndpm.experts.merging import Merging
 if TYPE_CHECKING:
     from cndpm.experts.neural.neural_bank import NeuralBank
 
-__all__ = ["NeuralMerging"]
-
 
 class NeuralMerging(Merging):
     """Puts networks side by side.
 
     Args:
         bank: Whose experts are merged.
-
-    Example:
-        >>> from cndpm.model.cndpm import CNDPM
-        >>> bank = CNDPM(CNDPM.Settings(experts="neural"), input_shape=(4,)).bank
-        >>> type(bank.merging).__name__, bank.merging.affinity()
-        ('NeuralMerging', None)
     """
 
     def __init__(self, bank: NeuralBank) -> None:

@@ -13,17 +13,9 @@ from cndpm.state import State
 from cndpm.training.optimiser import Optimiser
 from cndpm.training.recorded_steps import StepRecorder
 
-__all__ = ["NeuralExpert", "PartTraining"]
-
 
 class PartTraining(BaseModel):
-    """Optimiser and schedule of the densities, or of the predictors, of all experts.
-
-    Example:
-        >>> training = PartTraining(lr=1e-3, sleep=LessonSchedule(max_steps=100))
-        >>> training.clip
-        0.5
-    """
+    """Optimiser and schedule of the densities, or of the predictors, of all experts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -55,15 +47,6 @@ class NeuralExpert:
         predictor: p(y | x, k); None in an unlabelled mixture.
         density_training: Of the density.
         predictor_training: Of the predictor.
-
-    Example:
-        >>> from cndpm.experts.neural.lateral_predictors import Classifier
-        >>> from cndpm.experts.neural.vae import VAE
-        >>> training = PartTraining(lr=1e-3, sleep=LessonSchedule(max_steps=100))
-        >>> density, predictor = VAE((3,), hidden=(4,), latent_dim=2), Classifier((3,), 2, hidden=(4,))
-        >>> expert = NeuralExpert(density, predictor, training, training)
-        >>> expert.log_joint(torch.rand(5, 3), torch.zeros(5, dtype=torch.long), lateral=((), ())).shape
-        torch.Size([5])
     """
 
     def __init__(
@@ -210,7 +193,6 @@ class NeuralExpert:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the state of an expert of the same shape."""
         for (part, optimiser), weights, moments in zip(self.parts, state["parts"], state["optimisers"], strict=True):
             part.load_state_dict(weights)
             optimiser.load_state_dict(moments)

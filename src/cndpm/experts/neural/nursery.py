@@ -8,8 +8,6 @@ from cndpm.experts.neural.lesson import Lesson
 from cndpm.experts.neural.neural_expert import NeuralExpert
 from cndpm.state import State
 
-__all__ = ["Nursery"]
-
 
 class Nursery:
     """One expert and the lessons it takes, one after the other.
@@ -19,19 +17,6 @@ class Nursery:
         x: The memory, (M, ...).
         y: Its targets, (M,) or (M, n_outputs), or None.
         lessons: The expert's lessons on the memory.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.experts.neural.lesson import LessonSchedule
-        >>> from cndpm.experts.neural.neural_expert import PartTraining
-        >>> from cndpm.experts.neural.vae import VAE
-        >>> from cndpm.training.recorded_steps import StepRecorder
-        >>> training = PartTraining(lr=1e-2, sleep=LessonSchedule(max_steps=10))
-        >>> expert = NeuralExpert(VAE((3,), hidden=(4,), latent_dim=2), None, training, training)
-        >>> recorder, x = StepRecorder(torch.device("cpu"), torch.Generator()), torch.rand(20, 3)
-        >>> nursery = Nursery(expert, x, None, expert.lessons(x, None, ((), ()), recorder, recorder))
-        >>> nursery.advance(4), nursery.progress()
-        (False, 0.4)
     """
 
     def __init__(self, expert: NeuralExpert, x: Tensor, y: Tensor | None, lessons: list[Lesson]) -> None:

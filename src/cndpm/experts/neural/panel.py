@@ -19,24 +19,12 @@ from cndpm.experts.neural.packed.lineups import line_up_densities, line_up_predi
 from cndpm.experts.neural.parts import Predictor
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
-__all__ = ["Panel", "Seat"]
-
 _SURVEY_ROWS = 250
 """Samples of a memory whose features are computed at once."""
 
 
 class Seat(NamedTuple):
-    """An expert, and whether it is retired: a retired one gives features to later experts and answers no more.
-
-    Example:
-        >>> from cndpm.experts.neural.lesson import LessonSchedule
-        >>> from cndpm.experts.neural.neural_expert import PartTraining
-        >>> from cndpm.experts.neural.vae import VAE
-        >>> training = PartTraining(lr=1e-3, sleep=LessonSchedule(max_steps=100))
-        >>> seat = Seat(NeuralExpert(VAE((3,)), None, training, training), retired=False)
-        >>> seat.retired
-        False
-    """
+    """An expert, and whether it is retired: a retired one gives features to later experts and answers no more."""
 
     expert: NeuralExpert
     retired: bool
@@ -60,17 +48,6 @@ class Panel:
         hypothesis: The expert that stands for "new".
         sharing: Whether experts look at the features of earlier ones.
         recorder: Records the steps.
-
-    Example:
-        >>> from cndpm.experts.neural.lesson import LessonSchedule
-        >>> from cndpm.experts.neural.neural_expert import PartTraining
-        >>> from cndpm.experts.neural.vae import VAE
-        >>> training = PartTraining(lr=1e-3, sleep=LessonSchedule(max_steps=100))
-        >>> known, new = (NeuralExpert(VAE((3,), hidden=(4,)), None, training, training) for _ in range(2))
-        >>> recorder = StepRecorder(torch.device("cpu"), torch.Generator())
-        >>> panel = Panel([Seat(known, retired=False)], new, sharing=True, recorder=recorder)
-        >>> [tuple(values.shape) for values in panel.evidence(Samples(torch.rand(5, 3)), None)]
-        [(5, 1), (5,)]
     """
 
     def __init__(

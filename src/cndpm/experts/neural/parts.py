@@ -19,18 +19,11 @@ from torch import Tensor, nn
 
 from cndpm.experts.neural.lateral import Features
 
-__all__ = ["Density", "DensityMaker", "NoDensity", "Part", "Predictor", "PredictorMaker"]
+__all__ = ["Density", "NoDensity", "Predictor"]
 
 
 class Part(nn.Module, ABC):
-    """A network of one expert, possibly one column of a network shared by all.
-
-    Example:
-        >>> from cndpm.experts.neural.vae import VAE
-        >>> part: Part = VAE((3,), hidden=(4, 2))
-        >>> [features.shape[1] for features in part.features(torch.rand(5, 3), ())]
-        [4, 2]
-    """
+    """A network of one expert, possibly one column of a network shared by all."""
 
     @property
     def feature_widths(self) -> tuple[int, ...]:
@@ -206,45 +199,17 @@ class Predictor(Part):
 
 
 class DensityMaker(Protocol):
-    """Makes the density of one expert.
-
-    Example:
-        >>> def make(*, first, lateral_widths):
-        ...     return NoDensity()
-        >>> maker: DensityMaker = make
-        >>> isinstance(maker(first=True, lateral_widths=()), Density)
-        True
-    """
+    """Makes the density of one expert."""
 
     def __call__(self, *, first: bool, lateral_widths: tuple[int, ...]) -> Density:
-        """Makes a density.
-
-        Args:
-            first: Whether the expert stands alone: the first one, the placeholder, all without sharing.
-            lateral_widths: Feature widths of all earlier columns together, layer by layer.
-        """
+        """Makes a density."""
 
 
 class PredictorMaker(Protocol):
-    """Makes the predictor of one expert.
-
-    Example:
-        >>> from cndpm.experts.neural.lateral_predictors import Classifier
-        >>> def make(*, first, lateral_widths, n_classes):
-        ...     return Classifier((3,), n_classes, hidden=(4,), lateral_widths=lateral_widths)
-        >>> maker: PredictorMaker = make
-        >>> maker(first=True, lateral_widths=(), n_classes=2).feature_widths
-        (4,)
-    """
+    """Makes the predictor of one expert."""
 
     def __call__(self, *, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> Predictor:
-        """Makes a predictor.
-
-        Args:
-            first: Whether the expert stands alone.
-            lateral_widths: Feature widths of all earlier columns together, layer by layer.
-            n_classes: Number of classes known so far.
-        """
+        """Makes a predictor."""
 
 
 def gaussian_kernel_log_prob(x: Tensor, centres: Tensor, variance: Tensor | float) -> Tensor:

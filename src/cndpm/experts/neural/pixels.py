@@ -16,8 +16,6 @@ from torch.nn import functional
 
 from cndpm.experts.neural.likelihoods import Bernoulli, logistic_kernel_log_prob, logistic_log_mass
 
-__all__ = ["BernoulliPixel", "LogisticPixel", "Pixel"]
-
 
 class Pixel(nn.Module, ABC):
     """p(x_i | output): the distribution of one pixel, all of its channels together.
@@ -25,11 +23,6 @@ class Pixel(nn.Module, ABC):
     Args:
         n_channels: Channels of a pixel.
         n_outputs: Numbers that the network gives for it.
-
-    Example:
-        >>> pixel: Pixel = LogisticPixel(n_channels=3, n_components=2)
-        >>> pixel.n_outputs  # a weight, three means, three scales and three slopes of each component
-        20
     """
 
     def __init__(self, n_channels: int, n_outputs: int) -> None:
@@ -69,12 +62,7 @@ class Pixel(nn.Module, ABC):
 
 
 class BernoulliPixel(Pixel):
-    """Black or white; the output is the logit of white.
-
-    Example:
-        >>> BernoulliPixel().log_prob(torch.ones(1, 1), output=torch.zeros(1, 1)).exp()
-        tensor([0.5000])
-    """
+    """Black or white; the output is the logit of white."""
 
     def __init__(self) -> None:
         super().__init__(n_channels=1, n_outputs=1)
@@ -112,11 +100,6 @@ class LogisticPixel(Pixel):
         n_channels: 1 for grey images, 3 for colour.
         n_components: Components of the mixture.
         n_levels: Levels that a value has; they lie evenly in [0, 1].
-
-    Example:
-        >>> pixel = LogisticPixel(3)
-        >>> pixel.log_prob(torch.ones(2, 3, 4, 4), torch.zeros(2, pixel.n_outputs, 4, 4)).shape
-        torch.Size([2, 4, 4])
     """
 
     places: Tensor

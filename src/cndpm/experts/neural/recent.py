@@ -8,8 +8,6 @@ from torch.nn import functional
 
 from cndpm.state import State, StateError, expect, integers, tensor, whole
 
-__all__ = ["RecentSamples"]
-
 
 class RecentSamples:
     """The last `capacity` samples with the experts' responsibilities for them.
@@ -19,12 +17,6 @@ class RecentSamples:
     Args:
         capacity: Samples kept at most, one or more.
         device: Where samples live.
-
-    Example:
-        >>> recent = RecentSamples(capacity=4, device="cpu")
-        >>> recent.begin(torch.rand(6, 2), torch.zeros(6, dtype=torch.long), n_experts=1)
-        >>> len(recent)
-        4
     """
 
     def __init__(self, capacity: int, device: torch.device | str) -> None:
@@ -75,10 +67,6 @@ class RecentSamples:
     def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Draws samples with replacement.
 
-        Args:
-            n: Number of samples.
-            generator: Source of random numbers, on the host.
-
         Returns:
             Samples (n, ...), labels (n,) and responsibilities (n, K).
         """
@@ -86,23 +74,13 @@ class RecentSamples:
         return self._x[rows.to(self._device)], self._y[rows], self._responsibilities[rows]
 
     def merge(self, k: int, into: int) -> None:
-        """Adds the responsibilities of an expert that was removed to those of another one.
-
-        Args:
-            k: The expert that was removed.
-            into: The other one.
-        """
+        """Adds the responsibilities of an expert that was removed to those of another one."""
         merged = self._responsibilities
         merged[:, into] += merged[:, k]
         self._responsibilities = torch.cat([merged[:, :k], merged[:, k + 1 :]], dim=1)
 
     def extend(self, other: RecentSamples, *, n_experts: int) -> None:
-        """Adds the samples of another model, whose experts come behind these; both are thinned out evenly.
-
-        Args:
-            other: Its recent samples.
-            n_experts: Experts of both.
-        """
+        """Adds the samples of another model, whose experts come behind these; both are thinned out evenly."""
         if not len(self) or not len(other):
             if len(other):
                 self.load_state_dict(other.state_dict())
@@ -122,12 +100,6 @@ class RecentSamples:
         return {"rows": [part[: self._size].clone() for part in rows], "next": self._next}
 
     def load_state_dict(self, state: State, *, n_classes: int | None = None) -> None:
-        """Restores them.
-
-        Args:
-            state: A result of :meth:`state_dict`.
-            n_classes: Classes that are known; None for any number.
-        """
         expect(state, {"next": whole(0, self.capacity)})
         x, y, responsibilities = state["rows"]
         forms = {"y": integers("n", low=0, below=n_classes), "responsibilities": tensor("n", "experts")}

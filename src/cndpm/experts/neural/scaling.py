@@ -10,8 +10,6 @@ from torch import Tensor
 from cndpm.experts.chunks import Samples
 from cndpm.state import State, expect, tensor
 
-__all__ = ["Scaling", "Scalings"]
-
 
 @dataclass(frozen=True)
 class Scaling:
@@ -20,11 +18,6 @@ class Scaling:
     Attributes:
         shift: Shape of one sample.
         scale: Shape of one sample; 1 where a feature was constant.
-
-    Example:
-        >>> scaling = Scaling.fit(torch.tensor([[1.0], [3.0]]))
-        >>> scaling.apply(torch.tensor([[4.0]]))
-        tensor([[2.]])
     """
 
     shift: Tensor
@@ -56,12 +49,7 @@ class Scaling:
 
     @classmethod
     def from_state(cls, state: State, device: torch.device) -> Scaling:
-        """Restores a scaling.
-
-        Args:
-            state: A result of :meth:`state_dict`.
-            device: Where the scaling shall live.
-        """
+        """Restores a scaling."""
         expect(state, {"shift": tensor(*state["scale"].shape, dtype=torch.float32)})
         return cls(state["shift"].to(device, copy=True), state["scale"].to(device, copy=True))
 
@@ -72,12 +60,6 @@ class Scalings:
     Args:
         wanted: Whether anything is scaled.
         device: Where the scalings live.
-
-    Example:
-        >>> scalings = Scalings(wanted=True, device=torch.device("cpu"))
-        >>> scalings.fit(torch.tensor([[1.0], [3.0]]), torch.tensor([[0.0], [4.0]]))
-        >>> scalings.targets(torch.tensor([[6.0]]))
-        tensor([[2.]])
     """
 
     def __init__(self, *, wanted: bool, device: torch.device) -> None:
@@ -139,7 +121,6 @@ class Scalings:
         return [self._of_x.state_dict(), None if self._of_y is None else self._of_y.state_dict()]
 
     def load_state_dict(self, state: list[State | None] | None) -> None:
-        """Restores them to the bit."""
         of_x, of_y = state or (None, None)
         self._of_x = None if of_x is None else Scaling.from_state(of_x, self._device)
         self._of_y = None if of_y is None else Scaling.from_state(of_y, self._device)

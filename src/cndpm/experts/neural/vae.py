@@ -15,8 +15,6 @@ from cndpm.experts.neural.likelihoods import LikelihoodName, make_likelihood
 from cndpm.experts.neural.packed.fused import reparametrise
 from cndpm.experts.neural.parts import Density
 
-__all__ = ["VAE", "Bound", "evaluation_noise", "lower_bound"]
-
 Bound = Literal["elbo", "importance-weighted"]
 """Names of lower bounds on log p(x)."""
 
@@ -44,11 +42,6 @@ class VAE(Density):
         lateral_widths: Units of all earlier encoders, layer by layer.
         encoder: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
         decoder: Maps codes (n, latent_dim) to outputs (n, d), in place of the one that `decoder_hidden` describes.
-
-    Example:
-        >>> vae = VAE((4,), hidden=[8], decoder_hidden=[8], latent_dim=2)
-        >>> vae.log_prob(torch.rand(3, 4)).shape
-        torch.Size([3])
     """
 
     noise: Tensor
@@ -161,12 +154,7 @@ def lower_bound(bound: Bound, log_x: Tensor, mean: Tensor, log_variance: Tensor,
 
 
 def evaluation_noise(n_samples: int, latent_dim: int) -> Tensor:
-    """Returns fixed standard normal noise in antithetic pairs, (n_samples, latent_dim): odd moments cancel exactly.
-
-    Args:
-        n_samples: Number of draws.
-        latent_dim: Dimension of one draw.
-    """
+    """Returns fixed standard normal noise in antithetic pairs, (n_samples, latent_dim): odd moments cancel exactly."""
     generator = torch.Generator().manual_seed(0)
     half = torch.randn((n_samples + 1) // 2, latent_dim, generator=generator)
     return torch.cat([half, -half])[:n_samples]

@@ -9,8 +9,6 @@ from pydantic import Field
 from cndpm.experts.neural.convolutional import LateralResNet
 from cndpm.model.settings.section import Section
 
-__all__ = ["AutoNetworks", "PlainNetworks", "ResNet18Networks", "ResNetNetworks", "ShapedNetworks"]
-
 _N_LAYERS = 2
 _HIDDEN = "units per layer of the first expert's networks, where they are fully connected"
 _HIDDEN_GROWTH = "units per layer that each later expert adds"
@@ -19,12 +17,7 @@ _CHANNEL_GROWTH = "channels that each later expert adds to it"
 
 
 class PlainNetworks(Section):
-    """Chooses fully connected networks of two hidden layers.
-
-    Example:
-        >>> PlainNetworks(hidden=64, hidden_growth=16).widths(first=False)
-        (16, 16)
-    """
+    """Chooses fully connected networks of two hidden layers."""
 
     kind: Literal["mlp"] = Field(default="mlp", description="fully connected predictors and densities")
     hidden: int = Field(default=64, ge=1, description=_HIDDEN)
@@ -39,13 +32,7 @@ class PlainNetworks(Section):
         return (self.hidden if first else self.hidden_growth,) * _N_LAYERS
 
     def trunk(self, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool) -> None:
-        """Returns None: predictors make their own columns of these widths.
-
-        Args:
-            input_shape: Shape of one sample.
-            lateral_widths: Of the features of earlier experts, layer by layer; empty where nothing is shared.
-            first: Whether it is the first expert's.
-        """
+        """Returns None: predictors make their own columns of these widths."""
 
 
 class _Residual(Section):
@@ -56,24 +43,13 @@ class _Residual(Section):
     channel_growth: int = Field(default=4, ge=1, description=_CHANNEL_GROWTH)
 
     def trunk(self, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool) -> LateralResNet:
-        """Makes a predictor's column.
-
-        Args:
-            input_shape: Shape of one sample.
-            lateral_widths: Of the features of earlier experts, layer by layer; empty where nothing is shared.
-            first: Whether it is the first expert's.
-        """
+        """Makes a predictor's column."""
         channels = self.channels if first else self.channel_growth
         return LateralResNet(input_shape, channels, n_blocks=self._n_blocks, lateral_widths=lateral_widths)
 
 
 class ResNetNetworks(_Residual):
-    """Chooses residual predictors of one block a stage, and convolutional densities.
-
-    Example:
-        >>> type(ResNetNetworks(channels=4).trunk((3, 16, 16), (), first=True)).__name__
-        'LateralResNet'
-    """
+    """Chooses residual predictors of one block a stage, and convolutional densities."""
 
     _n_blocks = 1
     kind: Literal["resnet"] = Field(
@@ -86,12 +62,7 @@ class ResNetNetworks(_Residual):
 
 
 class ResNet18Networks(_Residual):
-    """Chooses residual predictors of two blocks a stage, as in ResNet-18, and convolutional densities.
-
-    Example:
-        >>> type(ResNet18Networks(channels=4).trunk((3, 16, 16), (), first=True)).__name__
-        'LateralResNet'
-    """
+    """Chooses residual predictors of two blocks a stage, as in ResNet-18, and convolutional densities."""
 
     _n_blocks = 2
     kind: Literal["resnet18"] = Field(
@@ -104,12 +75,7 @@ class ResNet18Networks(_Residual):
 
 
 class AutoNetworks(Section):
-    """Chooses by the samples: residual networks for colour images that they can halve twice, plain ones for others.
-
-    Example:
-        >>> AutoNetworks().resolved((3, 32, 32)).kind, AutoNetworks().resolved((1, 28, 28)).kind
-        ('resnet', 'mlp')
-    """
+    """Chooses by the samples: residual networks for colour images that they can halve twice, plain ones for others."""
 
     kind: Literal["auto"] = Field(
         default="auto",

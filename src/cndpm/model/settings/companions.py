@@ -19,20 +19,12 @@ from cndpm.model.settings.network_training import Training
 from cndpm.model.settings.predictor_kinds import NetworkPredictor
 from cndpm.model.settings.section import Section
 
-__all__ = ["AutoCompanions", "Companions", "GaussiansAlone", "GaussiansAndNetworks"]
-
 _CHANNELS = 32  # of the first stage of a residual network, for colour images
 _MIN_SHARE = 0.1  # of a batch, for the network of an expert to learn from it
 
 
 class Companions(Section):
-    """Settings of the networks beside Gaussian experts: their shape, how they learn and how they are weighed.
-
-    Example:
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> CNDPMSettings(classifier="both", companions={"hidden": 32}).experts.classifier.companions.hidden
-        32
-    """
+    """Settings of the networks beside Gaussian experts: their shape, how they learn and how they are weighed."""
 
     names_are_global: ClassVar[bool] = False
 
@@ -60,12 +52,7 @@ class Companions(Section):
     )
 
     def beside(self, gaussians: GaussianBank, facts: Facts) -> Bank:
-        """Puts networks beside Gaussians.
-
-        Args:
-            gaussians: They choose who learns and what is new.
-            facts: Of the stream.
-        """
+        """Puts networks beside Gaussians."""
         return CombinedBank(
             gaussians,
             self._networks(facts),
@@ -115,34 +102,17 @@ class Companions(Section):
 
 
 class GaussiansAlone(Section):
-    """Has Gaussian experts answer by themselves.
-
-    Example:
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> isinstance(CNDPMSettings(classifier="gaussian").experts.classifier, GaussiansAlone)
-        True
-    """
+    """Has Gaussian experts answer by themselves."""
 
     kind: Literal["gaussian"] = Field(default="gaussian", description="the Gaussians answer by themselves")
 
     def complete(self, gaussians: GaussianBank, facts: Facts) -> Bank:
-        """Returns the Gaussians.
-
-        Args:
-            gaussians: They choose who learns and what is new.
-            facts: Of the stream.
-        """
+        """Returns the Gaussians."""
         return gaussians
 
 
 class GaussiansAndNetworks(Section):
-    """Puts a network beside the Gaussians of every expert; their answers are pooled by evidence.
-
-    Example:
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> isinstance(CNDPMSettings(classifier="both").experts.classifier, GaussiansAndNetworks)
-        True
-    """
+    """Puts a network beside the Gaussians of every expert; their answers are pooled by evidence."""
 
     kind: Literal["both"] = Field(
         default="both", description="a network beside the Gaussians of every expert, pooled by evidence; needs labels"
@@ -150,23 +120,12 @@ class GaussiansAndNetworks(Section):
     companions: Companions = Field(default=Companions(), description="the networks")
 
     def complete(self, gaussians: GaussianBank, facts: Facts) -> Bank:
-        """Puts networks beside the Gaussians.
-
-        Args:
-            gaussians: They choose who learns and what is new.
-            facts: Of the stream.
-        """
+        """Puts networks beside the Gaussians."""
         return self.companions.beside(gaussians, facts)
 
 
 class AutoCompanions(Section):
-    """Puts networks beside the Gaussians where these are residual ones: for labelled colour images.
-
-    Example:
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> isinstance(CNDPMSettings(classifier="auto").experts.classifier, AutoCompanions)
-        True
-    """
+    """Puts networks beside the Gaussians where these are residual ones: for labelled colour images."""
 
     kind: Literal["auto"] = Field(
         default="auto", description="'both' for labelled images that get a residual network, else 'gaussian'"
@@ -174,11 +133,6 @@ class AutoCompanions(Section):
     companions: Companions = Field(default=Companions(), description="the networks")
 
     def complete(self, gaussians: GaussianBank, facts: Facts) -> Bank:
-        """Puts networks beside the Gaussians where they help.
-
-        Args:
-            gaussians: They choose who learns and what is new.
-            facts: Of the stream.
-        """
+        """Puts networks beside the Gaussians where they help."""
         is_plain = isinstance(AutoNetworks().resolved(facts.input_shape), PlainNetworks)
         return gaussians if is_plain or facts.target != "classes" else self.companions.beside(gaussians, facts)

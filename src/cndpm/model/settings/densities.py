@@ -17,21 +17,12 @@ from cndpm.model.settings.facts import CustomDensity
 from cndpm.model.settings.import_paths import ImportPath, imported
 from cndpm.model.settings.section import Section
 
-__all__ = ["Autoregressive", "OwnDensity", "Variational", "maker_of"]
-
 _N_COMPONENTS = 10  # logistics that an 8-bit pixel is a mixture of
 _DROPOUT = 0.1
 
 
 class Variational(Section):
-    """Chooses the paper's density, a variational autoencoder.
-
-    Example:
-        >>> from cndpm.model.settings.architecture import PlainNetworks
-        >>> make = Variational(latent_dim=2).maker((4,), PlainNetworks(hidden=8))
-        >>> type(make(first=True, lateral_widths=())).__name__
-        'VAE'
-    """
+    """Chooses the paper's density, a variational autoencoder."""
 
     kind: Literal["vae"] = Field(default="vae", description="a variational autoencoder, as in the paper")
     latent_dim: int = Field(default=16, ge=1, description="dimension of the code")
@@ -51,12 +42,7 @@ class Variational(Section):
     density_channel_growth: int = Field(default=4, ge=1, description="channels that each later expert adds to it")
 
     def maker(self, input_shape: tuple[int, ...], networks: ShapedNetworks) -> DensityMaker:
-        """Returns a function that makes the density of an expert.
-
-        Args:
-            input_shape: Shape of one sample.
-            networks: The chosen architecture.
-        """
+        """Returns a function that makes the density of an expert."""
 
         def make(*, first: bool, lateral_widths: tuple[int, ...]) -> Density:
             return VAE(
@@ -88,14 +74,7 @@ class Variational(Section):
 
 
 class Autoregressive(Section):
-    """Chooses an exact density of images, pixel by pixel.
-
-    Example:
-        >>> from cndpm.model.settings.architecture import PlainNetworks
-        >>> make = Autoregressive(density_channels=8, density_blocks=1).maker((1, 8, 8), PlainNetworks())
-        >>> type(make(first=True, lateral_widths=())).__name__
-        'AutoregressiveDensity'
-    """
+    """Chooses an exact density of images, pixel by pixel."""
 
     kind: Literal["autoregressive"] = Field(
         default="autoregressive", description="an exact density of binary or 8-bit images, pixel by pixel"
@@ -107,12 +86,7 @@ class Autoregressive(Section):
     density_blocks: int = Field(default=7, ge=0, description="residual blocks")
 
     def maker(self, input_shape: tuple[int, ...], networks: ShapedNetworks) -> DensityMaker:
-        """Returns a function that makes the density of an expert; it shares nothing, and has the same shape for all.
-
-        Args:
-            input_shape: Shape of one sample.
-            networks: The chosen architecture.
-        """
+        """Returns a function that makes the density of an expert; it shares nothing, and has the same shape for all."""
 
         def make(**_: Any) -> Density:
             return AutoregressiveDensity(
@@ -132,13 +106,7 @@ class Autoregressive(Section):
 
 
 class OwnDensity(Section):
-    """Names a density of one's own; nothing is imported before it is needed.
-
-    Example:
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> CNDPMSettings(experts="neural", density="my_package.densities:Histogram").experts.density
-        OwnDensity(kind='own', density_class='my_package.densities:Histogram')
-    """
+    """Names a density of one's own; nothing is imported before it is needed."""
 
     bare: ClassVar[str] = "density_class"
 
@@ -148,22 +116,12 @@ class OwnDensity(Section):
     )
 
     def maker(self, input_shape: tuple[int, ...], networks: ShapedNetworks) -> DensityMaker:
-        """Returns a function that makes the density of an expert.
-
-        Args:
-            input_shape: Shape of one sample.
-            networks: The chosen architecture.
-        """
+        """Returns a function that makes the density of an expert."""
         return maker_of(imported(self.density_class, "density_class"), input_shape)
 
 
 def maker_of(density: CustomDensity, input_shape: tuple[int, ...]) -> DensityMaker:
-    """Returns a function that makes densities of a class.
-
-    Args:
-        density: The class.
-        input_shape: Shape of one sample.
-    """
+    """Returns a function that makes densities of a class."""
 
     def make(*, lateral_widths: tuple[int, ...], **_: Any) -> Density:
         return density(input_shape, lateral_widths=lateral_widths)

@@ -9,7 +9,7 @@ import torch
 
 from cndpm.experts.neural.parts import Density, Predictor
 
-__all__ = ["CustomDensity", "CustomPredictor", "Facts", "Target"]
+__all__ = ["CustomDensity", "CustomPredictor"]
 
 Target: TypeAlias = Literal["classes", "values", "none"]
 """Kinds of y: class indices, real values, or none."""
@@ -27,10 +27,6 @@ class Facts:
         seed: Determines initialisations, batches and noise.
         device: Where everything lives.
         is_watched: Whether the latest rows are kept, so that a bank may be told when their range changes.
-
-    Example:
-        >>> Facts("classes", 1, (4,), None, 0, torch.device("cpu")).target
-        'classes'
     """
 
     target: Target

@@ -22,8 +22,6 @@ from cndpm.model.settings.import_paths import ImportPath, imported
 from cndpm.model.settings.section import Section
 from cndpm.names import UnknownNameError
 
-__all__ = ["AutoFeatures", "Backbone", "Fourier", "Identity", "OwnFeatures", "Patches"]
-
 _N_PATCHES = 128
 _N_PRINCIPAL = 128
 _N_FOURIER = {"classes": 256, "values": 64, "none": 256}
@@ -35,14 +33,7 @@ _OF_FOURIER = "random features; 'auto': 256, and 64 for real-valued targets"
 
 
 class Identity(Section):
-    """Chooses the samples as they are, standardised.
-
-    Example:
-        >>> import torch
-        >>> facts = Facts("classes", 1, (4,), None, 0, torch.device("cpu"))
-        >>> type(Identity().build(facts)).__name__
-        'IdentityFeatures'
-    """
+    """Chooses the samples as they are, standardised."""
 
     kind: Literal["identity"] = Field(default="identity", description="standardised samples as they are")
 
@@ -52,14 +43,7 @@ class Identity(Section):
 
 
 class Fourier(Section):
-    """Chooses random Fourier features beside the sample itself.
-
-    Example:
-        >>> import torch
-        >>> facts = Facts("classes", 1, (4,), None, 0, torch.device("cpu"))
-        >>> type(Fourier(n_fourier=16).build(facts)).__name__
-        'FourierFeatures'
-    """
+    """Chooses random Fourier features beside the sample itself."""
 
     kind: Literal["fourier"] = Field(default="fourier", description="random Fourier features beside the sample")
     n_fourier: Amount = Field(default="auto", description=_OF_FOURIER)
@@ -71,14 +55,7 @@ class Fourier(Section):
 
 
 class Patches(Section):
-    """Chooses responses to patches of images; without labels their principal directions.
-
-    Example:
-        >>> import torch
-        >>> facts = Facts("classes", 1, (1, 8, 8), None, 0, torch.device("cpu"))
-        >>> type(Patches().build(facts)).__name__
-        'PatchFeatures'
-    """
+    """Chooses responses to patches of images; without labels their principal directions."""
 
     kind: Literal["patches"] = Field(default="patches", description="responses to patches, for images")
     n_patches: Amount = Field(default="auto", description=_OF_PATCHES)
@@ -98,12 +75,7 @@ class Patches(Section):
 
 
 class Backbone(Section):
-    """Chooses a frozen pretrained network, for images.
-
-    Example:
-        >>> Backbone(image_size=128).backbone
-        'efficientnet-lite0'
-    """
+    """Chooses a frozen pretrained network, for images."""
 
     kind: Literal["backbone"] = Field(default="backbone", description="a frozen pretrained network, for images")
     backbone: str = Field(default="efficientnet-lite0", description=f"the network: {', '.join(BACKBONES)}")
@@ -139,14 +111,7 @@ class Backbone(Section):
 
 
 class AutoFeatures(Section):
-    """Chooses by the samples: patches for images, Fourier features for labelled rows, other rows as they are.
-
-    Example:
-        >>> import torch
-        >>> facts = Facts("classes", 1, (4,), None, 0, torch.device("cpu"))
-        >>> type(AutoFeatures().build(facts)).__name__
-        'FourierFeatures'
-    """
+    """Chooses by the samples: patches for images, Fourier features for labelled rows, other rows as they are."""
 
     kind: Literal["auto"] = Field(
         default="auto", description="patches for images, Fourier features for labelled rows, other rows as they are"
@@ -162,14 +127,7 @@ class AutoFeatures(Section):
 
 
 class OwnFeatures(Section):
-    """Names a feature map or torch module of one's own; nothing is imported before it is needed.
-
-    Example:
-        >>> import torch
-        >>> facts = Facts("classes", 1, (4,), None, 0, torch.device("cpu"))
-        >>> type(OwnFeatures(feature_class="torch.nn:Identity").build(facts)).__name__
-        'ModuleFeatures'
-    """
+    """Names a feature map or torch module of one's own; nothing is imported before it is needed."""
 
     bare: ClassVar[str] = "feature_class"
 

@@ -9,8 +9,6 @@ from cndpm.model.settings.tree import KIND, branches
 if TYPE_CHECKING:
     from cndpm.model.settings.section import Section
 
-__all__ = ["flat"]
-
 
 def flat(section: Section) -> dict[str, Any]:
     """Returns every setting that counts under the kinds chosen, by its name alone.

@@ -9,18 +9,12 @@ from pydantic import Field
 
 from cndpm.names import ObjectNameError
 
-__all__ = ["ImportPath", "imported"]
-
 ImportPath: TypeAlias = Annotated[str, Field(pattern=r"^[_A-Za-z][\w.]*:[_A-Za-z]\w*$")]
 """``package.module:Class``; nothing is imported before the class is needed."""
 
 
 def imported(path: str, setting: str) -> Any:
     """Imports a class.
-
-    Args:
-        path: ``package.module:Class``.
-        setting: The setting that names it, for the message.
 
     Raises:
         ObjectNameError: There is no such module, or it has no such name.

@@ -10,17 +10,9 @@ from cndpm.experts.neural.lesson import LessonSchedule
 from cndpm.experts.neural.neural_expert import PartTraining
 from cndpm.model.settings.section import Section
 
-__all__ = ["Training"]
-
 
 class Training(Section):
-    """Sets rates, steps and schedules of densities and predictors.
-
-    Example:
-        >>> training = Training(density_lr=1e-3, density_sleep_steps=500)
-        >>> training.of_densities().lr, training.of_densities().sleep.max_steps
-        (0.001, 500)
-    """
+    """Sets rates, steps and schedules of densities and predictors."""
 
     density_lr: float = Field(default=4e-4, gt=0, description="Adam's learning rate of the densities")
     predictor_lr: float = Field(default=1e-4, gt=0, description="Adam's learning rate of the predictors")

@@ -13,19 +13,9 @@ from cndpm.model.settings.facts import CustomPredictor, Facts
 from cndpm.model.settings.import_paths import ImportPath, imported
 from cndpm.model.settings.section import Section
 
-__all__ = ["NetworkPredictor", "OwnPredictor", "predictor_maker_of"]
-
 
 class NetworkPredictor(Section):
-    """Chooses a network of the chosen architecture, for class labels or real values.
-
-    Example:
-        >>> import torch
-        >>> facts = Facts("classes", 1, (4,), 2, 0, torch.device("cpu"))
-        >>> make = NetworkPredictor().maker(facts, PlainNetworks(hidden=8), closed=True)
-        >>> type(make(first=True, lateral_widths=(), n_classes=2)).__name__
-        'Classifier'
-    """
+    """Chooses a network of the chosen architecture, for class labels or real values."""
 
     kind: Literal["network"] = Field(default="network", description="a network of the chosen architecture")
     temperature: float = Field(default=0.01, gt=0, description="of the predictor, in the value that routing sees")
@@ -34,13 +24,7 @@ class NetworkPredictor(Section):
     )
 
     def maker(self, facts: Facts, networks: ShapedNetworks, *, closed: bool) -> PredictorMaker:
-        """Returns a function that makes the predictor of an expert.
-
-        Args:
-            facts: Of the stream.
-            networks: The chosen architecture.
-            closed: Whether all classes count as seen from the start.
-        """
+        """Returns a function that makes the predictor of an expert."""
 
         def make(*, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> Predictor:
             column: dict[str, Any] = {
@@ -59,13 +43,7 @@ class NetworkPredictor(Section):
 
 
 class OwnPredictor(Section):
-    """Names a predictor of one's own; nothing is imported before it is needed.
-
-    Example:
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> CNDPMSettings(experts="neural", predictor="my_package.predictors:Tree").experts.predictor
-        OwnPredictor(kind='own', predictor_class='my_package.predictors:Tree')
-    """
+    """Names a predictor of one's own; nothing is imported before it is needed."""
 
     bare: ClassVar[str] = "predictor_class"
 
@@ -75,23 +53,12 @@ class OwnPredictor(Section):
     )
 
     def maker(self, facts: Facts, networks: ShapedNetworks, *, closed: bool) -> PredictorMaker:
-        """Returns a function that makes the predictor of an expert.
-
-        Args:
-            facts: Of the stream.
-            networks: The chosen architecture.
-            closed: Whether all classes count as seen from the start.
-        """
+        """Returns a function that makes the predictor of an expert."""
         return predictor_maker_of(imported(self.predictor_class, "predictor_class"), facts)
 
 
 def predictor_maker_of(predictor: CustomPredictor, facts: Facts) -> PredictorMaker:
-    """Returns a function that makes predictors of a class.
-
-    Args:
-        predictor: The class.
-        facts: Of the stream.
-    """
+    """Returns a function that makes predictors of a class."""
 
     def make(*, lateral_widths: tuple[int, ...], n_classes: int, **_: Any) -> Predictor:
         n_outputs = n_classes if facts.target == "classes" else facts.n_outputs

@@ -16,8 +16,6 @@ from cndpm.model.settings.section import Section
 from cndpm.model.settings.settings import CNDPMSettings
 from cndpm.model.settings.tree import KIND, Place, walk
 
-__all__ = ["reference"]
-
 _OPENING = """\
 # Settings of CN-DPM
 

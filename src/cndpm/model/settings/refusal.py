@@ -11,17 +11,9 @@ from cndpm.names import UnknownNameError, nearest_names
 if TYPE_CHECKING:
     from cndpm.model.settings.section import Section
 
-__all__ = ["no_section", "no_such_kind", "refusal", "twice"]
-
 
 def refusal(model: type[Section], tree: Mapping[str, Any], within: tuple[str, ...], name: str) -> ValueError:
     """Returns the error for a name that has no place.
-
-    Args:
-        model: The section whose settings were given.
-        tree: These settings, nested, without the name.
-        within: Path of the section in which the name was given; empty where it was given outside of any.
-        name: The name.
 
     Example:
         >>> from cndpm.model.settings import CNDPMSettings
@@ -40,22 +32,12 @@ def refusal(model: type[Section], tree: Mapping[str, Any], within: tuple[str, ..
 
 
 def no_such_kind(branch: Branch, kind: Any) -> ValueError:
-    """Returns the error for a kind that a branch does not have.
-
-    Args:
-        branch: Where it was given.
-        kind: As it was given.
-    """
+    """Returns the error for a kind that a branch does not have."""
     return UnknownNameError(f"kind of {branch.name}", str(kind), branch.members)
 
 
 def no_section(branch: Branch, value: Any) -> ValueError:
-    """Returns the error for something that is neither a kind nor settings.
-
-    Args:
-        branch: Where it was given.
-        value: As it was given.
-    """
+    """Returns the error for something that is neither a kind nor settings."""
     kinds = f"{_either(branch.members)}, or " if branch.has_kinds else ""
     return ValueError(f"{branch.name} must be {kinds}a dictionary of settings; got {value!r}")
 

@@ -10,8 +10,6 @@ from pydantic import model_validator
 from cndpm.learner import LearnerSettings
 from cndpm.model.settings.spelling import nest
 
-__all__ = ["Section"]
-
 
 class Section(LearnerSettings):
     """Holds a part of the settings: typed, ranges checked, frozen.
@@ -22,12 +20,6 @@ class Section(LearnerSettings):
     Attributes:
         names_are_global: Whether names inside are known outside; not where they mean something else there.
         bare: The setting meant by an import path that is given in place of a kind.
-
-    Example:
-        >>> from cndpm.model.settings import NeuralExperts
-        >>> in_place, alone = NeuralExperts(density={"latent_dim": 8}), NeuralExperts(latent_dim=8)
-        >>> isinstance(alone, Section), in_place == alone
-        (True, True)
     """
 
     names_are_global: ClassVar[bool] = True

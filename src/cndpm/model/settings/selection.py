@@ -15,28 +15,14 @@ from cndpm.model.settings.facts import Facts
 from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
 from cndpm.model.settings.section import Section
 
-__all__ = ["DensitySelection", "GaussianSelection"]
-
 
 class DensitySelection(Section):
-    """Selects by the experts' own densities and predictors, as in the paper.
-
-    Example:
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> isinstance(CNDPMSettings.paper().experts.selection, DensitySelection)
-        True
-    """
+    """Selects by the experts' own densities and predictors, as in the paper."""
 
     kind: Literal["density"] = Field(default="density", description="the experts themselves")
 
     def complete(self, networks: NeuralBank, facts: Facts, feature_map: FeatureMap | None) -> Bank:
-        """Returns the networks.
-
-        Args:
-            networks: The experts.
-            facts: Of the stream.
-            feature_map: Refused: there are no features.
-        """
+        """Returns the networks."""
         if feature_map is not None:
             raise ValueError(
                 "a feature map is for Gaussians; got experts='neural' that select by their own densities. Set "
@@ -46,14 +32,7 @@ class DensitySelection(Section):
 
 
 class GaussianSelection(Section):
-    """Selects by a Gaussian over fixed features beside each expert, for unlabelled streams.
-
-    Example:
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> settings = CNDPMSettings(target="none", experts="neural", selection="gaussian", features="identity")
-        >>> settings.experts.selection.features.kind
-        'identity'
-    """
+    """Selects by a Gaussian over fixed features beside each expert, for unlabelled streams."""
 
     kind: Literal["gaussian"] = Field(
         default="gaussian", description="a Gaussian over fixed features beside each expert; for target='none'"
@@ -63,13 +42,7 @@ class GaussianSelection(Section):
     )
 
     def complete(self, networks: NeuralBank, facts: Facts, feature_map: FeatureMap | None) -> Bank:
-        """Puts Gaussians that select beside the networks.
-
-        Args:
-            networks: The experts.
-            facts: Of the stream.
-            feature_map: In place of `features`.
-        """
+        """Puts Gaussians that select beside the networks."""
         features = feature_map or self.features.build(facts)
         gaussians = GaussianBank(features, n_classes=None, covariance="own", seed=facts.seed, device=facts.device)
         return SelectedBank(gaussians, networks)

@@ -21,8 +21,6 @@ from cndpm.model.settings.tree import KIND, Branch, Place, branches, places, unm
 if TYPE_CHECKING:
     from cndpm.model.settings.section import Section
 
-__all__ = ["Tree", "nest"]
-
 Tree: TypeAlias = dict[str, Any]
 """Nested settings: sections are dictionaries, and those of a branch carry their kind."""
 
@@ -31,11 +29,6 @@ _OWN = "own"
 
 def nest(model: type[Section], values: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> Tree:
     """Puts every name into its section.
-
-    Args:
-        model: The section that `values` are of.
-        values: Settings in any spelling.
-        base: Nested settings that `values` change. A section whose kind they change is replaced as a whole.
 
     Returns:
         Nested settings; what is not given stays out and takes its default.

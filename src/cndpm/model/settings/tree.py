@@ -17,8 +17,6 @@ from pydantic.fields import FieldInfo
 if TYPE_CHECKING:
     from cndpm.model.settings.section import Section
 
-__all__ = ["KIND", "Branch", "Choice", "Place", "branches", "kind_at", "places", "unmet", "walk"]
-
 KIND = "kind"
 """The field that tells the sections of a branch apart."""
 
@@ -31,12 +29,6 @@ class Branch:
         name: Of the field.
         members: The sections it may hold, by kind; under "" where there is only one, which has no kind.
         default: The kind it holds where nothing is said.
-
-    Example:
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> branch = branches(CNDPMSettings)["experts"]
-        >>> list(branch.members), branch.default
-        (['gaussian', 'neural'], 'gaussian')
     """
 
     name: str
@@ -57,12 +49,6 @@ class Choice:
         path: Names of the fields that lead to the branch, its own last.
         kind: The kind.
         default: The kind that is chosen there where nothing is said.
-
-    Example:
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> (place,) = places(CNDPMSettings)["latent_dim"]
-        >>> [(choice.path[-1], choice.kind) for choice in place.choices]
-        [('experts', 'neural'), ('density', 'vae')]
     """
 
     path: tuple[str, ...]
@@ -81,12 +67,6 @@ class Place:
         field: Its type, range and description.
         branch: Its sections, where it holds one.
         by_name: Whether its name alone tells where it belongs.
-
-    Example:
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> (place,) = places(CNDPMSettings)["latent_dim"]
-        >>> place.path, place.owner.__name__
-        (('experts', 'density', 'latent_dim'), 'Variational')
     """
 
     path: tuple[str, ...]
@@ -128,12 +108,7 @@ def places(model: type[Section]) -> dict[str, tuple[Place, ...]]:
 
 
 def kind_at(tree: Mapping[str, Any], choice: Choice) -> str:
-    """Returns the kind that nested settings have chosen at the branch of `choice`.
-
-    Args:
-        tree: Nested settings.
-        choice: Names the branch.
-    """
+    """Returns the kind that nested settings have chosen at the branch of `choice`."""
     node: Any = tree
     for name in choice.path:
         node = node.get(name) if isinstance(node, Mapping) else None
@@ -141,12 +116,7 @@ def kind_at(tree: Mapping[str, Any], choice: Choice) -> str:
 
 
 def unmet(place: Place, tree: Mapping[str, Any]) -> list[Choice]:
-    """Returns the choices that nested settings would have to make differently for a place to exist.
-
-    Args:
-        place: Of a field.
-        tree: Nested settings.
-    """
+    """Returns the choices that nested settings would have to make differently for a place to exist."""
     return [choice for choice in place.choices if kind_at(tree, choice) != choice.kind]
 
 

@@ -14,7 +14,9 @@ function commandLine(command) {
 function resultTable(table) {
   const head = html("tr", {}, ...table.header.map((name) => html("th", { scope: "col" }, name)));
   const rows = table.rows.map((row, i) => html("tr", {}, ...row.map((text, j) => {
-    const cell = html("td", table.best[i][j] ? { class: "best", title: "best of its column, by more than the errors" } : {});
+    const marks = [[table.best, "best", "best of its column, by more than the errors"], [table.differs, "differs", "differs from the paper by more than noise"]]
+      .filter(([marked]) => marked[i][j]);
+    const cell = html("td", marks.length ? { class: marks.map((mark) => mark[1]).join(" "), title: marks.map((mark) => mark[2]).join("; ") } : {});
     if (j === 0 && table.coloured) cell.append(html("span", { class: "dot", style: `background:${colourOf(i, table.rows.length)}` }));
     cell.append(html("span", {}, text));
     const bar = table.bars && j === table.bars.column ? table.bars.shares[i] : null;

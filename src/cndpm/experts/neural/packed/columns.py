@@ -28,8 +28,6 @@ from torch.nn import functional
 from cndpm.experts.neural.convolutional import InstanceNormBlock, LateralCNN, LateralResNet
 from cndpm.experts.neural.lateral import Column, Features, LateralMLP
 
-__all__ = ["PackedColumns", "each", "pack_columns"]
-
 
 class PackedColumns(ABC):
     """Base of packed columns: knows which rows of a layer belong to which column.
@@ -37,14 +35,6 @@ class PackedColumns(ABC):
     Args:
         columns: In the order of birth, those of retired experts included.
         sharing: Whether later columns look at earlier ones.
-
-    Example:
-        >>> columns = [LateralMLP(3, [4, 4]), LateralMLP(3, [2, 2], lateral_widths=[4, 4])]
-        >>> packed = pack_columns(columns, sharing=True)
-        >>> packed.own(1, depth=0)
-        slice(4, 6, None)
-        >>> [tuple(features.shape) for features in packed.features(torch.rand(5, 3))]
-        [(5, 6), (5, 6)]
     """
 
     def __init__(self, columns: Sequence[Column], *, sharing: bool) -> None:
@@ -65,39 +55,19 @@ class PackedColumns(ABC):
         return features[-1]
 
     def start(self, k: int, depth: int) -> int:
-        """Returns the index at which the features of a column begin.
-
-        Args:
-            k: The column.
-            depth: The layer.
-        """
+        """Returns the index at which the features of a column begin."""
         return self.ends[depth][k - 1] if k else 0
 
     def own(self, k: int, depth: int) -> slice:
-        """Returns the range of a layer's features that a column makes.
-
-        Args:
-            k: The column.
-            depth: The layer.
-        """
+        """Returns the range of a layer's features that a column makes."""
         return slice(self.start(k, depth), self.ends[depth][k])
 
     def seen(self, k: int, depth: int) -> slice:
-        """Returns the range of a layer's features that a column looks at, its own included.
-
-        Args:
-            k: The column.
-            depth: The layer.
-        """
+        """Returns the range of a layer's features that a column looks at, its own included."""
         return slice(0 if self.sharing else self.start(k, depth), self.ends[depth][k])
 
     def lateral(self, k: int, features: Features) -> Features:
-        """Returns the features of the columns before a column, layer by layer.
-
-        Args:
-            k: The column; it may be one beyond the last.
-            features: A result of :meth:`features`.
-        """
+        """Returns the features of the columns before a column, layer by layer."""
         if not self.sharing or k == 0:
             return ()
         return tuple(feature[:, : self.start(k, depth)] for depth, feature in enumerate(features))
@@ -284,10 +254,6 @@ def pack_columns(columns: Sequence[Column], *, sharing: bool) -> PackedColumns |
 
     Zeros are multiplied like any other number. On a GPU that costs less than the launches it saves; on a CPU it does
     not for convolutions, whose blocks are small beside the zeros around them.
-
-    Args:
-        columns: In the order of birth.
-        sharing: Whether later columns look at earlier ones.
     """
     kinds = {type(column) for column in columns}
     if kinds == {LateralMLP}:

@@ -19,8 +19,6 @@ from torch.autograd.function import once_differentiable
 
 from cndpm.experts.workspace import borrow, give_back
 
-__all__ = ["linear_bernoulli_log_prob", "linear_sigmoid_squared_error", "reparametrise", "sigmoid_squared_error"]
-
 _ROWS = 256
 """Rows treated at once where nothing is kept, so that an answer takes little memory whatever its batch."""
 
@@ -116,10 +114,6 @@ class _Reparametrise(torch.autograd.Function):
 
 def reparametrise(code: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """Draws from q(z | x) and computes its divergence from the prior; differentiable once, and not in the noise.
-
-    Args:
-        code: Mean and log variance side by side, (B, 2 latent).
-        noise: (S, B or 1, latent).
 
     Returns:
         z (S, B, latent) and KL(q || N(0, I)), (B,).

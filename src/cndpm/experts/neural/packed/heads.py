@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from cndpm.experts.neural.packed.columns import PackedColumns, each
 
-__all__ = ["PackedHeads", "SeparateHeads", "pack_heads"]
-
 
 class PackedHeads:
     """One linear layer on top of every column that answers, with the same number of outputs.
@@ -18,15 +16,6 @@ class PackedHeads:
     Args:
         columns: The columns below.
         heads: A layer for each column, None for one that is retired.
-
-    Example:
-        >>> from cndpm.experts.neural.lateral import LateralMLP
-        >>> from cndpm.experts.neural.packed.columns import pack_columns
-        >>> made = [LateralMLP(3, [4]), LateralMLP(3, [2], lateral_widths=[4])]
-        >>> columns = pack_columns(made, sharing=True)
-        >>> heads = PackedHeads(columns, [nn.Linear(column.out_features, 5) for column in made])
-        >>> heads(columns.top(columns.features(torch.rand(7, 3)))).shape
-        torch.Size([7, 2, 5])
     """
 
     def __init__(self, columns: PackedColumns, heads: Sequence[nn.Linear | None]) -> None:
@@ -60,11 +49,6 @@ class SeparateHeads:
 
     Args:
         heads: A layer for each column; retired columns are dropped, because no later column looks at them.
-
-    Example:
-        >>> heads = SeparateHeads([nn.Linear(4, 5), nn.Linear(4, 5)])
-        >>> heads(torch.rand(7, 8)).shape
-        torch.Size([7, 2, 5])
     """
 
     def __init__(self, heads: Sequence[nn.Linear | None]) -> None:
@@ -88,10 +72,5 @@ class SeparateHeads:
 
 
 def pack_heads(columns: PackedColumns, heads: Sequence[nn.Linear | None]) -> PackedHeads | SeparateHeads:
-    """Packs the heads of columns into one layer.
-
-    Args:
-        columns: The columns below.
-        heads: A layer for each column, None for one that is retired.
-    """
+    """Packs the heads of columns into one layer."""
     return PackedHeads(columns, heads) if columns.sharing else SeparateHeads(heads)

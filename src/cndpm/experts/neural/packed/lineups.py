@@ -16,9 +16,6 @@ from cndpm.experts.neural.packed.heads import PackedHeads, SeparateHeads, pack_h
 from cndpm.experts.neural.parts import Density, Predictor
 from cndpm.experts.neural.vae import VAE, lower_bound
 
-__all__ = ["PackedPredictors", "PackedVAEs", "line_up_densities", "line_up_predictors"]
-
-
 _MOST_OUTPUTS = 1 << 28
 """Outputs of decoders that are held at once: a gibibyte. A thousand experts with 250 samples would have 3 * 10^9."""
 
@@ -52,12 +49,6 @@ class PackedVAEs(_Packed):
         vaes: In the order of birth; retired ones have kept their encoder only.
         retired: Which of them are retired.
         columns: Their encoders.
-
-    Example:
-        >>> lineup = line_up_densities([VAE((3,), hidden=(4,)), VAE((3,), hidden=(4,))], [False, False], sharing=False)
-        >>> x = torch.rand(5, 3)
-        >>> isinstance(lineup, PackedVAEs), lineup.answers(x, lineup.survey(x)).shape
-        (True, torch.Size([5, 2]))
     """
 
     def __init__(self, vaes: Sequence[VAE], retired: Sequence[bool], columns: PackedColumns) -> None:
@@ -148,12 +139,6 @@ class PackedPredictors(_Packed):
         predictors: In the order of birth; retired ones have kept their trunk only.
         retired: Which of them are retired.
         columns: Their trunks.
-
-    Example:
-        >>> lineup = line_up_predictors([Regressor((3,), 2), Regressor((3,), 2)], [False, False], sharing=False)
-        >>> x = torch.rand(5, 3)
-        >>> isinstance(lineup, PackedPredictors), lineup.answers(x, lineup.survey(x)).shape
-        (True, torch.Size([5, 2, 2, 2]))
     """
 
     def __init__(
@@ -177,13 +162,7 @@ class PackedPredictors(_Packed):
 
 
 def line_up_densities(parts: Sequence[Density], retired: Sequence[bool], *, sharing: bool) -> Lineup:
-    """Lines densities up, packed where all are :class:`VAE`, not subclasses, and their columns can be packed.
-
-    Args:
-        parts: In the order of birth.
-        retired: Which of them are retired.
-        sharing: Whether later parts look at earlier ones.
-    """
+    """Lines densities up, packed where all are :class:`VAE`, not subclasses, and their columns can be packed."""
     vaes = [part for part in parts if type(part) is VAE]
     if len(vaes) == len(parts) and (columns := pack_columns([vae.encoder for vae in vaes], sharing=sharing)):
         return PackedVAEs(vaes, retired, columns)
@@ -191,13 +170,7 @@ def line_up_densities(parts: Sequence[Density], retired: Sequence[bool], *, shar
 
 
 def line_up_predictors(parts: Sequence[Predictor], retired: Sequence[bool], *, sharing: bool) -> Lineup:
-    """Lines predictors up, packed where all are of one kind, not subclasses, and their columns can be packed.
-
-    Args:
-        parts: In the order of birth.
-        retired: Which of them are retired.
-        sharing: Whether later parts look at earlier ones.
-    """
+    """Lines predictors up, packed where all are of one kind, not subclasses, and their columns can be packed."""
     for kind in (Classifier, Regressor):
         alike = [part for part in parts if type(part) is kind]
         if len(alike) == len(parts) and (columns := pack_columns([part.trunk for part in alike], sharing=sharing)):
