@@ -1,6 +1,7 @@
 """Sharded learning, by an engine that works in this process and can be made to fail; one test starts real workers."""
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
