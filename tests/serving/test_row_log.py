@@ -132,7 +132,7 @@ def test_the_last_record_must_be_the_one_that_was_acknowledged(log, tmp_path):
         other.append(record(number, n_rows=n_rows))
     other.close()
     witness_of(log).write_bytes(witness_of(tmp_path / "other").read_bytes())
-    with pytest.raises(LogError, match="record 9 of .* is another one than was acknowledged"):
+    with pytest.raises(LogError, match=r"record 9 of .* is another one than was acknowledged"):
         list(WrittenLog(log))
 
 
