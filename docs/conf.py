@@ -31,6 +31,7 @@ exclude_patterns = ["extensions/**"]
 html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(ROOT / "docs" / "static" / "scorer.js")  # pages before names of the reference
 html_favicon = "static/favicon.svg"
 html_copy_source = False
 html_show_copyright = html_show_sphinx = False

@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("files", nargs="*", type=Path, help="files of mutants; default: all in mutants/")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="names (baselines-12) or parts of modules (ewc)")
     parser.add_argument("--jobs", type=int, default=2, help="trials at the same time")
-    parser.add_argument("--limit", type=int, default=300, help="seconds for one trial")
+    parser.add_argument("--limit", type=int, default=300, help="seconds of processor time for one trial")
     parser.add_argument("--check", action="store_true", help="only check that every mutant can be applied")
     return parser
 

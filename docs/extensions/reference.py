@@ -14,8 +14,10 @@ __all__ = ["all_names", "public_names", "setup", "write_reference"]
 
 SOURCE = Path(__file__).parents[2] / "src"
 PAGES = Path(__file__).parents[1] / "reference"
-FIRST = ("", "estimators", "streams", "datasets", "model", "model.settings", "mixture", "experts", "experiments")
+FIRST = ("estimators", "", "streams", "datasets", "model", "model.settings", "mixture", "experts", "experiments")
 """The packages that come first; all others follow in the order of their names."""
+OPENING = ("classifier", "regressor", "density")
+"""The modules that come first on their page; all others follow in the order of their names."""
 COMMANDS = "cli"
 """The room of the command line, whose functions are commands and not called from Python."""
 
@@ -43,8 +45,10 @@ def write_reference(folder: Path = PAGES) -> list[Path]:
 
 
 _OPENING = """\
-Every public name, room by room: what a module lists in ``__all__``. The test suite runs every example. Most programs
-need :mod:`cndpm.estimators`, :mod:`cndpm.streams` and :mod:`cndpm.experiments` alone.
+Most programs need one of three classes: :class:`~cndpm.estimators.classifier.CNDPMClassifier`,
+:class:`~cndpm.estimators.regressor.CNDPMRegressor` and :class:`~cndpm.estimators.density.CNDPMDensity`; and, for
+experiments, :mod:`cndpm.streams` and :mod:`cndpm.experiments`. Below is every public name, room by room: what a module
+lists in ``__all__``. The test suite runs every example.
 """
 
 
@@ -80,7 +84,8 @@ def _targets(node: ast.stmt) -> list[str]:
 def _modules(package: Path, *, deep: bool = False) -> list[Path]:
     found = package.rglob("*.py") if deep else package.glob("*.py")
     hidden = ("__init__.py", "__main__.py")
-    return sorted(file for file in found if file.name not in hidden and COMMANDS not in file.parts)
+    shown = [file for file in found if file.name not in hidden and COMMANDS not in file.parts]
+    return sorted(shown, key=lambda file: (OPENING.index(file.stem) if file.stem in OPENING else len(OPENING), file))
 
 
 def _dotted(path: Path) -> str:

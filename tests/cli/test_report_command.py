@@ -72,9 +72,9 @@ def test_watch_serves_until_it_is_stopped(made):
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, preexec_fn=_hear_interrupts)
     try:
         address = server.stdout.readline().split()[2]
-        page = urllib.request.urlopen(address, timeout=60).read().decode()
+        page = urllib.request.urlopen(address, timeout=300).read().decode()
         server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=60) == 0
+        assert server.wait(timeout=300) == 0
     finally:
         server.kill()
         server.stdout.close()

@@ -248,7 +248,7 @@ def test_a_run_killed_in_the_middle_resumes_to_the_same_summary(cndpm, tmp_path)
 
 def stop_all(process):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert b"--resume" in err
     assert b"Traceback" not in err
@@ -256,7 +256,7 @@ def stop_all(process):
 
 def kill_parent(process):
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
 
 
 def test_seeds_at_the_same_time_stop_with_their_parent_and_resume_to_the_same_results(cndpm, tmp_path):
@@ -267,7 +267,7 @@ def test_seeds_at_the_same_time_stop_with_their_parent_and_resume_to_the_same_re
         process = start(tmp_path / "stopped", "--seeds", "2", "--jobs", "2", "--resume", start_new_session=True)
         wait_for(partial(_all_longer, logs, n_lines), process)
         stop(process)
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while any(read_record(log.parent).status == "running" for log in logs):
             assert time.monotonic() < end
             time.sleep(0.05)

@@ -94,3 +94,16 @@ def test_every_page_is_reached_from_the_table_of_contents(site):
     pages = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").glob("*.md")]
     pages += [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs" / "howto").glob("*.md")]
     assert [str(page) for page in pages if page.name != "index.html" and f'href="{page}"' not in first] == []
+
+
+def test_search_puts_pages_before_names_of_the_reference(site):
+    assert (ROOT / "docs" / "static" / "scorer.js").read_text() in (site / "_static" / "language_data.js").read_text()
+
+
+def test_the_reference_opens_with_the_three_estimators(site):
+    links = re.findall(r'title="cndpm\.estimators\.\w+\.(\w+)"', (site / "reference" / "index.html").read_text())
+    assert links[:3] == ["CNDPMClassifier", "CNDPMRegressor", "CNDPMDensity"]
+    page = (site / "reference" / "cndpm.estimators.html").read_text()
+    names = ("classifier", "regressor", "density", "base")
+    places = [page.index(f'id="module-cndpm.estimators.{name}"') for name in names]
+    assert places == sorted(places)

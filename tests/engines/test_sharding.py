@@ -1,6 +1,7 @@
 """Sharded learning, by an engine that works in this process and can be made to fail; one test starts real workers."""
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -188,3 +189,13 @@ def test_real_workers_give_the_same_bits(tmp_path, monkeypatch):
     parts = shards(2)
     fitted = fit_sharded(model(), parts, workers=2, folder=tmp_path)
     assert same(state(fitted), state(fit_sharded(model(), parts, engine=Here())))
+
+
+def test_the_same_shard_twice_and_what_is_no_list_are_refused():
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    parts = [(X[:30], y[:30]), (X[30:], y[30:]), (X[:30].copy(), y[:30])]
+    with pytest.raises(ValueError, match="shards 0 and 2 are the same"):
+        fit_sharded(CNDPMClassifier(), parts)
+    for shards in ("data.csv", Path("data.csv"), 3):
+        with pytest.raises(TypeError, match="shards are a list of arrays or files"):
+            fit_sharded(CNDPMClassifier(), shards)

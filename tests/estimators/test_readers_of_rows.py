@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from cndpm import CNDPMClassifier, CNDPMRegressor
+from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 from cndpm.estimators.readers import ProjectedRows, TableRows, make_reader, restore_reader
 from cndpm.state import StateError
 
@@ -128,3 +128,53 @@ def test_words_as_targets_of_a_regressor_are_refused_with_the_remedy():
         with pytest.raises(ValueError, match=r"y of a regressor holds numbers; got "):
             CNDPMRegressor().fit([[0.0], [1.0]], y)
     CNDPMRegressor().fit([[0.0], [1.0]], ["0.5", "1"])
+
+
+def test_nullable_columns_have_missing_values_where_they_are_na():
+    table = pd.DataFrame(
+        {
+            "truth": pd.array([True, None, False] * 20, dtype="boolean"),
+            "count": pd.array([1, 2, None] * 20, dtype="Int64"),
+            "size": np.linspace(0, 1, 60),
+        }
+    )
+    y = np.arange(60) % 3 == 0
+    plain = table.astype(np.float64)
+    expected = CNDPMClassifier(memory_size=30, random_state=0).fit(plain, y).predict_proba(plain)
+    np.testing.assert_array_equal(
+        CNDPMClassifier(memory_size=30, random_state=0).fit(table, y).predict_proba(table), expected
+    )
+    table["kind"] = pd.Categorical(["a", "b", "c"] * 20)
+    assert CNDPMClassifier(memory_size=30, random_state=0).fit(table, y).predict(table).shape == (60,)
+
+
+def test_the_value_that_is_no_number_is_named_not_the_first():
+    table = pd.DataFrame({"a": [1.0, "2.5", "about 3"]}, dtype=object)
+    with pytest.raises(ValueError, match="column 'a' holds 'about 3', which is no number"):
+        CNDPMDensity().fit(table)
+
+
+def test_columns_of_one_name_and_dates_with_zones_are_refused_by_name():
+    twice = pd.DataFrame([[1.0, 2.0]] * 3, columns=["a", "a"])
+    with pytest.raises(ValueError, match="X has several columns called 'a'"):
+        CNDPMDensity().fit(twice)
+    zoned = pd.DataFrame({"day": pd.to_datetime(["2026-01-01", "2026-01-02"]).tz_localize("Europe/Rome")})
+    with pytest.raises(ValueError, match=r"column 'day' holds dates or times.*days since"):
+        CNDPMDensity().fit(zoned)
+
+
+def test_codes_in_the_place_of_categories_are_warned_of():
+    table = pd.DataFrame({"kind": pd.Categorical(["red", "blue"] * 20), "size": np.linspace(0, 1, 40)})
+    model = CNDPMClassifier(memory_size=20, random_state=0).fit(table, [0, 1] * 20)
+    codes = table.assign(kind=table["kind"].cat.codes)
+    with pytest.warns(UserWarning, match="column 'kind' holds 1 and no category that it had at first, such as 'blue'"):
+        model.predict(codes)
+    model.predict(table.assign(kind=pd.Categorical(["green"] * 40)))  # unknown words are no codes
+
+
+def test_images_with_channels_last_are_refused_with_the_way_to_turn_them():
+    images = np.zeros((3, 8, 8, 3))
+    with pytest.raises(ValueError, match=r"channels last. Give X.transpose\(0, 3, 1, 2\), and input_shape=\(3, 8, 8\)"):
+        CNDPMDensity().fit(images)
+    with pytest.raises(ValueError, match=r"has the channels last; take input_shape=\(3, 8, 8\)"):
+        CNDPMDensity(input_shape=(8, 8, 3)).fit(images)

@@ -73,7 +73,7 @@ def killed():
 def test_a_run_that_was_killed_ends_with_the_same_windows(tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[2])])}
     process = subprocess.Popen([sys.executable, "-c", KILLED, tmp_path / "parts"], env=environment)
-    log, deadline = tmp_path / "parts" / "log.jsonl", time.monotonic() + 60
+    log, deadline = tmp_path / "parts" / "log.jsonl", time.monotonic() + 300
     while time.monotonic() < deadline and not (log.is_file() and log.read_text().count('"window"') >= 4):
         time.sleep(0.002)  # the run needs the processor more than this loop does
     process.send_signal(signal.SIGKILL)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +86,7 @@ def fit_sharded(
     read = _read(shards, model, engine, workers, target=target, as_numbers=isinstance(model, CNDPMRegressor))
     if not read:
         raise ValueError("fit_sharded takes at least one shard; got none")
+    _refuse_twins(read)
     with ExitStack() as stack:
         where = Path(folder or stack.enter_context(tempfile.TemporaryDirectory())).absolute()
         made = make_engine(engine, workers, address=address)
@@ -139,6 +140,8 @@ def _read(
     parts: Any, model: Estimator, engine: str | Engine, workers: int, *, target: str | None, as_numbers: bool = False
 ) -> list[Shard]:
     """Makes shards of what there is; one dataset of Ray becomes as many as there are workers."""
+    if isinstance(parts, str | Path) or not (is_ray_dataset(parts) or isinstance(parts, Iterable)):
+        raise TypeError(f"shards are a list of arrays or files; got a {type(parts).__name__}. Give [it].")
     is_whole = is_ray_dataset(parts)
     given = [parts] if is_whole else list(parts)
     if any(map(is_ray_dataset, given)) and (engine == "local" or isinstance(engine, LocalEngine)):
@@ -163,6 +166,14 @@ def _claim(folder: Path, model: Estimator, shards: Sequence[Shard]) -> None:
         replace_file(mark, [text.encode()])
     elif mark.read_text() != text:
         raise ShardedError(f"{folder} holds shards of other data or of another model. Name another folder.")
+
+
+def _refuse_twins(shards: Sequence[Shard]) -> None:
+    """Refuses a shard that is there twice: its rows would count twice."""
+    seen: dict[str, int] = {}
+    for i, identity in enumerate(map(_identity, shards)):
+        if seen.setdefault(identity, i) != i:
+            raise ValueError(f"shards {seen[identity]} and {i} are the same; leave one out: its rows would count twice")
 
 
 def _identity(shard: Shard) -> str:

@@ -47,7 +47,7 @@ __all__ = ["Estimator", "describes_x"]
 
 _SEEDS = np.iinfo(np.int32).max
 
-_ALWAYS = ("batch_size", "class_weight", "false_alarm_rate")
+_ALWAYS = ("batch_size", "class_weight", "false_alarm_rate", "verbose")
 """Parameters that may change while a model learns; they count from the next call on."""
 
 
@@ -68,6 +68,7 @@ class Estimator(Reading):
         n_projected: Numbers that sparse rows of more columns are projected to.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
+        verbose: Whether calls that learn for more than a second say on standard error how far they are.
 
     Example:
         >>> import numpy as np
@@ -107,6 +108,7 @@ class Estimator(Reading):
         n_projected: int = 256,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
     ) -> None:
         self.memory_size = memory_size
         self.log_alpha = log_alpha
@@ -120,6 +122,7 @@ class Estimator(Reading):
         self.n_projected = n_projected
         self.device = device
         self.random_state = random_state
+        self.verbose = verbose
 
     # What was learned
 
@@ -153,9 +156,6 @@ class Estimator(Reading):
         It is the negative log of the share of known rows that look at least as strange: 0 for the most ordinary, above
         log 20 = 3.0 for one known row in twenty, above log 100 = 4.6 for one in a hundred, whatever the data and at any
         time. Known rows are `n_exemplars` of those learned: half of them the latest, half chosen at random.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape); NaN where a value is missing.
         """
         x, ways = self._asked(X)
         return mean_over(ways, self._watch().novelty(x))
@@ -326,7 +326,7 @@ class Estimator(Reading):
         """Learns the next samples, with the attributes that go with them; nothing where weights leave none."""
         if not len(x):
             return
-        self._apply(learning(x, y, self.batch_size), **attributes)
+        self._apply(learning(x, y, self.batch_size, verbose=bool(self.verbose)), **attributes)
 
 
 def describes_x(estimator: Estimator) -> bool:

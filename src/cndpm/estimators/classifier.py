@@ -23,7 +23,7 @@ from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.missing import Completions, log_mean_over
 from cndpm.estimators.rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
-from cndpm.estimators.steps import consolidate, draw, pruning
+from cndpm.estimators.steps import consolidate, draw, learning, pruning
 from cndpm.estimators.weights import log_class_weights
 from cndpm.mixture import Merge
 from cndpm.model.answers import When
@@ -55,6 +55,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         n_projected: Numbers that sparse rows of more columns are projected to.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
+        verbose: Whether calls that learn for more than a second say on standard error how far they are.
 
     Example:
         >>> import numpy as np
@@ -86,6 +87,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         n_projected: int = 256,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             memory_size=memory_size,
@@ -100,6 +102,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             n_projected=n_projected,
             device=device,
             random_state=random_state,
+            verbose=verbose,
         )
         self.class_weight = class_weight
 
@@ -191,12 +194,15 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return self._log_proba(*self._asked(X), exact=exact, when=when)
 
     @answers
-    def explain(self, X: ArrayLike | Tensor) -> Explanation:
-        """Returns which expert answered for each row, the label and its probability, and how new the row is.
+    def decision_function(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """Returns log-odds of the second class, (n,), where there are two; else log-probabilities, (n, n_classes)."""
+        log_proba = self.predict_log_proba(X)
+        decision: NDArray[np.float64] = log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
+        return decision
 
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-        """
+    @answers
+    def explain(self, X: ArrayLike | Tensor) -> Explanation:
+        """Returns which expert answered for each row, the label and its probability, and how new the row is."""
         x, ways = self._asked(X)
         log_proba = self._log_proba(x, ways)
         best = log_proba.argmax(axis=1)
@@ -297,7 +303,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         fresh._codec = LabelCodec(() if classes is None else classes, closed=classes is not None)
         indices = torch.from_numpy(fresh._codec.encode(labels, learn=True))
         fresh._learner = fresh._make_learner(n_classes=len(fresh._codec) if fresh._codec.closed else None)
-        fresh._learner.learn_block(rows, indices, fresh.batch_size)
+        learning(rows, indices, fresh.batch_size, verbose=bool(self.verbose)).run(fresh._learner, None)
         return fresh
 
     def _export(self) -> State:

@@ -16,7 +16,7 @@ from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.missing import log_mean_over
 from cndpm.estimators.parameters import check_rate
-from cndpm.estimators.steps import consolidate, draw, pruning
+from cndpm.estimators.steps import consolidate, draw, learning, pruning
 from cndpm.mixture import Merge
 from cndpm.model.settings import CustomDensity, CustomPredictor
 
@@ -45,6 +45,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         n_projected: Numbers that sparse rows of more columns are projected to.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
+        verbose: Whether calls that learn for more than a second say on standard error how far they are.
 
     Example:
         >>> import numpy as np
@@ -79,6 +80,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         n_projected: int = 256,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             memory_size=memory_size,
@@ -93,6 +95,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
             n_projected=n_projected,
             device=device,
             random_state=random_state,
+            verbose=verbose,
         )
         self.false_alarm_rate = false_alarm_rate
 
@@ -164,9 +167,6 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         """Returns how far the log density of each row lies above `offset_`, (n,): negative for outliers.
 
         Where experts have no density of x itself, as those of images by default, it is that of kernels alone.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
         """
         x, ways = self._asked(X)
         is_density = self.learner_.describes_x or not self._watch().is_ready
@@ -185,11 +185,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
 
     @answers
     def explain(self, X: ArrayLike | Tensor) -> Explanation:
-        """Returns which expert is responsible for each row, how probable and how new the row is.
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-        """
+        """Returns which expert is responsible for each row, how probable and how new the row is."""
         log_density = self.score_samples(X) if self.learner_.describes_x else None
         return Explanation(**self._responsible(*self._asked(X)), prediction=self.predict(X), log_density=log_density)
 
@@ -230,5 +226,5 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         x = fresh._tensor(fresh._validate(X, reset=True))
         fresh._start()
         fresh._learner = fresh._make_learner()
-        fresh._learner.learn_block(x, None, fresh.batch_size)
+        learning(x, None, fresh.batch_size, verbose=bool(self.verbose)).run(fresh._learner, None)
         return fresh

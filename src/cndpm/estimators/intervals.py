@@ -8,34 +8,25 @@ from scipy.special import ndtri
 
 from cndpm.estimators.arrays import admit_number
 
-__all__ = ["normal_interval", "normal_width"]
-
-
-def normal_width(coverage: float) -> float:
-    """Returns how many deviations around the mean hold a share of a normal distribution.
-
-    Args:
-        coverage: The share, between 0 and 1.
-
-    Raises:
-        ValueError: It is not between 0 and 1.
-
-    Example:
-        >>> round(normal_width(0.95), 2)
-        1.96
-    """
-    if not 0 < admit_number(coverage, "coverage") < 1:
-        raise ValueError(f"coverage is a probability between 0 and 1; got {coverage}. Take 0.9 for nine in ten.")
-    return float(ndtri(0.5 + coverage / 2))
+__all__ = ["normal_interval"]
 
 
 def normal_interval(mean: NDArray[np.float64], deviation: NDArray[np.float64], coverage: float) -> NDArray[np.float64]:
-    """Returns lower and upper bounds, (n, 2), or (n, n_outputs, 2).
+    """Returns the lower and upper bounds between which normal variables lie, (..., 2).
 
     Args:
-        mean: (n,) or (n, n_outputs).
+        mean: Of any shape.
         deviation: As the mean.
-        coverage: Share of targets that lie between the bounds.
+        coverage: How probably they lie there.
+
+    Raises:
+        ValueError: The coverage is not between 0 and 1.
+
+    Example:
+        >>> normal_interval(np.array([0.0]), np.array([1.0]), 0.95).round(2).tolist()
+        [[-1.96, 1.96]]
     """
-    away = normal_width(coverage) * deviation
+    if not 0 < admit_number(coverage, "coverage") < 1:
+        raise ValueError(f"coverage is a probability between 0 and 1; got {coverage}. Take 0.9 for nine in ten.")
+    away = ndtri(0.5 + coverage / 2) * deviation
     return np.stack([mean - away, mean + away], axis=-1)

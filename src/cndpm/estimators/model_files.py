@@ -122,6 +122,8 @@ def _check(state: State, parameters: frozenset[str]) -> None:
         raise StateError("feature_names_in must be a name for every feature, or nothing")
     if not isinstance(params, dict) or not params.keys() <= parameters:
         raise StateError(f"params must be some of {', '.join(sorted(parameters))}; got {str(params)[:200]}")
+    if not _is_text(state.get("merged_from", [])):
+        raise StateError("merged_from must be a list of texts")
     if broken := _broken(state):
         raise StateError(f"values that are not finite in {', '.join(broken[:3])}")
 

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from cndpm.devices import resolve_device
+from cndpm.estimators.rows import CHANNELS
 from cndpm.estimators.weights import check_class_weight
 from cndpm.model.settings import CNDPMSettings
 from cndpm.names import nearest_names
@@ -40,6 +41,8 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     _check_count("n_projected", parameters["n_projected"])
     check_class_weight(parameters.get("class_weight"))
     _check_shape(parameters["input_shape"])
+    if not isinstance(parameters["verbose"], int):
+        raise TypeError(f"verbose must be True or False; got {parameters['verbose']!r}")
     for name in ("density", "predictor"):
         if not (parameters[name] is None or callable(parameters[name])):
             raise TypeError(f"{name} must be a class that makes one, or None; got {parameters[name]!r}")
@@ -176,3 +179,8 @@ def _check_shape(shape: Any) -> None:
         raise TypeError(f"input_shape must be a tuple of whole numbers such as (1, 28, 28), or None; got {shape!r}")
     if any(int(n) < 1 for n in shape):
         raise ValueError(f"input_shape must have sides of at least 1; got {shape}")
+    if len(shape) == 3 and shape[2] in CHANNELS and shape[0] not in CHANNELS:
+        turned = (shape[2], *shape[:2])
+        raise ValueError(
+            f"input_shape={tuple(shape)} has the channels last; take input_shape={turned} and X.transpose(0, 3, 1, 2)."
+        )

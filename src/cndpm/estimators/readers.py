@@ -6,8 +6,10 @@ is saved, so later samples are read in the same way.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -213,6 +215,9 @@ def _columns_of(X: Any) -> list[tuple[str, Any, list[Hashable] | None]] | None:
     """Returns the columns of a table, each with name, values and categories; None for what is no table."""
     module = type(X).__module__.partition(".")[0]
     if module == "pandas" and hasattr(X, "columns"):
+        if not X.columns.is_unique:
+            twice = X.columns[X.columns.duplicated()][0]
+            raise ValueError(f"X has several columns called {twice!r}; rename them, or leave all but one out")
         return [_pandas_column(str(name), X[name]) for name in X.columns]
     if module == "polars" and type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame of polars, whose rows are not there yet; give X.collect()")
@@ -224,8 +229,11 @@ def _columns_of(X: Any) -> list[tuple[str, Any, list[Hashable] | None]] | None:
 
 
 def _pandas_column(name: str, series: Any) -> tuple[str, Any, list[Hashable] | None]:
+    if series.dtype.name.startswith("datetime64"):  # with a zone, whose dates numpy holds as objects
+        return name, series.dt.tz_localize(None).to_numpy(), None
     if series.dtype.name != "category":
-        return name, series.to_numpy(), None
+        is_nullable = hasattr(series.dtype, "na_value") and series.dtype.kind in "biuf"
+        return name, series.to_numpy(np.float64, na_value=np.nan) if is_nullable else series.to_numpy(), None
     return name, series.to_numpy(dtype=object), series.cat.categories.tolist()
 
 
@@ -250,6 +258,7 @@ def _numbers(name: str, values: Any, categories: list[Hashable] | None) -> NDArr
     if categories is not None:
         place = {category: i for i, category in enumerate(categories)}
         found = np.array([place.get(value, -1) if _is_there(value) else -1 for value in values], dtype=np.int64)
+        _warn_of_codes(name, values, found, categories)
         ones: NDArray[np.float64] = (found[:, None] == np.arange(len(categories))).astype(np.float64)
         return ones
     if values.dtype.kind in "mM":
@@ -260,8 +269,9 @@ def _numbers(name: str, values: Any, categories: list[Hashable] | None) -> NDArr
     try:
         return np.asarray(values, dtype=np.float64)[:, None]
     except (TypeError, ValueError):
+        wrong = next(value for value in values if not _is_number(value))
         raise ValueError(
-            f"column {name!r} holds {str(values[:1])[:40]}, which is no number. Make it a category: "
+            f"column {name!r} holds {str(wrong)[:40]!r}, which is no number. Make it a category: "
             f"table[{name!r}].astype('category') in pandas, .cast(pl.Enum(...)) in polars."
         ) from None
 
@@ -275,3 +285,22 @@ def _admit_numbers(columns: Sequence[tuple[str, Any, list[Hashable] | None]]) ->
 
 def _is_there(value: Any) -> bool:
     return value is not None and value == value  # NaN differs from itself
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(np.nan if value is None else value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _warn_of_codes(name: str, values: Any, found: NDArray[np.int64], categories: list[Hashable]) -> None:
+    """Warns of a column of which no value is one of its categories, but all are numbers."""
+    there = [value for value in values if _is_there(value)]
+    if there and (found < 0).all() and all(isinstance(value, Real) for value in there):
+        warnings.warn(
+            f"column {name!r} holds {there[0]} and no category that it had at first, such as {categories[0]!r}: are "
+            "they codes? Give the categories themselves; until then they count as unknown",
+            stacklevel=2,
+        )

@@ -16,9 +16,10 @@ from cndpm.estimators.arrays import admit_magnitude, as_array, readable
 from cndpm.estimators.base import Estimator, describes_x
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.intervals import normal_interval
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.rows import plain_rows
-from cndpm.estimators.steps import consolidate, draw, pruning
+from cndpm.estimators.steps import consolidate, draw, learning, pruning
 from cndpm.mixture import Merge
 from cndpm.model.answers import When
 
@@ -44,6 +45,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         n_projected: Numbers that sparse rows of more columns are projected to.
         device: "auto", "cpu", "cuda" or another torch device.
         random_state: Seed of every random choice.
+        verbose: Whether calls that learn for more than a second say on standard error how far they are.
 
     Example:
         >>> import numpy as np
@@ -105,12 +107,24 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         return (mean, np.sqrt(variance)) if return_std else mean
 
     @answers
-    def explain(self, X: ArrayLike | Tensor) -> Explanation:
-        """Returns which expert answered for each row, the mean and deviation of the target, and how new the row is.
+    def predict_interval(
+        self, X: ArrayLike | Tensor, *, coverage: float = 0.9, when: When = "now"
+    ) -> NDArray[np.float64]:
+        """Returns lower and upper bounds of each sample's target, (n, 2) or (n, n_outputs, 2).
+
+        They are those of a normal distribution with the mean and the deviation of :meth:`predict`.
 
         Args:
             X: (n, n_features), or (n, *input_shape).
+            coverage: Share of targets that lie between them.
+            when: See :meth:`predict`.
         """
+        mean, deviation = self.predict(X, return_std=True, when=when)
+        return normal_interval(mean, deviation, coverage)
+
+    @answers
+    def explain(self, X: ArrayLike | Tensor) -> Explanation:
+        """Returns which expert answered for each row, the mean and deviation of the target, and how new the row is."""
         mean, std = self.predict(X, return_std=True)
         return Explanation(**self._responsible(*self._asked(X)), prediction=mean, std=std)
 
@@ -182,7 +196,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         fresh._start()
         x, targets = fresh._weighted(sample_weight, x, targets)
         fresh._learner = fresh._make_learner(n_outputs=targets.shape[1])
-        fresh._learner.learn_block(x, targets, fresh.batch_size)
+        learning(x, targets, fresh.batch_size, verbose=bool(self.verbose)).run(fresh._learner, None)
         return fresh
 
     def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:

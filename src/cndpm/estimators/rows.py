@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from cndpm.estimators.arrays import as_array
 from cndpm.model.inputs import LARGEST
 
-__all__ = ["flat_rows", "plain_labels", "plain_rows"]
+__all__ = ["CHANNELS", "flat_rows", "plain_labels", "plain_rows"]
+
+CHANNELS = (1, 3, 4)
+"""Of images: grey, colours, colours and opacity."""
 
 _FEW = 20
 """Labels up to which scikit-learn draws no conclusions from their number; it warns where half of more are different."""
@@ -38,6 +41,9 @@ def flat_rows(X: Any, input_shape: tuple[int, ...] | None) -> Any:
 
 def _unshaped(shape: tuple[int, ...], input_shape: tuple[int, ...] | None) -> str:
     """Words the error of samples that come in a shape that was not announced."""
+    if len(shape) == 4 and shape[3] in CHANNELS and shape[1] not in CHANNELS:
+        turned = (shape[3], *shape[1:3])
+        return f"X has shape {shape}: channels last. Give X.transpose(0, 3, 1, 2), and input_shape={turned}."
     rows = "rows (n, n_features)" if input_shape is None else f"rows (n, n_features) or (n, *{input_shape})"
     return (
         f"X has shape {shape}, expected {rows}; input_shape is {input_shape}. "

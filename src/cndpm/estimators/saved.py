@@ -35,6 +35,8 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
     _kind: ClassVar[str]
     _target: ClassVar[Literal["classes", "values", "none"]]
     _seed: int
+    _merged_from: frozenset[str] = frozenset()
+    """What tells the models from others that this one was merged from; see :func:`cndpm.merge`."""
     n_features_in_: int
 
     def _make_learner(
@@ -121,6 +123,7 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
             "learner": self.learner_.state_dict(),
+            "merged_from": sorted(self._merged_from),
         }
 
     def _import(self, state: State) -> None:
@@ -131,6 +134,7 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
         learner = self._make_learner(n_classes=state["n_classes"], settings=resolved_settings(state["settings"]))
         learner.load_state_dict(state["learner"])
         self._learner = learner
+        self._merged_from = frozenset(state.get("merged_from", ()))
 
     def _rehearse(self) -> None:
         """Answers once, for a sample of zeros: parts of a file that do not fit each other show here."""

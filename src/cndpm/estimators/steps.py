@@ -5,23 +5,40 @@ from __future__ import annotations
 from torch import Tensor
 
 from cndpm.estimators.arrays import admit_number, whole_number
-from cndpm.estimators.journal import Step
+from cndpm.estimators.fit_progress import progress_of
+from cndpm.estimators.journal import Between, Step
 from cndpm.model.cndpm import CNDPM
 
 __all__ = ["consolidate", "draw", "learning", "pruning"]
 
 
-def learning(x: Tensor, y: Tensor | None, batch_size: int) -> Step:
+def learning(x: Tensor, y: Tensor | None, batch_size: int, *, verbose: bool = False) -> Step:
     """Returns the step that learns samples batch by batch.
 
     Args:
         x: Inputs, (n, *input_shape), that nobody else changes.
         y: Class indices (n,), targets (n, n_outputs), or None.
         batch_size: Samples of a batch.
+        verbose: Whether it says how far it is.
     """
-    return Step(
-        lambda learner, between: learner.learn_block(x, y, batch_size, after_batch=between), n_bytes=_n_bytes(x, y)
-    )
+
+    def run(learner: CNDPM, between: Between | None) -> None:
+        with progress_of(learner, len(x), verbose=verbose) as advance:
+            learner.learn_block(x, y, batch_size, after_batch=_both(between, advance))
+
+    return Step(run, n_bytes=_n_bytes(x, y))
+
+
+def _both(first: Between | None, second: Between | None) -> Between | None:
+    """Returns what calls two functions, of which there may be none."""
+    if first is None or second is None:
+        return first or second
+
+    def call(n: int) -> None:
+        first(n)
+        second(n)
+
+    return call
 
 
 def pruning(x: Tensor, y: Tensor | None, threshold: float) -> Step:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cndpm.estimators.arrays import readable
 
-__all__ = ["Column", "Columns", "Floats", "Rows"]
+__all__ = ["Columns", "Floats", "Rows"]
 
 Floats = NDArray[np.float64]
 """Answers as numbers."""
@@ -25,16 +25,7 @@ _MOST = 1000
 
 
 class Column(NamedTuple):
-    """One number of a row.
-
-    Attributes:
-        name: The feature's name.
-        word: The word that it indicates; None for the feature's number itself.
-
-    Example:
-        >>> Column("colour", "red")
-        Column(name='colour', word='red')
-    """
+    """One number of a row: that of a feature, or whether the feature is a word."""
 
     name: Hashable
     word: str | None = None

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cndpm.estimators import CNDPMRegressor as Estimator
 from cndpm.estimators.arrays import as_array, readable
-from cndpm.estimators.intervals import normal_width
+from cndpm.estimators.intervals import normal_interval
 from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Floats
 from cndpm.river.mixture import Mixture
@@ -71,8 +71,7 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
         mean, variance = self._moments(x)
         if not with_interval:
             return mean
-        away = normal_width(confidence_level) * math.sqrt(variance)
-        return Interval(mean - away, mean + away)
+        return Interval(*normal_interval(np.array(mean), np.array(math.sqrt(variance)), confidence_level).tolist())
 
     def _moments(self, x: Mapping[Any, Any]) -> tuple[float, float]:
         """Returns mean and variance of the target."""
