@@ -1,6 +1,6 @@
 // Pages before names of the reference, unless a name is meant by itself, and both before the log and the list of changes.
 const behind = ([page, , , , score]) =>
-  /^(log|changelog|mutants)$/.test(page) ? 40 : /^reference\//.test(page) && score < 26 ? 30 : 0;
+  /^(log|changelog|mutants)$/.test(page) ? 40 : /^reference\//.test(page) && score < 16 ? 30 : 0;
 
 var Scorer = {
   score: (found) => found[4] - behind(found),

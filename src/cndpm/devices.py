@@ -10,8 +10,6 @@ from torch import Tensor
 
 from cndpm.validation import ConfigError
 
-__all__ = ["resolve_device", "restore_generator", "total_memory"]
-
 
 def resolve_device(name: object) -> str:
     """Returns the device that `name` stands for, once it is known to exist; "auto" is the GPU if there is one.

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from cndpm.errors import CNDPMError
 
-__all__ = ["Answer", "Request", "ServingError", "serve_on_loopback"]
+__all__ = ["Request"]
 
 _HOST = "127.0.0.1"
 _BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n"
@@ -42,12 +42,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The content of an address.
-
-    Example:
-        >>> Answer(b"{}").kind
-        'application/json'
-    """
+    """The content of an address."""
 
     body: bytes
     """The content."""
@@ -66,14 +61,6 @@ def serve_on_loopback(
     largest_body: int = 0,
 ) -> ThreadingHTTPServer:
     """Returns a server that is bound to loopback and ready for ``serve_forever()``.
-
-    Args:
-        answer: Answers a request, from many threads at once; None where there is nothing. What it raises is answered
-            with status 500 and its message.
-        port: 0 takes any free port; see ``server.server_port``.
-        client_seconds: Time of a connection; what is not asked and answered by then is broken off.
-        n_connections: Connections at a time; further ones are told to come back.
-        largest_body: Bytes that a page may send at once; 0 for pages that only read.
 
     Raises:
         ServingError: The port is taken, or may not be used.

@@ -9,7 +9,7 @@ from typing import Any
 
 from cndpm.errors import CNDPMError
 
-__all__ = ["ObjectNameError", "UnknownNameError", "is_object_name", "load_object", "nearest_names", "object_name"]
+__all__ = ["ObjectNameError", "UnknownNameError"]
 
 
 _MOST = 30
@@ -49,11 +49,6 @@ class ObjectNameError(CNDPMError, ValueError):
 def nearest_names(name: str, names: Iterable[str], *, n: int = 3) -> tuple[str, ...]:
     """Returns up to `n` of `names` that look like `name`, the nearest first.
 
-    Args:
-        name: What was typed.
-        names: What there is.
-        n: The most names returned.
-
     Example:
         >>> nearest_names("split-mnits", ["split-mnist", "split-cifar10", "digits"])[0]
         'split-mnist'
@@ -70,10 +65,6 @@ def is_object_name(name: str) -> bool:
 
 def load_object(name: str, base: type | None = None) -> Any:
     """Imports a module and returns an object in it.
-
-    Args:
-        name: ``package.module:Class``; a class inside another one is ``package.module:Outer.Inner``.
-        base: The class that the object must be a subclass of; None admits any object.
 
     Raises:
         ObjectNameError: The name has no such form, its module cannot be imported, or the object is of another kind.

@@ -13,18 +13,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["Appended", "clear_leftovers", "make_folder", "move_file", "remove_file", "replace_file"]
-
 Piece = bytes | memoryview
 
 
 def replace_file(path: Path, pieces: Iterable[Piece], *, keep: Path | None = None) -> None:
     """Writes a file, whole or not at all; it is on the disk when this returns.
-
-    Args:
-        path: The file; its folder must exist. What was there is replaced when the new content is complete.
-        pieces: Its content. What raises an exception here leaves the file as it was, and nothing beside it.
-        keep: A name in the same folder for what was there. There is a moment when only this name exists.
 
     Raises:
         OSError: The folder cannot be written, or the disk is full.
@@ -49,12 +42,7 @@ def replace_file(path: Path, pieces: Iterable[Piece], *, keep: Path | None = Non
 
 
 def move_file(source: Path, target: Path) -> None:
-    """Renames a file within its folder; what had the other name is replaced.
-
-    Args:
-        source: Is renamed.
-        target: Its new name.
-    """
+    """Renames a file within its folder; what had the other name is replaced."""
     os.replace(source, target)
     _sync_folder(target.parent)
 
@@ -92,15 +80,6 @@ class Appended:
 
     Attributes:
         size: Its length in bytes.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     log = Appended(Path(folder, "log"))
-        ...     log.write(b"one line")
-        ...     log.close()
-        ...     log.size
-        8
     """
 
     def __init__(self, path: Path) -> None:

@@ -16,8 +16,6 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-__all__ = ["allowed_threads", "map_in_threads", "one_thread", "spread"]
-
 _WORTH_SPREADING = 1e9
 """Multiplications from which torch's threads share an operation, which they do in many small regions: about a tenth of
 a second of one core."""
@@ -78,9 +76,6 @@ def _n_threads() -> int:
 @contextmanager
 def spread(n_multiplications: float) -> Iterator[None]:
     """Allows all threads inside :func:`one_thread` for work that is large enough.
-
-    Args:
-        n_multiplications: About how many the work takes.
 
     Example:
         >>> with one_thread(), spread(1e3):  # too little to share

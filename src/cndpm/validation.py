@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from cndpm.errors import CNDPMError
 from cndpm.names import UnknownNameError
 
-__all__ = ["ConfigError", "describe_errors", "shown", "validate"]
+__all__ = ["ConfigError"]
 
 _MOST = 3
 """Problems that one message tells."""
@@ -34,11 +34,6 @@ class ConfigError(CNDPMError, ValueError):
 
 def validate(model: type[Model], values: Mapping[str, Any], section: str) -> Model:
     """Builds `model` from `values`.
-
-    Args:
-        model: The class to build.
-        values: Its fields by name.
-        section: What stands before the names of fields in messages.
 
     Raises:
         UnknownNameError: A field does not exist; the nearest names are suggested.
@@ -65,12 +60,7 @@ def validate(model: type[Model], values: Mapping[str, Any], section: str) -> Mod
 
 
 def describe_errors(error: ValidationError, section: str = "") -> str:
-    """Returns problems as field, rule and the value received, in one line; the first few where there are many.
-
-    Args:
-        error: What pydantic raised.
-        section: What stands before the names of fields; nothing where it is empty.
-    """
+    """Returns problems as field, rule and the value received, in one line; the first few where there are many."""
     problems, lines = error.errors(), []
     # A sequence without its wrong items may be too short: that follows from those, and is no problem of its own.
     inside = {problem["loc"][:n] for problem in problems for n in range(1, len(problem["loc"]))}

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 import torch
+from figures.settings_page import reference
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -18,7 +19,6 @@ from cndpm.experts.features import IdentityFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings, NeuralExperts
 from cndpm.model.settings.import_paths import imported
-from cndpm.model.settings.reference import reference
 from cndpm.model.settings.tree import places, walk
 from cndpm.names import ObjectNameError
 from random_settings import draw, nonsense

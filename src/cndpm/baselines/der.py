@@ -51,12 +51,6 @@ class DER(DarkReplay):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on the batch and the stored logits, then offers the batch to the memory.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         inputs, rows = self.draws(x, 1)
         (logits,) = self.trainer.recorded(self._step, inputs, y, *(drawn["logits"] for drawn in rows))
@@ -102,12 +96,6 @@ class DERPlusPlus(DarkReplay):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on the batch, stored logits and stored labels, then offers the batch to the memory.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         inputs, rows = self.draws(x, 2)
         stored = [rows[0]["logits"], rows[1]["y"]] if rows else []

@@ -64,16 +64,9 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         self.parts |= {"past_network": self.past_network, "past_vae": self.past_vae}
 
     def begin_task(self, task: int) -> None:
-        """Counts the task."""
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes `n_steps` steps of classifier and generator on the batch and on dreams of the past.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         self.progress.see(y)
         for _ in range(self.settings.n_steps):
@@ -83,12 +76,10 @@ class DGR(ClassifierLearner, TaskBasedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Returns log-probabilities of the classes seen so far, (batch, n_classes); minus infinity for the others."""
         self.network.eval()
         return log_proba_of_seen(self.network(x.to(self.device)), self.progress)
 
     def end_task(self) -> None:
-        """Keeps copies of both networks, which dream and label in the next task."""
         self.past_network.take()
         self.past_vae.take()
         self.progress.end()

@@ -50,12 +50,6 @@ class ERACE(ReplayLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on both terms, then offers the batch to the memory.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         past = self.replayed(len(x)) if len(self.memory) else {"x": x[:0], "y": y[:0]}
         self.trainer.recorded(self._step, self.augmentation(torch.cat([x, past["x"]])), y, past["y"])

@@ -57,7 +57,6 @@ class EWC(PenalisedLearner):
     settings: Settings
 
     def end_task(self) -> None:
-        """Adds this task's penalty."""
         if len(self.memory):
             self.penalty.add(fisher_information(self.network, **self.memory.rows), self.trainer.weights())
             self.memory.clear()
@@ -94,7 +93,6 @@ class OnlineEWC(PenalisedLearner):
     settings: Settings
 
     def end_task(self) -> None:
-        """Merges this task's importance and moves the anchor."""
         if len(self.memory):
             importance = fisher_information(self.network, **self.memory.rows)
             self.penalty.accumulate(importance, self.trainer.weights(), decay=self.settings.decay)

@@ -36,10 +36,4 @@ class FineTune(ObjectiveLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one optimiser step on the batch.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,); None on an unlabelled stream.
-        """
         self.train_on(*self.received(x, y))

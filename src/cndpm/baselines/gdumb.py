@@ -86,12 +86,6 @@ class GDumb(ComposedLearner):
         self._n_parameters = sum(p.numel() for p in self._fresh_network(self.random.restarted()).parameters())
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Offers the batch to the memory, sample by sample in order.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         for i, label in enumerate(y.tolist()):
             place = balanced_place(self._labels, label, self.memory.capacity, self.random.generator)
@@ -101,17 +95,14 @@ class GDumb(ComposedLearner):
                 self._answering = None
 
     def finish(self) -> None:
-        """Trains the network that will answer."""
         self._network()
 
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Returns the log-softmax of a network trained on the memory, (batch, n_classes)."""
         network = self._network().eval()
         with torch.no_grad():
             return F.log_softmax(network(x.to(self.device)), dim=1)
 
     def footprint(self) -> Footprint:
-        """Counts the memory, and the weights of the network trained from it."""
         kept = super().footprint()
         return Footprint(self._n_parameters, self._n_parameters, kept.memory_samples, kept.memory_bytes)
 

@@ -48,13 +48,7 @@ def project(gradient: Tensor, references: Tensor, *, margin: float = 0.0) -> Ten
 
 
 class TaskMemories:
-    """One reservoir per task; all together hold at most `capacity` samples, shared equally by the tasks so far.
-
-    Args:
-        capacity: Samples of all tasks together.
-        generator: Draws which samples stay.
-        device: Where samples live.
-    """
+    """One reservoir per task; all together hold at most `capacity` samples, shared equally by the tasks so far."""
 
     def __init__(self, capacity: int, generator: torch.Generator, *, device: torch.device) -> None:
         self.capacity = capacity
@@ -128,16 +122,9 @@ class GEM(ClassifierLearner, TaskBasedLearner):
         self.parts["tasks"] = self.tasks
 
     def begin_task(self, task: int) -> None:
-        """Makes room for the task's samples."""
         self.tasks.begin()
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step along the projected gradient, then offers the batch to the present task's memory.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         gradient = self._gradient(x, y)
         if self.tasks.past:

@@ -73,12 +73,6 @@ class GSS(ReplayLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on the batch and replayed samples, then offers the batch to the memory.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         scores = self.scores(x, y)
         inputs, labels = x, y

@@ -40,12 +40,6 @@ class IIDOnline(ObjectiveLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one optimiser step on the batch.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,); None on an unlabelled stream.
-        """
         self.train_on(*self.received(x, y))
 
 
@@ -92,17 +86,10 @@ class IIDOffline(ObjectiveLearner):
         self.parts["samples"] = self.samples
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Keeps the batch for :meth:`finish`.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,); None on an unlabelled stream.
-        """
         x, y = self.received(x, y)
         self.samples.add(**({"x": x} if y is None else {"x": x, "y": y}))
 
     def finish(self) -> None:
-        """Trains on everything that was collected, then forgets it."""
         if not len(self.samples):
             return
         rows = self.samples.rows()

@@ -62,16 +62,9 @@ class LwF(ClassifierLearner, TaskBasedLearner):
         self.parts |= {"progress": self.progress, "teacher": self.teacher}
 
     def begin_task(self, task: int) -> None:
-        """Counts the task."""
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on the labels and the teacher's answers.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         self.progress.see(y)
         logits = only(self.network.train()(x), self.progress.seen)
@@ -85,11 +78,9 @@ class LwF(ClassifierLearner, TaskBasedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Returns log-probabilities of the classes seen so far, (batch, n_classes); minus infinity for the others."""
         self.network.eval()
         return log_proba_of_seen(self.network(x.to(self.device)), self.progress)
 
     def end_task(self) -> None:
-        """Keeps a copy of the network as the next task's teacher."""
         self.teacher.take()
         self.progress.end()

@@ -52,7 +52,6 @@ class MAS(PenalisedLearner):
     settings: Settings
 
     def end_task(self) -> None:
-        """Adds the task's importances and moves the anchor."""
         if len(self.memory):
             # Twice, because the authors' penalty has no half in front.
             importance = 2 * output_sensitivity(self.network, **self.memory.rows)

@@ -45,12 +45,6 @@ class MIR(ReplayLearner):
     settings: Settings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on the batch and the most interfered samples, then offers the batch to the memory.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         inputs, labels = x, y
         if len(self.memory):

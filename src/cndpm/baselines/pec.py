@@ -69,12 +69,6 @@ class PEC(ComposedLearner):
         self.parts["teacher"] = self.teacher
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step of every student whose class is in the batch.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         target = self.teacher.answers(x)
         for label in torch.unique(y).tolist():
@@ -83,7 +77,6 @@ class PEC(ComposedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Returns log-probabilities by the students' errors, (batch, n_classes); minus infinity for unseen classes."""
         x = x.to(self.device)
         target = self.teacher.answers(x)
         errors = torch.stack([student.errors(x, target) for student in self.students], dim=1)
@@ -93,7 +86,6 @@ class PEC(ComposedLearner):
         return F.log_softmax((-errors).masked_fill(unseen, float("-inf")), dim=1)
 
     def footprint(self) -> Footprint:
-        """Counts the students' weights, and the frozen teacher's as numbers kept."""
         return total_footprint(self.parts.values(), n_experts=len(self.students))
 
     def _network(self, hidden: int) -> nn.Module:

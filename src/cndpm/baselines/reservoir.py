@@ -53,12 +53,6 @@ class Reservoir(ObjectiveLearner):
         self.parts["memory"] = self.memory
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on the batch and replayed samples, then offers the batch to the memory.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,); None on an unlabelled stream.
-        """
         x, y = self.received(x, y)
         rows = {"x": x} if y is None else {"x": x, "y": y}
         batch = rows

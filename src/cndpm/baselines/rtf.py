@@ -82,16 +82,9 @@ class RtF(ComposedLearner, TaskBasedLearner):
         self.parts |= {"trainer": self.trainer, "progress": self.progress, "past": self.past}
 
     def begin_task(self, task: int) -> None:
-        """Counts the task."""
         self.progress.begin(task)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes `n_steps` steps on the batch and on dreams of the past.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         self.progress.see(y)
         for _ in range(self.settings.n_steps):
@@ -100,13 +93,11 @@ class RtF(ComposedLearner, TaskBasedLearner):
             self.trainer.recorded(self._step, x, y, noise, *past)
 
     def end_task(self) -> None:
-        """Keeps a copy of the network, which dreams in the next task."""
         self.past.take()
         self.progress.end()
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Returns log-probabilities by the encoder's classifier, (batch, n_classes); minus infinity if unseen."""
         self.network.eval()
         return log_proba_of_seen(self.network.classify(x.to(self.device)), self.progress)
 

@@ -100,12 +100,6 @@ class SCR(ComposedLearner):
         self.parts |= {"trainer": self.trainer, "memory": self.memory}
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on two views of the batch and of replayed samples, then offers the batch to the memory.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         inputs, labels = x, y
         if len(self.memory):
@@ -117,10 +111,6 @@ class SCR(ComposedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Returns log-probabilities by distance to the memory's class means, (batch, n_classes).
-
-        Classes without samples in the memory have minus infinity; an empty memory gives equal probabilities.
-        """
         n_classes = self.required_classes()
         if not len(self.memory):
             return torch.full((len(x), n_classes), 1 / n_classes, device=self.device).log()

@@ -23,10 +23,6 @@ class PathIntegral(TensorSlots):
 
     .. math:: \omega_i = -\int g_i \, d\theta_i \approx -\sum_{steps} g_i \, \Delta\theta_i, \qquad
         \Omega_i = \max\left(0, \frac{\omega_i}{(\theta_i - \theta_i^{start})^2 + \xi}\right)
-
-    Args:
-        damping: xi, which bounds the importance of weights that hardly moved.
-        device: Where the weights live.
     """
 
     def __init__(self, damping: float, device: torch.device) -> None:
@@ -100,16 +96,9 @@ class SI(ClassifierLearner, TaskBasedLearner):
         self.parts |= {"penalty": self.penalty, "path": self.path}
 
     def begin_task(self, task: int) -> None:
-        """Starts a new path at the present weights."""
         self.path.begin(self.trainer.weights())
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on cross entropy and penalty; the path follows the cross entropy's gradient alone.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         before = self.trainer.weights()
         gradient = self.trainer.gradient(F.cross_entropy(self.network.train()(x), y))
@@ -117,6 +106,5 @@ class SI(ClassifierLearner, TaskBasedLearner):
         self.path.advance(gradient, self.trainer.weights() - before)
 
     def end_task(self) -> None:
-        """Adds the task's importances and moves the anchor."""
         weights = self.trainer.weights()
         self.penalty.accumulate(self.path.importance(weights), weights)

@@ -24,12 +24,6 @@ class FixedFeatures(TensorSlots):
     .. math:: \phi(x) = \sqrt{2 / D} \cos(\sqrt{2\gamma}\, W x + b), \qquad W_{ij} \sim N(0, 1),\ b_i \sim U(0, 2\pi)
 
     so that :math:`\phi(x) \cdot \phi(x') \approx \exp(-\gamma \lVert x - x' \rVert^2)`.
-
-    Args:
-        n_inputs: Numbers in one sample.
-        n_features: D; None leaves the pixels as they are.
-        random: Source of W and b.
-        device: Where features are computed.
     """
 
     def __init__(self, n_inputs: int, n_features: int | None, *, random: RandomSource, device: torch.device) -> None:
@@ -130,12 +124,6 @@ class SLDA(ComposedLearner):
         self._solution: tuple[Tensor, Tensor] | None = None
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Adds the batch to the sums.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         kept = self.statistics.values
         if self.settings.gamma is None and not kept["counts"].any():
@@ -151,7 +139,6 @@ class SLDA(ComposedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Returns the log-softmax of the discriminants, (batch, n_classes); minus infinity for classes never seen."""
         kept = self.statistics.values
         if not kept["counts"].any():
             return torch.full((len(x), len(kept["counts"])), 1 / len(kept["counts"]), device=self.device).log()

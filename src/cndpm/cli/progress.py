@@ -10,11 +10,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 
 
 class DownloadBars:
-    """Shows one bar per file; called with a file's name, the bytes received and the bytes in all.
-
-    Args:
-        quiet: Shows nothing; neither does a standard error that is no terminal.
-    """
+    """Shows one bar per file; called with a file's name, the bytes received and the bytes in all."""
 
     def __init__(self, *, quiet: bool) -> None:
         console = Console(stderr=True)

@@ -53,7 +53,6 @@ class RayEngine(Engine):
         self._begun: dict[str, Any] = {}
 
     def close(self) -> None:
-        """Disconnects from the cluster, and stops it where this engine has started it."""
         self._mailbox = self._taking = None  # an actor goes with the last that knows it
         if self._has_started:
             import ray

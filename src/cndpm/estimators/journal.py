@@ -45,10 +45,6 @@ class Step:
 class Journal:
     """Holds a learner's state at some time and the steps since.
 
-    Args:
-        learner: As it is now.
-        n_before: Steps that were done before.
-
     Attributes:
         is_whole: False while a batch is being learned, and if it was broken off.
         before: Attributes of the estimator before the step that is under way.

@@ -62,12 +62,7 @@ def asked_model(model: Any, stream: Stream, classes: Sequence[Any] | None = None
 
 
 class AskedLearner:
-    """A learner that is asked; what it computes of a batch to answer serves to learn it.
-
-    Args:
-        learner: The learner; it is told of tasks where it asks for that.
-        stream: The stream that it will learn, from its beginning.
-    """
+    """A learner that is asked; what it computes of a batch to answer serves to learn it."""
 
     def __init__(self, learner: Learner, stream: Stream) -> None:
         self._learner, self._target, self._step = learner, stream.target, 0
@@ -93,13 +88,7 @@ class AskedLearner:
 
 
 class AskedEstimator:
-    """An estimator that is asked, by what it has of `predict_proba`, `predict` and `score_samples`.
-
-    Args:
-        model: Any object with `partial_fit`.
-        stream: The stream that it will learn.
-        classes: All labels there may be, given to the first `partial_fit` that takes them.
-    """
+    """An estimator that is asked, by what it has of `predict_proba`, `predict` and `score_samples`."""
 
     def __init__(self, model: Any, stream: Stream, classes: Sequence[Any] | None = None) -> None:
         self._model, self._target = model, stream.target

@@ -10,11 +10,7 @@ import torch
 
 
 class Clock:
-    """Counts seconds spent learning; those spent inside :meth:`pause` are counted apart.
-
-    Args:
-        device: Where the learner computes; a GPU is waited for before the clock is read.
-    """
+    """Counts seconds spent learning; those spent inside :meth:`pause` are counted apart."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device

@@ -40,12 +40,7 @@ class Log:
 
 
 class LogFile:
-    """Appends events to a log.
-
-    Args:
-        path: The file. A line that a crash cut off is ended first, so that the next one stands alone.
-        salt: What checksums begin with; see :func:`salt_of`.
-    """
+    """Appends events to a log."""
 
     def __init__(self, path: Path, salt: int = 0) -> None:
         self._salt = salt

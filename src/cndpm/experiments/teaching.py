@@ -69,12 +69,7 @@ def _learn_one_by_one(
 
 
 class Bell:
-    """Tells a listener where tasks begin and end; steps count the batches learned so far.
-
-    Args:
-        listener: Is told.
-        stream: Knows which stage a batch belongs to.
-    """
+    """Tells a listener where tasks begin and end; steps count the batches learned so far."""
 
     def __init__(self, listener: TaskListener, stream: Stream) -> None:
         self._listener, self._stream = listener, stream

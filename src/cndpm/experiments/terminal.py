@@ -112,13 +112,6 @@ class TerminalMonitor(Monitor):
         self._shown_at = 0.0
 
     def started(self, title: str, *, step: int, n_batches: int) -> None:
-        """Shows the bar.
-
-        Args:
-            title: Names scenario, learner and seed.
-            step: Batches learned so far.
-            n_batches: Batches of the whole run.
-        """
         self._title = title
         self._n_batches = n_batches
         room = self.console.width - 2 * len(str(n_batches)) - len("/ 0:00:00  ")  # beside "51/100" and the time
@@ -129,18 +122,11 @@ class TerminalMonitor(Monitor):
             self.console.print(f"{title}: goes on after batch {step} of {n_batches}", highlight=False, soft_wrap=True)
 
     def learned(self, step: int) -> None:
-        """Moves the bar."""
         if self._due():
             self._facts.pop("phase", None)
             self._show(completed=step)
 
     def phase(self, name: str, fraction: float) -> None:
-        """Shows what the learner is busy with.
-
-        Args:
-            name: Of what takes long.
-            fraction: The part done.
-        """
         begins = self.console.is_terminal and fraction == 0  # shown at once: what follows may take long
         if begins or self._due():
             self._facts["phase"] = _PHASES.get(name, name) + (f" {fraction:.0%}" if fraction else "")
@@ -149,7 +135,6 @@ class TerminalMonitor(Monitor):
             self._show()
 
     def progressed(self, row: dict[str, Any]) -> None:
-        """Shows experts and memory."""
         self._facts["experts"] = f"{row['n_experts']} expert{'s' if row['n_experts'] != 1 else ''}"
         self._facts["parameters"] = f"{format_count(row['n_parameters'])} parameters"
         self._facts["memory"] = f"memory {row['memory_samples']}"
@@ -158,7 +143,6 @@ class TerminalMonitor(Monitor):
                 del self._facts[name]
 
     def evaluated(self, row: dict[str, Any]) -> None:
-        """Shows what is known so far."""
         self.progressed(row)
         self._facts["score"] = _score(row)
         if not self.console.is_terminal:
@@ -168,11 +152,9 @@ class TerminalMonitor(Monitor):
             )
 
     def windowed(self, row: dict[str, Any]) -> None:
-        """Shows how the latest samples were answered before they were learned."""
         self._facts["window"] = "latest " + _window_score(row)
 
     def close(self) -> None:
-        """Takes the bar away."""
         if self._bar is not None:
             self._bars.remove(self._bar)
 

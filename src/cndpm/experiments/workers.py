@@ -144,27 +144,21 @@ class _Messenger(Monitor):
         self._told_at = 0.0
 
     def started(self, title: str, *, step: int, n_batches: int) -> None:
-        """Passes on."""
         self._tell("started", title, step=step, n_batches=n_batches)
 
     def learned(self, step: int) -> None:
-        """Passes on, now and then."""
         self._tell_at_times("learned", step)
 
     def phase(self, name: str, fraction: float) -> None:
-        """Passes on, now and then."""
         self._tell_at_times("phase", name, fraction)
 
     def progressed(self, row: dict[str, Any]) -> None:
-        """Passes on."""
         self._tell("progressed", row)
 
     def evaluated(self, row: dict[str, Any]) -> None:
-        """Passes on."""
         self._tell("evaluated", row)
 
     def finished(self, summary: dict[str, Any]) -> None:
-        """Passes on."""
         self._tell("finished", summary)
 
     def _tell_at_times(self, name: str, *arguments: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-__all__ = ["Samples", "open_block"]
+__all__ = ["Samples"]
 
 
 class Samples:

@@ -150,7 +150,6 @@ class CombinedBank(CompositeBank):
             self._evidence = torch.cat([self._evidence, self._evidence.new_zeros(1, len(self._grid))])
 
     def _forget(self, k: int, into: int | None) -> None:
-        """Keeps the recent samples of expert k for `into`."""
         if self.recent is not None and into is not None:
             self.recent.merge(k, into)
         self._evidence = torch.cat([self._evidence[:k], self._evidence[k + 1 :]])
@@ -178,7 +177,6 @@ class CombinedBank(CompositeBank):
         return Footprint(0, self._evidence.numel(), memory_samples=n_recent, memory_bytes=n_bytes)
 
     def describe(self) -> dict[str, Any]:
-        """Returns ``predictor_exponents``: β of the Gaussians and of the network, expert by expert."""
         return {"predictor_exponents": [[round(beta, 4) for beta in row] for row in self.exponents.tolist()]}
 
     def state_dict(self) -> State:

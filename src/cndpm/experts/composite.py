@@ -18,8 +18,6 @@ from cndpm.experts.merging import Merging
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["CompositeBank", "CompositeMerging"]
-
 
 class CompositeBank(Bank):
     """Base of banks made of two banks: routes by the chooser, founds and removes experts in both.
@@ -27,14 +25,6 @@ class CompositeBank(Bank):
     Args:
         chooser: Decides which expert is responsible and which samples are new; founds its experts in few steps.
         companion: Has one expert for each of the chooser's.
-
-    Example:
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> from cndpm.experts.gaussian import GaussianBank
-        >>> from cndpm.experts.selected import SelectedBank
-        >>> bank: CompositeBank = SelectedBank(GaussianBank(IdentityFeatures()), GaussianBank(IdentityFeatures()))
-        >>> bank.is_additive
-        True
     """
 
     def __init__(self, chooser: Bank, companion: Bank) -> None:
@@ -66,7 +56,6 @@ class CompositeBank(Bank):
         return self.chooser.margin_drift()
 
     def train(self, max_steps: int) -> float:
-        """Trains the companion, then the chooser, so that both are ready at the same time."""
         done = self.companion.train(max_steps)
         if done < 1:
             return done
@@ -117,19 +106,7 @@ class CompositeBank(Bank):
 
 
 class CompositeMerging(Merging):
-    """Merges both banks; the chooser tells which experts are the same.
-
-    Args:
-        bank: Whose experts are merged.
-
-    Example:
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> from cndpm.experts.gaussian import GaussianBank
-        >>> from cndpm.experts.selected import SelectedBank
-        >>> bank = SelectedBank(GaussianBank(IdentityFeatures()), GaussianBank(IdentityFeatures()))
-        >>> bank.merging.affinity() is None  # there is no expert yet
-        True
-    """
+    """Merges both banks; the chooser tells which experts are the same."""
 
     def __init__(self, bank: CompositeBank) -> None:
         self._bank = bank

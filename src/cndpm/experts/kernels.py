@@ -10,8 +10,6 @@ from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 
-__all__ = ["KernelModel"]
-
 
 class KernelModel:
     r"""One kernel around every stored sample.
@@ -25,12 +23,6 @@ class KernelModel:
         x: The stored samples, (M, ...).
         y: Class indices (M,), targets (M, n_outputs), or None.
         n_classes: Number of classes known, for class indices.
-
-    Example:
-        >>> x, y = torch.tensor([[0.0], [4.0]]), torch.tensor([1, 0])
-        >>> model = KernelModel(lambda a, b: -0.5 * torch.cdist(a, b).square(), x, y, n_classes=2)
-        >>> model.predictive(Samples(torch.tensor([[1.0], [3.5]]))).argmax(dim=1)
-        tensor([1, 0])
     """
 
     def __init__(self, kernel: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor | None, n_classes: int) -> None:

@@ -12,8 +12,6 @@ import threading
 import torch
 from torch import Tensor
 
-__all__ = ["borrow", "give_back"]
-
 _MAX_KEPT = 4
 
 
@@ -29,10 +27,6 @@ _shelf = _Shelf()
 
 def borrow(shape: tuple[int, ...], like: Tensor) -> Tensor:
     """Returns a tensor of arbitrary contents, reserved for the caller until :func:`give_back`.
-
-    Args:
-        shape: Shape of the tensor.
-        like: Determines type and device.
 
     Example:
         >>> buffer = borrow((2, 3), torch.zeros(1))

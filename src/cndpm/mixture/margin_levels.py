@@ -17,19 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = [
-    "CLIP",
-    "MIN_RECORD",
-    "Floats",
-    "MarginRecord",
-    "accepts_expert",
-    "clipped",
-    "levels",
-    "margins",
-    "novelty_level",
-    "row_moments",
-    "window_means",
-]
+__all__ = ["accepts_expert", "margins"]
 
 Floats = NDArray[np.float64]
 """An array of double precision."""
@@ -153,20 +141,10 @@ def clipped(surprises: Floats) -> Floats:
 class MarginRecord:
     """Rows of the latest margins, one for each of K experts, and the levels measured of them.
 
-    Args:
-        capacity: Margins kept of an expert.
-        rate: Share of known samples that may be called new; see :func:`levels`.
-
     Attributes:
         values: Margins (K, capacity); empty places are NaN.
         levels: Level, median and deviation of each row, (3, K), when they were measured last.
         n_unmeasured: Margins that came since.
-
-    Example:
-        >>> record = MarginRecord(capacity=40, rate=0.01)
-        >>> record.add_expert(np.arange(30.0))
-        >>> record.levels[1]
-        array([14.5])
     """
 
     def __init__(self, capacity: int, rate: float) -> None:

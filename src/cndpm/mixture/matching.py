@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["best_of_sources", "same_concepts"]
-
 _MOST = 0.5
 """The share of an expert's samples that another must explain."""
 

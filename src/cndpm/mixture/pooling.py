@@ -22,18 +22,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["EXPONENTS", "add_evidence", "exponent_grid", "mean_exponents", "pool_log_proba", "score_exponents"]
-
 EXPONENTS = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
 """The values that each β may take."""
 
 
 def exponent_grid(n_predictors: int, device: torch.device | str = "cpu") -> Tensor:
     """Returns every combination of exponents.
-
-    Args:
-        n_predictors: Number of predictors M.
-        device: Where the tensor is made.
 
     Returns:
         (H, M), float64, with H = 8^M.

@@ -14,7 +14,7 @@ from cndpm.mixture import accepts_expert, largest_concept, route
 from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.novelty import Novelty
 
-__all__ = ["AlwaysFound", "EarnedFounding", "Founding", "Report", "teach"]
+__all__ = ["AlwaysFound", "EarnedFounding", "Founding"]
 
 _SLEEP_CHUNK = 100
 """Steps between two reports of progress; the result does not depend on it."""
@@ -137,14 +137,6 @@ class EarnedFounding(Founding):
         self._for_labels = for_labels
 
     def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        """Founds an expert if half a memory is left when tails are given back; a whole one for networks.
-
-        Args:
-            bank: The experts.
-            memory: Samples that wait to become one.
-            novelty: Takes note of experts and of drifting evidence.
-            report: Told how far the expert is. What it raises stops the work there.
-        """
         under_way = bank.train(0) < 1
         if not under_way and len(bank.counts):
             is_tail, in_closed_form = self._tails(bank, memory, novelty)
@@ -154,14 +146,6 @@ class EarnedFounding(Founding):
         self._found(bank, memory, novelty, report)
 
     def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        """Founds an expert where the memory earns one; strays go back to the experts.
-
-        Args:
-            bank: The experts.
-            memory: Samples that wait to become one.
-            novelty: Takes note of experts and of drifting evidence.
-            report: Told how far the expert is. What it raises stops the work there.
-        """
         if len(bank.counts) and bank.train(0) == 1:
             is_tail, _ = self._tails(bank, memory, novelty)
             self._give_back(bank, memory, novelty, is_tail)
@@ -169,13 +153,6 @@ class EarnedFounding(Founding):
             self._found(bank, memory, novelty, report)
 
     def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
-        """Gives strays of what is known back before others join them in the memory.
-
-        Args:
-            bank: The experts.
-            memory: Samples that wait to become one.
-            novelty: Takes note of experts and of drifting evidence.
-        """
         if len(memory) >= _LESSON:
             is_stray = self._known_again(memory.batch(), novelty)
             if int(is_stray.sum()) >= _LESSON:
@@ -249,13 +226,7 @@ class EarnedFounding(Founding):
 
 
 def teach(bank: Bank, novelty: Novelty, batch: SampleBatch) -> None:
-    """Has the experts learn known samples, a few a step as they would have when they came.
-
-    Args:
-        bank: The experts.
-        novelty: Follows their evidence.
-        batch: Samples that are a chunk of their own.
-    """
+    """Has the experts learn known samples, a few a step as they would have when they came."""
     samples, y = batch
     samples.in_order = True
     for start in range(0, len(samples), _LESSON):

@@ -8,8 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["LARGEST", "Target", "admit_targets", "admit_x"]
-
 LARGEST = 1e15
 """Values beyond it are not learned: sums of their squares, in float32 where experts route, would lose all else."""
 
@@ -25,10 +23,6 @@ Target = Literal["classes", "values", "none"]
 
 def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
     """Returns inputs as float32.
-
-    Args:
-        x: What came.
-        input_shape: Shape of one sample.
 
     Returns:
         x, (batch, *input_shape). In rows, values beyond the largest that can be learned are plus or minus `BEYOND`.
@@ -66,13 +60,6 @@ def _few_are_beyond(rows: Tensor) -> bool:
 
 def admit_targets(y: Tensor | None, n: int, target: Target, n_outputs: int, n_classes: int | None) -> Tensor | None:
     """Returns targets on the host: class indices int64 (n,), values float32 (n, n_outputs), or None.
-
-    Args:
-        y: What came.
-        n: Number of samples that x has.
-        target: What y must be.
-        n_outputs: Values of one sample, for target="values".
-        n_classes: Class indices lie below it; None where they are discovered.
 
     Raises:
         ValueError: y is something else; the message says what to do.

@@ -35,7 +35,7 @@ from cndpm.model.joined_levels import joined_levels, united_levels
 from cndpm.model.novelty import Novelty
 from cndpm.state import State, StateError, expect, tensor, whole
 
-__all__ = ["LabelWindows", "LearnedLevel"]
+__all__ = ["LearnedLevel"]
 
 _CAP = 30.0
 """Deviations up to which one sample counts where its margin is judged with its window: all beyond is as strange."""
@@ -51,18 +51,7 @@ Flags = NDArray[np.bool_]
 
 
 class LabelWindows:
-    """Counts how many of the latest samples of every label were strange.
-
-    Args:
-        window: Latest samples of a label that count.
-
-    Example:
-        >>> windows = LabelWindows(window=4)
-        >>> windows.push(np.array([True, True, False]), np.array([7, 7, 8])).tolist()
-        [1.0, 1.0, 0.0]
-        >>> windows.shares(np.array([7, 8])).tolist()
-        [1.0, 0.0]
-    """
+    """Counts how many of the latest samples of every label were strange."""
 
     def __init__(self, window: int) -> None:
         self._window = window
@@ -140,31 +129,15 @@ class LearnedLevel(Novelty):
         self._window_level = math.inf
 
     def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
-        """Routes samples; the margins of known ones enter the record before they are learned.
-
-        Args:
-            evidence: Of the batch.
-            labels: Class indices (B,), where there are any.
-        """
         log_known, log_new = evidence
         if not log_known.shape[1]:
             return Routing(torch.ones(len(log_known), dtype=torch.bool), log_known)
         return route(log_known, self._judge(log_known.numpy(), log_new.numpy(), labels))
 
     def is_still_new(self, labels: Tensor) -> Tensor:
-        """Returns, for each label of (B,), whether most of its latest samples were new: (B,) bool.
-
-        Samples that were called new may have been strays of known data: later samples of their label tell.
-        """
         return torch.from_numpy(self._by_label.shares(labels.numpy()) > _MOST)
 
     def add_expert(self, held_out: Evidence, labels: Tensor | None) -> None:
-        """Begins the record of the newest expert with the margins of held-out samples that are its own.
-
-        Args:
-            held_out: Evidence of samples that the expert was not made of.
-            labels: Their class indices (H,), where there are any.
-        """
         margin, own = held_out.log_new, torch.zeros(0, dtype=torch.bool)
         if len(held_out.log_known):
             margin, expert = margins(held_out.log_known, held_out.log_new)
@@ -182,11 +155,6 @@ class LearnedLevel(Novelty):
         self._measure_windows()
 
     def follow(self, drift: Tensor) -> None:
-        """Moves the record with the margins of the experts' samples, by (K,), NaN where it is not known.
-
-        Densities that share something change all at once when that is renewed. Measured by what margins were like
-        before, everything might look new from then on, and for ever: what is new is not recorded.
-        """
         self._record.move(np.nan_to_num(drift.numpy()[: len(self._record)]))
         self._measure_windows()
 
@@ -287,7 +255,6 @@ class LearnedLevel(Novelty):
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the above to the bit. Rows of the record end in NaN, and levels of short ones are infinite."""
         forms = {
             "record": tensor("experts", "margins", finite=False),  # more than the capacity where models were merged
             "history": tensor("samples", 2),

@@ -12,7 +12,7 @@ from torch import Tensor
 from cndpm.experts.chunks import Samples
 from cndpm.state import State, StateError, expect, integers, nothing, tensor
 
-__all__ = ["SampleBatch", "ShortTermMemory", "check_kept"]
+__all__ = ["ShortTermMemory"]
 
 _PART = 16
 """Samples kept together. What was computed of a full part stays, so that a memory that grows is not computed anew; and
@@ -20,14 +20,7 @@ as parts are filled in order, a memory that was loaded is computed in the same p
 
 
 class SampleBatch(NamedTuple):
-    """Samples (n, ...) with their targets (n, ...), on the host; None where there are none.
-
-    Example:
-        >>> import torch
-        >>> batch = SampleBatch(Samples(torch.rand(4, 2)), torch.tensor([0, 1, 0, 1]))
-        >>> batch.rows(torch.tensor([1, 3])).y
-        tensor([1, 1])
-    """
+    """Samples (n, ...) with their targets (n, ...), on the host; None where there are none."""
 
     samples: Samples
     y: Tensor | None
@@ -46,12 +39,6 @@ def check_kept(
     state: State, input_shape: tuple[int, ...], facts: tuple[str, int, int], capacity: int | None = None
 ) -> None:
     """Checks samples and targets of a state.
-
-    Args:
-        state: ``x`` and ``y``, None where there are none.
-        input_shape: Shape of one sample.
-        facts: What targets are ("classes", "values" or "none"), values of one, and classes that are known.
-        capacity: The most samples; None for any number.
 
     Raises:
         StateError: They are something else.

@@ -12,8 +12,6 @@ from cndpm.model.events import EventLog
 from cndpm.model.memory import SampleBatch
 from cndpm.model.novelty import Novelty
 
-__all__ = ["log_joint", "prune"]
-
 _LESSON = 10
 """Samples of one step of learning again."""
 
@@ -22,12 +20,7 @@ _HELD_OUT = 5
 
 
 def log_joint(bank: Bank, batch: SampleBatch) -> Tensor:
-    """Returns log p(x, y | k) as routing sees it, (n, K); has no effect on the bank.
-
-    Args:
-        bank: The experts.
-        batch: Any number of samples.
-    """
+    """Returns log p(x, y | k) as routing sees it, (n, K); has no effect on the bank."""
     parts, start = [], 0
     for samples in bank.open(batch.samples.x):
         y = None if batch.y is None else batch.y[start : start + len(samples)]
@@ -44,14 +37,6 @@ def prune(
     Sums are merged exactly. A network that is removed takes with it what the others have never seen, so those that
     remain learn four fifths of the given data once, as they would awake, without counting them; what they learned is
     kept if they predict the last fifth no worse. The paper does not do that.
-
-    Args:
-        bank: The experts.
-        novelty: Forgets those that go.
-        events: Is told of them.
-        batch: The data.
-        threshold: Pairs of experts that are less similar are left alone.
-        classes: Whether targets are class labels.
 
     Returns:
         The merges, in the numbering of the experts before pruning.

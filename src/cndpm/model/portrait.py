@@ -9,8 +9,6 @@ from torch import Tensor
 from cndpm.learner import Portrait
 from cndpm.model.answers import Answers
 
-__all__ = ["draw_portrait"]
-
 _N_MIXTURE_SAMPLES = 50  # as in the paper's figure
 _N_EXPERT_SAMPLES = 10
 _MAX_DRAWN_EXPERTS = 24

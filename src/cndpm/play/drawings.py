@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from cndpm.errors import CNDPMError
 
-__all__ = ["N_COLUMNS", "DrawingError", "images", "read_strokes", "rows", "variations"]
-
 _EDGE = 16
 """Pixels along an edge of the grid that drawings are inked on."""
 _N_FREQUENCIES = 8
@@ -38,9 +36,6 @@ class DrawingError(CNDPMError, ValueError):
 
 def read_strokes(values: Any) -> list[Array]:
     """Checks strokes that came from outside.
-
-    Args:
-        values: A list of strokes, each a list of points [x, y].
 
     Returns:
         Strokes, each (n_points, 2).

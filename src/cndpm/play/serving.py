@@ -13,7 +13,7 @@ from cndpm.loopback import Answer, Request, serve_on_loopback
 from cndpm.play.drawings import DrawingError
 from cndpm.play.sketchbook import Sketchbook
 
-__all__ = ["make_play_server", "render_play_page"]
+__all__ = ["make_play_server"]
 
 _LARGEST = 200_000
 """Bytes of the largest drawing that is read."""

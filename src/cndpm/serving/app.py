@@ -27,6 +27,7 @@ from cndpm.serving.guard import Guard
 from cndpm.serving.limits import Limits
 from cndpm.serving.messages import Asked, Events, Explained, Health, Learned, Predicted, Taught
 from cndpm.serving.metrics import Metrics
+from cndpm.serving.page import PAGES, add_page
 from cndpm.serving.store import Store
 from cndpm.serving.writer import BusyError, LearnRequest, OtherRowsError, Writer, WriterFailedError
 from cndpm.version import __version__
@@ -39,7 +40,7 @@ _LONG = 1 << 15
 _SAID = 1000
 """Characters of an error."""
 
-PATHS = ("/predict", "/explain", "/learn", "/events", "/model", "/health", "/metrics")
+PATHS = (*PAGES, "/predict", "/explain", "/learn", "/events", "/model", "/health", "/metrics")
 
 
 def create_app(
@@ -60,10 +61,13 @@ def create_app(
         version=__version__,
         description="A model that learns while it answers.",
         lifespan=service.lifespan,
+        docs_url=None,  # FastAPI's own pages fetch scripts of others
+        redoc_url=None,
         middleware=[Middleware(Guard, requested=service.metrics.requested, **guard)],
         exception_handlers={RequestValidationError: _first_mistake},
     )
     service.add_endpoints(app)
+    add_page(app)
     return app
 
 

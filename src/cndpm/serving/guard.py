@@ -20,7 +20,7 @@ __all__ = ["LOOPBACK", "Guard"]
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 """Names of this machine that no other one can reach."""
 
-_OPEN = ("/health",)
+_OPEN = ("/", "/docs", "/health")
 """Paths that need no token: they tell nothing about the model."""
 
 Scope = dict[str, Any]

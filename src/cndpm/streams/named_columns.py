@@ -22,12 +22,7 @@ def is_dataset(source: Any) -> bool:
 
 
 class NamedBatches:
-    """Turns dictionaries of columns into pairs (x, y).
-
-    Args:
-        x_column: The column of inputs; None takes the only one that is left beside the labels.
-        y_column: The column of labels; None takes one called label, labels, target or y, if there is one.
-    """
+    """Turns dictionaries of columns into pairs (x, y)."""
 
     def __init__(self, x_column: str | None, y_column: str | None) -> None:
         self._x, self._y = x_column, y_column

@@ -127,7 +127,6 @@ class RowStream(Stream):
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """None: what such a stream asks is how the next rows are answered."""
         return ()
 
     @property

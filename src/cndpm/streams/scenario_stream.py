@@ -94,18 +94,15 @@ class ScenarioStream(Stream):
         return self._generate(start)
 
     def describe(self) -> dict[str, Any]:
-        """Returns the recipe as plain values."""
         return self.scenario.model_dump(mode="json")
 
     def stage_of(self, i: int) -> int:
-        """Returns the stage of batch `i`; where boundaries are blurred, the stage that has the larger share."""
         if i < 0 or (self.n_batches is not None and i >= self.n_batches):
             raise IndexError(f"batches are numbered from 0 to {self.n_batches or 'any number'}, exclusive; got {i}")
         return bisect_right(self.stage_starts, i % len(self._sizes)) - 1
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        """The test sets, in the order in which their tasks first appear."""
         return tuple(self._make_task(i, name) for i, name in enumerate(self._task_subsets))
 
     def _make_task(self, i: int, name: str) -> Task:

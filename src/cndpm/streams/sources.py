@@ -141,13 +141,11 @@ class SourceStream(Stream):
         return map(self._make_block, islice(self._open_at(start), n_left))
 
     def describe(self) -> dict[str, Any]:
-        """Returns the name, what batches look like, and their size where the first one was seen."""
         seen = {} if self._batch_size is None else {"batch_size": self._batch_size}
         return super().describe() | {"name": self.name} | seen
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """The test sets that were given."""
         return self._tasks
 
     @property
@@ -155,7 +153,6 @@ class SourceStream(Stream):
         return "values" if self._real_valued else super().target
 
     def stage_of(self, i: int) -> int:
-        """Returns 0: such data have one stage."""
         return 0
 
     def _make_block(self, raw: Any) -> Block:

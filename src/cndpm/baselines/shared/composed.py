@@ -91,11 +91,9 @@ class ComposedLearner(Learner):
         return self.n_classes
 
     def footprint(self) -> Footprint:
-        """Returns the sum over the parts."""
         return total_footprint(self.parts.values())
 
     def state_dict(self) -> State:
-        """Returns the parts' states by name."""
         return {name: part.state_dict() for name, part in self.parts.items()}
 
     def load_state_dict(self, state: State) -> None:
@@ -145,6 +143,5 @@ class ClassifierLearner(ComposedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Returns the log-softmax of the network's logits, (batch, n_classes)."""
         self.network.eval()
         return F.log_softmax(self.network(x.to(self.device)), dim=1)

@@ -17,13 +17,7 @@ def mlp(widths: list[int]) -> nn.Sequential:
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions and a shortcut (He et al. 2016, Figure 2).
-
-    Args:
-        n_in: Channels that come in.
-        n_out: Channels that go out.
-        stride: 2 halves height and width.
-    """
+    """Two 3 x 3 convolutions and a shortcut (He et al. 2016, Figure 2)."""
 
     def __init__(self, n_in: int, n_out: int, *, stride: int) -> None:
         super().__init__()

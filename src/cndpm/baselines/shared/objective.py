@@ -67,14 +67,7 @@ class Classification:
 
 
 class Generation:
-    """The negative evidence lower bound of a VAE: one latent sample in training, several with fixed noise at test.
-
-    Args:
-        network: The VAE.
-        random: Source of the training noise. Its seed also determines the noise at test, one set of latent samples
-            shared by all inputs, so that an input's answer depends neither on its batch nor on how often one asks.
-        n_samples: Latent samples at test.
-    """
+    """The negative evidence lower bound of a VAE: one latent sample in training, several with fixed noise at test."""
 
     def __init__(self, network: PixelVAE, *, random: RandomSource, n_samples: int) -> None:
         self.network = network
@@ -138,12 +131,10 @@ class ObjectiveLearner(ComposedLearner):
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
-        """Returns log-probabilities of the classes, (batch, n_classes), on labelled streams."""
         self.objective.network.eval()
         return self.objective.predict_log_proba(x.to(self.device))
 
     @torch.no_grad()
     def log_prob(self, x: Tensor) -> Tensor:
-        """Returns the evidence lower bound of each sample, (batch,), on unlabelled streams."""
         self.objective.network.eval()
         return self.objective.log_prob(x.to(self.device))

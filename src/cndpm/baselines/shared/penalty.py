@@ -24,12 +24,7 @@ from cndpm.learner import TaskBasedLearner
 
 
 class QuadraticPenalty(TensorSlots):
-    """The penalty's two vectors, both empty before the first task has ended.
-
-    Args:
-        strength: c.
-        device: Where the weights live.
-    """
+    """The penalty's two vectors, both empty before the first task has ended."""
 
     def __init__(self, strength: float, device: torch.device) -> None:
         super().__init__(device)
@@ -106,16 +101,9 @@ class PenalisedLearner(ClassifierLearner, TaskBasedLearner):
         self.parts |= {"penalty": self.penalty, "memory": self.memory}
 
     def begin_task(self, task: int) -> None:
-        """Starts a new sample of the task's data."""
         self.memory.clear()
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one step on the cross entropy and the penalty.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
         x, y = self.labelled(x, y)
         gradient = self.trainer.gradient(F.cross_entropy(self.network.train()(x), y))
         self.trainer.step_along(gradient + self.penalty.gradient(self.trainer.weights()))

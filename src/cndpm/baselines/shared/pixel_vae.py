@@ -12,12 +12,7 @@ from cndpm.baselines.shared.layers import mlp
 
 
 class ClassPriors(nn.Module):
-    """One Gaussian over the latent space per class, learned with the rest: p(z | y) = N(mean_y, diag variance_y).
-
-    Args:
-        n_classes: Number of classes.
-        latent: Dimension of the latent space.
-    """
+    """One Gaussian over the latent space per class, learned with the rest: p(z | y) = N(mean_y, diag variance_y)."""
 
     def __init__(self, n_classes: int, latent: int) -> None:
         super().__init__()

@@ -51,11 +51,9 @@ class FunctionFeatures(StandardisedFeatures):
 
     @property
     def n_numbers_kept(self) -> int:
-        """The standardisation; what the function holds is not known."""
         return self._standardised.n_numbers_kept
 
     def state_dict(self) -> State:
-        """Returns the standardisation."""
         return {"standardised": self._standardised.state_dict()}
 
     def load_state_dict(self, state: State) -> None:

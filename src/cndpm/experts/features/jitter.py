@@ -9,21 +9,11 @@ from torch.nn import functional
 from cndpm.experts.features.views import admissible_views
 from cndpm.state import State, expect, flag
 
-__all__ = ["Jitter", "shift_and_mirror"]
-
 
 class Jitter:
     """Small random changes of images for networks to learn from: shifts, and mirror images where they are admissible.
 
     An image is shifted by up to a sixteenth of its width; whether it may be mirrored is tested on the first memory.
-
-    Example:
-        >>> generator = torch.Generator().manual_seed(0)
-        >>> x = torch.rand(8, 1, 16, 16, generator=generator)
-        >>> jitter = Jitter()
-        >>> jitter.fit(x)
-        >>> jitter(x, generator).shape
-        torch.Size([8, 1, 16, 16])
     """
 
     def __init__(self) -> None:

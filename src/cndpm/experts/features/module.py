@@ -46,12 +46,10 @@ class ModuleFeatures(StandardisedFeatures):
 
     @property
     def n_numbers_kept(self) -> int:
-        """The module's parameters and buffers, and the standardisation."""
         n_module: int = sum(value.numel() for value in self.module.state_dict().values())
         return n_module + self._standardised.n_numbers_kept
 
     def state_dict(self) -> State:
-        """Returns the module's weights and the standardisation."""
         weights = {name: value.clone() for name, value in self.module.state_dict().items()}
         return {"module": weights, "standardised": self._standardised.state_dict()}
 

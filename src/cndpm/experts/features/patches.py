@@ -21,7 +21,7 @@ from cndpm.state import State, StateError, expect, tensor
 from cndpm.threads import map_in_threads
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
-__all__ = ["PatchFeatures", "PatchFilters"]
+__all__ = ["PatchFeatures"]
 
 _WHITENING_FLOOR = 0.1
 
@@ -39,11 +39,6 @@ class PatchFilters:
     Attributes:
         weight: Whitening folded into the filters, (P, C, size, size); each sums to zero.
         bias: The filters' response to the mean normalised patch, (P,).
-
-    Example:
-        >>> filters = PatchFilters(weight=torch.zeros(8, 3, 5, 5), bias=torch.zeros(8))
-        >>> filters.weight.shape[-1]
-        5
     """
 
     weight: Tensor
@@ -93,7 +88,6 @@ class PatchFeatures(FeatureMap):
 
     @property
     def n_features(self) -> int:
-        """Two sides, two moments and four cells for every filter."""
         return N_MOMENTS * GRID**2 * self.n_patches * len(self.sizes)
 
     @torch.no_grad()
@@ -139,11 +133,9 @@ class PatchFeatures(FeatureMap):
 
     @property
     def n_numbers_kept(self) -> int:
-        """Filters and biases."""
         return sum(filters.weight.numel() + filters.bias.numel() for filters in self._filters)
 
     def state_dict(self) -> State:
-        """Returns filters, biases and views."""
         filters = [{"weight": f.weight.clone(), "bias": f.bias.clone()} for f in self._filters]
         return {"views": list(self.views), "filters": filters}
 

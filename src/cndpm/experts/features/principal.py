@@ -61,11 +61,9 @@ class PrincipalFeatures(FeatureMap):
 
     @property
     def n_numbers_kept(self) -> int:
-        """The inner map, its mean and the directions."""
         return self.inner.n_numbers_kept + self._mean.numel() + self._projection.numel()
 
     def state_dict(self) -> State:
-        """Returns the inner map, its mean and the directions."""
         return {
             "inner": self.inner.state_dict(),
             "mean": self._mean.clone(),

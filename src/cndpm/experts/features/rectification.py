@@ -17,8 +17,6 @@ from torch import Tensor
 
 from cndpm.extras import is_installed
 
-__all__ = ["pool_rectified"]
-
 
 def pool_rectified(responses: Tensor, sides: tuple[int, ...], threshold: float, sums: Tensor, squares: Tensor) -> None:
     """Writes the moments of the parts of responses above the threshold and below the negative threshold.

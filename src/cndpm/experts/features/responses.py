@@ -21,8 +21,6 @@ from torch import Tensor
 from cndpm.experts.features.rectification import pool_rectified
 from cndpm.experts.workspace import borrow, give_back
 
-__all__ = ["CONTRAST_FLOOR", "GRID", "N_MOMENTS", "FoldedFilters", "fold_filters"]
-
 CONTRAST_FLOOR = 10 / 255**2
 """Added to a patch's variance before it is divided by its root."""
 
@@ -41,11 +39,6 @@ class FoldedFilters:
         weight: (2, P, K + 1) with K = C * ceil(size / 2) * size; the last one is the response to the number 1.
         size: Edge length of the patches.
         threshold: Of the rectification.
-
-    Example:
-        >>> filters = fold_filters(torch.zeros(8, 1, 3, 3), torch.zeros(8), threshold=0.25)
-        >>> filters.pooled(torch.rand(2, 1, 6, 6), sides=(1, -1), block_size=2).shape
-        torch.Size([2, 4, 8, 2, 2])
     """
 
     weight: Tensor

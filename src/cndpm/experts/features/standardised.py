@@ -10,17 +10,9 @@ from torch import Tensor
 from cndpm.experts.features.feature_map import FeatureMap
 from cndpm.experts.features.vectors import IdentityFeatures
 
-__all__ = ["StandardisedFeatures"]
-
 
 class StandardisedFeatures(FeatureMap):
-    """Standardises rows that are given by a module or a function; abstract.
-
-    Example:
-        >>> from cndpm.experts.features import FunctionFeatures
-        >>> issubclass(FunctionFeatures, StandardisedFeatures)
-        True
-    """
+    """Standardises rows that are given by a module or a function; abstract."""
 
     def __init__(self) -> None:
         self._standardised = IdentityFeatures()
@@ -31,7 +23,6 @@ class StandardisedFeatures(FeatureMap):
 
     @property
     def n_features(self) -> int:
-        """Size of the flattened output."""
         return self._standardised.n_features
 
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:

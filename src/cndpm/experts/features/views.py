@@ -16,8 +16,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["VIEW_GROUPS", "admissible_views", "apply_view", "density_change", "mirror_pairs"]
-
 VIEW_GROUPS: dict[str, tuple[str, ...]] = {
     "mirror": ("mirror",),
     "turn": ("turn+8", "turn-8"),

@@ -19,12 +19,6 @@ class CausalConvolution(nn.Module):
 
     Of the (reach + 1) x (2 reach + 1) values above, beside and at a pixel, in reading order, those after it are not
     masked but absent: every number that is kept is used.
-
-    Args:
-        inputs: Channels that come in.
-        outputs: Channels that go out.
-        reach: How many rows up, and columns to each side, it looks.
-        own: Whether it looks at the pixel itself; False where the pixel is to be predicted.
     """
 
     def __init__(self, inputs: int, outputs: int, *, reach: int, own: bool) -> None:
@@ -83,14 +77,6 @@ class AutoregressiveDensity(Density):
     Pixels are in reading order. A causal convolution of 7 x 7 and residual blocks of 3 x 3 (van den Oord et al. 2016)
     look above and to the left. Digits have a place on the page, so every row and every column adds numbers of its own
     to the channels. `pixel` defines the values of a pixel and their distribution given the network's output.
-
-    Args:
-        input_shape: (channels of a pixel, height, width).
-        pixel: Distribution of one pixel given the network's output for it; by default black or white.
-        channels: Channels of every layer.
-        n_blocks: Residual blocks.
-        dropout: Part of the channels of each block that a training step leaves out.
-        lateral_widths: Ignored: nothing is shared.
     """
 
     def __init__(

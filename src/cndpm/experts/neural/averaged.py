@@ -16,10 +16,6 @@ class AveragedPredictor(Predictor):
 
     A stream has no end at which a learning rate could have fallen to zero; the mean of the weights varies as little as
     if it had, at any time. Later experts look at the mean's features.
-
-    Args:
-        predictor: The network that learns.
-        horizon: Steps after which a step's part in the mean has fallen to 1/e.
     """
 
     def __init__(self, predictor: Predictor, *, horizon: float) -> None:
@@ -69,7 +65,6 @@ class AveragedPredictor(Predictor):
 
     @torch.no_grad()
     def wake(self) -> None:
-        """Starts the mean at the weights with which sleep ended."""
         torch._foreach_copy_(*self._pairs())
 
     @torch.no_grad()

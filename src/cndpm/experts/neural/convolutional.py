@@ -39,12 +39,6 @@ class LateralCNN(Column):
         self.third = nn.Linear((earlier[1] + self.widths[1]) * n_pixels, self.widths[2])
 
     def forward(self, x: Tensor, lateral: Features) -> Features:
-        """Returns features (batch, c, h/2, w/2), (batch, 2c, h/4, w/4) and (batch, 4c).
-
-        Args:
-            x: (batch, channels, h, w).
-            lateral: Features of all earlier columns, layer by layer.
-        """
         first = torch.relu_(functional.max_pool2d(self.first(x), 2))
         second = torch.relu_(functional.max_pool2d(self.second(self.beside(lateral, 0, first)), 2))
         third = torch.relu_(self.third(self.beside(lateral, 1, second).flatten(1)))
@@ -86,12 +80,6 @@ class LateralResNet(Column):
         )
 
     def forward(self, x: Tensor, lateral: Features) -> Features:
-        """Returns five features, (batch, c, h, w) twice and then halved in size and doubled in channels three times.
-
-        Args:
-            x: (batch, channels, h, w).
-            lateral: Features of all earlier columns, layer by layer.
-        """
         features = [torch.relu_(functional.instance_norm(self.stem(x)))]
         for stage, blocks in enumerate(self.stages):
             features.append(blocks(self.beside(lateral, stage, features[-1])))
@@ -102,13 +90,7 @@ class LateralResNet(Column):
 
 
 class InstanceNormBlock(nn.Module):
-    """Two 3 x 3 convolutions beside a shortcut, which is a 1 x 1 convolution where shapes differ.
-
-    Args:
-        inputs: Channels that come in.
-        outputs: Channels that go out.
-        stride: Of the first convolution.
-    """
+    """Two 3 x 3 convolutions beside a shortcut, which is a 1 x 1 convolution where shapes differ."""
 
     def __init__(self, inputs: int, outputs: int, *, stride: int = 1) -> None:
         super().__init__()

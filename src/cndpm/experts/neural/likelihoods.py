@@ -201,9 +201,6 @@ class DiscretisedLogistic(Likelihood):
     .. math:: p(x) = \sigma((x + \tfrac{1}{510} - \mu) / s) - \sigma((x - \tfrac{1}{510} - \mu) / s)
 
     with the outermost bins reaching to infinity (Salimans et al. 2017). x is an 8-bit value divided by 255.
-
-    Args:
-        n_features: Number of features d.
     """
 
     unit_interval = True

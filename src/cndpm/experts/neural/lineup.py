@@ -61,13 +61,7 @@ class Lineup(ABC):
 
 
 class LoopedLineup(Lineup):
-    """Parts of any kind, asked one after the other.
-
-    Args:
-        parts: In the order of birth.
-        retired: Which of them answer no more.
-        sharing: Whether later parts look at earlier ones.
-    """
+    """Parts of any kind, asked one after the other."""
 
     def __init__(self, parts: Sequence[Part], retired: Sequence[bool], *, sharing: bool) -> None:
         self.parts, self.retired, self.sharing = parts, retired, sharing

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 class NeuralMerging(Merging):
-    """Puts networks side by side.
-
-    Args:
-        bank: Whose experts are merged.
-    """
+    """Puts networks side by side."""
 
     def __init__(self, bank: NeuralBank) -> None:
         self._bank = bank

@@ -95,11 +95,6 @@ class LogisticPixel(Pixel):
     with half a level b, and the outermost levels reaching to infinity. The component k is the pixel's, not the
     channel's. The output is log π (up to a constant), m, log s and a, from places spread over [0, 1] and scales around
     an eighth, so that a network whose outputs are zero covers all levels. Scales stay within e^-7 and e^7, smoothly.
-
-    Args:
-        n_channels: 1 for grey images, 3 for colour.
-        n_components: Components of the mixture.
-        n_levels: Levels that a value has; they lie evenly in [0, 1].
     """
 
     places: Tensor

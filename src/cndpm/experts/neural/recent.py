@@ -13,10 +13,6 @@ class RecentSamples:
     """The last `capacity` samples with the experts' responsibilities for them.
 
     Samples stay on their device; labels and responsibilities stay on the host, where the experts to train are chosen.
-
-    Args:
-        capacity: Samples kept at most, one or more.
-        device: Where samples live.
     """
 
     def __init__(self, capacity: int, device: torch.device | str) -> None:

@@ -55,12 +55,7 @@ class Scaling:
 
 
 class Scalings:
-    """Brings inputs and real-valued targets to one scale, that of the first memory, where that is wanted.
-
-    Args:
-        wanted: Whether anything is scaled.
-        device: Where the scalings live.
-    """
+    """Brings inputs and real-valued targets to one scale, that of the first memory, where that is wanted."""
 
     def __init__(self, *, wanted: bool, device: torch.device) -> None:
         self._wanted, self._device = wanted, device

@@ -129,7 +129,6 @@ class CNDPMSettings(Section):
 
     @classmethod
     def respelt(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Reads `log_alpha` as a choice of novelty: "auto", or a number for a fixed one."""
         if "log_alpha" not in values or ("novelty" in values and values["log_alpha"] != "auto"):
             return values
         log_alpha = values.pop("log_alpha")

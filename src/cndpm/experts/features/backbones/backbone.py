@@ -81,7 +81,6 @@ class BackboneFeatures(FeatureMap):
 
     @property
     def n_features(self) -> int:
-        """Outputs of the network and projections of them."""
         return self._outer.n_features
 
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
@@ -126,11 +125,9 @@ class BackboneFeatures(FeatureMap):
 
     @property
     def n_numbers_kept(self) -> int:
-        """The standardisations and the seed; network and projections are not kept, as everybody can have them."""
         return self._inner.n_numbers_kept + self._outer.n_numbers_kept + 1
 
     def state_dict(self) -> State:
-        """Returns the network's name and checksum, the choices made on the first memory, and the standardisations."""
         return {
             "name": self.name,
             "checksum": self._loaded.checksum,
@@ -144,7 +141,6 @@ class BackboneFeatures(FeatureMap):
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the map; refuses the state of another network than the one that is here."""
         if (state["name"], state["checksum"]) != (self.name, self._loaded.checksum):
             raise ValueError(
                 f"this model was made with the backbone {state['name']} whose weights have the sha256 "

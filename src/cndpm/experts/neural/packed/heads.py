@@ -11,12 +11,7 @@ from cndpm.experts.neural.packed.columns import PackedColumns, each
 
 
 class PackedHeads:
-    """One linear layer on top of every column that answers, with the same number of outputs.
-
-    Args:
-        columns: The columns below.
-        heads: A layer for each column, None for one that is retired.
-    """
+    """One linear layer on top of every column that answers, with the same number of outputs."""
 
     def __init__(self, columns: PackedColumns, heads: Sequence[nn.Linear | None]) -> None:
         self.columns = columns
@@ -45,11 +40,7 @@ class PackedHeads:
 
 
 class SeparateHeads:
-    """One linear layer on top of each of columns that do not look at each other: no zeros between them.
-
-    Args:
-        heads: A layer for each column; retired columns are dropped, because no later column looks at them.
-    """
+    """One linear layer on top of each of columns that do not look at each other: no zeros between them."""
 
     def __init__(self, heads: Sequence[nn.Linear | None]) -> None:
         self.heads = [head for head in heads if head is not None]

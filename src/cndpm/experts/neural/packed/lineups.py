@@ -43,13 +43,7 @@ class _Packed(Lineup):
 
 
 class PackedVAEs(_Packed):
-    """log p(x | k) of all experts, (batch, n_experts).
-
-    Args:
-        vaes: In the order of birth; retired ones have kept their encoder only.
-        retired: Which of them are retired.
-        columns: Their encoders.
-    """
+    """log p(x | k) of all experts, (batch, n_experts)."""
 
     def __init__(self, vaes: Sequence[VAE], retired: Sequence[bool], columns: PackedColumns) -> None:
         self.columns = columns
@@ -133,13 +127,7 @@ class PackedVAEs(_Packed):
 
 
 class PackedPredictors(_Packed):
-    """p(y | x, k) of all experts: class log-probabilities (batch, n_experts, C) or moments (batch, n_experts, 2, n).
-
-    Args:
-        predictors: In the order of birth; retired ones have kept their trunk only.
-        retired: Which of them are retired.
-        columns: Their trunks.
-    """
+    """p(y | x, k) of all experts: class log-probabilities (batch, n_experts, C) or moments (batch, n_experts, 2, n)."""
 
     def __init__(
         self, predictors: Sequence[Classifier | Regressor], retired: Sequence[bool], columns: PackedColumns

@@ -1,6 +1,6 @@
 """The reference of all settings, docs/settings.md, written from the sections themselves.
 
-python -m cndpm.model.settings.reference > docs/settings.md
+python -m figures.settings_page > docs/settings.md
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OPENING = """\
 # Settings of CN-DPM
 
 Every setting of `cndpm.model.settings.CNDPMSettings`, section by section; this page is written by
-`python -m cndpm.model.settings.reference`. A choice opens the section of its kind, and a setting of a kind that is not
+`python -m figures.settings_page`. A choice opens the section of its kind, and a setting of a kind that is not
 chosen is refused. All of these mean the same:
 
 ```python
