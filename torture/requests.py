@@ -113,7 +113,8 @@ def served(folder: Path) -> Iterator[tuple[Any, Store]]:
     model.fit(rng.normal(size=(60, 3)), ["a", "b"] * 30).save(folder / "model")
     store = Store(folder / "model", folder / "served")
     app = create_app(store)
-    service = next(route.endpoint.__self__ for route in app.routes if getattr(route, "path", "") == "/learn")
+    learn: Any = next(route for route in app.routes if getattr(route, "path", "") == "/learn")
+    service = learn.endpoint.__self__
     try:
         yield app, store
     finally:

@@ -82,7 +82,8 @@ def _proper(random: Random) -> dict[Any, float]:
 
 
 def _target(kind: type, random: Random, i: int) -> tuple[Any, ...]:
-    return {CNDPMClassifier: (i % 3,), CNDPMRegressor: (random.gauss(0, 1),)}.get(kind, ())
+    targets: dict[type, tuple[Any, ...]] = {CNDPMClassifier: (i % 3,), CNDPMRegressor: (random.gauss(0, 1),)}
+    return targets.get(kind, ())
 
 
 def _row(random: Random) -> Any:
