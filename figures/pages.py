@@ -13,9 +13,10 @@ A file ``figures/NAME.toml`` describes one table:
 
 ``{paper}`` is a figure and ``{paper:seeds}`` the number of its seeds; ``{paper drift-flip}`` is that of the rows whose
 field `by` is the second word, and with ``against = { record = ..., where = ... }`` it is what rows of the same seed
-differ by; ``{=93.23}`` was published in the paper, or is a setting that a table `given` names with what it is. A number
-with a decimal point that is none of these, and no part of code, is refused. The table stands in the page between ``<!--
-figures: NAME -->`` and ``<!-- end -->``.
+differ by; ``{paper over before}`` is what rows gain over those of another figure, pair by pair of the same seed and
+`by`; ``{=93.23}`` was published in the paper, or is a setting that a table `given` names with what it is. A number with
+a decimal point that is none of these, and no part of code, is refused. The table stands in the page between
+``<!-- figures: NAME -->`` and ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -87,13 +88,20 @@ class Page:
     def _filled(self, mark: str) -> str:
         if mark[0] == "=":
             return mark[1:]
+        if " over " in mark:
+            mine, other = (self._entry(name) for name in mark.split(" over "))
+            return Figure.gain(f"{self.name}: {mark}", self._records, mine, other).text
         wanted, _, which = mark.partition(":")
         name, _, word = wanted.partition(" ")
-        if name not in self._entries:
-            raise FigureError(f"{self.name}: there is no figure {name!r}")
-        entry = self._entries[name]
+        entry = self._entry(name)
         figure = Figure.of(f"{self.name}: {mark}", self._records, entry, {entry["by"]: word} if word else {})
         return figure.n_seeds if which == "seeds" else figure.text
+
+    def _entry(self, name: str) -> Mapping[str, Any]:
+        if name not in self._entries:
+            raise FigureError(f"{self.name}: there is no figure {name!r}")
+        entry: Mapping[str, Any] = self._entries[name]
+        return entry
 
 
 def load_pages(root: Path) -> list[Page]:

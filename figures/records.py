@@ -137,6 +137,27 @@ class Figure:
             return ", ".join(map(self._shown, values))
         return f"{self._shown(mean(values))} ± {self._shown(stdev(values) / math.sqrt(len(values)))}"
 
+    @classmethod
+    def gain(cls, name: str, folder: Path, entry: Mapping[str, Any], other: Mapping[str, Any]) -> Figure:
+        """Makes a figure of what rows gain over others, each over the one of its seed and of its field `by`.
+
+        Args:
+            name: Of the figure.
+            folder: Of the records.
+            entry: Definition of a figure; see :mod:`figures.pages`.
+            other: Of another, with the same `by`.
+
+        Raises:
+            FigureError: A row of either has no partner, or two.
+        """
+        mine, theirs = ([row for row, _ in _values(name, folder, one, {})] for one in (entry, other))
+        keys = [[(row.get(entry.get("by", "seed")), row.get("seed", 0)) for row in rows] for rows in (mine, theirs)]
+        if sorted(keys[0]) != sorted(keys[1]) or len(set(keys[0])) < len(keys[0]):
+            raise FigureError(f"{name}: rows have no partners: {keys[0][:3]} and {keys[1][:3]}")
+        before = dict(zip(keys[1], theirs, strict=True))
+        gains = (row[entry["value"]] - before[key][other["value"]] for key, row in zip(keys[0], mine, strict=True))
+        return cls(name, tuple(gains), None)
+
     @property
     def n_seeds(self) -> str:
         """How many seeds, in words; runs, where seeds may come twice."""
@@ -175,6 +196,16 @@ def _by_seed(
     name: str, folder: Path, entry: Mapping[str, Any], sources: Sequence[Mapping[str, Any]], asked: Mapping[str, str]
 ) -> list[tuple[int, float]]:
     """Returns seed and value of every row that some sources name, in the order of the seeds."""
+    found = _values(name, folder, {**entry, "from": sources}, asked)
+    seeds = tuple(row.get("seed", 0) for row, _ in found)
+    if len(set(seeds)) < len(seeds) and not entry.get("pooled"):
+        raise FigureError(f"{name}: {len(found)} rows of {sources} with {asked} have seeds {seeds}; name one of each")
+    return [(seed, value) for seed, (_, value) in zip(seeds, found, strict=True)]
+
+
+def _values(name: str, folder: Path, entry: Mapping[str, Any], asked: Mapping[str, str]) -> list[tuple[Row, float]]:
+    """Returns every row that an entry names, and its value, in the order of the seeds."""
+    sources = entry.get("from") or [entry]
     rows = [
         row
         for source in sources
@@ -183,7 +214,4 @@ def _by_seed(
     if not rows or any(not isinstance(row.get(entry["value"]), int | float) for row in rows):
         raise FigureError(f"{name}: no row of {sources} with {asked} has {entry['value']}")
     rows.sort(key=lambda row: row.get("seed", 0))
-    seeds = tuple(row.get("seed", 0) for row in rows)
-    if len(set(seeds)) < len(seeds) and not entry.get("pooled"):
-        raise FigureError(f"{name}: {len(rows)} rows of {sources} with {asked} have seeds {seeds}; name one of each")
-    return [(seed, float(row[entry["value"]])) for seed, row in zip(seeds, rows, strict=True)]
+    return [(row, float(row[entry["value"]])) for row in rows]

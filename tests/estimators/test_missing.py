@@ -132,3 +132,37 @@ def test_what_cannot_be_completed_is_refused():
         CNDPMDensity(n_exemplars=0, random_state=0).fit(np.concatenate([X, hole]))
     with pytest.raises(ValueError, match="infinity"):
         model.predict([[np.inf, 0.0]])
+
+
+def test_a_row_is_completed_by_others_alone_among_the_rows_of_its_call():
+    """Against the formula written out: the row itself, completed for a first time, is not one of the ten nearest."""
+    rng = np.random.default_rng(0)
+    known, other = rng.normal(size=(12, 2)).astype(np.float32), rng.normal(size=2).astype(np.float32)
+    row = np.array([0.3, np.nan], dtype=np.float32)
+    first = fill_missing(row[None], known)[0]
+    scale = np.concatenate([known, first[None], other[None]]).astype(np.float64).std(axis=0)[0]
+    others = np.concatenate([known, other[None]])
+    distance = ((others[:, 0] - row[0]) / scale) ** 2
+    nearest = np.argsort(distance)[:10]
+    weights = np.exp(-0.5 * (distance[nearest] - distance[nearest].min()) / (0.25 * distance[nearest].mean()))
+    filled = fill_missing(np.stack([row, other]), known)
+    assert filled[0, 1] == pytest.approx((weights * others[nearest, 1]).sum() / weights.sum(), rel=1e-4)
+
+
+def test_later_rows_of_a_call_are_completed_by_earlier_ones():
+    known, new = np.zeros((20, 2), dtype=np.float32), np.tile(np.float32([9, 5]), (500, 1))
+    late = np.concatenate([new, np.float32([[9, np.nan]] * 3)])
+    np.testing.assert_allclose(fill_missing(late, known)[500:, 1], 5, atol=1e-3)
+
+
+def test_a_column_that_no_neighbour_has_gets_the_mean_of_the_values_that_are_there():
+    rows = np.full((13, 2), np.nan, dtype=np.float32)
+    rows[:, 0] = np.arange(13) * 1e-3
+    rows[12] = 100, 8
+    np.testing.assert_allclose(fill_missing(rows, rows[:0])[:, 1], 8, rtol=1e-3)
+
+
+def test_a_column_that_hardly_varies_does_not_choose_the_neighbours():
+    known = np.float32([[0, -10, 1]] * 10 + [[0.001, 10, 2]] * 10)
+    (filled,) = fill_missing(np.float32([[0.004, -10, np.nan]]), known)
+    assert filled[2] == pytest.approx(1, abs=0.01)

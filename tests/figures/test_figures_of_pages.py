@@ -106,3 +106,28 @@ def test_rows_of_the_same_seed_are_compared(tmp_path):
     assert (figure.values, figure.seeds, figure.text) == ((1.0, 0.5), (0, 1), "0.50 to 1.00")
     with pytest.raises(FigureError, match="no seed"):
         Figure.of("a", tmp_path, entry | {"where": {"seed": 2}}, {})
+
+
+def test_gains_are_over_the_partner_of_the_same_seed_and_field(tmp_path):
+    rows = [
+        {"rule": rule, "dataset": dataset, "seed": seed, "accuracy": accuracy}
+        for rule, dataset, seed, accuracy in [
+            ("old", "a", 0, 50.0), ("old", "b", 0, 90.0), ("old", "a", 1, 60.0),
+            ("new", "a", 1, 63.0), ("new", "b", 0, 91.0), ("new", "a", 0, 52.0),
+        ]
+    ]  # fmt: skip
+    (tmp_path / "some.json").write_text(json.dumps(rows))
+    like = {"record": "some.json", "value": "accuracy", "by": "dataset"}
+    new, old = ({**like, "where": {"rule": rule}} for rule in ("new", "old"))
+    figure = Figure.gain("a", tmp_path, new, old)
+    assert sorted(figure.values) == [1.0, 2.0, 3.0]
+    assert figure.text == "2.00 ± 0.58"
+    with pytest.raises(FigureError, match="no partners"):
+        Figure.gain("a", tmp_path, new, {**old, "where": {"rule": "old", "dataset": "a"}})
+
+
+def test_a_template_asks_for_a_gain_by_the_names_of_two_figures(project):
+    page = project("{a over a}", 'value = "accuracy"\nwhere = { scenario = "one" }')
+    assert page.table() == "0.00 ± 0.00"
+    with pytest.raises(FigureError, match="no figure 'b'"):
+        project("{a over b}").table()

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from cndpm.serving.row_log import Acknowledgement, LogError, Record, RowLog, WrittenLog, rows_digest, witness_of
+from cndpm.storage import Appended
 
 
 def record(number, *, n_rows=2):
@@ -103,3 +104,39 @@ def test_a_digest_tells_rows_and_labels_apart():
     assert len({*digests, rows_digest(X, None), rows_digest(X.reshape(-1, 1), None)}) == 5
     assert rows_digest(X.copy(), ("a", "b", "c")) == digests[0]
     assert record(0, n_rows=3).acknowledgements()[1][1].digest == rows_digest(X[1:], [1, None])
+
+
+def test_a_record_is_on_the_disk_when_it_was_appended(tmp_path, monkeypatch):
+    synced = []
+    sync = Appended.sync
+    monkeypatch.setattr(Appended, "sync", lambda file: (synced.append(file.size), sync(file)))
+    made = RowLog(tmp_path / "log", 0, {})
+    for number in (0, 1):
+        made.append(record(number))
+        assert synced[-1] == made.n_bytes
+    made.close()
+
+
+def test_a_record_that_is_left_out_is_missed(tmp_path):
+    made = RowLog(tmp_path / "log", 7, {})
+    for number in (7, 9):
+        made.append(record(number))
+    made.close()
+    with pytest.raises(LogError, match="holds record 9 in place of 8"):
+        list(WrittenLog(tmp_path / "log"))
+
+
+def test_the_last_record_must_be_the_one_that_was_acknowledged(log, tmp_path):
+    other = RowLog(tmp_path / "other", 7, {"before": Acknowledgement(6, 4, "digest")}, "link")
+    for number, n_rows in ((7, 2), (8, 2), (9, 3)):
+        other.append(record(number, n_rows=n_rows))
+    other.close()
+    witness_of(log).write_bytes(witness_of(tmp_path / "other").read_bytes())
+    with pytest.raises(LogError, match=r"record 9 of .* is another one than was acknowledged"):
+        list(WrittenLog(log))
+
+
+def test_rows_of_requests_are_counted_on():
+    X = np.zeros((6, 1), dtype=np.float32)
+    places = Record(4, X, None, (("a", 2), ("b", 3), ("c", 1))).acknowledgements()
+    assert [(name, place.row) for name, place in places] == [("a", 0), ("b", 2), ("c", 5)]

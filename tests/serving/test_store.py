@@ -219,3 +219,27 @@ def test_regressors_learn_their_targets_again(tmp_path, folder):
     again = Store(tmp_path / "regressor.cndpm", folder)
     assert is_same(again.model, store.model)
     again.close()
+
+
+def test_a_checkpoint_that_is_ahead_of_all_logs_is_noticed(model_file, folder):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=3)
+    store.checkpoint()
+    store.close()
+    log = folder / "log-000000000000.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:-1]))
+    for path in (log.with_suffix(".witness"), *folder.glob("log-000000000003.*")):
+        path.unlink()
+    with pytest.raises(LogError, match="records 2 to 2 are missing"):
+        Store(model_file, folder)
+
+
+def test_a_start_that_fails_leaves_the_folder_to_the_next(model_file, folder, tmp_path):
+    Store(model_file, folder).close()
+    other = tmp_path / "other.cndpm"
+    CNDPMClassifier(random_state=1).fit(*clusters(40)).save(other)
+    with pytest.raises(StoreError, match="another model") as kept:
+        Store(other, folder)
+    Store(model_file, folder).close()
+    assert kept.value is not None  # and with it whatever the failed start held

@@ -172,3 +172,49 @@ def test_a_writer_that_ends_tells_everybody(store):
     with pytest.raises(WriterFailedError, match="Start the server again"):
         writer.submit(request(2, 4))
     writer.close()
+
+
+def test_an_id_whose_first_request_was_refused_may_come_again(store):
+    writer = Writer(store)
+    with Held(store) as held:
+        writer.submit(request(0, 1))
+        held.wait()
+        bad = writer.submit(request(1, 3, "mine", y=["a", float("nan")]))
+        good = writer.submit(request(1, 3, "mine"))
+    with pytest.raises(ValueError, match="NaN"):
+        bad.result(10)
+    assert good.result(10) == Acknowledgement(1, 0)
+    writer.close()
+
+
+def test_what_waits_behind_a_record_that_could_not_be_written_is_not_learned(store, monkeypatch):
+    writer, append = Writer(store, Limits(batch_rows=1)), store.append
+
+    def full(*_):
+        monkeypatch.setattr(store, "append", append)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "append", full)
+    with Held(store) as held:
+        first = writer.submit(request(0, 1))
+        held.wait()
+        second = writer.submit(request(1, 2))
+    for one in (first, second):
+        with pytest.raises(WriterFailedError, match="No space left"):
+            one.result(10)
+    writer.close()
+    assert store.model.learner_.events.n_samples == 90 + 1 and store.n_records == 0
+
+
+def test_a_request_longer_than_what_may_wait_is_taken_where_nothing_waits_and_waits_no_longer(store):
+    writer = Writer(store, Limits(waiting_rows=2))
+    writer.submit(request(0, 4)).result(10)
+    writer.close()
+    assert writer.n_waiting == 0
+
+
+def test_a_writer_that_is_closed_takes_nothing(store):
+    writer = Writer(store)
+    writer.close()
+    with pytest.raises(BusyError, match="being stopped"):
+        writer.submit(request(0, 1))

@@ -44,6 +44,7 @@ def test_every_type_comes_back_to_the_bit(dtype):
         ({str(i): entry("F32", (0,), (0, 0)) for i in range(10_001)}, b"", "10001 tensors, more than 0 bytes are for"),
         ({"__metadata__": {"a": 1}}, b"", "not texts"),
         ({"a": 7}, b"", "does not describe 'a'"),
+        ({"a": {**entry(), "more": 1}}, b"\0" * 8, "does not describe 'a'"),
         ({"a": entry("F99")}, b"\0" * 8, "is of type 'F99'"),
         ({"a": entry(shape=(3,))}, b"\0" * 8, "does not have 8 bytes"),
         ({"a": entry(shape=(-2,))}, b"\0" * 8, "cannot be"),

@@ -36,12 +36,15 @@ def test_sizes_are_found_compared_and_returned():
         (tensor("n", "d"), ONES.float(), "must be of torch.float64"),
         (tensor("n", "d"), 3, "must be a tensor; got a int"),
         (tensor(), torch.tensor(float("inf"), dtype=torch.float64), "finite"),
+        (tensor(), torch.tensor(float("nan"), dtype=torch.float64), "finite"),
+        (tensor(2, 4), ONES, r"must have the shape \(2, 4\)"),
         (integers("n", low=0), torch.tensor([3, -1]), "from 0 on; got -1"),
         (integers("n", below=3), torch.tensor([3]), "below 3; got 3"),
         (number(), float("nan"), "finite number"),
         (number(0, 1), 2, "from 0 to 1"),
         (number(), True, "finite number"),
         (whole(), 1.0, "whole number"),
+        (whole(), True, "whole number"),
         (whole(1, 5), 6, "from 1 to 5"),
         (flag(), 0, "true or false"),
         (nothing(), 0, "must be empty"),
@@ -55,6 +58,7 @@ def test_other_values_are_refused_with_the_reason(form, value, reason):
 
 def test_right_values_pass():
     state = {"a": None, "b": torch.tensor(float("nan")), "c": 0, "d": torch.zeros(0, dtype=torch.int64)}
+    expect({"least": torch.tensor([0, 2]), "two": ONES}, {"least": integers("n", low=0, below=3), "two": tensor(2, 3)})
     forms = {"a": maybe(whole()), "b": tensor(dtype=torch.float32, finite=False), "c": number(0, 0)}
     expect(state, {**forms, "d": integers("n", low=5, below=0)})
 
@@ -72,7 +76,9 @@ def test_states_of_another_form_are_told_apart():
     check_same_form(state, {"b": None, "a": [ONES + 1, 2]})
     for other in (
         {"a": [ONES.float(), 1], "b": None},
+        {"a": [ONES[:1], 1], "b": None},
         {"a": [ONES], "b": None},
+        {"a": [ONES, 1]},
         {"a": [ONES, 1.0], "b": None},
         {"a": []},
     ):

@@ -138,3 +138,36 @@ def test_the_kind_of_a_file_is_told_without_its_tensors(tmp_path):
     assert state_kind(tmp_path / "a") == "example"
     (tmp_path / "b").write_bytes(b"\0" * 100)
     assert [state_kind(tmp_path / name) for name in ("b", "missing")] == [None, None]
+
+
+def written(path, tensors=None, **changes):
+    """Writes a file whose checksum is right and which says what is given of itself."""
+    header = {"format": 2, "package": "0.1.0", "kind": "test", "settings": {}, "tree": {}} | changes
+    path.write_bytes(b"".join(container_pieces({"cndpm state": json.dumps(header)}, tensors or {})))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"format": 1, "package": "0.0.9"}, r"format 1 and was written by cndpm 0\.0\.9"),
+        ({"format": 3, "package": "9.1; rm -rf"}, "Install a newer version"),
+        ({"more": 1}, "damaged: it says"),
+        ({"tree": []}, "no dictionary"),
+    ],
+)
+def test_what_a_file_says_of_itself_is_understood_or_refused(tmp_path, changes, reason):
+    written(tmp_path / "s", **changes)
+    with pytest.raises(StateError, match=reason):
+        load_state(tmp_path / "s", kind="test")
+
+
+def test_every_tensor_of_a_file_has_a_place_in_its_tree(tmp_path):
+    written(tmp_path / "s", {"lost": torch.ones(3)})
+    with pytest.raises(StateError, match="tensors without a place in its tree: 'lost'"):
+        load_state(tmp_path / "s", kind="test")
+
+
+def test_a_key_that_stands_for_tensors_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(TypeError, match="strings other than"):
+        save_state(tmp_path / "s", {"a": {"$tensor": "mine"}}, kind="test")
+    assert list(tmp_path.iterdir()) == []
