@@ -4,7 +4,7 @@ BIN := .venv/bin
 # torch comes in many builds of gigabytes; `make dist` tries the one that is pinned. PINS= tries what the bounds say.
 PINS ?= --pin $(shell grep '^torch==' constraints.txt)
 
-.PHONY: setup demo test test-slow test-ray docs docs-check figures dist mutants torture audit lint format bench clean
+.PHONY: setup demo test coverage test-slow test-ray docs docs-check figures dist mutants torture audit lint format bench clean
 
 setup: .venv/.installed
 
@@ -18,6 +18,10 @@ demo: setup  ## Streams five two-class tasks of handwritten digits and writes a 
 
 test: setup  ## The default suite; ends with the tests that were skipped and why.
 	$(BIN)/python -m pytest -n 2 -rs
+
+coverage: setup  ## The default suite in one process, and which lines and branches of the package it leaves out.
+	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage report
 
 test-slow: setup  ## What needs minutes or the published datasets (CNDPM_DATA=...).
 	$(BIN)/python -m pytest -m slow

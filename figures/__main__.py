@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for line in [line for page in load_traced(ROOT) for line in page.write_names()] if options.name else []:
             print(line)
+        pages: tuple[Page | PaperTable | MissingTable | KindsTable, ...]
         pages = (*load_pages(ROOT), *load_paper_tables(ROOT), MissingTable(ROOT), KindsTable(ROOT))
         differing = [page for page in pages if not _agrees(page, check)]
         lost = [page for page in load_traced(ROOT) if not _is_traced(page)]

@@ -68,9 +68,9 @@ def try_wheel(wheel: Path, constraints: Mapping[str, Sequence[str]]) -> None:
         for extra in EXTRAS:
             (home / "constraints.txt").write_text("\n".join(constraints[extra]) + "\n")
             wanted = f"cndpm[{extra}] @ {wheel.resolve().as_uri()}" if extra else str(wheel.resolve())
-            install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
             subprocess.run([*install, "--constraint", home / "constraints.txt", wanted], check=True)
-            smoke = [python, "-W", "error::DeprecationWarning:cndpm", Path(__file__).with_name("smoke.py")]
+            smoke = [str(python), "-W", "error::DeprecationWarning:cndpm", str(Path(__file__).with_name("smoke.py"))]
             subprocess.run([*smoke, extra or "core"], check=True, cwd=home / "empty")
         subprocess.run([python, "-m", "pip", "check"], check=True)
         subprocess.run([python, "-m", "pip", "list", "--format=freeze"], check=True)

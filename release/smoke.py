@@ -33,8 +33,9 @@ def _learn_digits() -> None:
 
     stream = load_scenario("split-digits", fraction=0.3).build(seed=0)
     model = CNDPMClassifier(input_shape=(1, 8, 8), memory_size=60, settings={"n_patches": 8}, random_state=0)
-    for x, y in stream:
-        model.partial_fit(x, y.numpy())
+    for batch_x, batch_y in stream:
+        assert batch_y is not None
+        model.partial_fit(batch_x, batch_y.numpy())
     model.consolidate()
     x = np.concatenate([task.x.numpy() for task in stream.tasks])
     y = np.concatenate([task.y.numpy() for task in stream.tasks])
@@ -73,7 +74,7 @@ def check_all() -> None:
     from river import datasets, evaluate, metrics
 
     stream = datasets.Phishing().take(300)
-    accuracy = evaluate.progressive_val_score(stream, river.CNDPMClassifier(memory_size=50), metrics.Accuracy()).get()
+    accuracy = evaluate.progressive_val_score(stream, river.CNDPMClassifier(memory_size=50), metrics.Accuracy()).get()  # type: ignore[no-untyped-call]
     assert accuracy > 0.8, f"accuracy on river's rows is {accuracy}"
     river.CNDPMAnomaly().learn_one({"a": 1.0})
     images, labels = np.random.default_rng(0).random((20, 3, 32, 32)), np.arange(20) % 2

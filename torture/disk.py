@@ -98,12 +98,12 @@ class RecordedOS:
 @contextmanager
 def recording() -> Iterator[RecordedOS]:
     """Records what the package does to files."""
-    recorded, before = RecordedOS(), storage.os
-    storage.os = recorded  # type: ignore[assignment]
+    recorded, before = RecordedOS(), vars(storage)["os"]
+    vars(storage)["os"] = recorded
     try:
         yield recorded
     finally:
-        storage.os = before
+        vars(storage)["os"] = before
 
 
 @dataclass

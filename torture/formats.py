@@ -63,13 +63,13 @@ def _pixels(seed: int, *shape: int) -> NDArray[np.uint8]:
 
 def _idx() -> list[Format]:
     plain, other = (_mnist(seed) for seed in (0, 1))
-    zipped = [{f"{name}.gz": _gzip(c) for name, c in files.items()} for files in (plain, other)]
+    first, second = [{f"{name}.gz": _gzip(c) for name, c in files.items()} for files in (plain, other)]
     images, labels = "mnist/train-images-idx3-ubyte", "mnist/train-labels-idx1-ubyte"
     return [
         Format("idx images", "mnist", images, plain, other),
         Format("idx labels", "mnist", labels, plain, other),
         *(
-            Format(f"idx.gz {kind}", "mnist", f"{name}.gz", *zipped, True, _gzip, (plain[name], other[name]))
+            Format(f"idx.gz {kind}", "mnist", f"{name}.gz", first, second, True, _gzip, (plain[name], other[name]))
             for kind, name in (("images", images), ("labels", labels))
         ),
     ]
@@ -95,10 +95,10 @@ def _cifar() -> list[Format]:
     ten, hundred = [_cifar10_python(s) for s in (0, 1)], [_cifar100_python(s) for s in (0, 1)]
     ten_binary, hundred_binary = [_cifar10_binary(s) for s in (0, 1)], [_cifar100_binary(s) for s in (0, 1)]
     return [
-        Format("CIFAR10 pickle", "cifar10", "cifar-10-batches-py/data_batch_2", *ten),
-        Format("CIFAR100 pickle", "cifar100", "cifar-100-python/train", *hundred),
-        Format("CIFAR10 binary", "cifar10", "cifar-10-batches-bin/data_batch_1.bin", *ten_binary),
-        Format("CIFAR100 binary", "cifar100", "cifar-100-binary/test.bin", *hundred_binary),
+        Format("CIFAR10 pickle", "cifar10", "cifar-10-batches-py/data_batch_2", ten[0], ten[1]),
+        Format("CIFAR100 pickle", "cifar100", "cifar-100-python/train", hundred[0], hundred[1]),
+        Format("CIFAR10 binary", "cifar10", "cifar-10-batches-bin/data_batch_1.bin", ten_binary[0], ten_binary[1]),
+        Format("CIFAR100 binary", "cifar100", "cifar-100-binary/test.bin", hundred_binary[0], hundred_binary[1]),
     ]
 
 
@@ -143,8 +143,8 @@ def _svhn() -> list[Format]:
         return header + struct.pack("<II", 15, len(packed)) + packed + plain[0][target][end:]
 
     return [
-        Format("MATLAB plain", "svhn", target, *plain),
-        Format("MATLAB deflated", "svhn", target, *deflated, True, seal, images),
+        Format("MATLAB plain", "svhn", target, plain[0], plain[1]),
+        Format("MATLAB deflated", "svhn", target, deflated[0], deflated[1], True, seal, images),
     ]
 
 
@@ -162,8 +162,9 @@ def _svhn_files(seed: int, deflated: bool) -> Files:
 
 
 def _npz() -> list[Format]:
+    images: list[dict[str, NDArray[Any]]]
     images = [{"x": _pixels(s, 10, 4, 4), "y": np.arange(10) % 2 + s} for s in (0, 1)]
-    rows = [
+    rows: list[dict[str, NDArray[Any]]] = [
         {
             "x_train": np.random.default_rng(s).normal(size=(6, 3)),
             "y_train": np.array(["cat", "dog"] * 3),
@@ -226,9 +227,9 @@ def _image_format(name: str, suffix: str, mode: str) -> Format:
     target = f"pets/cat/0.{suffix}"
     both = [{target: _image(seed, suffix, mode)} for seed in (0, 1)]  # alone: beside others, its size could not change
     if suffix != "png":
-        return Format(name, "pets", target, *both)
+        return Format(name, "pets", target, both[0], both[1])
     inner = (both[0][target], both[1][target])
-    return Format(name, "pets", target, *both, True, _seal_png, inner, is_sealed=_is_sealed_png)
+    return Format(name, "pets", target, both[0], both[1], True, _seal_png, inner, is_sealed=_is_sealed_png)
 
 
 def _image(seed: int, suffix: str, mode: str) -> bytes:

@@ -154,7 +154,7 @@ _ROWS: tuple[Callable[[Random, np.ndarray], Any], ...] = (
     lambda r, x: torch.tensor(x).to(torch.complex64),
     lambda r, x: x[::-1, ::-1],
     lambda r, x: np.broadcast_to(x[:1], x.shape),
-    lambda r, x: memoryview(np.ascontiguousarray(x)),
+    lambda r, x: memoryview(np.ascontiguousarray(x)),  # type: ignore[arg-type]
     lambda r, x: (row for row in x),
     lambda r, x: pd.Series(list(x)),
     lambda r, x: odd(r),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from typing import Literal
 
 __all__ = ["MUTATIONS", "mutate"]
 
@@ -53,7 +54,7 @@ def _set_extreme(content: bytes, rng: Random) -> bytes:
     """Overwrites 1, 2, 4 or 8 bytes, as if they were a length, by an extreme or a neighbouring number."""
     width = rng.choice((1, 2, 4, 8))
     at = min(_place(content, rng), max(0, len(content) - width))
-    order = rng.choice(("little", "big"))
+    order: Literal["little", "big"] = rng.choice(("little", "big"))
     if rng.randrange(3):
         value = rng.choice(_EXTREMES)
     else:

@@ -23,7 +23,7 @@ _TIMES = ("seconds", "overhead_seconds")
 def be_quick() -> None:
     """Leaves out what takes longest and plays no part: asking git which commit this is."""
     torch.set_num_threads(1)
-    loop.describe_environment = lambda device, command=None: {"device": device, "command": command}  # type: ignore[assignment]
+    vars(loop)["describe_environment"] = lambda device, command=None: {"device": device, "command": command}
 
 
 def run_once(folder: str | Path, *, seed: int = 0, monitor: Monitor | None = None) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def run_once(folder: str | Path, *, seed: int = 0, monitor: Monitor | None = Non
     draw = drifting_clusters(n_classes=4, period=5, seed=seed)
     x, y = (torch.cat(parts) for parts in zip(*map(draw, range(1000, 1006)), strict=True))
     stream = stream_from(draw, n_classes=4, tasks=(Task("all", (0, 1, 2, 3), x, y),), name="clusters")
-    settings = CNDPMSettings(memory_size=30, features="identity")
+    settings = CNDPMSettings.model_validate({"memory_size": 30, "features": "identity"})
     learner = CNDPM(settings, input_shape=stream.input_shape, n_classes=4, seed=seed)
     watched = RunSettings(max_batches=N_BATCHES, checkpoint_seconds=0, evaluations=3, log_points=6)
     return run(learner, stream, folder, settings=watched, resume=True, monitor=monitor)

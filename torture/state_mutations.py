@@ -7,6 +7,7 @@ end the process nor raise anything foreign, at once or when the model is used.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from random import Random
@@ -95,7 +96,7 @@ def _resize(tensor: Tensor, rng: Random) -> Tensor:
     return repeated.narrow(side, 0, min(n, repeated.shape[side]))
 
 
-_TENSOR_CHANGES = {
+_TENSOR_CHANGES: dict[str, Callable[[Tensor, Random], Tensor]] = {
     "cast": lambda tensor, rng: tensor.to(rng.choice(_TYPES)),
     "value": _set_value,
     "resized": _resize,

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _say(f"error: {error}")
         sys.exit(1)
     except Exception as error:
-        from cndpm.cli.errors import exit_code
+        from cndpm.cli.exit_codes import exit_code
 
         code = exit_code(error)
         if code is None:

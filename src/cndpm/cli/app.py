@@ -11,12 +11,9 @@ import typer
 from cndpm.cli import options
 from cndpm.cli.data import data_app
 from cndpm.cli.engines import chosen_engine
-from cndpm.cli.fitting import add_fit_command
-from cndpm.cli.merging import add_merge_command
-from cndpm.cli.play import add_play_command
+from cndpm.cli.models import fit, merge, play, serve
 from cndpm.cli.reports import add_report_commands, leave_report
-from cndpm.cli.serving import add_serve_command
-from cndpm.cli.sweeping import add_sweep_command
+from cndpm.cli.sweeping import sweep
 
 __all__ = ["app"]
 
@@ -246,8 +243,5 @@ def reproduce(
 
 
 add_report_commands(app)
-add_fit_command(app)
-add_sweep_command(app)
-add_merge_command(app)
-add_serve_command(app)
-add_play_command(app)
+for command in (fit, sweep, merge, serve, play):
+    app.command()(command)

@@ -12,11 +12,6 @@ from cndpm.cli.engines import chosen_engine
 from cndpm.cli.reports import leave_report
 
 
-def add_sweep_command(app: typer.Typer) -> None:
-    """Adds `sweep` to the command line."""
-    app.command()(sweep)
-
-
 def sweep(
     context: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="TOML or YAML: scenarios, learners, seeds, settings.")],

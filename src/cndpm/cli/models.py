@@ -1,7 +1,8 @@
-"""``cndpm fit``: a model of files of rows, learned by many workers."""
+"""Commands of models: ``cndpm fit``, ``merge``, ``serve`` and ``play``."""
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,11 +14,6 @@ from cndpm.cli import options
 if TYPE_CHECKING:
     from cndpm.engines import Shard
     from cndpm.estimators.base import Estimator
-
-
-def add_fit_command(app: typer.Typer) -> None:
-    """Adds `fit` to the command line."""
-    app.command()(fit)
 
 
 def fit(
@@ -69,6 +65,106 @@ def fit(
     header = ["model", "shards", "rows", "experts", "seconds", "rows/s"]
     content = {"model": out, "n_shards": len(parts), "n_rows": n_rows, "n_experts": fitted.n_experts_}
     show({**content, "seconds": seconds}, [table("learned", header, [row])], as_json=json)
+
+
+def merge(
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Files that `save` wrote.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="File of the merged model.")],
+    json: options.Json = False,
+) -> None:
+    """Merge models that learned different streams into one.
+
+    All but the first must have begun with the first one's representation:
+    model.with_same_representation() in Python.
+
+    Example: cndpm merge a.cndpm b.cndpm -o c.cndpm
+    """
+    from cndpm.cli.show import show, table
+    from cndpm.estimators.merging import load_estimator, merge_in_turn
+
+    rows = []
+
+    def loaded(path: str) -> Estimator:
+        part = load_estimator(path)
+        rows.append([path, str(part.n_experts_), f"{part.counts_.sum():,.0f}"])
+        return part
+
+    merged = merge_in_turn(map(loaded, models))
+    merged.save(out)
+    rows.append([out, str(merged.n_experts_), f"{merged.counts_.sum():,.0f}"])
+    content = {"model": out, "n_experts": merged.n_experts_, "counts": merged.counts_.tolist()}
+    show(content, [table(f"merged into {out}", ["model", "experts", "samples"], rows)], as_json=json)
+
+
+def serve(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="File that `save` wrote; it is not changed.")],
+    folder: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Folder of checkpoints and logs.", show_default="MODEL.served"),
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="H", help="Address; others than loopback need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="P", min=0, max=65535, help="Port; 0 takes any free one.")] = 8000,
+    checkpoint_rows: Annotated[int, typer.Option(metavar="N", min=1, help="Rows between checkpoints.")] = 10_000,
+    max_rows: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of one request.")] = 10_000,
+    max_mib: Annotated[int, typer.Option(metavar="N", min=1, help="MiB of one request.")] = 4,
+    window_ms: Annotated[
+        float, typer.Option(metavar="MS", min=0, help="Time that a prediction waits for others to share a call.")
+    ] = 0.0,
+    salvage: Annotated[
+        bool, typer.Option("--salvage", help="Go on without the rows that a damaged log has lost.")
+    ] = False,
+) -> None:
+    """Serve a model over HTTP: predict, learn, explain, watch.
+
+    Rows are acknowledged when they are learned and on the disk; started again,
+    the server goes on where it was. CNDPM_TOKEN in the environment is the token
+    that clients must send. The page /docs describes all requests.
+
+    Example: cndpm serve model.cndpm --port 8000
+    """
+    from cndpm.serving import Limits, Server
+
+    limits = Limits(body_bytes=max_mib * 2**20, rows=max_rows, window=window_ms / 1000)
+    server = Server(
+        model,
+        folder=folder,
+        host=host,
+        port=port,
+        token=os.environ.get("CNDPM_TOKEN") or None,
+        limits=limits,
+        checkpoint_rows=checkpoint_rows,
+        salvage=salvage,
+    )
+    print(f"serving {model} at {server.url}/ (page: {server.url}/docs; Ctrl-C ends it)", flush=True)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        print()
+
+
+def play(
+    port: Annotated[int, typer.Option(metavar="P", min=0, max=65535, help="Port; 0 takes any free one.")] = 8764,
+    open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+) -> None:
+    """Draw symbols on a page, name them, and watch it learn.
+
+    Only this machine can open the page. Nothing is kept. Ctrl-C ends it.
+
+    Example: cndpm play
+    """
+    import webbrowser
+
+    from cndpm.play import make_play_server
+
+    with make_play_server(port=port) as server:
+        address = f"http://127.0.0.1:{server.server_port}/"
+        print(f"playing at {address} (Ctrl-C ends it)", flush=True)
+        if open_:
+            webbrowser.open(address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
 
 
 def _labelled(data: list[str]) -> bool:
