@@ -57,17 +57,24 @@ dist: setup  ## Wheel and sdist in dist/, each tried in an empty environment.
 mutants: setup  ## Changes of meaning, one at a time, that some test should notice; JOBS=1 tries one after the other.
 	$(BIN)/python -m mutants --jobs $(or $(JOBS),2)
 
-torture: setup  ## Damaged files, kills, lost power, hostile calls and configurations, interrupts, threads; fails if one does harm.
-	$(BIN)/python -m torture.readers --n 100000 --seed 0 --jobs $(or $(JOBS),2)
-	$(BIN)/python -m torture.loaders --n 100000 --seed 0 --jobs $(or $(JOBS),2)
-	$(BIN)/python -m torture.loaders --n 10000 --seed 0 --what flips --jobs $(or $(JOBS),2)
-	$(BIN)/python -m torture.kills --n 1200 --seed 0 --jobs $(or $(JOBS),2)
-	$(BIN)/python -m torture.serving --kills 1000 --seed 0
-	$(BIN)/python -m torture.crash_points --seed 0 --jobs $(or $(JOBS),2)
-	$(BIN)/python -m torture.calls --n 100000 --seed 0 --jobs $(or $(JOBS),2)
-	$(BIN)/python -m torture.interrupts --n 1700 --seed 0 --jobs $(or $(JOBS),2)
-	$(BIN)/python -m torture.threads --n 200 --seed 0 --jobs $(or $(JOBS),2)
-	$(BIN)/python -m torture.overrides --n 20000 --seed 0 --jobs $(or $(JOBS),2)
+# Attempts are functions of SEED; LIMIT=600 ends each attack after so many seconds, RECORD=file keeps the counts.
+SEED ?= 0
+HOW = --seed $(SEED) --jobs $(or $(JOBS),2) $(if $(LIMIT),--seconds $(LIMIT)) $(if $(RECORD),--out $(RECORD))
+torture: setup  ## Damaged files, kills, lost power, hostile calls, requests and configurations, interrupts, threads; fails if one does harm.
+	$(BIN)/python -m torture.readers --n 100000 $(HOW)
+	$(BIN)/python -m torture.loaders --n 100000 $(HOW)
+	$(BIN)/python -m torture.loaders --n 10000 --what flips $(HOW)
+	$(BIN)/python -m torture.folders --n 10000 $(HOW)
+	$(BIN)/python -m torture.requests --n 1000 $(HOW) --jobs 1
+	$(BIN)/python -m torture.kills --n 1200 $(HOW)
+	$(BIN)/python -m torture.serving --kills $(or $(KILLS),1000) --seed $(SEED) $(if $(RECORD),--out $(RECORD))
+	$(BIN)/python -m torture.crash_points $(HOW)
+	$(BIN)/python -m torture.calls --n 100000 $(HOW)
+	$(BIN)/python -m torture.river_calls --n 20000 $(HOW)
+	$(BIN)/python -m torture.merges --n 2000 $(HOW)
+	$(BIN)/python -m torture.interrupts --n 1700 $(HOW)
+	$(BIN)/python -m torture.threads --n 200 $(HOW)
+	$(BIN)/python -m torture.overrides --n 20000 $(HOW)
 
 audit: setup  ## Known vulnerabilities of the pinned packages; needs the network.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit

@@ -15,7 +15,15 @@ from sklearn.base import clone
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 from torture.attempts import Outcome
-from torture.hostile_inputs import PARAMETERS, hostile_rows, hostile_targets, odd, proper_rows, proper_targets
+from torture.hostile_inputs import (
+    PARAMETERS,
+    hostile_rows,
+    hostile_targets,
+    hostile_weights,
+    odd,
+    proper_rows,
+    proper_targets,
+)
 
 __all__ = ["CALLS_OF_A_MODEL", "attempts", "call", "fingerprint", "model_of"]
 
@@ -138,9 +146,15 @@ def _with_options(model: Any, name: str, arguments: tuple[Any, ...], random: Ran
         options = {"threshold": random.choice((0.9, -1, 0.0, float("nan"), odd(random)))}
     elif name == "partial_fit" and model._target == "classes" and random.random() < 0.1:
         options = {"classes": random.choice((range(5), [], ["a", "a"], odd(random)))}
+    if name in ("fit", "partial_fit") and model._target != "none" and random.random() < 0.2:
+        options["sample_weight"] = hostile_weights(random, len(arguments[1]) if _has_length(arguments[1]) else 1)
     if name == "fit" and random.random() < 0.5:
         arguments = (arguments[0], proper_targets(random, model._target, 30))
     getattr(model, name)(*arguments, **options)
+
+
+def _has_length(values: Any) -> bool:
+    return isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.ndim > 0)
 
 
 def _construct(model: Any, random: Random) -> None:

@@ -17,7 +17,7 @@ import torch
 
 # ruff: noqa: ARG005 - all makers of one kind take the same arguments
 
-__all__ = ["PARAMETERS", "hostile_rows", "hostile_targets", "odd", "proper_rows", "proper_targets"]
+__all__ = ["PARAMETERS", "hostile_rows", "hostile_targets", "hostile_weights", "odd", "proper_rows", "proper_targets"]
 
 _EXTREMES = (3.4e38, -3.4e38, 1e30, 1e19, 1e16, 1e12, 1e-30, 1e-45, -0.0, 5e-324, float("inf"), float("nan"), 2.0**62)
 
@@ -88,6 +88,34 @@ def hostile_targets(random: Random, n: int) -> Any:
     return random.choice(_TARGETS)(random, n)
 
 
+_SPARSE = ("csr", "csc", "bsr", "coo", "lil", "dok", "dia")
+
+
+def _unsound_sparse(random: Random, rows: np.ndarray) -> Any:
+    """Returns a sparse matrix of which one number in its arrays of places is another."""
+    kind = random.choice(("csr", "csc", "bsr", "coo"))
+    made = scipy.sparse.csr_matrix(rows * (rows > 0)).asformat(kind)
+    parts = (made.row, made.col) if kind == "coo" else (made.indices, made.indptr)
+    places = random.choice([part for part in parts if len(part)] or [np.zeros(1, dtype=np.int64)])
+    value = random.choice((-1, 1, 10**4, 2**31 - 1, -(2**31)))
+    places[random.randrange(len(places))] = value if value == 2**31 - 1 else value + random.randrange(3)
+    return made
+
+
+def hostile_weights(random: Random, n: int) -> Any:
+    """Returns what may stand in place of the weights of n samples, now and then proper ones.
+
+    Args:
+        random: Source of all choices.
+        n: Weights that there should be.
+    """
+    return random.choice((
+        np.ones(n), [2.0] * n, 3, np.full(n, random.choice(_EXTREMES)), -np.ones(n), np.ones(n + 1), np.ones((n, 2)),
+        np.ma.masked_array(np.ones(n), mask=[random.random() < 0.5 for _ in range(n)]), [np.ma.masked] * n,
+        scipy.sparse.csr_matrix(np.ones((1, n))), torch.ones(n), pd.Series(np.ones(n)), ["a"] * n, odd(random),
+    ))  # fmt: skip
+
+
 def _some(value: Any) -> Callable[[Random, np.ndarray], np.ndarray]:
     """Returns a function that puts a value at some places."""
 
@@ -143,6 +171,11 @@ _ROWS: tuple[Callable[[Random, np.ndarray], Any], ...] = (
     lambda r, x: x.astype("datetime64[s]"),
     lambda r, x: scipy.sparse.csr_matrix(x),
     lambda r, x: scipy.sparse.coo_array(x),
+    _unsound_sparse,
+    _unsound_sparse,
+    lambda r, x: scipy.sparse.random(*x.shape, density=0.5, random_state=0, format=r.choice(_SPARSE)),
+    lambda r, x: [np.ma.masked_array(row, mask=row < r.choice((-100, 0))) for row in x],
+    lambda r, x: [[np.ma.masked if r.random() < 0.1 else value for value in row] for row in x.tolist()],
     lambda r, x: np.ma.masked_array(x, mask=x < r.choice((-100, 0))),
     lambda r, x: np.asmatrix(x),
     lambda r, x: np.zeros(len(x), dtype=[("a", float), ("b", int)]),

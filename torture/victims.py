@@ -55,6 +55,7 @@ def _neural() -> CNDPMClassifier:
 
 
 MODELS: dict[str, Callable[[], Any]] = {
+    "default": _small(),
     **{name: _small(settings=settings) for name, settings in _SETTINGS.items()},
     "images": _small(input_shape=(1, 6, 6), settings={"n_patches": 3, **_ONE}),
     "neural": _neural,

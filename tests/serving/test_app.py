@@ -64,6 +64,7 @@ def test_mistakes_are_named_and_change_nothing(served):
         status, answer = served.post("/learn", **content)
         assert status == 422 and words in answer["detail"], (words, answer)
     assert served("POST", "/learn", b"{")[0] == 422
+    assert "one JSON object" in served("POST", "/learn", b" []")[1]["detail"]
     assert served.post("/learn", X=[[1, 2, 3, 4]], y=["a"], Id="mine")[0] == 422
     assert served.get("/model") == before
 

@@ -202,6 +202,17 @@ def test_a_folder_belongs_to_one_model(model_file, folder, tmp_path):
     Store(model_file, folder).close()  # a refusal lets go of the folder
 
 
+def test_a_folder_without_its_mark_is_refused_and_kept(model_file, folder):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=1)
+    store.close()
+    (folder / "origin").unlink()
+    before = {path.name: path.read_bytes() for path in folder.glob("log-*")}
+    with pytest.raises(StoreError, match="which says whose checkpoints and logs these are, is missing"):
+        Store(model_file, folder)
+    assert {path.name: path.read_bytes() for path in folder.glob("log-*")} == before
+
+
 def test_a_model_that_is_not_there_is_named(tmp_path, folder):
     with pytest.raises(StoreError, match=r"cannot read the model .*none\.cndpm"):
         Store(tmp_path / "none.cndpm", folder)

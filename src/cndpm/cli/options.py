@@ -8,9 +8,15 @@ import typer
 
 Scenario = Annotated[str, typer.Argument(help="Name of a scenario, or a TOML or YAML file.")]
 Learner = Annotated[
-    str, typer.Option(metavar="NAME", help="A name of `cndpm list learners`, or package.module:Class for your own.")
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="A name of `cndpm list learners`; package.module:Class for your own; sklearn:... or river:... for theirs.",
+    ),
 ]
-Learners = Annotated[str, typer.Option(metavar="A,B,C", help="Names of learners; package.module:Class for your own.")]
+Learners = Annotated[
+    str, typer.Option(metavar="A,B,C", help="Names of learners, yours and those of sklearn and river as for run.")
+]
 Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start from: default (ours), paper or fast.")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")]
 Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="Number of seeds, from --seed on.")]

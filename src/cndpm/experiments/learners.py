@@ -1,4 +1,4 @@
-"""Learners by name: those that come with the package, and one's own as ``package.module:Class``."""
+"""Learners by name: those of the package, one's own as ``package.module:Class``, models of scikit-learn and river."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def learner_class(name: str) -> type[Learner]:
     """Returns the learner of this name; imports the module of one of one's own.
 
     Args:
-        name: A key of :data:`LEARNERS`, or ``package.module:Class``.
+        name: A key of :data:`LEARNERS`, ``package.module:Class``, or ``sklearn:...`` and ``river:...`` for models of
+            others (:mod:`cndpm.baselines.others`).
 
     Raises:
         UnknownNameError: There is no learner of this name; the nearest names are suggested.
@@ -105,6 +106,10 @@ def learner_class(name: str) -> type[Learner]:
         >>> learner_class("cndpm.baselines.reservoir:Reservoir").__name__
         'Reservoir'
     """
+    if name.startswith(("sklearn:", "river:")):
+        from cndpm.baselines.others import others_learner
+
+        return others_learner(name)
     if is_object_name(name):
         from cndpm.learner import Learner
 

@@ -12,7 +12,7 @@ from cndpm.estimators import CNDPMClassifier as Estimator
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.weights import log_class_weights
 from cndpm.river.columns import Floats
-from cndpm.river.mixture import Mixture
+from cndpm.river.mixture import Mixture, admit_table
 from river import base
 
 __all__ = ["CNDPMClassifier"]
@@ -130,6 +130,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         """Returns a pandas table of probabilities, one column for each label, (n, n_labels)."""
         import pandas as pd
 
+        admit_table(X)
         if not self._has_learned:
             return pd.DataFrame(index=X.index)
         proba = self.estimator.predict_proba(self._rows_asked(X))

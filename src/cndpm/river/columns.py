@@ -98,8 +98,9 @@ class Columns:
 
     def _sorted(self, x: Mapping[Any, Any]) -> list[tuple[Column, float]]:
         """Returns the columns of a first row: what is missing has one too, and the order of names has no meaning."""
-        names = sorted(x, key=lambda name: (type(name).__name__, name))[:_MOST]
-        return [_cell(name, x[name]) or (Column(name), np.nan) for name in names]
+        with readable("x"):
+            names = sorted(x, key=lambda name: (type(name).__name__, name))[:_MOST]
+            return [_cell(name, x[name]) or (Column(name), np.nan) for name in names]
 
     def _grown(self, new: list[tuple[Column, float]], no_flags: set[int]) -> Columns:
         """Returns these columns and more, of which some are no flags any longer."""

@@ -22,7 +22,7 @@ from cndpm.river.columns import Columns, Floats, Rows
 from cndpm.river.held_bytes import held_bytes
 from cndpm.river.kept_rows import Kept
 
-__all__ = ["Mixture"]
+__all__ = ["Mixture", "admit_table"]
 
 _KEPT = 2000
 """Rows that a model can be founded anew on when columns have come."""
@@ -322,10 +322,15 @@ def _is_plain(row: Rows) -> bool:
     return bool((np.abs(row) <= LARGEST).all())
 
 
+def admit_table(X: Any) -> None:
+    """Refuses what is no table."""
+    if not (hasattr(X, "columns") and hasattr(X, "index")):
+        raise TypeError(f"X is a pandas table whose columns are the features; got a {type(X).__name__}")
+
+
 def _records(X: Any) -> list[Mapping[Any, Any]]:
     """Returns the rows of a table as dictionaries."""
-    if not hasattr(X, "columns"):
-        raise TypeError(f"X is a pandas table whose columns are the features; got a {type(X).__name__}")
+    admit_table(X)
     with readable("X"):
         names = list(X.columns)
         columns = [X[name].to_numpy().tolist() for name in names]

@@ -15,7 +15,7 @@ from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.intervals import normal_interval
 from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Floats
-from cndpm.river.mixture import Mixture
+from cndpm.river.mixture import Mixture, admit_table
 from river import base
 
 __all__ = ["CNDPMRegressor"]
@@ -112,5 +112,6 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
         """Returns a pandas series of predictions, (n,)."""
         import pandas as pd
 
+        admit_table(X)
         answers = self.estimator.predict(self._rows_asked(X)) if self._has_learned else np.zeros(len(X))
         return pd.Series(answers, index=X.index)

@@ -82,6 +82,8 @@ def parse_body(body: bytes, path: str, limits: Limits, *, n_columns: int, n_targ
 
 def _count(body: bytes, limits: Limits, *, n_columns: int, n_targets: int) -> None:
     """Refuses by brackets, commas and quotes what cannot be a body with so many rows."""
+    if body.lstrip()[:1] != b"{":
+        raise ValueError("the body is one JSON object, without others in it")
     outside = _without_texts(body, most=2 * (limits.rows * max(n_columns, 1) + 2 * _KEYS))
     n_lists, n_commas = outside.count(b"["), outside.count(b",")
     if outside.count(b"{") != 1:

@@ -164,6 +164,8 @@ class Store:
     def _open(self, origin: Path, *, salvage: bool) -> None:
         self._origin, self._link = origin, _digest(origin)
         mark = self.folder / "origin"
+        if not mark.exists() and (self._numbers("log") or self._numbers("model")):
+            raise StoreError(f"{mark}, which says whose checkpoints and logs these are, is missing. Restore it.")
         if not mark.exists():
             self.model, self.n_records = load_estimator(origin), 0
             replace_file(mark, [self._link.encode()])

@@ -1,0 +1,134 @@
+"""Damages the folder of a server a great many times and starts it again; nothing acknowledged may be lost unseen.
+
+    python -m torture.folders --n 10000 --seed 0
+
+Options are those of :mod:`torture.attempts`. Three attempts of four flip one bit of a log, a witness, a checkpoint or
+the mark of the served model; the others cut, empty, splice or remove one of these files. Counted are
+
+- foreign: an exception that is not the package's own left the store;
+- silent: another model came back, or other ids were known, and no word of it was said;
+- removed: a folder was refused, and one of its files is not as it was;
+- refused, equal: everything else.
+
+Ends with 1 if any of the first three is not zero.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from cndpm import CNDPMClassifier
+from cndpm.checks.case import same
+from cndpm.errors import CNDPMError
+from cndpm.serving.store import Store, learn_rows
+from torture.attempts import Attack, Outcome, main
+from torture.mutations import mutate
+
+__all__ = ["ATTACK", "attempt", "attempts", "prepare"]
+
+ATTACK = Attack(
+    "damaged folders of servers", "torture.folders", 10_000, ("foreign", "silent", "removed"), ("refused", "equal")
+)
+
+_N_RECORDS = 8
+_CHECKPOINTS = (2, 5)
+
+
+def prepare(root: Path) -> tuple[Any, dict[str, Any]]:
+    """Makes a model and the folder of a server that taught it; returns the state and the ids that must come back.
+
+    Args:
+        root: An empty folder.
+    """
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)).astype(np.float32), [f"class {i % 3}" for i in range(90)]
+    settings = {"features": "identity", "representations": "one"}
+    CNDPMClassifier(memory_size=20, n_exemplars=0, settings=settings, random_state=0).fit(X, y).save(root / "model")
+    store = Store(root / "model", root / "served")
+    for k in range(_N_RECORDS):
+        learn_rows(store.model, X[k : k + 3], y[k : k + 3])
+        store.append(X[k : k + 3], y[k : k + 3], [(f"request {k}", 2), (None, 1)])
+        if store.n_records in _CHECKPOINTS:
+            store.checkpoint()
+    store.close()
+    return store.model.learner_.state_dict(), dict(store.known)
+
+
+def attempt(root: Path, expected: Any, known: dict[str, Any], rng: Random) -> tuple[str, str]:
+    """Damages one file of a copy of the folder and opens it.
+
+    Args:
+        root: Where :func:`prepare` was.
+        expected: The state that must come back.
+        known: The ids that must come back.
+        rng: The only source of chance.
+
+    Returns:
+        The outcome and what there is to say.
+    """
+    folder = root / "copy"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(root / "served", folder)
+    files = sorted(path for path in folder.iterdir() if path.name != "lock")
+    path = rng.choice(files)
+    done = f"{path.name}: {_damage(path, rng.choice(files), rng)}"
+    before = _contents(folder)
+    try:
+        store = Store(root / "model", folder)
+    except CNDPMError as error:
+        named = "refused" if folder.name in str(error) else "foreign"
+        return ("removed" if _contents(folder) != before else named), f"{done}: {error}"
+    except Exception as error:
+        return "foreign", f"{done}: {type(error).__name__}: {error}"
+    came_back = same(store.model.learner_.state_dict(), expected) and store.known == known
+    store.close()
+    return ("equal" if came_back else "silent"), done
+
+
+def _damage(path: Path, other: Path, rng: Random) -> str:
+    content = path.read_bytes()
+    how = rng.choice(("flip",) * 9 + ("cut", "mutate", "remove"))
+    if how == "flip" and content:
+        at = rng.randrange(8 * len(content))
+        path.write_bytes(content[: at // 8] + bytes([content[at // 8] ^ 1 << at % 8]) + content[at // 8 + 1 :])
+        return f"bit {at}"
+    if how == "remove":
+        path.unlink()
+    elif how == "mutate":
+        how, changed = mutate(content, other.read_bytes(), rng)
+        path.write_bytes(changed)
+    else:
+        lines = content.splitlines(keepends=True)
+        path.write_bytes(b"".join(lines[: rng.randrange(len(lines) + 1)]))
+    return how
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"}
+
+
+def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]:
+    """Yields the outcomes of the attempts from `first` to `end`.
+
+    Args:
+        seed: Attempts are functions of the seed and their number.
+        first: The first attempt.
+        end: The one behind the last.
+        folder: Where all of it happens.
+    """
+    warnings.simplefilter("ignore")  # of damage, where another copy was used
+    expected, known = prepare(folder)
+    for number in range(first, end):
+        yield Outcome(number, *attempt(folder, expected, known, Random(f"{seed} {number}")))
+
+
+if __name__ == "__main__":
+    sys.exit(main(ATTACK))
