@@ -1,15 +1,18 @@
 """Workers of this machine, where `tests/experiments/test_workers.py` does not try them already."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from tests.engines.tasks import die_at_first
+import torch
+from tests.engines.tasks import die_at_first, fail
 
 from cndpm.engines import LocalEngine, make_engine
+from cndpm.engines.local import _interrupts_held, one_thread_each, portable
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError
 
@@ -49,3 +52,41 @@ def test_engines_have_names():
         make_engine("local", 2, address="auto")
     with pytest.raises(ValueError, match="at least one worker; got 0"):
         make_engine("local", 0)
+
+
+def test_an_error_goes_to_the_parent_with_its_trace():
+    with pytest.raises(ValueError, match="task 3 cannot be done") as caught:
+        LocalEngine(1).results(fail, [3])
+    assert "in fail" in caught.value.__notes__[0]
+
+
+def test_an_error_that_cannot_be_sent_is_described():
+    class OwnError(Exception):
+        pass
+
+    sent = portable(OwnError("of this place"))
+    assert type(sent) is RuntimeError and "of this place" in str(sent)
+
+
+@pytest.mark.parametrize(("environment", "threads"), [({}, 1), ({"OMP_NUM_THREADS": "3"}, 3)])
+def test_a_worker_computes_with_one_thread_unless_it_is_told_otherwise(monkeypatch, environment, threads):
+    before = torch.get_num_threads()
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    torch.set_num_threads(3)
+    try:
+        one_thread_each()
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_processes_are_started_where_interrupts_are_held_back():
+    def held():
+        return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, set())
+
+    with _interrupts_held():
+        assert held()
+    assert not held()

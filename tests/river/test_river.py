@@ -241,3 +241,15 @@ def test_targets_and_tables_that_cannot_be_read_are_refused():
         with pytest.raises((TypeError, ValueError)):
             model.learn_many(X, y)
     assert (model.n_waiting, model._has_learned) == (0, False)
+
+
+def test_an_infinite_number_is_refused_at_once_even_in_a_column_that_waits_to_be_used():
+    model = CNDPMAnomaly()
+    for i in range(30):
+        model.learn_one({"a": float(i % 7)})
+    for value in (math.inf, -math.inf, 1e300):
+        with pytest.raises(ValueError, match="nor too large for 32 bits; 'new' is"):
+            model.learn_one({"a": 1.0, "new": value})
+    for i in range(200):
+        model.learn_one({"a": float(i % 7), "new": float(i % 5)})
+    assert math.isfinite(model.score_one({"a": 1.0, "new": 2.0}))

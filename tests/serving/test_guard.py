@@ -116,3 +116,23 @@ def test_every_request_is_told_of_under_a_path_that_exists():
     call("/predict", **options)
     call("/a/path/that/somebody/made/up", headers=[("authorization", f"Bearer {TOKEN}")], **options)
     assert told == [("/predict", 401), ("other", 200)]
+
+
+@pytest.mark.parametrize("given", ["", "Bearer ", f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}0", TOKEN])
+def test_a_part_of_the_token_is_not_enough(given):
+    assert call(headers=[("authorization", given)], token=TOKEN)[0] == 401
+
+
+def test_a_body_that_does_not_come_is_not_waited_for():
+    sent = []
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    guard = Guard(echo, Limits(body_seconds=0.01))
+    asked = guard({"type": "http", "path": "/predict", "headers": []}, receive, send)
+    asyncio.run(asyncio.wait_for(asked, timeout=60))
+    assert sent[0]["status"] == 408

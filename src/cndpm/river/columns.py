@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
 """Rows of numbers, (n, d), NaN where one is missing."""
 
+_LARGEST = float(np.finfo(np.float32).max)
+
 _MOST = 1000
 """Columns at most; a stream of words without end would have ever more."""
 
@@ -84,11 +86,16 @@ class Columns:
 
         Raises:
             TypeError: They are no features by name, or one is neither a number nor a word.
+            ValueError: A number is infinite, or too large for 32 bits.
         """
         row = self._blank.copy()
         for column, number in _cells(x):
             place = self.places.get(column)
             if place is not None:
+                if abs(number) > _LARGEST:  # in a column that waits to be used it would be met too late
+                    raise ValueError(
+                        f"features are not infinite, nor too large for 32 bits; {column.name!r} is {number!r}"
+                    )
                 row[place] = number
         return row[None]
 

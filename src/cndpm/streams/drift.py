@@ -59,6 +59,15 @@ DRIFTS: dict[str, _Source] = {
 }
 """Every scenario of rows by its name; those after `drift-sign` need ``cndpm[river]``."""
 
+FILED = {
+    "electricity": "Whether the price of electricity rises, half-hour by half-hour; needs your file",
+    "covertype": "What grows on a patch of forest; needs your file",
+    "insects-abrupt": "Which insect flies by while the temperature jumps; needs your file",
+    "insects-gradual": "Which insect flies by while the temperature changes gradually; needs your file",
+    "insects-incremental": "Which insect flies by while the temperature rises; needs your file",
+}
+"""Scenarios of rows that the user has in a file; see :mod:`cndpm.streams.row_files`."""
+
 
 class DriftScenario(BaseModel):
     """The recipe of a stream of rows in a fixed order.
@@ -85,14 +94,14 @@ class DriftScenario(BaseModel):
     @field_validator("rows")
     @classmethod
     def _is_known(cls, rows: str) -> str:
-        if rows not in DRIFTS:
-            raise UnknownNameError("rows", rows, tuple(DRIFTS))
+        if rows not in DRIFTS and rows not in FILED:
+            raise UnknownNameError("rows", rows, (*DRIFTS, *FILED))
         return rows
 
     @property
     def target(self) -> Literal["classes", "values"]:
         """Whether rows carry classes or real-valued targets."""
-        return DRIFTS[self.rows].target
+        return "classes" if self.rows in FILED else DRIFTS[self.rows].target
 
     @property
     def endless(self) -> bool:
@@ -104,9 +113,18 @@ class DriftScenario(BaseModel):
         """False: there are no test sets, so that runs are evaluated prequentially."""
         return False
 
-    def draw(self, seed: int = 0) -> Rows:
-        """Draws the rows, (n, n_features) float64, with their labels and changes."""
-        return DRIFTS[self.rows].draw(seed)
+    def draw(self, seed: int = 0, data_dir: str | Path | None = None) -> Rows:
+        """Draws the rows, (n, n_features) float64, with their labels and changes, or reads them from a file.
+
+        Args:
+            seed: Determines the rows where they are generated.
+            data_dir: Where files lie.
+        """
+        if self.rows in DRIFTS:
+            return DRIFTS[self.rows].draw(seed)
+        from cndpm.streams.row_files import rows_of_file
+
+        return rows_of_file(self.rows, data_dir)
 
     def build(
         self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu"
@@ -114,14 +132,14 @@ class DriftScenario(BaseModel):
         """Draws the rows and makes the stream.
 
         Args:
-            data_dir: Not needed; recipes of datasets are told where these lie.
+            data_dir: Where files lie, for those that are read from one.
             seed: Determines the rows where they are generated.
             device: Where batches arrive.
         """
         from cndpm.streams.rows import RowStream
 
         return RowStream(
-            self.draw(seed),
+            self.draw(seed, data_dir),
             batch_size=self.batch_size,
             seed=seed,
             device=device,
@@ -131,4 +149,5 @@ class DriftScenario(BaseModel):
 
 def drift_scenario(name: str, batch_size: int = 10) -> DriftScenario:
     """Returns the recipe of this name."""
-    return DriftScenario(name=name, summary=DRIFTS[name].summary, rows=name, batch_size=batch_size)
+    summary = DRIFTS[name].summary if name in DRIFTS else FILED[name]
+    return DriftScenario(name=name, summary=summary, rows=name, batch_size=batch_size)

@@ -18,7 +18,7 @@ from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError, nearest_names
 from cndpm.streams.builtin import PRESETS
-from cndpm.streams.drift import DRIFTS, DriftScenario, drift_scenario
+from cndpm.streams.drift import DRIFTS, FILED, DriftScenario, drift_scenario
 from cndpm.streams.scenario import Scenario, Transform
 from cndpm.streams.variations import VARIATIONS, reorder_classes, repeat, set_epochs
 from cndpm.validation import ConfigError, validate
@@ -50,7 +50,7 @@ class ScenarioFileError(CNDPMError, ValueError):
 def scenario_names(*, variations: bool = False) -> tuple[str, ...]:
     """Returns the presets, their iid versions, and streams of rows; with `variations`, every prefix of every preset."""
     prefixes = tuple(VARIATIONS) if variations else ("iid",)
-    return (*PRESETS, *(f"{prefix}-{name}" for prefix in prefixes for name in PRESETS), *DRIFTS)
+    return (*PRESETS, *(f"{prefix}-{name}" for prefix in prefixes for name in PRESETS), *DRIFTS, *FILED)
 
 
 def load_scenario(
@@ -81,7 +81,7 @@ def load_scenario(
     options = {"epochs": epochs, "repeats": repeats, "class_order": class_order}
     options |= {"fraction": fraction, "batch_size": batch_size}
     validate(_Options, {name: value for name, value in options.items() if value is not None}, "scenario")
-    if source in DRIFTS:
+    if source in DRIFTS or source in FILED:
         if validation:
             raise ConfigError(
                 f"{source} is a stream of rows without a test set, answered before they are learned: there is nothing "
