@@ -8,7 +8,17 @@ import pytest
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor, merge
 from cndpm.checks.case import same
-from cndpm.engines import Attempt, Engine, LostWorkerError, ShardedError, fit_sharded, predict_sharded, sharding
+from cndpm.engines import (
+    ArrayShard,
+    Attempt,
+    Engine,
+    LostWorkerError,
+    ShardedError,
+    fit_sharded,
+    predict_sharded,
+    sharding,
+)
+from cndpm.engines.sharding import _identity, _ShardTask
 
 QUICK = {"features": "identity", "representations": "one"}
 
@@ -199,3 +209,36 @@ def test_the_same_shard_twice_and_what_is_no_list_are_refused():
     for shards in ("data.csv", Path("data.csv"), 3):
         with pytest.raises(TypeError, match="shards are a list of arrays or files"):
             fit_sharded(CNDPMClassifier(), shards)
+
+
+def test_shards_are_told_apart_by_rows_and_by_labels():
+    X = np.zeros((2, 2))
+    shards = [ArrayShard(X, [0, 1]), ArrayShard(X, [1, 0]), ArrayShard(X + 1, [0, 1]), ArrayShard(X, None)]
+    assert len(set(map(_identity, shards))) == 4
+    assert _identity(ArrayShard(X.copy(), [0, 1])) == _identity(shards[0])
+
+
+def test_the_newest_checkpoint_of_a_shard_is_the_one_with_most_rows(tmp_path):
+    task = _ShardTask(3, ArrayShard(np.zeros((1, 1)), None), tmp_path, tmp_path / "begun", 0, 60.0)
+    for name in ("shard-00003-at-900", "shard-00003-at-1000", "shard-00004-at-5000"):
+        (tmp_path / f"{name}.cndpm").touch()
+    assert [n for n, _ in task.checkpoints()] == [900, 1000]
+
+
+def test_a_checkpoint_takes_the_place_of_the_one_before(tmp_path):
+    model = CNDPMDensity(random_state=0).fit(np.random.default_rng(0).normal(size=(60, 2)))
+    task = _ShardTask(0, ArrayShard(np.zeros((1, 1)), None), tmp_path, tmp_path / "begun", 0, 60.0)
+    for n_rows in (10, 20):
+        task.checkpoint(model, n_rows)
+    assert [n for n, _ in task.checkpoints()] == [20]
+
+
+def test_an_engine_that_was_made_for_a_call_is_closed_and_one_that_was_given_is_not(monkeypatch):
+    closed = []
+    monkeypatch.setattr(Here, "close", lambda engine: closed.append(engine))
+    monkeypatch.setattr(sharding, "make_engine", lambda engine, *_, **__: engine if engine is given else made)
+    given, made = Here(), Here()
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for engine in ("local", given):
+        fit_sharded(CNDPMDensity(memory_size=30, random_state=0), [X], engine=engine)
+    assert closed == [made]

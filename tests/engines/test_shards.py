@@ -85,3 +85,26 @@ def test_what_cannot_be_read_is_named(tmp_path, csv_file):
             list(shard.pieces(10))
     with pytest.raises(ValueError, match="25 rows and 3"):
         as_shard((X, [1, 2, 3]))
+
+
+def test_rows_of_a_part_are_counted_from_the_part(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,kind\n" + "".join(f"{i},{i}\n" for i in range(10)))
+    part = FileShard(path, "kind", start=2, stop=8).rows(1, 4)
+    ((X, y),) = part.pieces(10)
+    assert X[:, 0].tolist() == [3, 4, 5] and len(part) == 3
+    assert y == ["3", "4", "5"]  # labels are text, also those that look like numbers
+
+
+def test_a_part_of_an_npz_file_ends_where_it_should(tmp_path):
+    np.savez(tmp_path / "rows.npz", x=np.arange(20.0).reshape(10, 2), y=np.arange(10))
+    ((X, y),) = FileShard(tmp_path / "rows.npz", start=1, stop=4).pieces(10)
+    assert (X[:, 0].tolist(), y.tolist()) == ([2, 4, 6], [1, 2, 3])
+
+
+def test_shards_are_cut_into_whole_batches_and_at_least_as_many_as_wanted():
+    whole = ArrayShard(np.arange(95.0)[:, None], None)
+    assert [len(part) for part in split([whole], 2)] == [40, 55]
+    parts = split([whole, whole], 3)
+    assert len(parts) >= 3
+    assert sorted(np.concatenate([part.X[:, 0] for part in parts])) == sorted(2 * list(range(95)))
