@@ -9,14 +9,14 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 380,
-    "lines": 51500,
-    "executable lines": 28000,
-    "docstring lines": 15400,
+    "modules": 382,
+    "lines": 49900,
+    "executable lines": 28400,
+    "docstring lines": 13200,
     "function median": 6,
-    "function 90 %": 18,
-    "function longest": 67,
-    "public names": 1250,
+    "function 90 %": 17,
+    "function longest": 66,
+    "public names": 700,
     "numeric constants": 159,
     "file names used twice": 18,
 }

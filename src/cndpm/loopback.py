@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from cndpm.errors import CNDPMError
 
-__all__ = ["Request"]
+__all__ = ["Request", "ServingError"]
 
 _HOST = "127.0.0.1"
 _BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n"

@@ -69,7 +69,7 @@ def load_dataset(
     """Reads a dataset from disk.
 
     Args:
-        name: A name of :func:`dataset_names`; or the path, absolute or below `data_dir`, of an ``.npz`` file or of a
+        name: A name of `dataset_names()`; or the path, absolute or below `data_dir`, of an ``.npz`` file or of a
             folder of images (see :mod:`cndpm.datasets.own`).
         data_dir: Where datasets lie; see :func:`resolve_data_dir`.
         size: Height and width (or one number for both) to which the images of a folder are resized; None leaves them

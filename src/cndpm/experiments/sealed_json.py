@@ -13,6 +13,8 @@ from typing import Any
 from cndpm.errors import CNDPMError
 from cndpm.storage import replace_file
 
+__all__ = ["RecordError"]
+
 _SEAL = "sha256"
 _MOST_BYTES = 1 << 28
 
