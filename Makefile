@@ -65,7 +65,7 @@ torture: setup  ## Damaged files, kills, lost power, hostile calls, requests and
 	$(BIN)/python -m torture.loaders --n 100000 $(HOW)
 	$(BIN)/python -m torture.loaders --n 10000 --what flips $(HOW)
 	$(BIN)/python -m torture.folders --n 10000 $(HOW)
-	$(BIN)/python -m torture.requests --n 1000 $(HOW) --jobs 1
+	$(BIN)/python -m torture.wrong_requests --n 1000 $(HOW) --jobs 1
 	$(BIN)/python -m torture.kills --n 1200 $(HOW)
 	$(BIN)/python -m torture.serving --kills $(or $(KILLS),1000) --seed $(SEED) $(if $(RECORD),--out $(RECORD))
 	$(BIN)/python -m torture.crash_points $(HOW)

@@ -3,7 +3,7 @@
 python -m torture.readers --n 100000 --seed 0       damaged files of datasets
 python -m torture.loaders --n 100000 --seed 0       damaged models, checkpoints and records
 python -m torture.folders --n 10000 --seed 0        damaged folders of servers
-python -m torture.requests --n 1000 --seed 0        wrong requests to a server
+python -m torture.wrong_requests --n 1000 --seed 0        wrong requests to a server
 python -m torture.kills --n 1200 --seed 0           runs killed at random moments
 python -m torture.serving --kills 1000 --seed 0     servers killed while clients teach them
 python -m torture.crash_points --seed 0             power lost at every operation on files

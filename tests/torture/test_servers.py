@@ -6,7 +6,7 @@ import pytest
 from torture.attempts import Count
 
 from cndpm.serving import row_log, store
-from torture import folders, merges, requests, river_calls
+from torture import folders, merges, river_calls, wrong_requests
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -42,20 +42,20 @@ def _until_damage(read):
 
 
 def test_wrong_requests_are_answered_in_few_words(tmp_path, monkeypatch):
-    monkeypatch.setattr(requests, "_SECONDS", float("inf"))  # how fast is for the attack itself to measure
-    count = counted(requests, 5, 40, tmp_path)
+    monkeypatch.setattr(wrong_requests, "_SECONDS", float("inf"))  # how fast is for the attack itself to measure
+    count = counted(wrong_requests, 5, 40, tmp_path)
     assert count.lines == []
     assert count.total("refused") > 30
 
 
 def test_an_answer_that_repeats_a_request_would_be_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr(requests, "_SECONDS", float("inf"))
-    monkeypatch.setattr(requests, "_BYTES", 10)
-    assert counted(requests, 5, 5, tmp_path).total("long") > 0
+    monkeypatch.setattr(wrong_requests, "_SECONDS", float("inf"))
+    monkeypatch.setattr(wrong_requests, "_BYTES", 10)
+    assert counted(wrong_requests, 5, 5, tmp_path).total("long") > 0
 
 
 def test_wrong_bodies_reach_the_limit():
-    sizes = [len(requests.wrong_body(Random(i), 100_000)[1]) for i in range(200)]
+    sizes = [len(wrong_requests.wrong_body(Random(i), 100_000)[1]) for i in range(200)]
     assert max(sizes) > 50_000 and min(sizes) < 100
 
 

@@ -1,6 +1,6 @@
 """Sends wrong requests of any size up to the limit to a server; each is answered, soon and in few words.
 
-    python -m torture.requests --n 1000 --seed 0
+    python -m torture.wrong_requests --n 1000 --seed 0
 
 Options are those of :mod:`torture.attempts`. The application is asked as an ASGI server asks it. Counted are
 
@@ -39,7 +39,7 @@ from torture.mutations import mutate
 __all__ = ["ATTACK", "asked", "attempts", "served", "wrong_body"]
 
 ATTACK = Attack(
-    "wrong requests", "torture.requests", 1000, ("broken", "slow", "long", "changed"), ("refused", "accepted")
+    "wrong requests", "torture.wrong_requests", 1000, ("broken", "slow", "long", "changed"), ("refused", "accepted")
 )
 _SECONDS, _BYTES = 0.05, 10_000
 _PIECE = 1 << 16
