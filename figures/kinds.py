@@ -28,9 +28,13 @@ class KindsTable:
         self._root = root
 
     def table(self) -> str:
-        """Returns a row for every page that has numbers outside of written tables."""
+        """Returns a row for every page whose numbers outside of written tables have records, and one for all others."""
         kinds = {page.path.relative_to(self._root).as_posix(): page.kinds() for page in load_traced(self._root)}
-        rows = [f"| {path} | {' | '.join(map(str, found))} |" for path, found in kinds.items() if sum(found)]
+        recorded = {path: found for path, found in kinds.items() if found[0]}
+        others = [found for path, found in kinds.items() if path not in recorded and any(found)]
+        settings, without = (sum(found[kind] for found in others) for kind in (1, 2))
+        recorded[f"{len(others)} other pages"] = (0, settings, without)
+        rows = [f"| {path} | {' | '.join(map(str, found))} |" for path, found in recorded.items()]
         return "\n".join(
             ["| page | cells of records | settings and derivations | without a record |", "|---|---|---|---|", *rows]
         )

@@ -18,11 +18,18 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def test_the_version_is_written_in_one_place():
+def test_the_code_has_its_version_in_one_place():
     assert "version" in PROJECT["dynamic"] and "version" not in PROJECT
-    files = [*ROOT.glob("*.md"), *ROOT.glob("*.cff"), *ROOT.glob("*.toml"), *(ROOT / "src").rglob("*.py")]
+    files = [*ROOT.glob("*.md"), *ROOT.glob("*.toml"), *(ROOT / "src").rglob("*.py")]
     written = re.compile(rf'version\w* ?[:=] ?"?{re.escape(__version__)}"?')
     assert [file.name for file in files if written.search(file.read_text())] == ["version.py"]
+
+
+def test_citation_and_changelog_name_the_version_and_its_date():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == __version__
+    newest = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None and newest[1] == f"{__version__} - {citation['date-released']}"
 
 
 def test_every_dependency_has_an_oldest_version_to_try():
