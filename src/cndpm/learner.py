@@ -318,6 +318,18 @@ class Learner(ABC):
         """
         return self.predict_log_proba(x)
 
+    def predict_next(self, x: Inputs, *, values: bool = False) -> Tensor:
+        """Returns what :meth:`predict_log_proba` or :meth:`predict_moments` does, for the samples that come next.
+
+        Whoever learns samples right after they were answered asks so. The same as those for learners that do not ask
+        how targets follow each other.
+
+        Args:
+            x: Inputs, (batch, *input_shape), or prepared ones.
+            values: Whether moments of values are asked for.
+        """
+        return self.predict_moments(x) if values else self.predict_log_proba(x)
+
     def log_prob(self, x: Inputs) -> Tensor:
         """Returns the log density of x, (batch,), for learners that model it. Has no effect on the learner."""
         raise NotImplementedError(f"{type(self).__name__} models no density of x")

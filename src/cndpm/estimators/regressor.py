@@ -21,7 +21,7 @@ from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.rows import plain_rows
 from cndpm.estimators.steps import consolidate, draw, learning, pruning
 from cndpm.mixture import Merge
-from cndpm.model.answers import When
+from cndpm.experts.pool.class_pool import When
 
 __all__ = ["CNDPMRegressor"]
 

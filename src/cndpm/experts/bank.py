@@ -156,6 +156,14 @@ class Bank(ABC):
                 repeat.
         """
 
+    def adapt(self, rows: Tensor) -> bool:
+        """Begins units of their own for rows where the latest have left those known; returns whether they have.
+
+        Args:
+            rows: The latest, (n, d), on the host, the very latest last.
+        """
+        return False
+
     @abstractmethod
     def margin_drift(self) -> Tensor | None:
         """Returns by how much log p(x, y | k) - log p(x, y | new) of expert k's samples has moved, (K,), on the host.

@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
-from cndpm.mixture import (
-    log_gate,
-    log_mixture_density,
-    mix_gaussians,
-    mix_log_proba,
-    present_log_proba,
-    present_moments,
-)
-from cndpm.model.context import Present
-from cndpm.model.memory import SampleBatch, ShortTermMemory
+from cndpm.experts.pool.class_pool import When
+from cndpm.mixture import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
+from cndpm.model.memory import ShortTermMemory
+from cndpm.model.places import Places
 from cndpm.threads import one_thread
 
-__all__ = ["Answers", "When"]
-
-When: TypeAlias = Literal["now", "any"]
-"""Whether an answer is for now, or as if any time of the stream were equally likely."""
-
-_FEW_ROWS = 100
-"""Rows of a question up to which its answer is kept, since the same rows may be learned next."""
-
-
-class _Told(NamedTuple):
-    """Keeps what the experts answered last, and for which model: rows are often asked about and then learned."""
-
-    rows: Tensor
-    derived: dict[str, tuple[object, Any]] | None
-    model: tuple[object, ...]
-    ever: Tensor
+__all__ = ["Answers"]
 
 
 class Answers:
@@ -47,7 +25,7 @@ class Answers:
     Args:
         bank: The experts.
         memory: Samples that wait to become one.
-        present: Answers for now, where there is one.
+        places: Pools that answer in the experts' place, where there are some.
         anytime: Whether the memory takes part.
         device: Where answers arrive.
 
@@ -63,16 +41,15 @@ class Answers:
     """
 
     def __init__(
-        self, bank: Bank, memory: ShortTermMemory, present: Present | None, *, anytime: bool, device: torch.device
+        self, bank: Bank, memory: ShortTermMemory, places: Places | None, *, anytime: bool, device: torch.device
     ) -> None:
         self._bank, self._memory, self._anytime, self._device = bank, memory, anytime, device
-        self._present = present
-        self._told: _Told | None = None
+        self._places = places
 
     @torch.no_grad()
     @one_thread()
     def predict_log_proba(
-        self, batches: Iterable[Samples], n_classes: int, *, exact: bool, when: When = "now"
+        self, batches: Iterable[Samples], n_classes: int, *, exact: bool, when: When = "now", since: Sequence[int] = ()
     ) -> Tensor:
         """Returns log-probabilities of the classes, (batch, n_classes).
 
@@ -80,12 +57,16 @@ class Answers:
             batches: Samples that are asked about.
             n_classes: Number of classes known; equally probable before anything was learned.
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
-            when: Whether the present answers, where there is one.
+            when: See :data:`cndpm.experts.pool.class_pool.When`; all the same where the experts answer themselves.
+            since: Labels of rows that have come and were not learned yet, for "next".
         """
-        present, n_experts = self._asked_present(when, for_classes=True), self._n_experts
+        if (places := self._answering(when)) is not None:
+            told = _joined([_of_places(places, samples, when, since) for samples in batches])
+            missing = n_classes - told.shape[1]
+            return torch.nn.functional.pad(told, (0, missing), value=-torch.inf).to(self._device)
 
         def answer(samples: Samples) -> Tensor:
-            mixed = self._bank.mixed(samples, exact=exact) if n_experts else None
+            mixed = self._bank.mixed(samples, exact=exact) if self._n_experts else None
             log_density, counts, predictive = self._components(samples, exact, mixed)
             n = counts.shape[0]
             if not n:
@@ -93,18 +74,7 @@ class Answers:
                 return torch.full(shape, -math.log(n_classes), dtype=torch.float64, device=self._device)
             if mixed is not None and n == 1:  # the experts answered together, and nothing waits
                 return mixed[1]
-            gate, experts = log_gate(log_density, counts), predictive()
-            ever = mix_log_proba(gate, experts)
-            if present is not None and not exact:
-                self._keep(samples, n_classes, ever)
-            # Who answers together does not tell which of them is current.
-            now = None if present is None or mixed is not None else present.answer(samples, ever)
-            if present is None or now is None:
-                return ever
-            current, recent = present.current(samples, n_experts, n), present.recent_labels(n_classes)
-            if now.shape[1] < n_classes:
-                now = torch.nn.functional.pad(now, (0, n_classes - now.shape[1]), value=-torch.inf)
-            return present_log_proba(gate, experts, now, current, recent)
+            return mix_log_proba(log_gate(log_density, counts), predictive())
 
         return _joined([answer(samples) for samples in batches])
 
@@ -116,57 +86,18 @@ class Answers:
         Args:
             batches: Samples that are asked about.
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
-            when: Whether the present answers, where there is one.
+            when: See :data:`cndpm.experts.pool.class_pool.When`; all the same where the experts answer themselves.
         """
-        present = self._asked_present(when, for_classes=False)
+        if (places := self._answering(when)) is not None:
+            return _joined([_of_places(places, samples, when) for samples in batches]).to(self._device)
 
         def answer(samples: Samples) -> Tensor:
             log_density, counts, predictive = self._components(samples, exact)
             if not len(counts):
                 raise ValueError("nothing has been learned yet, so no value can be predicted; learn a batch first")
-            gate, experts = log_gate(log_density, counts), predictive()
-            ever = mix_gaussians(gate, experts)
-            if present is not None and not exact:
-                self._keep(samples, 0, ever)
-            now = None if present is None else present.answer(samples, ever)
-            if present is None or now is None:
-                return ever
-            current = present.current(samples, self._n_experts, len(counts))
-            return present_moments(gate, experts, now.to(gate), current.to(gate))
+            return mix_gaussians(log_gate(log_density, counts), predictive())
 
         return _joined([answer(samples) for samples in batches])
-
-    def ever(self, batch: SampleBatch, n_classes: int) -> Tensor:
-        """Returns what the experts answer to a batch on its own, for any time, with what they share as it is.
-
-        Args:
-            batch: With targets: class indices ask for log-probabilities (B, n_classes), values for moments.
-            n_classes: Number of classes known.
-        """
-        alone = [batch.samples.alone()]
-        has_values = batch.y is not None and batch.y.is_floating_point()
-        if (told := self._told_of(batch.samples, 0 if has_values else n_classes)) is not None:
-            batch.samples.take_over(told.derived)
-            return told.ever
-        if has_values:
-            return self.predict_moments(alone, exact=False, when="any")
-        return self.predict_log_proba(alone, n_classes, exact=False, when="any")
-
-    def _told_of(self, samples: Samples, n_classes: int) -> _Told | None:
-        """Returns what was kept of the same inputs, if the experts would answer the same now."""
-        told = self._told
-        is_known = told is not None and told.model == self._model(n_classes) and torch.equal(told.rows, samples.x)
-        return told if is_known else None
-
-    def _keep(self, samples: Samples, n_classes: int, ever: Tensor) -> None:
-        """Keeps what the experts answer to few samples, (B, ...), until something is learned."""
-        is_small = samples.x.shape[0] <= _FEW_ROWS
-        self._told = _Told(samples.x, samples.derived, self._model(n_classes), ever) if is_small else None
-
-    def _model(self, n_classes: int) -> tuple[object, ...]:
-        """Returns what is another tuple whenever the experts may answer otherwise."""
-        moment = None if self._present is None else self._present.moment
-        return moment, n_classes, len(self._memory), tuple(self._bank.counts.tolist())
 
     @torch.no_grad()
     @one_thread()
@@ -259,11 +190,10 @@ class Answers:
     def _n_experts(self) -> int:
         return self._bank.counts.shape[0]
 
-    def _asked_present(self, when: When, *, for_classes: bool) -> Present | None:
-        if when not in ("now", "any"):
-            raise ValueError(f"when is 'now' or 'any'; got {when!r}")
-        present = self._present if when == "now" else None
-        return present if present is not None and present.for_classes == for_classes else None
+    def _answering(self, when: When) -> Places | None:
+        if when not in ("now", "next", "any"):
+            raise ValueError(f"when is 'now', 'next' or 'any'; got {when!r}")
+        return self._places if self._places is not None and self._places.is_ready else None
 
     def _components(
         self, samples: Samples, exact: bool, mixed: tuple[Tensor, Tensor] | None = None
@@ -302,3 +232,8 @@ class Answers:
 def _joined(parts: list[Tensor]) -> Tensor:
     """Returns the answers to all batches, (n, ...)."""
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _of_places(places: Places, samples: Samples, when: When, since: Sequence[int] = ()) -> Tensor:
+    """Returns what pools answer to samples, (B, ...)."""
+    return torch.from_numpy(places.answer(samples.x.cpu().double().numpy(), when, since))

@@ -1,4 +1,4 @@
-"""Receives batches on their way to the experts: wild rows stay outside, the watch and the present see the rest.
+"""Receives batches on their way to the experts: wild rows stay outside, the watch and the pools see the rest.
 
 None of it decides what experts learn, but for the rows that are set aside.
 """
@@ -9,18 +9,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
-from cndpm.experts.features.ranges import N_FIRST
-from cndpm.experts.gaussian import RangedGaussianBank
+from cndpm.experts.features.ranges import N_FIRST, N_LATEST
 from cndpm.learner import Footprint
-from cndpm.model.context import Present
 from cndpm.model.door import Door
 from cndpm.model.memory import SampleBatch
+from cndpm.model.places import Places
 from cndpm.model.watch import Watch
-from cndpm.state import State
+from cndpm.state import State, expect, tensor
 
 __all__ = ["Arrivals"]
 
@@ -35,8 +35,7 @@ class Arrivals:
         bank: The experts.
         door: Sets wild rows aside; None lets everything in.
         watch: Keeps rows to say how new others are; None where none are kept.
-        present: Learns what is true now; None where there is one representation.
-        ever: Returns what the experts answer to a batch for any time.
+        places: Pools that answer for rows with targets; None where the experts answer themselves.
 
     Example:
         >>> from cndpm.model.cndpm import CNDPM
@@ -47,17 +46,10 @@ class Arrivals:
         1
     """
 
-    def __init__(
-        self,
-        bank: Bank,
-        *,
-        door: Door | None,
-        watch: Watch | None,
-        present: Present | None,
-        ever: Callable[[SampleBatch], Tensor],
-    ) -> None:
-        self._bank, self._ever = bank, ever
-        self.door, self.watch, self.present = door, watch, present
+    def __init__(self, bank: Bank, *, door: Door | None, watch: Watch | None, places: Places | None) -> None:
+        self._bank = bank
+        self.door, self.watch, self.places = door, watch, places
+        self._latest, self._n_since = torch.zeros(0), 0
 
     def open(self, x: Tensor) -> tuple[Tensor, Callable[[SampleBatch], SampleBatch | None] | None]:
         """Looks at a block before it is cut into batches.
@@ -71,7 +63,7 @@ class Arrivals:
         """
         x = x if self.door is None else self.door.look(x)
         is_watched = self.door is not None and self.door.is_watching
-        is_needed = is_watched or self.watch is not None or self.present is not None
+        is_needed = is_watched or self.watch is not None or self.places is not None
         return x, self._receive if is_needed else None
 
     def _receive(self, batch: SampleBatch) -> SampleBatch | None:
@@ -80,24 +72,31 @@ class Arrivals:
             return None
         if self.watch is not None:
             self.watch.see(admitted.samples.x)
-        if self.present is not None and admitted.y is not None:
-            self.present.watch(self._bank)
-            ever = self._ever(admitted) if self.present.n_rules else torch.zeros(0)
-            n_looks = self.present.n_seen // _LOOK
-            self.present.learn(admitted.samples, admitted.y, ever)
-            is_due = self.present.n_seen // _LOOK > n_looks
-            if is_due and isinstance(self._bank, RangedGaussianBank) and self._bank.adapt(self.present.rows.x):
-                self.present.leave(N_FIRST, is_whole=True)
+        if self.places is not None and admitted.y is not None:
+            x = admitted.samples.x.cpu()
+            self._follow_units(x, self.places)
+            self.places.learn(x.double().numpy(), admitted.y.numpy())
         return admitted
+
+    def _follow_units(self, x: Tensor, places: Places) -> None:
+        """Begins a place where the latest rows have left the ranges that the experts know."""
+        self._latest = torch.cat([self._latest.reshape(-1, x.shape[1]), x])[-N_LATEST:]
+        self._n_since += len(x)
+        if self._n_since >= _LOOK:
+            self._n_since = 0
+            if self._bank.adapt(self._latest):
+                places.begin(N_FIRST)
 
     def settle(self) -> None:
         """Takes account of all rows that have come."""
         if self.watch is not None:
             self.watch.settle()
+        if self.places is not None:
+            self.places.refresh()
 
     def describe(self) -> dict[str, Any]:
-        """Returns ``n_rules`` where rules are kept beside the experts, ``n_set_aside`` where wild rows came."""
-        shown = {} if self.present is None else {"n_rules": self.present.n_rules}
+        """Returns ``n_rules`` where pools keep rules, ``n_set_aside`` where wild rows came."""
+        shown = {} if self.places is None else {"n_rules": self.places.n_rules}
         if self.door is not None and self.door.n_set_aside:
             shown["n_set_aside"] = self.door.n_set_aside
         return shown
@@ -109,18 +108,33 @@ class Arrivals:
         if self.watch is not None:
             n_samples, n_bytes = kept.memory_samples + self.watch.n_rows, kept.memory_bytes + self.watch.n_bytes
             kept = replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
-        return kept if self.present is None else self.present.added_to(kept)
+        for pool in () if self.places is None else self.places.pools:
+            kept = replace(
+                kept,
+                n_numbers_kept=kept.n_numbers_kept + pool.n_numbers_kept,
+                memory_samples=kept.memory_samples + len(pool.rows),
+                memory_bytes=kept.memory_bytes + pool.rows.n_bytes,
+            )
+        return kept
 
     def state_dict(self) -> State:
         """Returns the state of every part, None for those that are missing."""
-        parts = {"door": self.door, "watch": self.watch, "present": self.present}
-        return {name: None if part is None else part.state_dict() for name, part in parts.items()}
+        parts = {"door": self.door, "watch": self.watch, "places": self.places}
+        states = {name: None if part is None else part.state_dict() for name, part in parts.items()}
+        return {**states, "latest": self._latest.clone(), "n_since": self._n_since}
 
-    def load_state_dict(self, state: State) -> None:
-        """Restores it to the bit; earlier versions kept neither a door nor a watch."""
-        if self.present is not None:
-            self.present.load_state_dict(state["present"])
+    def load_state_dict(self, state: State, n_experts: int) -> None:
+        """Restores it to the bit.
+
+        Args:
+            state: As :meth:`state_dict` returns it.
+            n_experts: K.
+        """
+        if self.places is not None:
+            self.places.load_state_dict(state["places"], n_experts)
+            expect(state, {"latest": tensor(*(["n", "d"] if state["latest"].dim() == 2 else ["n"]), dtype=torch.float32)})
         if self.door is not None:
-            self.door.load_state_dict(state.get("door"))
+            self.door.load_state_dict(state["door"])
         if self.watch is not None:
-            self.watch.load_state_dict(state.get("watch"))
+            self.watch.load_state_dict(state["watch"])
+        self._latest, self._n_since = state["latest"].cpu().clone(), int(state["n_since"])

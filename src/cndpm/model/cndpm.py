@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
-from cndpm.model.answers import Answers, When
+from cndpm.experts.pool.class_pool import When
+from cndpm.model.answers import Answers
 from cndpm.model.arrivals import Arrivals
 from cndpm.model.door import Door
 from cndpm.model.events import EventLog
@@ -21,6 +24,7 @@ from cndpm.model.inputs import admit_targets, admit_x
 from cndpm.model.limit import LimitedFounding
 from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
 from cndpm.model.merging import log_joint, prune
+from cndpm.model.places import Places
 from cndpm.model.portrait import draw_portrait
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.model.settings.facts import Facts
@@ -54,12 +58,12 @@ class CNDPM(Learner):
         novelty: Decides which samples are new and which experts learn the others.
         memory: New samples, until an expert is made of them.
         founding: Makes experts of memories, within a limit.
-        arrivals: Sets wild rows aside; shows the rest to `watch` and `present`.
+        arrivals: Sets wild rows aside; shows the rest to `watch` and `places`.
         parts: The density, predictor and feature map of one's own that it was made with.
         events: The log of what happened to the experts.
         n_known_classes: Number of classes met so far, or known up front.
         watch: Says how new a row is; None where no rows are kept for it.
-        present: Answers for now; None where there is one representation.
+        places: Pools that answer for rows with targets; None where the experts answer themselves.
 
     Example:
         >>> import torch
@@ -90,16 +94,19 @@ class CNDPM(Learner):
         super().__init__(settings, input_shape=input_shape, n_classes=n_classes, seed=seed, device=device)
         self.parts: dict[str, Any] = {"density": density, "predictor": predictor, "feature_map": feature_map}
         facts = Facts(settings.target, settings.n_outputs, self.input_shape, n_classes, seed, self.device)
-        self.present = settings.representations.build(facts, is_plain=settings.is_plain and feature_map is None)
-        facts = replace(facts, is_watched=self.present is not None)
+        make_pool = settings.representations.build(facts, is_plain=settings.is_plain and feature_map is None)
+        facts = replace(facts, is_watched=make_pool is not None)
         self.bank = settings.experts.build(facts, **self.parts)
+        self.places = None if make_pool is None else Places(make_pool, self._log_weighted)
         self.memory, self._has_labels = ShortTermMemory(settings.memory_size, self.device), settings.target == "classes"
         self.novelty, founding = settings.novelty.build(has_labels=self._has_labels, at_end_of_task=self.consolidate)
         self.events = EventLog()
         self.founding = LimitedFounding(
             founding, self.events, max_experts=settings.most_experts, policy=settings.at_limit, device=self.device
         )
-        self._answers = Answers(self.bank, self.memory, self.present, anytime=settings.anytime, device=self.device)
+        if self.places is not None:
+            self.events.on_removal = self.places.removed
+        self._answers = Answers(self.bank, self.memory, self.places, anytime=settings.anytime, device=self.device)
         self.watch, self.n_exemplars = None, n_exemplars
         if n_exemplars:
             self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
@@ -107,8 +114,7 @@ class CNDPM(Learner):
             self.bank,
             door=Door() if len(self.input_shape) == 1 else None,
             watch=self.watch,
-            present=self.present,
-            ever=lambda batch: self._answers.ever(batch, max(1, self.n_known_classes)),
+            places=self.places,
         )
         self.experts = self
         self.task_listener = self.novelty.listener
@@ -175,7 +181,15 @@ class CNDPM(Learner):
 
     def _sleep_if_due(self) -> None:
         while self.memory.is_full or self.bank.train(0) < 1:  # a sleep that was interrupted need not have a full memory
-            self.founding.sleep(self.bank, self.memory, self.novelty, self._report)
+            self._found(self.founding.sleep)
+
+    def _found(self, way: Callable[..., None]) -> None:
+        """Makes an expert of the memory, in one of founding's ways, and finds its place."""
+        waiting, before = self.memory.batch() if len(self.memory) else None, self.n_experts
+        way(self.bank, self.memory, self.novelty, self._report)
+        if self.places is not None and waiting is not None and waiting.y is not None and self.n_experts > before:
+            self.events.follow(self.n_experts)
+            self.places.founded(waiting.samples.x.cpu().double().numpy(), waiting.y.numpy())
 
     def settle(self) -> None:
         """Finishes work that was interrupted: a sleep, and samples that had to wait for it."""
@@ -187,7 +201,8 @@ class CNDPM(Learner):
         """Sleeps now on the samples in the memory, whether it is full or not; it is empty afterwards."""
         self.settle()
         while len(self.memory):
-            self.founding.consolidate(self.bank, self.memory, self.novelty, self._report)
+            self._found(self.founding.consolidate)
+        self.arrivals.settle()
 
     def finish(self) -> None:
         """Makes answers exact from now on, until more is learned."""
@@ -210,21 +225,28 @@ class CNDPM(Learner):
         x = admit_x(x, self.input_shape)
         return Prepared(x, list(self.bank.open(x)))
 
-    def predict_log_proba(self, x: Inputs, *, exact: bool = False, when: When = "now") -> Tensor:
+    def predict_log_proba(
+        self, x: Inputs, *, exact: bool = False, when: When = "now", since: Sequence[int] = ()
+    ) -> Tensor:
         """Returns log-probabilities of the classes, (batch, n_classes).
 
         Args:
             x: Inputs, (batch, *input_shape), or prepared ones.
             exact: Whether what experts share is brought up to date first, which may be costly. Otherwise it is as old
                 as its last renewal, which follows a schedule, while what is an expert's own is up to date.
-            when: "now" asks for the rule that holds now, "any" as if any time of the stream were equally likely. They
-                are the same where there is one representation.
+            when: "now" asks for the rule that holds now, "any" as if any time of the stream were equally likely,
+                "next" for the rows that come next, which the labels before tell something of. They are the same where
+                the experts answer themselves.
+            since: Labels of rows that have come and were not learned yet, for "next".
         """
-        n_classes = max(1, self.n_known_classes)
-        return self._answers.predict_log_proba(self._asked(x), n_classes, exact=exact or self._is_exact, when=when)
+        n, exact = max(1, self.n_known_classes), exact or self._is_exact
+        return self._answers.predict_log_proba(self._asked(x), n, exact=exact, when=when, since=since)
 
     def predict_ever(self, x: Inputs) -> Tensor:
         return self.predict_log_proba(x, when="any")
+
+    def predict_next(self, x: Inputs, *, values: bool = False) -> Tensor:
+        return self.predict_moments(x, when="next") if values else self.predict_log_proba(x, when="next")
 
     def predict_moments(self, x: Inputs, *, exact: bool = False, when: When = "now") -> Tensor:
         """Returns mean and variance of every target, (batch, 2, n_outputs), for target='values'.
@@ -361,7 +383,7 @@ class CNDPM(Learner):
         self.novelty.load_state_dict(state["novelty"])
         if self.novelty.n_judged not in (None, self.n_experts):
             raise StateError(f"novelty is of {self.novelty.n_judged} experts; there are {self.n_experts}")
-        self.arrivals.load_state_dict(state)
+        self.arrivals.load_state_dict(state, self.n_experts)
         self.n_known_classes, self._is_exact, self._waiting = state["n_known_classes"], state["is_exact"], None
         self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)
         if state["waiting"] is not None:
@@ -382,6 +404,13 @@ class CNDPM(Learner):
     def _asked(self, x: Inputs) -> Iterable[Samples]:
         asked: Iterable[Samples] = x.kept if isinstance(x, Prepared) else self.bank.open(admit_x(x, self.input_shape))
         return asked
+
+    def _log_weighted(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns log N_k + log p(x | k) of rows (n, d), (n, K)."""
+        rows = torch.from_numpy(x.astype(np.float32)).to(self.device)
+        with torch.no_grad(), one_thread():
+            log_density = [self.bank.log_density(samples, exact=False).cpu() for samples in self.bank.open(rows)]
+        return (torch.cat(log_density).double() + self.counts.log()).numpy()
 
     def meet(self, n_classes: int) -> None:
         """Makes room for class indices below `n_classes`."""

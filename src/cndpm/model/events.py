@@ -7,7 +7,7 @@ what comes now.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -61,6 +61,7 @@ class EventLog:
         learned: Batches that known experts learned and that were not followed yet, one after another: the number of
             samples by the end of the batch, and the samples that each expert learned of it, (n_experts,).
         events: The latest 1,000 events.
+        on_removal: Is called with the number of an expert that goes.
 
     Example:
         >>> log = EventLog()
@@ -74,6 +75,7 @@ class EventLog:
         self.n_samples = 0
         self.learned: list[tuple[int, NDArray[np.float64]]] = []
         self.events: list[Event] = []
+        self.on_removal: Callable[[int], None] | None = None
         self._share = np.zeros(0)
         self._absent = np.zeros(0, dtype=np.int64)
 
@@ -131,6 +133,8 @@ class EventLog:
         del self.events[:-_KEPT]
 
     def _forget(self, expert: int) -> None:
+        if self.on_removal is not None:
+            self.on_removal(expert)
         self._share, self._absent = np.delete(self._share, expert), np.delete(self._absent, expert)
 
     def state_dict(self) -> State:

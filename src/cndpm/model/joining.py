@@ -154,11 +154,8 @@ class Joint:
         merged, sources = self.learner, self._sources
         if self._n_added:
             _follow_the_bank(merged)
-            _begin_the_present(merged)
         if len(set(sources)) > 1:
             _unite(merged, same_concepts(merged.novelty.explained(merged.bank, sources), sources))
-        if self._n_added and merged.present is not None:
-            merged.present.forget()  # several streams have no present in common; the experts answer until rows come
         return merged
 
 
@@ -200,14 +197,6 @@ def _is_same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def _begin_the_present(learner: CNDPM) -> None:
-    """Forgets what is true now: streams that were learned side by side have no common present."""
-    if learner.present is not None:
-        fresh = blank(learner).present
-        assert fresh is not None
-        learner.present.load_state_dict(fresh.state_dict())
-
-
 def _extend(merged: CNDPM, other: CNDPM) -> None:
     """Puts experts, notes and memories side by side."""
     n_classes = max(merged.n_known_classes, other.n_known_classes)
@@ -219,6 +208,8 @@ def _extend(merged: CNDPM, other: CNDPM) -> None:
     if len(other.memory):
         merged.memory.extend(other.memory.batch())
     merged.events.extend(other.events)
+    if merged.places is not None and other.places is not None:
+        merged.places.extend(other.places)
 
 
 def _unite(merged: CNDPM, groups: Sequence[Sequence[int]]) -> None:

@@ -88,7 +88,8 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         return dict(zip(self._codec.labels, self._weighted(np.exp(self._answer(row))).tolist(), strict=True))
 
     def _answers(self, rows: Tensor) -> Floats:
-        return self._learner.predict_log_proba(rows).numpy()
+        since = [self._codec.find(row.y) for row in self._waiting]
+        return self._learner.predict_log_proba(rows, when="next", since=since).numpy()
 
     def _weighted(self, proba: Floats) -> Floats:
         """Returns probabilities (n_labels,), in order of arrival, with the classes' weights."""

@@ -189,7 +189,7 @@ class Mixture:
         if is_last or surprised > self.surprise:
             self._learn_together([row])
         else:
-            self._waiting, self._surprised = [*self._waiting, row], surprised
+            self._waiting, self._surprised, self._asked = [*self._waiting, row], surprised, []
 
     def _take_many(self, X: Any, targets: list[Any]) -> None:
         """Takes the rows of a table (n, d) with named columns, one after the other; a refused one changes nothing.
@@ -261,6 +261,8 @@ class Mixture:
 
     def _learn(self, estimator: Any, values: Rows, rows: list[_Row]) -> None:
         """Has an estimator learn values (n, d) with the targets and weights of rows."""
+        if "_learner" in vars(estimator) and estimator._learner.places is not None:
+            estimator._learner.places.row_by_row = True
         if self._estimator._target == "none":
             estimator.partial_fit(values)
             return

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from cndpm.state import State, StateError, expect, tensor
 
-__all__ = ["MOST_RANGES", "N_FIRST", "Ranges", "column_log_density"]
+__all__ = ["MOST_RANGES", "N_FIRST", "N_LATEST", "Ranges", "column_log_density"]
 
 MOST_RANGES = 8
 """Ranges kept; rows of yet another belong to the one that is nearest."""
 
-_LATEST = 50
+N_LATEST = 50
 """Rows that tell whether a range was left."""
 
 N_FIRST = 25
@@ -76,10 +76,10 @@ class Ranges:
         Steps from one row to the next tell, not deviations, so that a new place is no new range; and distances to the
         nearest row, so that several places in turn are none.
         """
-        if not len(self) or len(self) >= MOST_RANGES or len(rows) < _LATEST:
+        if not len(self) or len(self) >= MOST_RANGES or len(rows) < N_LATEST:
             return False
-        latest = rows[-_LATEST:].to(self.shifts)
-        steps = latest.diff(dim=0).abs().sort(dim=0).values[: int((1 - _TRIMMED) * _LATEST)].mean(dim=0)
+        latest = rows[-N_LATEST:].to(self.shifts)
+        steps = latest.diff(dim=0).abs().sort(dim=0).values[: int((1 - _TRIMMED) * N_LATEST)].mean(dim=0)
         nearest = int(self._log_density(latest).sum(dim=1).argmax())
         scale = self.scales[nearest]
         if float((steps / (_EXPECTED * scale)).median()) <= _WIDER:
@@ -166,6 +166,6 @@ def _measures(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def _spacing(rows: Tensor) -> Tensor:
     """Returns the median distance of rows (n, d) to the nearest, of fifty of them at most."""
-    some = rows[:: max(1, len(rows) // _LATEST)][:_LATEST].double()
+    some = rows[:: max(1, len(rows) // N_LATEST)][:N_LATEST].double()
     apart = torch.cdist(some, some).fill_diagonal_(torch.inf)
     return apart.amin(dim=1).median() if len(some) > 1 else some.new_zeros(())

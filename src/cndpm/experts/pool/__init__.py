@@ -1,7 +1,6 @@
-"""Models of one representation that forget at several rates: the members of a pool."""
+"""What answers p(y | x) at a place: a pool of members over numpy arrays, weighed by evidence."""
 
-from cndpm.experts.pool.discriminants import Discriminants
-from cndpm.experts.pool.family import ClassFamily, Family, ValueFamily
-from cndpm.experts.pool.regressions import Regressions
+from cndpm.experts.pool.class_pool import ClassPool
+from cndpm.experts.pool.value_pool import ValuePool
 
-__all__ = ["ClassFamily", "Discriminants", "Family", "Regressions", "ValueFamily"]
+__all__ = ["ClassPool", "ValuePool"]

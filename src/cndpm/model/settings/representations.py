@@ -1,12 +1,14 @@
-"""Representations of x that answer for the present, and the evidence that a rule has changed."""
+"""Whether rows with targets are answered by pools of many members, or by the experts themselves."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import Field
 
-from cndpm.model.context import Present
+from cndpm.experts.pool import ClassPool, ValuePool
+from cndpm.model.places import Pool
 from cndpm.model.settings.facts import Facts
 from cndpm.model.settings.section import Section
 
@@ -27,8 +29,8 @@ class OneRepresentation(Section):
 
     kind: Literal["one"] = Field(default="one", description="the experts answer alone, for any time")
 
-    def build(self, facts: Facts, *, is_plain: bool) -> Present | None:
-        """Returns None: there is no context over time.
+    def build(self, facts: Facts, *, is_plain: bool) -> Callable[[], Pool] | None:
+        """Returns None: there are no pools.
 
         Args:
             facts: Of the stream.
@@ -40,30 +42,39 @@ class OneRepresentation(Section):
 class _Pool(Section):
     """Settings of the pool, whether it was chosen or came by default."""
 
-    pool_features: int = Field(default=200, ge=1, description="random features, or steps, of a representation")
-    recent_rows: int = Field(default=500, ge=100, description="the latest rows kept, counted with the memory")
+    kept_rows: int = Field(
+        default=5000, ge=0, description="the latest rows of every label kept as neighbours and to judge members; 0: none"
+    )
     change_evidence: float = Field(
         default=20.0, gt=0, description="nats by which models of the latest samples must lead to found a rule"
     )
-    max_rules: int = Field(default=8, ge=1, description="rules kept at most; the least used makes way")
+    max_rules: int = Field(default=8, ge=1, description="rules kept at most; the oldest makes way")
+
+    def pools(self, facts: Facts) -> Callable[[], Pool]:
+        """Returns what makes a pool for a stream."""
+        chosen = {"n_rows": self.kept_rows, "evidence": self.change_evidence, "n_rules": self.max_rules}
+        n_columns, seed = facts.input_shape[0], facts.seed
+        if facts.target == "classes":
+            return lambda: ClassPool(n_columns, seed=seed, **chosen)
+        return lambda: ValuePool(n_columns, facts.n_outputs, seed=seed, **chosen)
 
 
 class PooledRepresentations(_Pool):
-    """Puts models of the latest samples over several representations beside the experts, weighed by evidence.
+    """Has a pool of models over several representations, rules and neighbours answer, weighed by evidence.
 
     Example:
         >>> import torch
         >>> facts = Facts("classes", 1, (4,), None, 0, torch.device("cpu"))
-        >>> PooledRepresentations().build(facts, is_plain=True).n_rules
+        >>> PooledRepresentations().build(facts, is_plain=True)().n_rules
         0
     """
 
     kind: Literal["pool"] = Field(
-        default="pool", description="identity, Fourier features and steps side by side answer for the present"
+        default="pool", description="models over the row, waves and steps, rules and neighbours answer, weighed by evidence"
     )
 
-    def build(self, facts: Facts, *, is_plain: bool) -> Present | None:
-        """Makes the present.
+    def build(self, facts: Facts, *, is_plain: bool) -> Callable[[], Pool] | None:
+        """Returns what makes a pool.
 
         Args:
             facts: Of the stream.
@@ -74,13 +85,7 @@ class PooledRepresentations(_Pool):
                 "representations='pool' is for rows with targets; got samples of shape "
                 f"{facts.input_shape} and target={facts.target!r}. Leave it out."
             )
-        return _present(
-            facts,
-            n_features=self.pool_features,
-            n_recent=self.recent_rows,
-            evidence=self.change_evidence,
-            n_rules=self.max_rules,
-        )
+        return self.pools(facts)
 
 
 class AutoRepresentations(_Pool):
@@ -97,8 +102,8 @@ class AutoRepresentations(_Pool):
         default="auto", description="'pool' for labelled rows of up to 100 columns with default features, else 'one'"
     )
 
-    def build(self, facts: Facts, *, is_plain: bool) -> Present | None:
-        """Makes the present, or nothing.
+    def build(self, facts: Facts, *, is_plain: bool) -> Callable[[], Pool] | None:
+        """Returns what makes a pool, or None.
 
         Args:
             facts: Of the stream.
@@ -107,24 +112,4 @@ class AutoRepresentations(_Pool):
         is_table = len(facts.input_shape) == 1 and facts.input_shape[0] <= _MOST_COLUMNS
         if not (is_plain and is_table and facts.target != "none"):
             return None
-        return _present(
-            facts,
-            n_features=self.pool_features,
-            n_recent=self.recent_rows,
-            evidence=self.change_evidence,
-            n_rules=self.max_rules,
-        )
-
-
-def _present(facts: Facts, *, n_features: int, n_recent: int, evidence: float, n_rules: int) -> Present:
-    return Present(
-        n_columns=facts.input_shape[0],
-        for_classes=facts.target == "classes",
-        n_outputs=facts.n_outputs,
-        n_recent=n_recent,
-        n_features=n_features,
-        evidence=evidence,
-        n_rules=n_rules,
-        seed=facts.seed,
-        device=facts.device,
-    )
+        return self.pools(facts)

@@ -70,7 +70,7 @@ class CNDPMSettings(Section):
     representations: AutoRepresentations | OneRepresentation | PooledRepresentations = Field(
         default=AutoRepresentations(),
         discriminator="kind",
-        description="what answers for the present beside the experts",
+        description="what answers for rows with targets",
     )
 
     @property

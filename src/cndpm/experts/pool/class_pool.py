@@ -1,0 +1,436 @@
+"""A pool of members that answers p(y | x) for labels, whatever order they come in.
+
+Members are models of three representations that forget at several rates, rules that forget nothing, and the nearest of
+the rows kept. What forgets, forgets with samples of the same label: nothing that comes later moves a label that stays
+away. How often labels come is a factor of its own, so members are compared by balanced answers, p(x | y) normalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+
+from cndpm.experts.pool.dynamics import Dynamics
+from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, neighbours
+from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, Told, log_normalised, softmax, tempered
+from cndpm.experts.pool.moments import Labels, Moments
+from cndpm.experts.pool.representations import Floats, Representations
+from cndpm.experts.pool.rules import KNOWN, Rules
+from cndpm.state import Keeps, State, StateError, expect, maybe, number, part, tensor, whole
+
+__all__ = ["ClassPool", "When"]
+
+When: TypeAlias = Literal["now", "next", "any"]
+"""Whether an answer is for now, for the very next row, or as if any time of the stream were equally likely."""
+
+_KEEPS = ((0.9, 0.96, 0.985, 0.996), (0.9, 0.97, 0.995), (0.9, 0.97, 0.995))
+"""What recent models keep of a label: windows of ten to 250 samples of it."""
+
+_FADES = ((0.95, 0.98, 0.993, 0.998), (0.998,), (0.998,))
+"""What they keep of the scatter: few features bear one of their own, many share one of 500 samples."""
+
+_FAST = 0.98
+"""Models that keep no more may challenge a rule."""
+
+_FITTED_AT = (5, 20, 100, 500, 2500)
+"""Rows after which representations are fitted anew, and the rows kept are learned anew."""
+
+_LATELY = 0.98
+"""What the variety of the latest labels keeps: fifty samples."""
+
+_JUDGED_EVERY, _N_JUDGED = 200, 200
+"""Rows between two judgements on kept rows, and rows that are judged."""
+
+_IN_RUNS = 0.2
+"""How much less varied the latest labels must be than all for kept rows to judge in their place."""
+
+_NATS_OF_KEPT = 60.0
+"""Samples that the evidence of kept rows counts for."""
+
+_MOST_LABELS = 256
+"""Labels beyond which the experts answer alone: what is kept here grows with their square."""
+
+_AT_ONCE = 1000
+"""Rows that are answered at once, so that what members say of them fits into the cache."""
+
+
+class _Asked(NamedTuple):
+    """Keeps what was said to rows that may be learned next."""
+
+    x: Floats
+    features: list[Floats]
+    of_slots: list[Floats]
+    prior: Floats
+    logs: Floats
+    now: Told
+    lifted: Floats
+
+
+class ClassPool(Keeps):
+    """Learns labels, and answers for now, for the next row, or for any time.
+
+    Args:
+        n_columns: Values of a row.
+        n_rows: Rows kept at most; with 0 none is kept once there are representations.
+        evidence: Nats by which models of the latest samples must lead to found a rule.
+        n_rules: Rules kept at most.
+        seed: Of the representations.
+
+    Attributes:
+        rows: The rows kept.
+        n_seen: Rows learned.
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(1200, 3))
+        >>> y = (x[:, 0] > 0).astype(int)
+        >>> pool = ClassPool(3)
+        >>> for start in range(0, 1200, 10):  # the rule is reversed in the middle
+        ...     part = slice(start, start + 10)
+        ...     pool.learn(x[part], y[part] if start < 800 else 1 - y[part])
+        >>> pool.n_rules
+        2
+    """
+
+    kept = {
+        "counts": tensor("labels"),
+        "lately": tensor("labels"),
+        "mixing": number(0, 1),
+        "n_seen": whole(),
+        "n_fits": whole(0, len(_FITTED_AT)),
+        "measured_at": whole(),
+    }
+
+    def __init__(
+        self, n_columns: int, *, n_rows: int = 5000, evidence: float = 20.0, n_rules: int = 8, seed: int = 0
+    ) -> None:
+        self._n_columns, self._n_rows, self._evidence, self._most_rules, self._seed = (
+            n_columns, n_rows, evidence, n_rules, seed
+        )  # fmt: skip
+        self.rows, self._dynamics = KeptRows(n_columns, max(n_rows, _FITTED_AT[0])), Dynamics()
+        self.counts, self.lately, self.mixing = np.zeros(0), np.zeros(0), 1.0
+        self.n_seen = self.n_fits = self.measured_at = 0
+        self._maps: Representations | None = None
+        self._moments: list[Moments] = []
+        self._rules = Rules(evidence=evidence, most=n_rules, n_labels=0)
+        rates = np.concatenate([[*keeps, 1.0] for keeps in _KEEPS])
+        self._fast, self._lasting = np.flatnonzero(rates <= _FAST), np.flatnonzero(rates == 1)
+        self._n_members = len(rates) + N_NEIGHBOUR_MEMBERS
+        trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]
+        self._now, self._next = Mix(self._n_members, trusted), Mix(2 * self._n_members, trusted)
+        self._kept_scores: Floats | None = None
+        self._asked: _Asked | None = None
+
+    @property
+    def n_labels(self) -> int:
+        """Labels met so far."""
+        return len(self.counts)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can answer: some rows have come, and labels are not too many."""
+        return self._maps is not None and self.n_labels <= _MOST_LABELS
+
+    @property
+    def n_rules(self) -> int:
+        """Rules known; none before the first rows."""
+        return len(self._rules) if self._moments else 0
+
+    @property
+    def events(self) -> list[tuple[int, str, int]]:
+        """Events of rules: the sample's number, "founded" or "returned", the rule's index."""
+        return self._rules.events
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Numbers of all models and representations."""
+        maps = 0 if self._maps is None else self._maps.n_numbers_kept
+        return maps + sum(moments.n_numbers_kept for moments in self._moments) + self._next.curvature.size
+
+    # Answers
+
+    def answer(self, x: Floats, when: When = "now", since: Sequence[int] = ()) -> Floats:
+        """Returns log-probabilities of the labels, (B, C).
+
+        Args:
+            x: Rows, (B, d).
+            when: "next" takes the rows for those that come next, one after the other.
+            since: Labels of rows that have come and were not learned yet.
+        """
+        if len(x) > _AT_ONCE and when != "next":
+            return np.concatenate([self.answer(x[i : i + _AT_ONCE], when) for i in range(0, len(x), _AT_ONCE)])
+        if when == "any":
+            return self._answer_for_any_time(x)
+        asked = self._ask(x)
+        if when == "next":
+            lifted = self._dynamics.lift(len(x), since) if len(since) else asked.lifted
+            return log_normalised(self._next.answer(self._told_next(asked.logs, lifted).candidates))
+        told, is_in_runs = asked.now, self._kept_scores is not None and 1 - self.mixing > _IN_RUNS
+        if is_in_runs:
+            told = self._now.ask(told.logs, self._kept_scores, 1 - self.mixing)
+        return log_normalised(self._now.answer(told.candidates, by_kept_rows=is_in_runs) + asked.prior)
+
+    def _answer_for_any_time(self, x: Floats) -> Floats:
+        """Answers by members as kept rows judge them, and by rules as often as each held."""
+        assert self._maps is not None
+        features = self._maps(x)
+        shares = self._rules.seen.sum(axis=1) / self._rules.seen.sum()
+        logs = self._balanced(self._likely(self._of_slots(features), features[0], shares))
+        scores = self._judged()
+        told = self._now.ask(logs) if scores is None else self._now.ask(logs, scores, 1.0)
+        return log_normalised(self._now.answer(told.candidates, by_kept_rows=True) + self._prior())
+
+    def _ask(self, x: Floats) -> _Asked:
+        """Returns what is said to rows; to the same rows it is not computed twice."""
+        if self._asked is None or not np.array_equal(self._asked.x, x):
+            assert self._maps is not None
+            features = self._maps(x)
+            of_slots, prior = self._of_slots(features), self._prior()
+            likely = self._likely(of_slots, features[0], self._rules.weights)
+            now = self._now.ask(self._balanced(likely))
+            logs, lifted = log_normalised(likely + prior), self._dynamics.lift(len(x))
+            self._asked = _Asked(x.copy(), features, of_slots, prior, logs, now, lifted)
+        return self._asked
+
+    def _told_next(self, logs: Floats, lifted: Floats) -> Told:
+        """Returns what is said for the next rows: by every member, and by each with what the labels before tell."""
+        return self._next.ask(np.concatenate([logs, log_normalised(logs + lifted)]))
+
+    def _of_slots(self, features: list[Floats]) -> list[Floats]:
+        return [moments.log_likelihood(f) for moments, f in zip(self._moments, features, strict=True)]
+
+    def _likely(self, of_slots: list[Floats], z: Floats, of_rules: Floats) -> Floats:
+        """Returns log p(x | y) of all members up to constants, (M, B, C); rules are weighed by `of_rules`, (K,)."""
+        members = []
+        for likely in of_slots:
+            recent, rules = likely[: -len(of_rules)], likely[-len(of_rules) :]
+            if len(of_rules) > 1:
+                rules = np.log(np.tensordot(of_rules, softmax(rules), 1) + np.exp(LOWEST))[None]
+            members += [recent, rules]
+        return np.concatenate([*members, neighbours(self.rows, z)])
+
+    def _balanced(self, likely: Floats) -> Floats:
+        """Returns log-probabilities of labels that are equally frequent, those that never came aside."""
+        return log_normalised(likely + np.where(self.counts > 0, 0.0, LOWEST))
+
+    def _prior(self) -> Floats:
+        """Returns log shares of the labels among all that came, (C,)."""
+        shares = np.log((self.counts + 0.5) / self.counts.sum())
+        return np.where(self.counts > 0, shares, LOWEST)
+
+    # Learning
+
+    def admit(self, n_labels: int) -> None:
+        """Makes room for labels below `n_labels`."""
+        if (more := n_labels - self.n_labels) > 0:
+            self.counts, self.lately = np.pad(self.counts, (0, more)), np.pad(self.lately, (0, more))
+            self._asked = None
+            for one in (self.rows, self._dynamics, self._rules, *self._moments):
+                one.admit(n_labels)
+
+    def learn(self, x: Floats, y: Labels, *, row_by_row: bool = False) -> None:
+        """Learns a batch: what was answered is weighed, then it is learned.
+
+        Args:
+            x: Rows, (B, d).
+            y: Their labels, (B,).
+            row_by_row: Whether each label was known before the next row was asked about.
+        """
+        self.admit(int(y.max()) + 1)
+        self.n_seen += len(y)
+        if self.n_labels > _MOST_LABELS:
+            self._give_up()
+            return
+        asked = self._weigh(x, y, row_by_row) if self._maps is not None else None
+        np.add.at(self.counts, y, 1)
+        self._dynamics.learn(y)
+        self.rows.add(x, x if asked is None else asked.features[0], y)
+        if asked is not None:
+            self._learn(asked, y)
+        self._fit_if_due()
+        if 1 - self.mixing > _IN_RUNS and self.n_seen % _JUDGED_EVERY < len(y):
+            self._kept_scores = self._judged()
+        self._asked = None
+
+    def _weigh(self, x: Floats, y: Labels, row_by_row: bool) -> _Asked:
+        """Adds a batch to the evidence for members and rules; returns what was said to it."""
+        asked, rows = self._ask(x), np.arange(len(y))
+        shares, lately = self.counts / self.counts.sum(), self.lately / max(self.lately.sum(), 1e-9)
+        if self.n_seen > 1 / (1 - _LATELY):
+            variety = (1 - (lately**2).sum()) / max(1 - (shares**2).sum(), 0.1)
+            self.mixing = float(np.clip(variety, 0, 1))
+        self.lately *= _LATELY ** len(y)
+        np.add.at(self.lately, y, _LATELY ** rows[::-1])
+        news = np.where(self.counts[y] >= KNOWN, self.mixing, 0.0)
+        self._now.learn(asked.now, y, news)
+        lifted = self._dynamics.lift(len(y), y.tolist(), is_each_known=True) if row_by_row else asked.lifted
+        self._next.learn(self._told_next(asked.logs, lifted), y, np.ones(len(y)))
+        is_known = self._rules.knows(y)
+        if len(self._rules) > 1:
+            of_rules = [log_normalised(s[-len(self._rules) :])[:, rows, y] for s in asked.of_slots]
+            self._rules.follow(np.mean(of_rules, axis=0)[:, is_known], self.n_seen)
+        scores = (np.where(is_known, news, 0.0) * asked.logs[:, rows, y]).sum(axis=1)
+        gain = float(scores[self._fast].max() - scores[self._lasting].max())
+        self._begins = self._rules.challenge(gain, int(np.ceil(news[is_known].sum()))) and self._n_rows > 0
+        return asked
+
+    def _learn(self, asked: _Asked, y: Labels) -> None:
+        """Has the recent models learn a batch, and the rule that holds as much of it as is its own."""
+        rules = self._rules
+        is_own = ~rules.knows(y) if rules.is_waiting else np.ones(len(y), dtype=bool)
+        for moments, f in zip(self._moments, asked.features, strict=True):
+            moments.learn(f, y, rule=rules.holds if is_own.all() else None)
+            if is_own.any() and not is_own.all():
+                moments.learn(f[is_own], y[is_own], recent=False, rule=rules.holds)
+        rules.count(y[is_own])
+        if self._begins:
+            self._found()
+
+    def _found(self) -> None:
+        """Makes a rule of the samples since challengers began to lead."""
+        assert self._maps is not None
+        before, is_since = self._rules.holds, self.rows.serial >= self.rows.n - self._rules.n_since
+        order = np.flatnonzero(is_since)[np.argsort(self.rows.serial[is_since])]
+        y, goes = self.rows.y[order], self._rules.found(self.n_seen)
+        for moments, f in zip(self._moments, self._maps(self.rows.x[order]), strict=True):
+            moments.add_rule(before)
+            moments.learn(f, y, recent=False, rule=self._rules.holds)
+            if goes is not None:
+                moments.drop_rule(goes)
+        self._rules.count(y)
+        if goes is not None:
+            self._rules.drop(goes)
+
+    def _fit_if_due(self) -> None:
+        """Fits representations to more rows, as long as all are kept and one rule tells all of them."""
+        is_due = self.n_fits < len(_FITTED_AT) and self.n_seen >= _FITTED_AT[self.n_fits]
+        if is_due and self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5):
+            self._fit()
+            if not self._n_rows:
+                self.rows = KeptRows(self._n_columns, 0)
+                self.rows.admit(self.n_labels)
+        elif self._maps is not None and self._n_rows and self.n_seen >= 2 * self.measured_at:
+            self._measure(self._maps)
+
+    def _fit(self) -> None:
+        """Fits representations to the rows kept, and has everything learn these anew."""
+        self.n_fits = sum(self.n_seen >= n for n in _FITTED_AT)
+        order = np.argsort(self.rows.serial)
+        x, y = self.rows.x[order], self.rows.y[order]
+        self._maps = Representations.fit(x, y, np.random.default_rng([self._seed, self.n_fits]))
+        sizes = zip(self._maps.sizes, _KEEPS, _FADES, strict=True)
+        self._moments = [Moments(d, keeps, fades, self.n_labels) for d, keeps, fades in sizes]
+        events, self._rules = self.events, Rules(evidence=self._evidence, most=self._most_rules, n_labels=self.n_labels)
+        self._rules.events = events
+        for start in range(0, len(y), 500):
+            for moments, f in zip(self._moments, self._maps(x[start : start + 500]), strict=True):
+                moments.learn(f, y[start : start + 500], rule=0)
+        self._rules.count(y)
+        self._measure(self._maps)
+
+    def _measure(self, maps: Representations) -> None:
+        """Measures distances between rows by the scatter of today's rule."""
+        self.rows.measure(maps.units(self.rows.x), self._moments[0].inverse_of_rule(self._rules.holds))
+        self.measured_at = self.n_seen
+
+    def _give_up(self) -> None:
+        """Forgets all: labels are too many."""
+        self.rows, self._moments, self._maps, self._asked = KeptRows(self._n_columns, 0), [], None, None
+        self._kept_scores = None
+
+    def refresh(self) -> None:
+        """Does what a schedule has postponed."""
+        if self.is_ready and 1 - self.mixing > _IN_RUNS:
+            self._kept_scores = self._judged()
+
+    def forget(self, is_gone: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+        """Learns anew what it keeps but for some rows, (m,) bool, which turned out to belong elsewhere."""
+        labels = self.rows.y[is_gone]
+        self.counts -= np.bincount(labels, minlength=self.n_labels)
+        self.rows.drop(is_gone)
+        self._asked, self._kept_scores = None, None
+        if len(self.rows) >= _FITTED_AT[0]:
+            self._fit()
+
+    def extend(self, other: ClassPool) -> None:
+        """Goes on with the rows that another pool keeps, and counts all that it has learned."""
+        order = np.argsort(other.rows.serial)
+        x, y = other.rows.x[order], other.rows.y[order]
+        for start in range(0, len(y), 10):
+            self.learn(x[start : start + 10], y[start : start + 10])
+        self.admit(other.n_labels)
+        self.counts[: other.n_labels] += other.counts - np.bincount(y, minlength=other.n_labels)
+        self._asked = None
+
+    # Kept rows as evidence
+
+    def _judged(self) -> Floats | None:
+        """Returns evidence from kept rows, as many of each label, each left out of what learned it, (T M,); or None.
+
+        It needs two labels with five rows each.
+        """
+        shown = np.bincount(self.rows.y, minlength=self.n_labels)
+        labels = np.flatnonzero(shown >= 5)
+        if self._maps is None or len(labels) < 2:
+            return None
+        latest, rng = self.rows.latest(1000), np.random.default_rng([self._seed, self.n_seen])
+        latest = latest[np.argsort(rng.random(len(latest)))]
+        at, each = [], max(3, _N_JUDGED // len(labels))
+        for label in labels:
+            at.append(latest[self.rows.y[latest] == label][:each])
+        chosen = np.concatenate(at)
+        y, features = self.rows.y[chosen], self._maps(self.rows.x[chosen])
+        models = [m.leave_one_out(f, y, self._rules.holds) for m, f in zip(self._moments, features, strict=True)]
+        told = np.concatenate([*models, neighbours(self.rows, features[0], without_itself=True)])
+        scores = np.log(tempered(self._balanced(told))[:, np.arange(len(y)), y])
+        by_label = np.mean([scores[:, y == label].mean(axis=1) for label in np.unique(y)], axis=0)
+        judged: Floats = _NATS_OF_KEPT * (by_label - by_label.max())
+        return judged
+
+    # What is kept
+
+    def state_dict(self) -> State:
+        parts = {"rows": self.rows, "dynamics": self._dynamics, "rules": self._rules}
+        mixes = {"mix": self._now, "next": self._next}
+        scores = self._kept_scores
+        return {
+            **super().state_dict(),
+            **{name: one.state_dict() for name, one in (parts | mixes).items()},
+            "maps": None if self._maps is None else self._maps.state_dict(),
+            "moments": [moments.state_dict() for moments in self._moments],
+            "kept_scores": None if scores is None else torch.tensor(scores),
+        }
+
+    def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
+        parts = dict.fromkeys(("rows", "dynamics", "rules", "mix", "next"), part())
+        n_tempered = self._n_members * len(TEMPERATURES)
+        expect(state, {**self.kept, **parts, "maps": maybe(part()), "kept_scores": maybe(tensor(n_tempered))})
+        saved = state["moments"]
+        if not isinstance(saved, list) or len(saved) != (0 if state["maps"] is None else len(_KEEPS)):
+            raise StateError(f"'moments' must be a list of the {len(_KEEPS)} representations")
+        sizes = super().load_state_dict(state)
+        n_labels = {"labels": sizes["labels"]}
+        self._dynamics.load_state_dict(state["dynamics"], **n_labels)
+        self._rules.load_state_dict(state["rules"], **n_labels)
+        self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered)
+        self._next.load_state_dict(state["next"], members=2 * self._n_members, tempered=2 * n_tempered)
+        self._maps, self._moments, self._asked = None, [], None
+        if state["maps"] is not None:
+            self._maps = Representations()
+            self._maps.load_state_dict(state["maps"], d=self._n_columns)
+            for d, keeps, fades, one in zip(self._maps.sizes, _KEEPS, _FADES, saved, strict=True):
+                moments = Moments(d, keeps, fades, sizes["labels"])
+                n = {"slots": len(keeps) + len(self._rules), "groups": len(fades) + len(self._rules)}
+                moments.load_state_dict(one, d=d, **n, **n_labels)
+                self._moments.append(moments)
+        room = 0 if self._maps is not None and not self._n_rows else max(self._n_rows, _FITTED_AT[0])
+        self.rows = KeptRows(self._n_columns, room)
+        self.rows.load_state_dict(state["rows"], d=self._n_columns, **n_labels)
+        if len(self.rows) > room:
+            raise StateError(f"'rows' must be at most {room}; got {len(self.rows)}")
+        self.rows.restate(self.rows.x if self._maps is None else self._maps.units(self.rows.x))
+        scores = state["kept_scores"]
+        self._kept_scores = None if scores is None else scores.cpu().numpy().copy()
+        return sizes

@@ -1,0 +1,78 @@
+r"""How labels follow each other: what the label before tells of the next one.
+
+.. math::
+    \log \frac{p(y_{t+h} \mid y_t)}{p(y)}
+
+with both counted over the latest two thousand samples. It is about the row that comes next, never about any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cndpm.experts.pool.moments import Labels
+from cndpm.experts.pool.representations import Floats
+from cndpm.state import Keeps, tensor, whole
+
+__all__ = ["Dynamics"]
+
+_KEEP = 0.9995
+"""What counts keep after a sample."""
+
+_PSEUDO = 0.1
+"""Samples that every pair of labels begins with."""
+
+
+class Dynamics(Keeps):
+    """Counts pairs of labels.
+
+    Example:
+        >>> dynamics = Dynamics()
+        >>> dynamics.admit(2)
+        >>> dynamics.learn(np.array([0, 1] * 50))
+        >>> dynamics.lift(1).argmax()  # 1 came last
+        0
+    """
+
+    kept = {"pairs": tensor("labels", "labels"), "counts": tensor("labels"), "last": whole(low=-1)}
+
+    def __init__(self) -> None:
+        self.pairs, self.counts, self.last = np.zeros((0, 0)), np.zeros(0), -1
+
+    def admit(self, n_labels: int) -> None:
+        """Makes room for labels below `n_labels`."""
+        if (more := n_labels - len(self.counts)) > 0:
+            self.pairs, self.counts = np.pad(self.pairs, (0, more)), np.pad(self.counts, (0, more))
+
+    def lift(self, n: int, since: Sequence[int] = (), *, is_each_known: bool = False) -> Floats:
+        """Returns log p(label | the latest label known) - log p(label) for the next n samples, (n, C).
+
+        Args:
+            n: The h-th of them comes h samples after the latest label that is known.
+            since: Labels that have come since those that were learned.
+            is_each_known: Whether each of `since` is known before the sample behind it is asked about; those are the n.
+        """
+        lifted = np.zeros((n, len(self.counts)))
+        if self.last < 0:
+            return lifted
+        step, usual = self.pairs + _PSEUDO, self.counts + _PSEUDO
+        step /= step.sum(axis=1, keepdims=True)
+        if is_each_known:
+            lifted[:] = step[[self.last, *since[: n - 1]]]
+        else:
+            lifted[0] = step[since[-1] if len(since) else self.last]
+            for h in range(1, n):
+                lifted[h] = lifted[h - 1] @ step
+        return np.log(lifted) - np.log(usual / usual.sum())
+
+    def learn(self, y: Labels) -> None:
+        """Counts the labels of samples that came one after the other, (B,)."""
+        for label in y.tolist():
+            self.pairs *= _KEEP
+            self.counts *= _KEEP
+            self.counts[label] += 1
+            if self.last >= 0:
+                self.pairs[self.last, label] += 1
+            self.last = label

@@ -1,0 +1,260 @@
+"""Rows that are kept: the latest of every label, and the nearest of them as members of a pool.
+
+Where there is no room left, the label that has most rows gives up its oldest: rows of a label that stays away are
+never displaced by those of one that does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cndpm.experts.pool.moments import Labels
+from cndpm.experts.pool.representations import Floats
+from cndpm.state import Keeps, State, StateError, expect, integers, tensor, whole
+
+__all__ = ["N_NEIGHBOUR_MEMBERS", "KeptRows", "neighbours"]
+
+_WINDOWS = (200, 1000, 1 << 62)
+"""Rows among which neighbours are sought: the latest tell a change, all of them a rule of many parts."""
+
+_N_NEAREST, _N_NEAREST_WHITENED = 5, 15
+"""Neighbours in standard units, and where columns are rotated and stretched as labels scatter."""
+
+N_NEIGHBOUR_MEMBERS = len(_WINDOWS) + 1
+
+_PSEUDO = 0.1
+"""Votes and shares that every label has without a neighbour."""
+
+
+class KeptRows(Keeps):
+    """Keeps rows with their labels, in the units of a representation.
+
+    Args:
+        d: Columns.
+        room: Rows kept at most.
+
+    Attributes:
+        counts: Rows of every label that ever came, (C,).
+        n: All of them.
+        metric: What standard units are multiplied by so that labels scatter as a ball, (d, d).
+
+    Example:
+        >>> rows = KeptRows(1, room=3)
+        >>> rows.admit(2)
+        >>> x = np.array([[5.0], [1.0], [2.0], [3.0]])
+        >>> rows.add(x, x, np.array([0, 1, 1, 1]))
+        >>> sorted(rows.x.ravel())  # the label that has most gave up its oldest
+        [2.0, 3.0, 5.0]
+    """
+
+    kept = {
+        "x": tensor("rows", "d"),
+        "y": integers("rows", low=0),
+        "serial": integers("rows", low=0),
+        "nth": integers("rows", low=0),
+        "counts": integers("labels", low=0),
+        "metric": tensor("d", "d"),
+        "n": whole(),
+    }
+
+    def __init__(self, d: int, room: int) -> None:
+        self.room, self.n, self.metric = room, 0, np.eye(d)
+        self.counts, self._n_kept = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._size, self._d = 0, d
+        self._hold(np.zeros((0, d)), *(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, d)))
+
+    def _hold(self, x: Floats, y: Labels, serial: Labels, nth: Labels, z: Floats) -> None:
+        """Keeps these rows, with z in standard units."""
+        self._size = len(y)
+        near = z.astype(np.float32), (z @ self.metric).astype(np.float32)
+        self._parts: list[NDArray[Any]] = [x, y, serial, nth, *near, *map(_lengths, near)]
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def x(self) -> Floats:
+        """The rows as they came, (m, d)."""
+        return self._parts[0][: self._size]
+
+    @property
+    def y(self) -> Labels:
+        """Their labels, (m,)."""
+        return self._parts[1][: self._size]
+
+    @property
+    def serial(self) -> Labels:
+        """The number of each in the stream, (m,)."""
+        return self._parts[2][: self._size]
+
+    @property
+    def nth(self) -> Labels:
+        """The number of each among those of its label, (m,)."""
+        return self._parts[3][: self._size]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every row that came is still kept."""
+        return len(self) == self.n
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the rows, as they came and in two units."""
+        return sum(part[: self._size].nbytes for part in self._parts)
+
+    def admit(self, n_labels: int) -> None:
+        """Makes room for labels below `n_labels`."""
+        if (more := n_labels - len(self.counts)) > 0:
+            self.counts, self._n_kept = np.pad(self.counts, (0, more)), np.pad(self._n_kept, (0, more))
+
+    def add(self, x: Floats, z: Floats, y: Labels) -> None:
+        """Adds rows in their order.
+
+        Args:
+            x: (B, d).
+            z: The same in standard units, (B, d).
+            y: Their labels, (B,).
+        """
+        if self.room:
+            self._make_room(min(self._size + len(y), self.room))
+            near = z.astype(np.float32), (z @ self.metric).astype(np.float32)
+            lengths = [_lengths(part) for part in near]
+            for i, label in enumerate(y.tolist()):
+                row = (x[i], label, self.n + i, self.counts[label], near[0][i], near[1][i], lengths[0][i], lengths[1][i])
+                place = self._place()
+                for part, value in zip(self._parts, row, strict=True):
+                    part[place] = value
+                self.counts[label] += 1
+                self._n_kept[label] += 1
+        self.n += len(y)
+
+    def _make_room(self, n: int) -> None:
+        """Doubles what is allocated until n rows fit."""
+        if n > len(self._parts[1]):
+            more = min(max(64, 2 * n), self.room) - len(self._parts[1])
+            self._parts = [np.concatenate([p, np.zeros((more, *p.shape[1:]), p.dtype)]) for p in self._parts]
+
+    def _place(self) -> int:
+        """Returns where the next row goes: behind the others, or in the place of one that gives way."""
+        if self._size < self.room:
+            self._size += 1
+            return self._size - 1
+        return self._oldest_of_most()
+
+    def _oldest_of_most(self) -> int:
+        most = int(self._n_kept.argmax())
+        self._n_kept[most] -= 1
+        mine = np.flatnonzero(self.y == most)
+        return int(mine[self.nth[mine].argmin()])
+
+    def measure(self, z: Floats, inverse: Floats) -> None:
+        """Takes over units, and the covariance that distances are measured by.
+
+        Args:
+            z: All rows in standard units, (m, d).
+            inverse: Inverse of the labels' covariance, (d, d).
+        """
+        self.metric = np.linalg.cholesky(inverse)
+        self._hold(self.x, self.y, self.serial, self.nth, z)
+
+    def latest(self, room: int) -> NDArray[np.int64]:
+        """Returns where the latest rows of every label are, as many of each as fit into `room`, (r,)."""
+        if len(self) <= room:
+            return np.arange(len(self))
+        ages = self.counts[self.y] - 1 - self.nth
+        return np.flatnonzero(ages < _depth(self._n_kept, room))
+
+    def drop(self, is_gone: NDArray[np.bool_]) -> None:
+        """Forgets rows, (m,) bool, as if they had never come; units must be measured anew."""
+        gone, stays = np.bincount(self.y[is_gone], minlength=len(self.counts)), ~is_gone
+        self.counts, self._n_kept, self.n = self.counts - gone, self._n_kept - gone, self.n - int(is_gone.sum())
+        x, y, serial, nth = self.x[stays], self.y[stays], self.serial[stays], self.nth[stays]
+        for label in np.flatnonzero(gone):
+            mine = np.flatnonzero(y == label)
+            nth[mine[np.argsort(nth[mine])]] = self.counts[label] - len(mine) + np.arange(len(mine))
+        self._hold(x, y, serial, nth, x)
+
+    def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
+        """Restores it to the bit, but for units, which must be measured anew."""
+        found = expect(state, self.kept, **sizes)
+        arrays = {name: state[name].cpu().numpy().copy() for name in self.kept if name != "n"}
+        if len(arrays["y"]) and arrays["y"].max() >= found["labels"]:
+            raise StateError(f"'y' must hold labels below {found['labels']}; got {arrays['y'].max()}")
+        self.counts, self.metric, self.n = arrays["counts"], arrays["metric"], state["n"]
+        self._n_kept = np.bincount(arrays["y"], minlength=found["labels"])
+        self._hold(arrays["x"], arrays["y"], arrays["serial"], arrays["nth"], arrays["x"])
+        return found
+
+    def restate(self, z: Floats) -> None:
+        """Takes over rows in standard units, (m, d)."""
+        self._hold(self.x, self.y, self.serial, self.nth, z)
+
+    def near(self, z: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Returns squared distances of rows (B, d), in standard units, to those kept, (B, m): plain and whitened."""
+        plain, whitened, *lengths = (part[: self._size] for part in self._parts[4:])
+        asked = z.astype(np.float32), (z @ self.metric).astype(np.float32)
+        return _squares(asked[0], plain, lengths[0]), _squares(asked[1], whitened, lengths[1])
+
+
+def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Floats:
+    """Returns what the nearest kept rows say: log votes less log shares of the labels, (N_NEIGHBOUR_MEMBERS, B, C).
+
+    Args:
+        kept: The rows.
+        z: Rows that are asked about, in standard units, (B, d).
+        without_itself: Whether rows in the same place do not count: they are the row that is asked about.
+    """
+    n_labels = len(kept.counts)
+    if len(kept) <= _N_NEAREST:
+        return np.zeros((N_NEIGHBOUR_MEMBERS, len(z), n_labels))
+    squares, squares_whitened = kept.near(z)
+    if without_itself:
+        is_same = squares < 1e-5
+        squares[is_same] = squares_whitened[is_same] = np.inf
+    told: list[Floats] = []
+    for i, room in enumerate(_WINDOWS):
+        if i and len(kept) <= _WINDOWS[i - 1]:  # the window before holds all rows
+            told.append(told[-1])
+            continue
+        at = kept.latest(room)
+        near = squares if len(at) == len(kept) else squares[:, at]
+        told.append(_votes(near, kept.y[at], _N_NEAREST, n_labels))
+    return np.stack([*told, _votes(squares_whitened, kept.y, _N_NEAREST_WHITENED, n_labels)])
+
+
+def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Returns squared lengths, (m,)."""
+    lengths: NDArray[np.float32] = np.einsum("ij,ij->i", rows, rows)
+    return lengths
+
+
+def _squares(a: NDArray[np.float32], b: NDArray[np.float32], lengths: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Returns squared distances of all pairs, (B, m); `lengths` are the squared ones of b, (m,)."""
+    squares: NDArray[np.float32] = lengths - 2 * (a @ b.T)
+    squares += _lengths(a)[:, None]
+    return np.maximum(squares, 0, out=squares)
+
+
+def _votes(squares: NDArray[np.float32], y: Labels, k: int, n_labels: int) -> Floats:
+    """Returns log votes of the k nearest, weighed by distance, less log shares of the labels, (B, C)."""
+    k, n = min(k, len(y)), len(squares)
+    nearest = np.argpartition(squares, k - 1, axis=1)[:, :k]
+    weights = 1 / (1e-6 + np.sqrt(np.take_along_axis(squares, nearest, axis=1).astype(np.float64)))
+    weights *= k / weights.sum(axis=1, keepdims=True)
+    at = np.arange(n)[:, None] * n_labels + y[nearest]
+    votes = np.bincount(at.ravel(), weights.ravel(), n * n_labels).reshape(n, n_labels)
+    shares = np.bincount(y, minlength=n_labels) / len(y)
+    log_votes: Floats = np.log(votes + _PSEUDO) - np.log(shares + _PSEUDO)
+    return log_votes
+
+
+def _depth(counts: NDArray[np.int64], room: int) -> int:
+    """Returns how many of the latest rows of every label fit into room, where labels have `counts` rows, (C,)."""
+    ordered = np.sort(counts[counts > 0])
+    below = np.concatenate([[0], np.cumsum(ordered)[:-1]])
+    n_above = np.arange(len(ordered), 0, -1)
+    first = int(np.argmax(below + ordered * n_above >= room))
+    return max(1, int((room - below[first]) // n_above[first]))

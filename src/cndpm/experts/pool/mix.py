@@ -1,0 +1,163 @@
+r"""Weighs members by evidence: their log scores, discounted by two clocks and at three temperatures, and a stack.
+
+Three candidates answer: the members weighed by what they predicted lately, the same by a longer past, and a log-linear
+stack :math:`p(y) \propto \prod_m p_m(y)^{\beta_m}` whose exponents follow Newton's steps on the faded log loss. Evidence
+weighs the candidates in turn. A sample counts as much as its weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cndpm.experts.pool.moments import Labels
+from cndpm.experts.pool.representations import Floats
+from cndpm.state import Keeps, tensor
+
+__all__ = ["LOWEST", "TEMPERATURES", "Mix", "Told", "log_normalised", "softmax", "tempered"]
+
+TEMPERATURES = np.array([1.5, 0.75, 0.375])
+"""Exponents that members' answers are tried with: models may be too sure, or not sure enough."""
+
+LOWEST = -12.0
+"""Nats below which no member puts a label."""
+
+_FLOOR = 1e-3
+"""Probability that every answer spreads over all labels: one surprise must not decide between members."""
+
+_CLOCKS = np.array([[0.98], [0.998]])
+_TOP_CLOCK = 0.99
+"""What evidence keeps after a sample: for members, of the latest 50 or 500; for the candidates, of 100."""
+
+_STACK_KEEP, _RIDGE = 0.998, 20.0
+"""What the stack's curvature keeps, and the curvature that is always there."""
+
+_CREDIT, _DEBIT = 2.0, 1.0
+"""Nats that models which forget nothing have at the beginning, and that answers at other temperatures lack."""
+
+
+class Told(NamedTuple):
+    """What members and candidates said to B samples: M members, T temperatures, C labels.
+
+    Attributes:
+        logs: Log-probabilities of the members, (M, B, C).
+        each: Probabilities at every temperature, (T M, B, C).
+        candidates: Probabilities, (3, B, C).
+    """
+
+    logs: Floats
+    each: Floats
+    candidates: Floats
+
+
+class Mix(Keeps):
+    """Evidence for M members.
+
+    Args:
+        n_members: M.
+        trusted: Members that are believed while there is no evidence.
+
+    Example:
+        >>> mix = Mix(2, trusted=[0])
+        >>> right, wrong = np.log([[[0.9, 0.1]], [[0.1, 0.9]]])
+        >>> for _ in range(20):
+        ...     mix.learn(mix.ask(np.stack([right, wrong])), np.array([0]), np.ones(1))
+        >>> mix.answer(mix.ask(np.stack([right, wrong])).candidates).argmax()
+        0
+    """
+
+    kept = {
+        "scores": tensor(2, "tempered"),
+        "top": tensor(3),
+        "exponents": tensor("members"),
+        "curvature": tensor("members", "members"),
+    }
+
+    def __init__(self, n_members: int, trusted: Sequence[int]) -> None:
+        self.scores = np.zeros((2, len(TEMPERATURES) * n_members))
+        self.scores[:, list(trusted)] = _CREDIT
+        self.scores[:, n_members:] -= _DEBIT
+        self.top = np.zeros(3)
+        self.exponents, self.curvature = np.full(n_members, 1 / n_members), _RIDGE * np.eye(n_members)
+
+    def ask(self, logs: Floats, kept_scores: Floats | None = None, part: float = 0.0) -> Told:
+        """Returns what members and candidates say.
+
+        Args:
+            logs: Log-probabilities of the members, (M, B, C).
+            kept_scores: Evidence on kept rows, (T M,), in the place of that of the stream.
+            part: How far it takes that place.
+        """
+        each = tempered(logs)
+        scores = self.scores if kept_scores is None else (1 - part) * self.scores + part * kept_scores
+        candidates = np.empty((3, *logs.shape[1:]))
+        candidates[:2] = (softmax(scores) @ each.reshape(len(each), -1)).reshape(2, *logs.shape[1:])
+        candidates[2] = softmax(np.tensordot(self.exponents, logs, 1)) + _FLOOR / logs.shape[2]
+        return Told(logs, each, candidates)
+
+    def answer(self, candidates: Floats, *, by_kept_rows: bool = False) -> Floats:
+        """Returns log-probabilities up to a constant, (B, C).
+
+        Args:
+            candidates: (3, B, C).
+            by_kept_rows: Whether members were judged on kept rows, as the stack was not.
+        """
+        weights = np.array([0.5, 0.5, 0.0]) if by_kept_rows else softmax(self.top)
+        answer: Floats = np.log(np.tensordot(weights, candidates, 1))
+        return answer
+
+    def learn(self, told: Told, y: Labels, weights: Floats) -> None:
+        """Adds the evidence of B samples.
+
+        Args:
+            told: What was said to them.
+            y: Their labels, (B,).
+            weights: How much each counts, (B,), from 0 to 1.
+        """
+        at = np.arange(len(y))
+        self.scores = _discounted(self.scores, _CLOCKS, np.log(told.each[:, at, y]), weights)
+        self.top = _discounted(self.top[None], _TOP_CLOCK, np.log(told.candidates[:, at, y]), weights)[0]
+        self._step(told, y, weights)
+
+    def _step(self, told: Told, y: Labels, weights: Floats) -> None:
+        """Moves the exponents by one of Newton's steps."""
+        members, stacked = told.logs, told.candidates[2]
+        expected = (members * stacked).sum(axis=2)
+        gradient = (members[:, np.arange(len(y)), y] - expected) @ weights
+        rows = members.reshape(len(members), -1)
+        second = (rows * (stacked * weights[:, None]).ravel()) @ rows.T - (expected * weights) @ expected.T
+        left = _STACK_KEEP ** weights.sum()
+        self.curvature = left * self.curvature + second
+        self.curvature.flat[:: len(members) + 1] += (1 - left) * _RIDGE
+        self.exponents = self.exponents + np.linalg.solve(self.curvature, gradient)
+
+
+def tempered(logs: Floats) -> Floats:
+    """Returns probabilities at every temperature with the floor beneath them, (T M, B, C), of logs (M, B, C)."""
+    told = (TEMPERATURES[:, None, None, None] * logs).reshape(-1, *logs.shape[1:])
+    return softmax(told) + _FLOOR / logs.shape[2]
+
+
+def softmax(logs: Floats) -> Floats:
+    """Returns probabilities over the last dimension."""
+    values: Floats = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    values /= values.sum(axis=-1, keepdims=True)
+    return values
+
+
+def log_normalised(logs: Floats) -> Floats:
+    """Returns log-probabilities over the last dimension, none below `LOWEST`."""
+    values: Floats = logs - logs.max(axis=-1, keepdims=True)
+    values -= np.log(np.exp(values).sum(axis=-1, keepdims=True))
+    return np.maximum(values, LOWEST, out=values)
+
+
+def _discounted(scores: Floats, clock: Floats | float, news: Floats, weights: Floats) -> Floats:
+    """Returns scores (K, m) after B samples with log scores (m, B) and weights (B,); `clock` is (K, 1)."""
+    keep = 1 - (1 - np.broadcast_to(clock, (len(scores), 1))) * weights
+    later = np.ones_like(keep)
+    later[:, :-1] = np.cumprod(keep[:, :0:-1], axis=1)[:, ::-1]
+    discounted: Floats = keep.prod(axis=1, keepdims=True) * scores + (weights * later) @ news.T
+    return discounted

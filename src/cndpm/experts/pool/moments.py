@@ -1,0 +1,232 @@
+r"""One statistic for models that forget and for rules that do not: means by label, and the scatter around them.
+
+A *slot* is a model with means of its own. A recent slot keeps a part of what it knows of a label whenever a sample of
+that label comes, and forgets nothing while others come; a rule forgets nothing at all. A *group* is slots with one
+scatter S: either all recent slots, or each its own, and every rule its own. With the shrunk inverse W of S / n,
+
+.. math::
+    \log p(x \mid y) = f^\top W m_y - \tfrac12 m_y^\top W m_y + \text{a constant of } x
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from cndpm.experts.pool.representations import Floats
+from cndpm.state import Keeps, tensor
+
+__all__ = ["Labels", "Moments"]
+
+Labels = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+_RENEWED = 0.05
+"""Part of its samples after which a group's inverse is made anew; means are always up to date."""
+
+_UNSEEN = 4.0
+"""Nats below the least likely label that a model knows at which it puts those it has not met."""
+
+_LIGHT, _LIGHT_SCATTER = 3.0, 200.0
+"""Samples that a new rule takes over from the one before it: of every label, and of the scatter."""
+
+
+class Moments(Keeps):
+    """Counts, means and scatters of one representation. S slots, G groups, C labels, d features.
+
+    Args:
+        d: Features.
+        keeps: What recent slots keep of a label's samples when another one comes.
+        fades: What recent groups keep of their scatter: one for all slots, or one for each.
+        n_labels: C so far.
+
+    Attributes:
+        n: Samples of every label, faded, (S, C).
+
+    Example:
+        >>> moments = Moments(1, keeps=(0.9,), fades=(0.99,), n_labels=2)
+        >>> f, y = np.array([[-1.0], [1.0], [-1.1], [1.1]]), np.array([0, 1, 0, 1])
+        >>> moments.learn(f, y, rule=0)
+        >>> moments.log_likelihood(f)[1].argmax(axis=1)  # the rule
+        array([0, 1, 0, 1])
+    """
+
+    kept = {
+        "n": tensor("slots", "labels"),
+        "means": tensor("slots", "labels", "d"),
+        "slopes": tensor("slots", "labels", "d"),
+        "offsets": tensor("slots", "labels"),
+        "scatters": tensor("groups", "d", "d"),
+        "inverses": tensor("groups", "d", "d"),
+        "weights": tensor("groups"),
+        "due": tensor("groups", finite=False),
+    }
+
+    def __init__(self, d: int, keeps: Sequence[float], fades: Sequence[float], n_labels: int) -> None:
+        self.n_recent, self._n_recent_groups = len(keeps), len(fades)
+        self._keep, self._fade = np.array([*keeps, 1.0]), np.array([*fades, 1.0])
+        n_slots, n_groups = len(keeps) + 1, len(fades) + 1
+        self.n, self.offsets = np.zeros((n_slots, n_labels)), np.zeros((n_slots, n_labels))
+        self.means, self.slopes = np.zeros((n_slots, n_labels, d)), np.zeros((n_slots, n_labels, d))
+        self.scatters, self.weights = np.zeros((n_groups, d, d)), np.zeros(n_groups)
+        self.inverses, self.due = np.stack([np.eye(d)] * n_groups), np.full(n_groups, np.inf)
+
+    @property
+    def n_rules(self) -> int:
+        """Rules so far."""
+        return len(self.weights) - self._n_recent_groups
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Numbers of all slots and groups."""
+        return sum(getattr(self, name).size for name in self.kept)
+
+    def inverse_of_rule(self, rule: int) -> Floats:
+        """Returns W of a rule, (d, d)."""
+        inverse: Floats = self.inverses[self._n_recent_groups + rule]
+        return inverse
+
+    def admit(self, n_labels: int) -> None:
+        """Makes room for labels below `n_labels`."""
+        more = n_labels - self.n.shape[1]
+        for name in ("n", "means", "slopes", "offsets") if more > 0 else ():
+            values = getattr(self, name)
+            setattr(self, name, np.pad(values, [(0, 0), (0, more)] + [(0, 0)] * (values.ndim - 2)))
+
+    def log_likelihood(self, f: Floats) -> Floats:
+        """Returns log p(x | y) up to a constant of x by every slot, (S, B, C).
+
+        Args:
+            f: Features, (B, d).
+        """
+        n_slots, n_labels, d = self.slopes.shape
+        flat = f @ self.slopes.reshape(-1, d).T
+        likely: Floats = (flat.reshape(len(f), n_slots, n_labels) + self.offsets).transpose(1, 0, 2)
+        if self.n.all():
+            return likely
+        is_known = (self.n > 0)[:, None]
+        least = np.where(is_known, likely, np.inf).min(axis=2, keepdims=True)
+        return np.where(is_known, likely, np.where(np.isfinite(least), least - _UNSEEN, 0.0))
+
+    def leave_one_out(self, f: Floats, y: Labels, rule: int) -> Floats:
+        """Returns log p(x | y) of rows that were learned, each left out of the mean of its own label.
+
+        Without one of n samples the squared distance to their mean grows by the factor (n / (n - 1))^2.
+
+        Args:
+            f: Features, (B, d).
+            y: Their labels, (B,).
+            rule: The one beside the recent slots.
+
+        Returns:
+            Of the recent slots and the rule, (R + 1, B, C).
+        """
+        likely, own = self.log_likelihood(f), (np.arange(len(y)), y)
+        told = []
+        for group in [*range(self._n_recent_groups), self._n_recent_groups + rule]:
+            lengths = ((f @ self.inverses[group]) * f).sum(axis=1)
+            for slot in self._slots(group):
+                n = np.maximum(self.n[slot][y], 1.5)
+                one = likely[slot].copy()
+                one[own] -= 0.5 * np.maximum(lengths - 2 * one[own], 0) * ((n / (n - 1)) ** 2 - 1)
+                told.append(one)
+        return np.stack(told)
+
+    def learn(self, f: Floats, y: Labels, *, recent: bool = True, rule: int | None = None) -> None:
+        """Learns a batch, in its order.
+
+        Args:
+            f: Features, (B, d).
+            y: Labels, (B,).
+            recent: Whether the recent slots learn it.
+            rule: The rule that learns it.
+        """
+        groups = [*(range(self._n_recent_groups) if recent else ()), *([] if rule is None else [self._group(rule)])]
+        slots = [slot for group in groups for slot in self._slots(group)]
+        labels = np.unique(y)
+        is_own = y == labels[:, None]  # (U, B)
+        n_later = np.where(is_own, is_own[:, ::-1].cumsum(axis=1)[:, ::-1] - 1, 0)
+        keep = self._keep[np.minimum(slots, self.n_recent)]
+        shares = np.where(is_own, keep[:, None, None] ** n_later, 0.0)  # (slots, U, B)
+        at, total = np.ix_(slots, labels), shares.sum(axis=2)
+        before = self.n[at] * keep[:, None] ** is_own.sum(axis=1)
+        mean = (shares @ f) / total[..., None]
+        step, part = mean - self.means[at], total / (before + total)
+        self.n[at] = before + total
+        self.means[at] += part[..., None] * step
+        owner, last = is_own.argmax(axis=0), -1
+        for group in groups:
+            last += len(self._slots(group))  # the slowest slot of a group tells its scatter
+            between = np.sqrt(before[last] * part[last])[:, None] * step[last]
+            self._scatter(group, f - mean[last][owner], between, n_new=int((before[last] == 0).sum()))
+            self._solve(group, labels)
+
+    def _scatter(self, group: int, within: Floats, between: Floats, n_new: int) -> None:
+        """Adds deviations from the batch's means (B, d), and of these from the means before (U, d), to a scatter."""
+        fade, n = float(self._fade[min(group, self._n_recent_groups)]), len(within)
+        if fade < 1 and n > 1 / (1 - fade):  # a batch so long that its beginning has faded by its end
+            within = within * fade ** (0.5 * np.arange(n)[::-1, None])
+        left, deviations = fade**n, np.concatenate([within, between])
+        self.scatters[group] *= left
+        self.scatters[group] += deviations.T @ deviations
+        added = n if fade == 1 else (1 - left) / (1 - fade)
+        self.weights[group] = left * self.weights[group] + added - n_new
+        self.due[group] += n
+
+    def _solve(self, group: int, labels: Labels) -> None:
+        """Brings discriminants up to date: of the labels just learned, or of all where the inverse is made anew."""
+        slots = self._slots(group)
+        is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
+        if is_due:
+            self._renew(group)
+        at = slice(slots.start, slots.stop) if is_due else np.ix_(slots, labels)
+        means = self.means[at]
+        slopes = means @ self.inverses[group]
+        self.slopes[at], self.offsets[at] = slopes, -0.5 * (means * slopes).sum(axis=2)
+
+    def _renew(self, group: int) -> None:
+        """Makes the inverse of a scatter that is shrunk towards a ball, the less the more samples there are."""
+        d, n = self.means.shape[2], max(float(self.weights[group]), 1.0)
+        covariance = self.scatters[group] / n
+        shrinkage, size = 0.01 + 0.3 * d / (d + n), max(float(np.trace(covariance)) / d, 1e-3)
+        covariance *= 1 - shrinkage
+        covariance.flat[:: d + 1] += shrinkage * size + 1e-6
+        factor, _ = dpotrf(covariance, lower=1, overwrite_a=1)
+        inverse = np.tril(dpotri(factor, lower=1, overwrite_c=1)[0])
+        self.inverses[group] = inverse + np.tril(inverse, -1).T
+        self.due[group] = 0.0
+
+    def add_rule(self, old: int) -> None:
+        """Begins a rule where another stands, lightly, so that labels that stay away are kept."""
+        slot, group = self.n_recent + old, self._group(old)
+        weight = min(float(self.weights[group]), _LIGHT_SCATTER)
+        scatter = self.scatters[group] * (weight / max(float(self.weights[group]), 1.0))
+        self.n = np.append(self.n, np.minimum(self.n[slot], _LIGHT)[None], axis=0)
+        for name in ("means", "slopes", "offsets"):
+            setattr(self, name, np.append(getattr(self, name), getattr(self, name)[slot][None], axis=0))
+        self.scatters = np.append(self.scatters, scatter[None], axis=0)
+        self.inverses = np.append(self.inverses, self.inverses[group][None], axis=0)
+        self.weights, self.due = np.append(self.weights, weight), np.append(self.due, np.inf)
+
+    def drop_rule(self, rule: int) -> None:
+        """Gives up a rule."""
+        for name in ("n", "means", "slopes", "offsets"):
+            setattr(self, name, np.delete(getattr(self, name), self.n_recent + rule, axis=0))
+        for name in ("scatters", "inverses", "weights", "due"):
+            setattr(self, name, np.delete(getattr(self, name), self._group(rule), axis=0))
+
+    def forget_recent(self) -> None:
+        """Empties the recent slots, as if no sample had come."""
+        self.n[: self.n_recent] = 0
+        self.scatters[: self._n_recent_groups] = 0
+        self.weights[: self._n_recent_groups] = 0
+        self.due[: self._n_recent_groups] = np.inf
+
+    def _group(self, rule: int) -> int:
+        return self._n_recent_groups + rule
+
+    def _slots(self, group: int) -> range:
+        if group >= self._n_recent_groups:
+            return range(self.n_recent + group - self._n_recent_groups, self.n_recent + group - self._n_recent_groups + 1)
+        return range(self.n_recent) if self._n_recent_groups == 1 else range(group, group + 1)

@@ -1,0 +1,150 @@
+"""Three representations of a row: the row in standard units, random waves beside it, steps and their products.
+
+.. math::
+    z = (x - m) / s, \\qquad w = \\sqrt 2 \\cos(z \\Omega + b), \\qquad
+    s_{jq} = \\operatorname{sign}(z_j - t_{jq}), \\qquad s_a s_b
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cndpm.state import Keeps, integers, tensor
+
+__all__ = ["Floats", "Representations"]
+
+Floats = NDArray[np.float64]
+
+_FARTHEST = 8.0
+"""Deviations from the middle that a value is cut to, so that one value does not outweigh all others."""
+
+_N_WAVES = 200
+"""Random waves; more of them cost their square, and few rows bear no more."""
+
+_N_STEPS, _N_STEPS_OF_COLUMN = 200, 15
+"""Steps of all columns and of one: a threshold is met within a thirtieth of the column's rows."""
+
+_N_PRODUCTS = 150
+"""Products of two steps."""
+
+
+class Representations(Keeps):
+    """Maps rows to features.
+
+    Attributes:
+        middle: Median of every column, (d,).
+        scale: Its deviation, 1 where a column does not vary, (d,).
+        frequencies: Of the waves, (d, w).
+        phases: Of the waves, (w,).
+        thresholds: Of the steps, (q, d).
+        products: The pairs of steps that are multiplied, (2, p).
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(50, 2))
+        >>> maps = Representations.fit(x, np.arange(50) % 2, np.random.default_rng(0))
+        >>> [features.shape for features in maps(x)] == [(50, d) for d in maps.sizes]
+        True
+    """
+
+    kept = {
+        "middle": tensor("d"),
+        "scale": tensor("d"),
+        "frequencies": tensor("d", "waves"),
+        "phases": tensor("waves"),
+        "thresholds": tensor("steps", "d"),
+        "products": integers(2, "products", low=0),
+    }
+    middle: Floats
+    scale: Floats
+    frequencies: Floats
+    phases: Floats
+    thresholds: Floats
+    products: NDArray[np.int64]
+
+    @classmethod
+    def fit(cls, x: Floats, targets: NDArray[np.int64] | Floats, rng: np.random.Generator) -> Self:
+        """Fits units, widths, thresholds and products to rows.
+
+        Waves are as wide as rows typically lie apart. The products are those that explain most of what steps alone
+        leave of the targets.
+
+        Args:
+            x: Rows, (n, d).
+            targets: Labels (n,) or values (n, o).
+            rng: Draws the waves.
+        """
+        made, d = cls(), x.shape[1]
+        deviation = x.std(axis=0)
+        made.middle, made.scale = np.median(x, axis=0), np.where(deviation > 1e-9, deviation, 1.0)
+        z = made.units(x)
+        apart = _typical_square(z)
+        made.frequencies = rng.normal(size=(d, _N_WAVES)) / np.sqrt(apart)
+        made.phases = rng.uniform(0, 2 * np.pi, _N_WAVES)
+        n_steps = min(_N_STEPS_OF_COLUMN, max(1, _N_STEPS // d))
+        made.thresholds = np.quantile(z, np.linspace(0, 1, n_steps + 2)[1:-1], axis=0)
+        made.products = _telling_products(made._steps(z), _centred(targets))
+        return made
+
+    @property
+    def sizes(self) -> list[int]:
+        """Features of each representation."""
+        d = len(self.middle)
+        return [d, d + len(self.phases), d + self.thresholds.size + self.products.shape[1]]
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Numbers of all maps."""
+        return sum(getattr(self, name).size for name in self.kept)
+
+    def units(self, x: Floats) -> Floats:
+        """Returns rows (n, d) in standard units."""
+        z: Floats = ((x - self.middle) / self.scale).clip(-_FARTHEST, _FARTHEST)
+        return z
+
+    def __call__(self, x: Floats) -> list[Floats]:
+        """Returns the features of rows (n, d) in every representation, (n, size) each."""
+        z = self.units(x)
+        waves = np.sqrt(2) * np.cos(z @ self.frequencies + self.phases)
+        steps = self._steps(z)
+        products = steps[:, self.products[0]] * steps[:, self.products[1]]
+        return [z, np.concatenate([z, waves], axis=1), np.concatenate([z, steps, products], axis=1)]
+
+    def _steps(self, z: Floats) -> Floats:
+        above: Floats = (z[:, None, :] > self.thresholds).reshape(len(z), -1) * 2.0 - 1
+        return above
+
+    def load_state_dict(self, state: dict[str, object], **sizes: int) -> dict[str, int]:
+        found = super().load_state_dict(state, **sizes)
+        integers(2, "products", below=self.thresholds.size)("products", torch.from_numpy(self.products), {})
+        return found
+
+
+def _typical_square(z: Floats) -> float:
+    """Returns the median squared distance of rows (n, d) that differ; 1 where none do."""
+    some = z[:: max(1, len(z) // 300)]
+    squares = (some**2).sum(axis=1)
+    apart = squares[:, None] + squares - 2 * some @ some.T
+    apart = apart[apart > 1e-9]
+    return float(np.median(apart)) if len(apart) else 1.0
+
+
+def _centred(targets: NDArray[np.int64] | Floats) -> Floats:
+    """Returns values, or indicators of labels, less their means, (n, o)."""
+    values = np.eye(int(targets.max()) + 1)[targets] if targets.ndim == 1 else targets
+    centred: Floats = values - values.mean(axis=0)
+    return centred
+
+
+def _telling_products(steps: Floats, targets: Floats) -> NDArray[np.int64]:
+    """Returns pairs of columns of steps (n, m) whose products tell most of what steps leave of targets (n, o), (2, p)."""
+    gram = steps.T @ steps
+    gram.flat[:: len(gram) + 1] += 0.1 * len(steps)
+    rest = targets - steps @ np.linalg.solve(gram, steps.T @ targets)
+    told = sum(((steps.T @ (steps * one[:, None])) ** 2 for one in rest.T), np.zeros_like(gram))
+    first, second = np.triu_indices(len(told), 1)
+    best = np.argsort(-told[first, second], kind="stable")[:_N_PRODUCTS]
+    return np.stack([first[best], second[best]])
