@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -34,7 +35,7 @@ class LabelBefore:
 class Neighbours:
     """Answers with the label of most of the nearest rows, each weighed by one over its distance, of the latest ones.
 
-    Columns keep their own units.
+    Columns are measured in their deviations over all rows so far.
 
     Args:
         n_neighbours: Rows that are asked.
@@ -44,6 +45,7 @@ class Neighbours:
     def __init__(self, n_neighbours: int = 5, n_kept: int = 5000) -> None:
         self.n_neighbours, self.n_kept = n_neighbours, n_kept
         self._x: NDArray[np.float64] | None = None
+        self._sums: NDArray[np.float64] = np.zeros(0)
         self._y = np.zeros(n_kept, dtype=np.int64)
         self._n = 0
 
@@ -51,15 +53,18 @@ class Neighbours:
         if self._x is None:
             return None
         n = min(self._n, self.n_kept)
-        squares = ((self._x[:n] - np.fromiter(x.values(), float)) ** 2).sum(axis=1)
+        variances = np.maximum(self._sums[1] / self._n - (self._sums[0] / self._n) ** 2, 1e-12)
+        squares = (self._x[:n] - np.fromiter(x.values(), float)) ** 2 @ (1 / variances)
         nearest = np.argpartition(squares, min(self.n_neighbours, n) - 1)[: self.n_neighbours]
         return int(np.bincount(self._y[nearest], 1 / np.sqrt(squares[nearest] + 1e-12)).argmax())
 
     def learn_one(self, x: Row, y: int) -> None:
+        row = np.fromiter(x.values(), float)
         if self._x is None:
-            self._x = np.zeros((self.n_kept, len(x)))
+            self._x, self._sums = np.zeros((self.n_kept, len(x))), np.zeros((2, len(x)))
         place = self._n % self.n_kept
-        self._x[place], self._y[place] = list(x.values()), y
+        self._x[place], self._y[place] = row, y
+        self._sums += row, row**2
         self._n += 1
 
 
@@ -122,6 +127,8 @@ def follow(name: str, rows: Rows, seed: int) -> tuple[list[int], dict[str, Any]]
     for x, label in zip(named[:_WARMING], labels, strict=False):
         warm.predict_one(x)
         warm.learn_one(x, label)
+    gc.collect()
+    gc.freeze()  # else a collection goes through all that libraries made when they were loaded: 0.1 s within some row
     model, answers = make_model(name, seed), []
     taken = np.zeros((len(named), 2))
     for n, (x, label) in enumerate(zip(named, labels, strict=True)):
@@ -130,6 +137,7 @@ def follow(name: str, rows: Rows, seed: int) -> tuple[list[int], dict[str, Any]]
         model.learn_one(x, label)
         taken[n] = time.perf_counter() - began[0], time.process_time() - began[1]
         answers.append(int(rows.y.max()) + 1 if answer is None else int(answer))
+    gc.unfreeze()
     clock, processor = taken.T
     times = {
         "seconds": float(clock.sum()),
