@@ -62,7 +62,13 @@ def overall(results: Sequence[Result], streams: Sequence[str], models: Sequence[
                 "milliseconds a row": 1000 * sum(row["seconds"] for row in own) / sum(row["n_rows"] for row in own),
                 "longest row (ms)": max(row["longest_ms"] for row in own),
                 "longest row, processor's time (ms)": max(row["longest_processor_ms"] for row in own),
+                "processor's seconds": sum(row["processor_seconds"] for row in own),
             }
+    if all("processor's seconds" in numbers for numbers in found.values()) and "ARF" in found:
+        for numbers in found.values():
+            numbers["processor's seconds / ARF's"] = (
+                numbers["processor's seconds"] / found["ARF"]["processor's seconds"]
+            )
     return found
 
 

@@ -118,8 +118,8 @@ def follow(name: str, rows: Rows, seed: int) -> tuple[list[int], dict[str, Any]]
         seed: Of the model.
 
     Returns:
-        Answers (n,), and the seconds of all rows with the milliseconds of the longest one: by the clock, by the
-        processor's time, which other processes do not lengthen, and the row by its number; experts where it has them.
+        Answers (n,), and the seconds of all rows with the milliseconds of the longest one: by the clock, and by the
+        processor's time, which other processes hardly lengthen; that row's number; experts where it has them.
     """
     named = [dict(enumerate(row)) for row in rows.x.tolist()]
     labels = rows.y.tolist()
@@ -141,6 +141,7 @@ def follow(name: str, rows: Rows, seed: int) -> tuple[list[int], dict[str, Any]]
     clock, processor = taken.T
     times = {
         "seconds": float(clock.sum()),
+        "processor_seconds": float(processor.sum()),
         "n_rows": len(named),
         "longest_ms": 1000 * float(clock.max()),
         "longest_processor_ms": 1000 * float(processor.max()),
