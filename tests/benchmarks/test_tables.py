@@ -35,13 +35,16 @@ def test_a_curve_is_of_ever_more_of_the_same_rows():
     assert some[1] == all_[0] != some[0]
 
 
-def test_what_a_doubling_costs_is_the_largest_step_down(monkeypatch):
+def test_what_more_rows_cost_is_the_deepest_fall_below_an_earlier_score(monkeypatch):
     for name in list(CURVES)[1:]:
         monkeypatch.delitem(CURVES, name)
-    scores = {0: [10.0, 30.0, 25.0], 1: [20.0, 10.0, 40.0]}
-    monkeypatch.setattr(tables, "curves_of", lambda make, draw, seed, sizes: scores[seed])
-    *_, last = curves([0, 1], sizes=(1, 2, 4))
-    assert (last["by seed"], last["lost by a doubling"]) == ([5.0, 10.0], 0.0)
+    scores = {0: [10.0, 30.0, 26.0, 25.0], 1: [20.0, 10.0, 15.0, 40.0]}
+    monkeypatch.setattr(tables, "curves_of", lambda make, draw, seed, sizes: scores[seed][: len(sizes)])
+    lost = [row for row in curves([0, 1], sizes=(1, 2, 4, 8)) if "lost" in row]
+    assert [(row["model"], row["by seed"]) for row in lost] == [
+        ("cndpm", [5.0, 10.0]), ("gradient boosting", [0.0, 10.0]),
+    ]  # fmt: skip
+    assert lost[0]["lost"] == 0.0  # means 15, 20, 20.5, 32.5
 
 
 def test_the_best_temperature_is_never_worse_and_undoes_one():
