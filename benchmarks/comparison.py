@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
-import sys
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from statistics import fmean, stdev
 from typing import Any
 
-from figures.facts import processor
+from figures.facts import facts, processor
 
 from cndpm.experiments.environment import describe_environment
 
-__all__ = ["PEERS", "experts", "record", "table", "wins"]
+__all__ = ["PEERS", "experts", "record", "table", "times", "wins"]
 
 PEERS = ("ARF", "SRP", "LB", "HAT")
 """River's models: adaptive random forest, streaming random patches, leveraging bagging, Hoeffding adaptive tree."""
@@ -57,6 +56,19 @@ def overall(results: Sequence[Result], streams: Sequence[str], models: Sequence[
         if "ARF" in models:
             ratios = [mean_of(results, model, s, "seconds") / mean_of(results, "ARF", s, "seconds") for s in streams]
             found[model] |= {"seconds / ARF's": seconds[model] / seconds["ARF"], "at most, on a stream": max(ratios)}
+        own = [row for row in results if row["model"] == model]
+        if all("longest_ms" in row for row in own):
+            found[model] |= {
+                "milliseconds a row": 1000 * sum(row["seconds"] for row in own) / sum(row["n_rows"] for row in own),
+                "longest row (ms)": max(row["longest_ms"] for row in own),
+                "longest row, processor's time (ms)": max(row["longest_processor_ms"] for row in own),
+                "processor's seconds": sum(row["processor_seconds"] for row in own),
+            }
+    if all("processor's seconds" in numbers for numbers in found.values()) and "ARF" in found:
+        for numbers in found.values():
+            numbers["processor's seconds / ARF's"] = (
+                numbers["processor's seconds"] / found["ARF"]["processor's seconds"]
+            )
     return found
 
 
@@ -67,8 +79,22 @@ def table(results: Sequence[Result], streams: Sequence[str], models: Sequence[st
         f"| {s} | " + " | ".join(_cell(of_seeds(results, m, s, "accuracy")) for m in models) + " |" for s in streams
     ]
     of_models = overall(results, streams, models)
-    for name in of_models[models[0]]:
-        lines.append(f"| {name} | " + " | ".join(f"{of_models[m][name]:.2f}" for m in models) + " |")
+    names = list(dict.fromkeys(name for numbers in of_models.values() for name in numbers))
+    for name in names:
+        cells = [f"{of_models[m][name]:.2f}" if name in of_models[m] else "–" for m in models]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def times(results: Sequence[Result], streams: Sequence[str], models: Sequence[str]) -> str:
+    """Returns milliseconds a row, and of the longest, as a table in Markdown; for results row by row."""
+    lines = ["| milliseconds a row; longest | " + " | ".join(models) + " |", "|---|" + "---|" * len(models)]
+    for stream in streams:
+        cells = []
+        for model in models:
+            a_row = 1000 * mean_of(results, model, stream, "seconds") / mean_of(results, model, stream, "n_rows")
+            cells.append(f"{a_row:.2f}; {max(of_seeds(results, model, stream, 'longest_ms')):.0f}")
+        lines.append(f"| {stream} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -111,7 +137,7 @@ def record(
         commit: That the code is of, where the source tree cannot tell.
         **options: What was asked for.
     """
-    made = describe_environment("cpu", command=shlex.join(["python", "-m", "benchmarks.drift", *sys.argv[1:]]))
+    made = describe_environment("cpu", command=facts()["command"])
     made["commit"] = commit or made["commit"]
     by_stream: Result = {}
     for stream in streams:
@@ -129,7 +155,6 @@ def record(
 def _river() -> str | None:
     """Returns river's version, None where it is not there."""
     try:
-        import river
-    except ImportError:
+        return version("river")
+    except PackageNotFoundError:
         return None
-    return str(river.__version__)

@@ -2,11 +2,12 @@
 
     python -m benchmarks.drift --seeds 0 1 2 --jobs 16 --out drift.json     # all of it, an hour and a half of one core
     python -m benchmarks.drift --streams drift-flip drift-sine --models cndpm ARF --seeds 0
+    python -m benchmarks.drift --row-by-row --models cndpm ARF --out rows.json    # ours through river's face too
 
-Every model answers a sample before it learns it: ours in batches of ten, river's row by row, with no setting per
-stream. The rows are those of seed 0 throughout and seeds are the models', unless `--rows-by-seed` draws others for
-every seed. Seconds are those spent answering and learning, on one thread. The package need not be installed:
-`PYTHONPATH=src` is enough.
+Every model answers a sample before it learns it: ours in batches of ten unless `--row-by-row` is given, river's row by
+row, with no setting per stream. The rows are those of seed 0 throughout and seeds are the models', unless
+`--rows-by-seed` draws others for every seed. Seconds are those spent answering and learning, on one thread. The package
+need not be installed: `PYTHONPATH=src` is enough.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.comparison import PEERS, Result, experts, record, table, wins
+from benchmarks.comparison import PEERS, Result, experts, record, table, times, wins
+from benchmarks.row_by_row import MODELS, follow
 from cndpm.experiments import configure, prequential
 from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.meter import Meter, Window
@@ -54,38 +55,19 @@ class Task(NamedTuple):
     model: str
     seed: int
     rows_seed: int
+    row_by_row: bool = False
 
 
-def make_peer(name: str, seed: int) -> Any:
-    """Makes a model of river with its default settings; ten trees in every ensemble."""
-    from river import ensemble, forest, tree
-
-    makers: dict[str, Callable[[], Any]] = {
-        "ARF": lambda: forest.ARFClassifier(seed=seed),
-        "SRP": lambda: ensemble.SRPClassifier(seed=seed, n_models=10),
-        "LB": lambda: ensemble.LeveragingBaggingClassifier(tree.HoeffdingTreeClassifier(), seed=seed),
-        "HAT": lambda: tree.HoeffdingAdaptiveTreeClassifier(seed=seed),
-    }
-    return makers[name]()
-
-
-def run_peer(name: str, rows: Rows, seed: int) -> Result:
-    """Answers and learns row by row; a model without an answer yet is wrong."""
-    model, answers = make_peer(name, seed), []
-    started = time.perf_counter()
-    for row, label in zip(rows.x.tolist(), rows.y.tolist(), strict=True):
-        x = dict(enumerate(row))
-        answer = model.predict_one(x)
-        answers.append(rows.y.max() + 1 if answer is None else int(answer))
-        model.learn_one(x, label)
-    seconds = time.perf_counter() - started
-    return scored(answers, rows) | {"seconds": seconds}
+def run_rows(name: str, rows: Rows, seed: int) -> Result:
+    """Answers and learns row by row, river's way: its own models, and ours through :mod:`cndpm.river`."""
+    answers, times = follow(name, rows, seed)
+    return scored(answers, rows) | times
 
 
 def scored(answers: Sequence[int], rows: Rows) -> Result:
     """Scores the answers to all rows, (n,), window by window."""
     meter, windows = Meter("classes", window=WINDOW, changes=rows.changes), []
-    parts = zip(torch.tensor(answers).split(10), torch.from_numpy(rows.y).split(10), strict=True)
+    parts = zip(*(torch.split(part, 10) for part in (torch.tensor(answers), torch.from_numpy(rows.y))), strict=True)
     for predicted, truth in parts:
         windows.append(meter.add(ClassAnswers(predicted, truth)))
     return results_of(meter.results(), windows)
@@ -111,14 +93,15 @@ def carry_out(task: Task) -> Result:
     """Runs one model on one stream, on one thread."""
     torch.set_num_threads(1)
     scenario = load_scenario(task.stream)
-    if task.model in PEERS:
-        made = run_peer(task.model, scenario.draw(task.rows_seed), task.seed)
+    assert isinstance(scenario, DriftScenario)
+    if task.row_by_row or task.model in PEERS:
+        made = run_rows(task.model, scenario.draw(task.rows_seed), task.seed)
     else:
         made = run_ours(task.model, scenario, task.seed, task.rows_seed)
     return task._asdict() | made
 
 
-def measure(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
+def measure(tasks: Sequence[Task], jobs: int, carry_out: Callable[[Task], Result] = carry_out) -> Iterator[Result]:
     """Yields results as they come, from several processes at the same time where there are several jobs."""
     os.environ["OMP_NUM_THREADS"] = "1"  # for the libraries that processes load
     if jobs == 1:
@@ -131,34 +114,44 @@ def measure(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
 
 def described(result: Result) -> str:
     """Returns one result in words: accuracy, experts, seconds, and the samples after which each change was over."""
-    experts = f" · {result['n_experts']} experts" if result["model"] not in PEERS else ""
+    experts = f" · {result['n_experts']} experts" if "n_experts" in result else ""
+    longest = f", longest row {result['longest_ms']:.0f} ms" if "longest_ms" in result else ""
     over = [row["samples"] for row in result["recovery"]]
     words = "".join(f" · change over after {', '.join('never' if n is None else str(n) for n in over)}" if over else "")
-    return f"{result['accuracy']:.2f} %{experts} · {result['seconds']:.1f} s{words}"
+    return f"{result['accuracy']:.2f} %{experts} · {result['seconds']:.1f} s{longest}{words}"
 
 
 def main() -> None:
     options = parser().parse_args()
+    if options.row_by_row and not set(options.models) <= set(MODELS):
+        parser().error(f"--row-by-row has {', '.join(MODELS)}; got {', '.join(options.models)}")
     rows = (lambda seed: seed) if options.rows_by_seed else (lambda _: 0)
     tasks = [
-        Task(stream, model, seed, rows(seed))
+        Task(stream, model, seed, rows(seed), options.row_by_row)
         for seed in options.seeds
         for stream in options.streams
         for model in options.models
     ]
+    compare(tasks, options, carry_out)
+
+
+def compare(tasks: Sequence[Task], options: argparse.Namespace, carry_out: Callable[[Task], Result]) -> None:
+    """Carries out tasks, prints what comes of them, and writes the record where one is asked for."""
     results = []
-    for result in measure(tasks, options.jobs):
+    for result in measure(tasks, options.jobs, carry_out):
         results.append(result)
-        print(f"{result['stream']:22} {result['model']:8} seed {result['seed']}: {described(result)}", flush=True)
+        print(f"{result['stream']:22} {result['model']:12} seed {result['seed']}: {described(result)}", flush=True)
     results.sort(key=lambda row: tasks.index(Task(*(row[name] for name in Task._fields))))
     print("\n" + table(results, options.streams, options.models) + "\n")
+    if all("longest_ms" in row for row in results):
+        print(times(results, options.streams, options.models) + "\n")
     for model in options.models:
-        if model not in PEERS:
+        if model in LEARNERS:
             others = [other for other in options.models if other != model]
             print(wins(results, options.streams, model, others) if others else "")
             print(experts(results, options.streams, model))
     if options.out:
-        asked = {"seeds": options.seeds, "jobs": options.jobs, "rows_by_seed": options.rows_by_seed}
+        asked = {name: getattr(options, name) for name in ("seeds", "jobs", "rows_by_seed", "row_by_row")}
         kept = record(results, options.streams, options.models, commit=options.commit, **asked)
         Path(options.out).write_text(json.dumps(kept, indent=1) + "\n")
 
@@ -166,6 +159,7 @@ def main() -> None:
 def parser() -> argparse.ArgumentParser:
     """Returns the options."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--row-by-row", action="store_true", help="ours row by row too, through river's face")
     made.add_argument("--streams", nargs="+", default=list(STREAMS), help="names of drift-... scenarios of classes")
     models = ["cndpm", *PEERS]
     made.add_argument("--models", nargs="+", default=models, help="ARF, SRP, LB, HAT, or any learner")
