@@ -90,7 +90,7 @@ def test_the_default_of_the_command_line_keeps_the_contract(check: Callable[[Lea
 def test_the_default_for_rows_keeps_the_contract(target: str, check: Callable[[LearnerCase], None]):
     settings = LEARNERS["cndpm"].Settings(memory_size=12, n_fourier=8, target=target)
     n_classes = None if target == "none" else 4
-    bound = 12 if target == "none" else 12 + settings.representations.recent_rows
+    bound = 12 if target == "none" else 12 + settings.representations.kept_rows
     check(LearnerCase(LEARNERS["cndpm"], settings, input_shape=(4,), n_classes=n_classes, memory_bound=bound))
 
 

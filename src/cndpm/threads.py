@@ -12,8 +12,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import torch
+from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 _WORTH_SPREADING = 1e9
@@ -71,6 +74,39 @@ def _n_threads() -> int:
         if n_threads == 1:
             n_threads = max(list(_inside.values()), default=1)
     return n_threads
+
+
+class _OneBlasThread:
+    """Has the linear algebra of numpy and scipy use one thread inside; the last to leave restores what was before."""
+
+    def __init__(self) -> None:
+        self._lock, self._n_inside = threading.Lock(), 0
+        self._before: list[tuple[Any, int]] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._n_inside:
+                self._before = [(library, library.get_num_threads()) for library in _blas_libraries()]
+                for library, _ in self._before:
+                    library.set_num_threads(1)
+            self._n_inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if not self._n_inside:
+                for library, n_threads in self._before:
+                    library.set_num_threads(n_threads)
+
+
+@cache
+def _blas_libraries() -> list[Any]:
+    import scipy.linalg  # noqa: F401  has libraries of its own
+
+    return [one for one in ThreadpoolController().lib_controllers if one.user_api == "blas"]
+
+
+one_blas_thread = _OneBlasThread()
 
 
 @contextmanager

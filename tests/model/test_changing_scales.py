@@ -6,7 +6,7 @@ from cndpm.model.cndpm import CNDPM
 from cndpm.model.joining import merge, with_same_representation
 from cndpm.model.settings import CNDPMSettings
 
-SETTINGS = CNDPMSettings(memory_size=100, pool_features=30, n_fourier=60)
+SETTINGS = CNDPMSettings(memory_size=100, n_fourier=60)
 
 
 def domains(factors, n=300, seed=0):

@@ -25,8 +25,8 @@ from cndpm.estimators.rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.estimators.steps import consolidate, draw, learning, pruning
 from cndpm.estimators.weights import log_class_weights
-from cndpm.mixture import Merge
 from cndpm.experts.pool.class_pool import When
+from cndpm.mixture import Merge
 from cndpm.model.settings import CustomDensity, CustomPredictor
 from cndpm.state import State, StateError
 

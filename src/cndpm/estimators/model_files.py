@@ -27,7 +27,7 @@ __all__ = ["load_model", "resolved_settings", "save_model"]
 _MOST = 1 << 31
 _TIMES, _ALWAYS = 10, 1 << 28  # bytes of memory for each byte of a file, and those that any file may take
 _SIZES = frozenset((
-    *("n_patches", "n_fourier", "pool_features", "image_size", "n_expanded", "latent_dim", "n_latent_samples"),
+    *("n_patches", "n_fourier", "image_size", "n_expanded", "latent_dim", "n_latent_samples"),
     *("n_train_latent_samples", "hidden", "hidden_growth", "channels", "channel_growth", "density_channels"),
     *("density_channel_growth", "density_blocks", "n_outputs"),
 ))  # fmt: skip

@@ -20,8 +20,8 @@ from cndpm.estimators.intervals import normal_interval
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.rows import plain_rows
 from cndpm.estimators.steps import consolidate, draw, learning, pruning
-from cndpm.mixture import Merge
 from cndpm.experts.pool.class_pool import When
+from cndpm.mixture import Merge
 
 __all__ = ["CNDPMRegressor"]
 

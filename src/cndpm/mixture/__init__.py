@@ -3,7 +3,6 @@
 from cndpm.mixture.episodes import largest_concept
 from cndpm.mixture.inference import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
 from cndpm.mixture.margin_levels import accepts_expert, margins
-from cndpm.mixture.places import currency, present_log_proba, present_moments
 from cndpm.mixture.pruning import Merge, plan_merges, similarity
 from cndpm.mixture.responsibility import Routing, is_new, log_responsibilities, route
 
@@ -11,7 +10,6 @@ __all__ = [
     "Merge",
     "Routing",
     "accepts_expert",
-    "currency",
     "is_new",
     "largest_concept",
     "log_gate",
@@ -21,8 +19,6 @@ __all__ = [
     "mix_gaussians",
     "mix_log_proba",
     "plan_merges",
-    "present_log_proba",
-    "present_moments",
     "route",
     "similarity",
 ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.mixture.time import log_normalise
+__all__ = ["log_gate", "log_mixture_density", "log_normalise", "mix_gaussians", "mix_log_proba"]
 
-__all__ = ["log_gate", "log_mixture_density", "mix_gaussians", "mix_log_proba"]
+Floats = NDArray[np.float64]
 
 
 def log_gate(log_density: Tensor, counts: Tensor) -> Tensor:
@@ -76,3 +77,19 @@ def mix_gaussians(log_gate: Tensor, moments: Tensor) -> Tensor:
     mixed_mean = (weight * mean).sum(dim=1)
     mixed_square = (weight * (variance + (mean - mixed_mean.unsqueeze(1)).square())).sum(dim=1)
     return torch.stack([mixed_mean, mixed_square], dim=1)
+
+
+def log_normalise(log_weights: Floats, axis: int = -1) -> Floats:
+    """Returns log weights whose exponentials sum to 1 along an axis.
+
+    Args:
+        log_weights: Any shape.
+        axis: The axis of the sum.
+
+    Example:
+        >>> np.exp(log_normalise(np.log([1.0, 3.0])))
+        array([0.25, 0.75])
+    """
+    normalised: Floats = log_weights - np.maximum.reduce(log_weights, axis=axis, keepdims=True)
+    normalised -= np.log(np.add.reduce(np.exp(normalised), axis=axis, keepdims=True))
+    return normalised

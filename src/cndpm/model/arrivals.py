@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +19,7 @@ from cndpm.model.door import Door
 from cndpm.model.memory import SampleBatch
 from cndpm.model.places import Places
 from cndpm.model.watch import Watch
-from cndpm.state import State, expect, tensor
+from cndpm.state import State, expect, tensor, whole
 
 __all__ = ["Arrivals"]
 
@@ -49,7 +48,7 @@ class Arrivals:
     def __init__(self, bank: Bank, *, door: Door | None, watch: Watch | None, places: Places | None) -> None:
         self._bank = bank
         self.door, self.watch, self.places = door, watch, places
-        self._latest, self._n_since = torch.zeros(0), 0
+        self._latest, self._n_since = torch.zeros(0, 0), 0
 
     def open(self, x: Tensor) -> tuple[Tensor, Callable[[SampleBatch], SampleBatch | None] | None]:
         """Looks at a block before it is cut into batches.
@@ -132,7 +131,7 @@ class Arrivals:
         """
         if self.places is not None:
             self.places.load_state_dict(state["places"], n_experts)
-            expect(state, {"latest": tensor(*(["n", "d"] if state["latest"].dim() == 2 else ["n"]), dtype=torch.float32)})
+            expect(state, {"latest": tensor("n", "d", dtype=torch.float32), "n_since": whole(0, _LOOK)})
         if self.door is not None:
             self.door.load_state_dict(state["door"])
         if self.watch is not None:

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
+from cndpm.experts.pool.class_pool import When
 from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
-from cndpm.experts.pool.class_pool import When
 from cndpm.model.answers import Answers
 from cndpm.model.arrivals import Arrivals
 from cndpm.model.door import Door

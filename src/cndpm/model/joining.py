@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -48,8 +49,9 @@ def relabel(learner: CNDPM, mapping: Sequence[int], n_classes: int) -> None:
     learner.novelty.relabel(mapping)
     learner.memory.relabel(mapping)
     learner.meet(n_classes)
-    if list(mapping) != list(range(len(mapping))):
-        _begin_the_present(learner)
+    if learner.places is not None:
+        others = [c for c in range(n_classes) if c not in set(mapping)]
+        learner.places.relabel(np.array([*mapping, *others]))
 
 
 def with_same_representation(learner: CNDPM) -> CNDPM:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cndpm.experts.pool.class_pool import When
 from cndpm.state import State, StateError, expect, whole
+from cndpm.threads import one_blas_thread
 
 __all__ = ["Places", "Pool"]
 
@@ -55,6 +56,7 @@ class Pool(Protocol):
     def answer(self, x: Floats, when: When = "now", since: Sequence[Any] = ()) -> Floats: ...
     def learn(self, x: Floats, y: NDArray[Any], *, row_by_row: bool = False) -> None: ...
     def extend(self, other: Any) -> None: ...
+    def relabel(self, places: NDArray[np.int64]) -> None: ...
     def forget(self, is_gone: NDArray[np.bool_]) -> None: ...
     def refresh(self) -> None: ...
     def state_dict(self) -> State: ...
@@ -109,8 +111,14 @@ class Places:
             since: Targets of rows that have come and were not learned yet.
         """
         if len(self.pools) == 1:
-            return self.pools[0].answer(x, when, since)
+            with one_blas_thread:
+                return self.pools[0].answer(x, when, since)
         shares = self._shares(x)
+        with one_blas_thread:
+            return self._mixed(x, shares, when, since)
+
+    def _mixed(self, x: Floats, shares: Floats, when: When, since: Sequence[Any]) -> Floats:
+        """Returns the answers of all places, weighed by the rows' shares of them, (n, P)."""
         mixed: Floats | None = None
         for place, pool in enumerate(self.pools):
             mine = np.flatnonzero(shares[:, place] > 1e-3)
@@ -127,12 +135,11 @@ class Places:
             x: Rows, (B, d).
             y: Labels (B,) or values (B, o).
         """
-        if len(self.pools) == 1:
-            self.pools[0].learn(x, y, row_by_row=self.row_by_row)
-            return
-        place_of = self._shares(x).argmax(axis=1)
-        for place in np.unique(place_of).tolist():
-            self.pools[place].learn(x[place_of == place], y[place_of == place], row_by_row=self.row_by_row)
+        place_of = np.zeros(len(x), np.int64) if len(self.pools) == 1 else self._shares(x).argmax(axis=1)
+        with one_blas_thread:
+            for place in np.unique(place_of).tolist():
+                mine = place_of == place
+                self.pools[place].learn(x[mine], y[mine], row_by_row=self.row_by_row)
         self._latest = int(place_of[-1])
 
     def _shares(self, x: Floats) -> Floats:
@@ -143,7 +150,8 @@ class Places:
         np.add.at(shares.T, self.of_experts, weights.T)
         is_nowhere = best[:, 0] < _NOWHERE
         shares[is_nowhere] = np.eye(len(self.pools))[self._latest if self.pending is None else self.pending]
-        return shares / shares.sum(axis=1, keepdims=True)
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
 
     def begin(self, n: int) -> None:
         """Begins a place with the latest n rows, whose units no expert knows."""
@@ -197,9 +205,10 @@ class Places:
         """Has another pool, at a place of its own, learn some of the rows kept, and this one forget them."""
         order = np.flatnonzero(is_mine)[np.argsort(pool.rows.serial[is_mine])]
         made, x, y = self._make(), pool.rows.x[order].copy(), pool.rows.y[order].copy()
-        for start in range(0, len(y), 10):
-            made.learn(x[start : start + 10], y[start : start + 10])
-        pool.forget(is_mine)
+        with one_blas_thread:
+            for start in range(0, len(y), 10):
+                made.learn(x[start : start + 10], y[start : start + 10])
+            pool.forget(is_mine)
         self.pools.append(made)
         self._latest = len(self.pools) - 1
 
@@ -209,9 +218,15 @@ class Places:
         The first place of both is one, and its pool goes on with the other's kept rows; the others stay apart.
         """
         n = len(self.pools)
-        self.pools[0].extend(other.pools[0])
+        with one_blas_thread:
+            self.pools[0].extend(other.pools[0])
         self.pools += other.pools[1:]
         self.of_experts += [place and n + place - 1 for place in other.of_experts]
+
+    def relabel(self, places: NDArray[np.int64]) -> None:
+        """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
+        for pool in self.pools:
+            pool.relabel(places)
 
     def removed(self, expert: int) -> None:
         """Follows an expert that went."""
@@ -219,8 +234,9 @@ class Places:
 
     def refresh(self) -> None:
         """Does what schedules have postponed."""
-        for pool in self.pools:
-            pool.refresh()
+        with one_blas_thread:
+            for pool in self.pools:
+                pool.refresh()
 
     def state_dict(self) -> State:
         """Returns everything."""

@@ -88,7 +88,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         return dict(zip(self._codec.labels, self._weighted(np.exp(self._answer(row))).tolist(), strict=True))
 
     def _answers(self, rows: Tensor) -> Floats:
-        since = [self._codec.find(row.y) for row in self._waiting]
+        since = [code for row in self._waiting if (code := self._codec.find(row.y)) is not None]
         return self._learner.predict_log_proba(rows, when="next", since=since).numpy()
 
     def _weighted(self, proba: Floats) -> Floats:

@@ -5,7 +5,6 @@ from cndpm.experts.features.function import FunctionFeatures
 from cndpm.experts.features.module import ModuleFeatures
 from cndpm.experts.features.patches import PatchFeatures
 from cndpm.experts.features.principal import PrincipalFeatures
-from cndpm.experts.features.steps import StepFeatures
 from cndpm.experts.features.vectors import FourierFeatures, IdentityFeatures
 
 __all__ = [
@@ -17,5 +16,4 @@ __all__ = [
     "NotInvertibleError",
     "PatchFeatures",
     "PrincipalFeatures",
-    "StepFeatures",
 ]

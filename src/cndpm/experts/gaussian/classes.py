@@ -29,7 +29,7 @@ from cndpm.experts.gaussian.merging import ClassMerging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians, kernel_model, sum_by_label
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-from cndpm.mixture.time import log_normalise
+from cndpm.mixture.inference import log_normalise
 from cndpm.state import State, StateError, expect, integers
 
 __all__ = ["GaussianBank"]

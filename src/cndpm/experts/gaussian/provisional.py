@@ -14,7 +14,7 @@ from cndpm.experts.gaussian.posteriors import Posteriors
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
-from cndpm.mixture.time import log_normalise
+from cndpm.mixture.inference import log_normalise
 
 __all__ = ["LOG_FLOOR", "ProvisionalGaussians", "kernel_model", "sum_by_label"]
 

@@ -8,7 +8,7 @@ away. How often labels come is a factor of its own, so members are compared by b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -94,7 +94,7 @@ class ClassPool(Keeps):
         2
     """
 
-    kept = {
+    kept: ClassVar = {
         "counts": tensor("labels"),
         "lately": tensor("labels"),
         "mixing": number(0, 1),
@@ -106,9 +106,8 @@ class ClassPool(Keeps):
     def __init__(
         self, n_columns: int, *, n_rows: int = 5000, evidence: float = 20.0, n_rules: int = 8, seed: int = 0
     ) -> None:
-        self._n_columns, self._n_rows, self._evidence, self._most_rules, self._seed = (
-            n_columns, n_rows, evidence, n_rules, seed
-        )  # fmt: skip
+        self._n_columns, self._n_rows, self._seed = n_columns, n_rows, seed
+        self._evidence, self._most_rules = evidence, n_rules
         self.rows, self._dynamics = KeptRows(n_columns, max(n_rows, _FITTED_AT[0])), Dynamics()
         self.counts, self.lately, self.mixing = np.zeros(0), np.zeros(0), 1.0
         self.n_seen = self.n_fits = self.measured_at = 0
@@ -227,8 +226,21 @@ class ClassPool(Keeps):
         if (more := n_labels - self.n_labels) > 0:
             self.counts, self.lately = np.pad(self.counts, (0, more)), np.pad(self.lately, (0, more))
             self._asked = None
-            for one in (self.rows, self._dynamics, self._rules, *self._moments):
+            for one in self._by_label:
                 one.admit(n_labels)
+
+    def relabel(self, places: Labels) -> None:
+        """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
+        self.admit(len(places))
+        order = np.argsort(places)
+        self.counts, self.lately = self.counts[order], self.lately[order]
+        self._asked = None
+        for one in self._by_label:
+            one.relabel(places)
+
+    @property
+    def _by_label(self) -> list[KeptRows | Dynamics | Rules | Moments]:
+        return [self.rows, self._dynamics, self._rules, *self._moments]
 
     def learn(self, x: Floats, y: Labels, *, row_by_row: bool = False) -> None:
         """Learns a batch: what was answered is weighed, then it is learned.

@@ -9,6 +9,7 @@ with both counted over the latest two thousand samples. It is about the row that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Dynamics(Keeps):
         0
     """
 
-    kept = {"pairs": tensor("labels", "labels"), "counts": tensor("labels"), "last": whole(low=-1)}
+    kept: ClassVar = {"pairs": tensor("labels", "labels"), "counts": tensor("labels"), "last": whole(low=-1)}
 
     def __init__(self) -> None:
         self.pairs, self.counts, self.last = np.zeros((0, 0)), np.zeros(0), -1
@@ -45,6 +46,13 @@ class Dynamics(Keeps):
         """Makes room for labels below `n_labels`."""
         if (more := n_labels - len(self.counts)) > 0:
             self.pairs, self.counts = np.pad(self.pairs, (0, more)), np.pad(self.counts, (0, more))
+
+    def relabel(self, places: Labels) -> None:
+        """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
+        self.admit(len(places))
+        order = np.argsort(places)
+        self.pairs, self.counts = self.pairs[np.ix_(order, order)], self.counts[order]
+        self.last = self.last if self.last < 0 else int(places[self.last])
 
     def lift(self, n: int, since: Sequence[int] = (), *, is_each_known: bool = False) -> Floats:
         """Returns log p(label | the latest label known) - log p(label) for the next n samples, (n, C).
@@ -65,7 +73,8 @@ class Dynamics(Keeps):
             lifted[0] = step[since[-1] if len(since) else self.last]
             for h in range(1, n):
                 lifted[h] = lifted[h - 1] @ step
-        return np.log(lifted) - np.log(usual / usual.sum())
+        gained: Floats = np.log(lifted) - np.log(usual / usual.sum())
+        return gained
 
     def learn(self, y: Labels) -> None:
         """Counts the labels of samples that came one after the other, (B,)."""

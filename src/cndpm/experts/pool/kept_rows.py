@@ -6,7 +6,7 @@ never displaced by those of one that does not.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ class KeptRows(Keeps):
         [2.0, 3.0, 5.0]
     """
 
-    kept = {
+    kept: ClassVar = {
         "x": tensor("rows", "d"),
         "y": integers("rows", low=0),
         "serial": integers("rows", low=0),
@@ -64,7 +64,8 @@ class KeptRows(Keeps):
         self.room, self.n, self.metric = room, 0, np.eye(d)
         self.counts, self._n_kept = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._size, self._d = 0, d
-        self._hold(np.zeros((0, d)), *(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, d)))
+        none, nothing = np.zeros((0, d)), np.zeros(0, np.int64)
+        self._hold(none, nothing, nothing, nothing, none)
 
     def _hold(self, x: Floats, y: Labels, serial: Labels, nth: Labels, z: Floats) -> None:
         """Keeps these rows, with z in standard units."""
@@ -123,7 +124,16 @@ class KeptRows(Keeps):
             near = z.astype(np.float32), (z @ self.metric).astype(np.float32)
             lengths = [_lengths(part) for part in near]
             for i, label in enumerate(y.tolist()):
-                row = (x[i], label, self.n + i, self.counts[label], near[0][i], near[1][i], lengths[0][i], lengths[1][i])
+                row = (
+                    x[i],
+                    label,
+                    self.n + i,
+                    self.counts[label],
+                    near[0][i],
+                    near[1][i],
+                    lengths[0][i],
+                    lengths[1][i],
+                )
                 place = self._place()
                 for part, value in zip(self._parts, row, strict=True):
                     part[place] = value
@@ -157,7 +167,7 @@ class KeptRows(Keeps):
             z: All rows in standard units, (m, d).
             inverse: Inverse of the labels' covariance, (d, d).
         """
-        self.metric = np.linalg.cholesky(inverse)
+        self.metric = np.asarray(np.linalg.cholesky(inverse), dtype=np.float64)
         self._hold(self.x, self.y, self.serial, self.nth, z)
 
     def latest(self, room: int) -> NDArray[np.int64]:
@@ -166,6 +176,13 @@ class KeptRows(Keeps):
             return np.arange(len(self))
         ages = self.counts[self.y] - 1 - self.nth
         return np.flatnonzero(ages < _depth(self._n_kept, room))
+
+    def relabel(self, places: Labels) -> None:
+        """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
+        self.admit(len(places))
+        self._parts[1] = places[self._parts[1]]
+        order = np.argsort(places)
+        self.counts, self._n_kept = self.counts[order], self._n_kept[order]
 
     def drop(self, is_gone: NDArray[np.bool_]) -> None:
         """Forgets rows, (m,) bool, as if they had never come; units must be measured anew."""

@@ -1,14 +1,14 @@
 r"""Weighs members by evidence: their log scores, discounted by two clocks and at three temperatures, and a stack.
 
 Three candidates answer: the members weighed by what they predicted lately, the same by a longer past, and a log-linear
-stack :math:`p(y) \propto \prod_m p_m(y)^{\beta_m}` whose exponents follow Newton's steps on the faded log loss. Evidence
-weighs the candidates in turn. A sample counts as much as its weight.
+stack :math:`p(y) \propto \prod_m p_m(y)^{\beta_m}` whose exponents follow Newton's steps on the faded log loss.
+Evidence weighs the candidates in turn. A sample counts as much as its weight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class Mix(Keeps):
         0
     """
 
-    kept = {
+    kept: ClassVar = {
         "scores": tensor(2, "tempered"),
         "top": tensor(3),
         "exponents": tensor("members"),
@@ -136,8 +136,9 @@ class Mix(Keeps):
 
 def tempered(logs: Floats) -> Floats:
     """Returns probabilities at every temperature with the floor beneath them, (T M, B, C), of logs (M, B, C)."""
-    told = (TEMPERATURES[:, None, None, None] * logs).reshape(-1, *logs.shape[1:])
-    return softmax(told) + _FLOOR / logs.shape[2]
+    told = softmax((TEMPERATURES[:, None, None, None] * logs).reshape(-1, *logs.shape[1:]))
+    told += _FLOOR / logs.shape[2]
+    return told
 
 
 def softmax(logs: Floats) -> Floats:

@@ -11,6 +11,7 @@ scatter S: either all recent slots, or each its own, and every rule its own. Wit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
@@ -22,7 +23,7 @@ __all__ = ["Labels", "Moments"]
 
 Labels = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-_RENEWED = 0.05
+_RENEWED = 0.1
 """Part of its samples after which a group's inverse is made anew; means are always up to date."""
 
 _UNSEEN = 4.0
@@ -52,7 +53,7 @@ class Moments(Keeps):
         array([0, 1, 0, 1])
     """
 
-    kept = {
+    kept: ClassVar = {
         "n": tensor("slots", "labels"),
         "means": tensor("slots", "labels", "d"),
         "slopes": tensor("slots", "labels", "d"),
@@ -143,7 +144,7 @@ class Moments(Keeps):
             rule: The rule that learns it.
         """
         groups = [*(range(self._n_recent_groups) if recent else ()), *([] if rule is None else [self._group(rule)])]
-        slots = [slot for group in groups for slot in self._slots(group)]
+        slots = np.array([slot for group in groups for slot in self._slots(group)])
         labels = np.unique(y)
         is_own = y == labels[:, None]  # (U, B)
         n_later = np.where(is_own, is_own[:, ::-1].cumsum(axis=1)[:, ::-1] - 1, 0)
@@ -180,7 +181,7 @@ class Moments(Keeps):
         is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
         if is_due:
             self._renew(group)
-        at = slice(slots.start, slots.stop) if is_due else np.ix_(slots, labels)
+        at: Any = slice(slots.start, slots.stop) if is_due else np.ix_(np.array(slots), labels)
         means = self.means[at]
         slopes = means @ self.inverses[group]
         self.slopes[at], self.offsets[at] = slopes, -0.5 * (means * slopes).sum(axis=2)
@@ -216,17 +217,17 @@ class Moments(Keeps):
         for name in ("scatters", "inverses", "weights", "due"):
             setattr(self, name, np.delete(getattr(self, name), self._group(rule), axis=0))
 
-    def forget_recent(self) -> None:
-        """Empties the recent slots, as if no sample had come."""
-        self.n[: self.n_recent] = 0
-        self.scatters[: self._n_recent_groups] = 0
-        self.weights[: self._n_recent_groups] = 0
-        self.due[: self._n_recent_groups] = np.inf
+    def relabel(self, places: Labels) -> None:
+        """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
+        self.admit(len(places))
+        order = np.argsort(places)
+        for name in ("n", "means", "slopes", "offsets"):
+            setattr(self, name, getattr(self, name)[:, order])
 
     def _group(self, rule: int) -> int:
         return self._n_recent_groups + rule
 
     def _slots(self, group: int) -> range:
-        if group >= self._n_recent_groups:
-            return range(self.n_recent + group - self._n_recent_groups, self.n_recent + group - self._n_recent_groups + 1)
+        if (rule := group - self._n_recent_groups) >= 0:
+            return range(self.n_recent + rule, self.n_recent + rule + 1)
         return range(self.n_recent) if self._n_recent_groups == 1 else range(group, group + 1)

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -50,7 +50,7 @@ class Representations(Keeps):
         True
     """
 
-    kept = {
+    kept: ClassVar = {
         "middle": tensor("d"),
         "scale": tensor("d"),
         "frequencies": tensor("d", "waves"),
@@ -102,13 +102,12 @@ class Representations(Keeps):
 
     def units(self, x: Floats) -> Floats:
         """Returns rows (n, d) in standard units."""
-        z: Floats = ((x - self.middle) / self.scale).clip(-_FARTHEST, _FARTHEST)
-        return z
+        return np.clip((x - self.middle) / self.scale, -_FARTHEST, _FARTHEST)
 
     def __call__(self, x: Floats) -> list[Floats]:
         """Returns the features of rows (n, d) in every representation, (n, size) each."""
         z = self.units(x)
-        waves = np.sqrt(2) * np.cos(z @ self.frequencies + self.phases)
+        waves = 2**0.5 * np.cos(z @ self.frequencies + self.phases)
         steps = self._steps(z)
         products = steps[:, self.products[0]] * steps[:, self.products[1]]
         return [z, np.concatenate([z, waves], axis=1), np.concatenate([z, steps, products], axis=1)]
@@ -140,7 +139,7 @@ def _centred(targets: NDArray[np.int64] | Floats) -> Floats:
 
 
 def _telling_products(steps: Floats, targets: Floats) -> NDArray[np.int64]:
-    """Returns pairs of columns of steps (n, m) whose products tell most of what steps leave of targets (n, o), (2, p)."""
+    """Returns pairs of steps (n, m) whose products tell most of what steps alone leave of targets (n, o), (2, p)."""
     gram = steps.T @ steps
     gram.flat[:: len(gram) + 1] += 0.1 * len(steps)
     rest = targets - steps @ np.linalg.solve(gram, steps.T @ targets)

@@ -6,6 +6,8 @@ nats the samples since they began to lead found another rule. A sticky filter ov
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from cndpm.experts.pool.mix import softmax
@@ -61,7 +63,7 @@ class Rules(Keeps):
         True
     """
 
-    kept = {
+    kept: ClassVar = {
         "filter": tensor("rules"),
         "seen": tensor("rules", "labels"),
         "lead": number(0),
@@ -91,6 +93,11 @@ class Rules(Keeps):
     def admit(self, n_labels: int) -> None:
         """Makes room for labels below `n_labels`."""
         self.seen = np.pad(self.seen, ((0, 0), (0, max(0, n_labels - self.seen.shape[1]))))
+
+    def relabel(self, places: Labels) -> None:
+        """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
+        self.admit(len(places))
+        self.seen = self.seen[:, np.argsort(places)]
 
     def knows(self, y: Labels) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Returns which of labels (B,) the rule that holds has met often enough."""

@@ -1,2 +1,292 @@
-"""Placeholder until merged."""
-class ValuePool: ...
+"""One pool of members that answers real values for rows of tables, follows rules that change and finds former ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cndpm.experts.pool.class_pool import When
+from cndpm.experts.pool.latest_rows import LatestRows
+from cndpm.experts.pool.moments import Labels
+from cndpm.experts.pool.representations import Floats
+from cndpm.experts.pool.residuals import Residuals
+from cndpm.experts.pool.value_members import KEEPS, N_MEMBERS, Said, ValueMembers
+from cndpm.experts.pool.value_mix import Told, ValueMix, log_density
+from cndpm.experts.pool.value_rules import Rules
+from cndpm.state import State, StateError, expect, maybe, part, whole
+
+__all__ = ["ValuePool"]
+
+_FITS = (20, 100, 500)
+"""Rows after which representations are made of what is kept, as long as there is one rule."""
+
+_CHUNK = 10
+"""Rows learned at a time."""
+
+_FAST = 0.99
+"""What forgets at least so fast is evidence of a rule that changed."""
+
+_RATES = np.concatenate([[*keeps, 1.0] for keeps in KEEPS])
+
+
+class ValuePool:
+    """Answers mean and variance of o targets from rows of d columns.
+
+    Members are regressions that forget at several rates, rules that forget nothing, and means of the nearest rows. Each
+    answers a Gaussian; they are weighed by how well they foretold the rows so far. Where what forgets is better by far
+    than the rule in force, the rows since then found another rule; one that holds again is found by its densities.
+
+    Args:
+        n_columns: d.
+        n_outputs: o.
+        n_rows: Rows kept for neighbours.
+        evidence: Nats by which what forgets must lead before a rule is founded.
+        n_rules: Rules kept at most.
+        seed: Of the waves.
+
+    Example:
+        >>> x = np.random.default_rng(0).uniform(-3, 3, (300, 1))
+        >>> pool = ValuePool(1, 1)
+        >>> pool.learn(x, np.sin(x))
+        >>> mean, variance = pool.answer(np.array([[1.0]]))[0, :, 0]
+        >>> bool(abs(mean - np.sin(1)) < 0.1)
+        True
+    """
+
+    def __init__(
+        self,
+        n_columns: int,
+        n_outputs: int,
+        *,
+        n_rows: int = 5000,
+        evidence: float = 20.0,
+        n_rules: int = 8,
+        seed: int = 0,
+    ) -> None:
+        self.n_columns, self.n_outputs, self.evidence, self.max_rules = n_columns, n_outputs, evidence, n_rules
+        self.seed, self.n_seen, self._n_fits, self._measured = seed, 0, 0, 0
+        self.events: list[tuple[int, str, int]] = []
+        slow = np.flatnonzero(_RATES == 1)
+        self.rows = LatestRows(n_columns, n_outputs, n_rows)
+        self._mix = ValueMix(N_MEMBERS, n_outputs, trusted=tuple(slow.tolist()))
+        self._residuals, self._rules = Residuals(n_outputs), Rules(n_columns, n_outputs)
+        self._members: ValueMembers | None = None
+        self._before: list[State] = []  # the rule in force as it was before the doubt
+        self._asked: tuple[Said, Told] | None = None
+
+    @property
+    def n_rules(self) -> int:
+        """Rules so far."""
+        return len(self._rules)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can answer: some rows have come."""
+        return self.n_seen > 0
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Numbers of a saved state."""
+        return _size(self.state_dict(), bytes_each=False)
+
+    def answer(self, x: Floats, when: When = "now", since: Sequence[float] = ()) -> Floats:
+        """Returns mean and variance, (B, 2, o).
+
+        Args:
+            x: Rows, (B, d).
+            when: "next" for the rows that come next in the stream: the latest errors count too. Values have no labels
+                by which another time could be told from now.
+            since: Not used: errors are known of what was learned.
+        """
+        if self._members is None:
+            return np.tile(_so_far(self.rows.y), (len(x), 1, 1))
+        made = np.empty((len(x), 2, self.n_outputs))
+        for begin in range(0, len(x), 256):
+            told = self._ask(self._members, x[begin : begin + 256])[1].answer
+            made[begin : begin + 256] = self._residuals.tell(told, begin).answer if when == "next" else told
+        made[:, 0] = made[:, 0] * self._members.scale + self._members.middle
+        made[:, 1] *= self._members.scale**2
+        return made
+
+    def learn(self, x: Floats, y: Floats, *, row_by_row: bool = False) -> None:
+        """Answers rows (B, d), then learns their targets (B, o).
+
+        Args:
+            x: Rows.
+            y: Their targets.
+            row_by_row: Whether each target was known before the next row was asked about.
+        """
+        for begin in range(0, len(x), _CHUNK):
+            self._learn(x[begin : begin + _CHUNK], y[begin : begin + _CHUNK])
+
+    def refresh(self) -> None:
+        """Does what was postponed: regressions are made anew of their sums."""
+        for moments in self._members.moments if self._members else ():
+            moments.refresh()
+        self._asked = None
+
+    def extend(self, other: ValuePool) -> None:
+        """Goes on with the rows that another pool keeps."""
+        self.learn(other.rows.x, other.rows.y)
+
+    def relabel(self, places: Labels) -> None:
+        """Has nothing to do: there are no labels."""
+
+    def forget(self, is_gone: NDArray[np.bool_]) -> None:
+        """Learns anew what it keeps but for some rows, (m,) bool, which turned out to belong elsewhere."""
+        x, y = self.rows.x[~is_gone].copy(), self.rows.y[~is_gone].copy()
+        events, n_seen = self.events, self.n_seen - int(is_gone.sum())
+        self.__init__(  # type: ignore[misc]
+            self.n_columns,
+            self.n_outputs,
+            n_rows=self.rows.room,
+            evidence=self.evidence,
+            n_rules=self.max_rules,
+            seed=self.seed,
+        )
+        self.learn(x, y)
+        self.events, self.n_seen = events, n_seen
+
+    def _ask(self, members: ValueMembers, x: Floats) -> tuple[Said, Told]:
+        if self._asked is None or not np.array_equal(self._asked[0].x, x):
+            said = members.say(x, self.rows, self._rules.weights)
+            self._asked = said, self._mix.tell(said.mean, said.variance, said.width)
+        return self._asked
+
+    def _learn(self, x: Floats, y: Floats) -> None:
+        self.n_seen += len(x)
+        if self._members is None:
+            self.rows.add(x, y, np.ones(len(x)))
+        else:
+            self._learn_told(self._members, x, y)
+        if self._n_fits < len(_FITS) and self.n_seen >= _FITS[self._n_fits] and self.n_rules == 1:
+            self._fit()
+        elif self._members is not None and self.n_seen >= 2 * self._measured:
+            self._members.measure_slopes(self.rows, self._rules.current)
+            self._measured = self.n_seen
+        self._asked = None
+
+    def _fit(self) -> None:
+        self._n_fits = sum(self.n_seen >= n for n in _FITS)
+        self._members = ValueMembers(self.rows, seed=[self.seed, self._n_fits])
+        self._measured, self._before, self._rules = self.n_seen, [], Rules(self.n_columns, self.n_outputs)
+
+    def _learn_told(self, members: ValueMembers, x: Floats, y: Floats) -> None:
+        said, told = self._ask(members, x)
+        values = members.in_units(y)
+        self._follow(members, said, values)
+        members.learn(values, said, self._rules.current)
+        if self._rules.is_new(self.evidence):
+            self._found(members)
+        self._residuals.learn(values, told.answer, self._residuals.tell(told.answer))
+        self._mix.learn(values, told)
+        self.rows.add(x, y, told.ratios(values), said.z)
+
+    def _follow(self, members: ValueMembers, said: Said, values: Floats) -> None:
+        """Follows the rule in force, and remembers what it was while there is doubt."""
+        pairs = list(zip(said.answers, KEEPS, strict=True))
+        each = [log_density(values, a.mean[len(keeps) :], a.variance[len(keeps) :]) for a, keeps in pairs]
+        scores = log_density(values, said.mean, said.variance)
+        fast, slow = (self._mix.favoured(np.flatnonzero(some)) for some in (_RATES <= _FAST, _RATES == 1))
+        former = self._rules.current
+        returned = self._rules.hear(np.mean(each, axis=0), scores[fast] - scores[slow], said.x, values)
+        if returned:
+            self.events.append((self.n_seen, "returned", self._rules.current))
+            self._restore(members, former)
+        if not self._rules.in_doubt:
+            self._before = []
+        elif not self._before:
+            self._before = [moments.rule_state(self._rules.current) for moments in members.moments]
+
+    def _restore(self, members: ValueMembers, rule: int) -> None:
+        """Takes back what a rule has learned since the doubt began."""
+        for moments, state in zip(members.moments, self._before, strict=False):
+            moments.set_rule(rule, state)
+        self._before = []
+
+    def _found(self, members: ValueMembers) -> None:
+        self._restore(members, self._rules.current)
+        members.found(self._rules.x, self._rules.y)
+        self._rules.found()
+        self.events.append((self.n_seen, "founded", self._rules.current))
+        if self.n_rules > self.max_rules:
+            n = members.moments[0].n_of_rules[: self._rules.current]
+            for part_with_rules in (self._rules, *members.moments):
+                part_with_rules.drop(int(n.argmin()))
+
+    def state_dict(self) -> State:
+        """Returns everything that answers rest on."""
+        parts = {"kept": self.rows, "mix": self._mix, "residuals": self._residuals, "rules": self._rules}
+        return {
+            **{name: held.state_dict() for name, held in parts.items()},
+            "members": None if self._members is None else self._members.state_dict(),
+            "before": self._before,
+            "events": [list(event) for event in self.events],
+            "n_seen": self.n_seen,
+            "n_fits": self._n_fits,
+            "measured": self._measured,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Takes a state of :meth:`state_dict`.
+
+        Raises:
+            StateError: It has another form; nothing is changed.
+        """
+        counts = dict.fromkeys(("n_seen", "n_fits", "measured"), whole())
+        parts = {"kept": self.rows, "mix": self._mix, "residuals": self._residuals, "rules": self._rules}
+        expect(state, counts | dict.fromkeys(parts, part()) | {"members": maybe(part())})
+        for name, held in parts.items():
+            held.check(state[name])
+        members = None
+        if state["members"] is not None:
+            members = ValueMembers.from_state(state["members"], self.n_columns, self.n_outputs)
+        events, before = _events(state.get("events")), _before(state.get("before"), members)
+        _check_rules(self._rules.check(state["rules"]), members)
+        for name, held in parts.items():
+            held.load_state_dict(state[name])
+        self._members, self.events, self._before, self._asked = members, events, before, None
+        self.n_seen, self._n_fits, self._measured = state["n_seen"], state["n_fits"], state["measured"]
+
+
+def _so_far(y: Floats) -> Floats:
+    """Returns mean and variance of a few targets, (2, o), wider the fewer they are."""
+    n = len(y)
+    if n == 0:
+        return np.stack([np.zeros(y.shape[1]), np.ones(y.shape[1])])
+    mean = y.mean(axis=0)
+    spread = ((y - mean) ** 2).sum(axis=0) / max(n - 1, 1)
+    return np.stack([mean, np.maximum(spread, mean**2 / n**2 + 1e-12) * (1 + 3 / n)])
+
+
+def _size(node: Any, *, bytes_each: bool) -> int:
+    if isinstance(node, dict):
+        node = list(node.values())
+    if isinstance(node, list):
+        return sum(_size(one, bytes_each=bytes_each) for one in node)
+    if hasattr(node, "numel"):
+        return int(node.numel() * (node.element_size() if bytes_each else 1))
+    return 8 if bytes_each else 1
+
+
+def _events(saved: Any) -> list[tuple[int, str, int]]:
+    if not isinstance(saved, list) or not all(isinstance(one, list | tuple) and len(one) == 3 for one in saved):
+        raise StateError(f"'events' must be a list of sample, what and rule; got {str(saved)[:80]}")
+    return [(int(sample), str(what), int(rule)) for sample, what, rule in saved]
+
+
+def _before(saved: Any, members: ValueMembers | None) -> list[State]:
+    if not isinstance(saved, list) or len(saved) not in (0, len(members.moments) if members else 0):
+        raise StateError(f"'before' must hold nothing or one rule for each representation; got {str(saved)[:80]}")
+    for moments, one in zip(members.moments if members else (), saved, strict=False):
+        moments.check(one)
+    return [dict(one) for one in saved]
+
+
+def _check_rules(n_rules: int, members: ValueMembers | None) -> None:
+    for moments in members.moments if members else ():
+        if moments.n_rules != n_rules:
+            raise StateError(f"regressions must have the {n_rules} rules of the filter; got {moments.n_rules}")

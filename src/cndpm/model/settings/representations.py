@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -43,7 +44,9 @@ class _Pool(Section):
     """Settings of the pool, whether it was chosen or came by default."""
 
     kept_rows: int = Field(
-        default=5000, ge=0, description="the latest rows of every label kept as neighbours and to judge members; 0: none"
+        default=5000,
+        ge=0,
+        description="the latest rows of every label, kept as neighbours and to judge members by",
     )
     change_evidence: float = Field(
         default=20.0, gt=0, description="nats by which models of the latest samples must lead to found a rule"
@@ -52,11 +55,10 @@ class _Pool(Section):
 
     def pools(self, facts: Facts) -> Callable[[], Pool]:
         """Returns what makes a pool for a stream."""
-        chosen = {"n_rows": self.kept_rows, "evidence": self.change_evidence, "n_rules": self.max_rules}
-        n_columns, seed = facts.input_shape[0], facts.seed
+        chosen: dict[str, Any] = {"n_rows": self.kept_rows, "evidence": self.change_evidence, "n_rules": self.max_rules}
         if facts.target == "classes":
-            return lambda: ClassPool(n_columns, seed=seed, **chosen)
-        return lambda: ValuePool(n_columns, facts.n_outputs, seed=seed, **chosen)
+            return partial(ClassPool, facts.input_shape[0], seed=facts.seed, **chosen)
+        return partial(ValuePool, facts.input_shape[0], facts.n_outputs, seed=facts.seed, **chosen)
 
 
 class PooledRepresentations(_Pool):
@@ -70,7 +72,8 @@ class PooledRepresentations(_Pool):
     """
 
     kind: Literal["pool"] = Field(
-        default="pool", description="models over the row, waves and steps, rules and neighbours answer, weighed by evidence"
+        default="pool",
+        description="models of three representations, rules and neighbours answer, weighed by evidence",
     )
 
     def build(self, facts: Facts, *, is_plain: bool) -> Callable[[], Pool] | None:
