@@ -167,6 +167,22 @@ def test_a_damaged_log_is_refused_kept_and_can_be_salvaged(model_file, folder):
     once_more.close()
 
 
+def test_what_was_put_aside_as_damaged_is_never_replaced(model_file, folder):
+    damaged = []
+    for k in range(3):
+        store = Store(model_file, folder)
+        teach(store, start=0, n_records=1, size=7 + k)
+        store.close()
+        (log,) = folder.glob("log-*.jsonl")
+        damaged.append(log.read_bytes().replace(b"number", b"numbed"))
+        log.write_bytes(damaged[-1])
+        with pytest.warns(DamageWarning, match="went on with 0 records"):
+            Store(model_file, folder, salvage=True).close()
+    kept = [folder / f"{log.name}.damaged{end}" for end in ("", "-2", "-3")]
+    assert [path.read_bytes() for path in kept] == damaged
+    Store(model_file, folder).close()
+
+
 def test_a_checkpoint_is_due_after_so_many_rows(model_file, folder):
     store = Store(model_file, folder, checkpoint_rows=14)
     teach(store, start=0, n_records=1)

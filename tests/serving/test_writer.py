@@ -218,3 +218,21 @@ def test_a_writer_that_is_closed_takes_nothing(store):
     writer.close()
     with pytest.raises(BusyError, match="being stopped"):
         writer.submit(request(0, 1))
+
+
+def test_labels_end_at_a_limit_and_known_ones_are_learned_on(store):
+    n_known = len(store.model.classes_)
+    writer = Writer(store, Limits(labels=n_known + 2))
+    X = np.zeros((3, store.model.n_features_in_), dtype=np.float32)
+    known = store.model.classes_[0].item()
+    assert writer.submit(LearnRequest(X, ["new", "new", known])).result().record == 0
+    with pytest.raises(ValueError, match=rf"2 new labels beside the {n_known + 1} .* allows {n_known + 2} in all"):
+        writer.submit(LearnRequest(X, ["newer", "newest", known])).result()
+    with pytest.raises(TypeError, match="labels must be hashable"):
+        writer.submit(LearnRequest(X, [["new"], ["newer"], ["newest"]])).result()
+    writer.submit(LearnRequest(X, ["newer", "new", known])).result()
+    with pytest.raises(ValueError, match="1 new labels"):
+        writer.submit(LearnRequest(X, ["newest"] * 3)).result()
+    assert writer.submit(LearnRequest(X, [known] * 3)).result().record == 2
+    writer.close()
+    assert len(store.model.classes_) == n_known + 2

@@ -26,6 +26,8 @@ Rows = NDArray[np.float32]
 _PER_COLUMN = 4
 """Columns that each column is added to: with one, two frequent words may fall together for good."""
 _MOST_CATEGORIES = 1000
+_NUMBERS = frozenset((int, float, bool, type(None)))
+_WORDS = _NUMBERS | {str}
 
 
 class Reader(Protocol):
@@ -150,8 +152,9 @@ class TableRows:
         """Returns rows, (n, width), of lists with a value for every column in their order; None is a missing one."""
         parts = []
         for (name, categories), values in zip(self.columns, zip(*rows, strict=True), strict=True):
-            if categories is None and not all(value is None or isinstance(value, int | float) for value in values):
-                raise ValueError(f"column {name!r} holds numbers; got something else")
+            kinds, what = (_NUMBERS, "numbers") if categories is None else (_WORDS, "categories")
+            if not kinds.issuperset(map(type, values)):
+                raise ValueError(f"column {name!r} holds {what}; got something else")
             column = np.empty(len(values), dtype=object)
             column[:] = values
             parts.append(_numbers(name, column, categories))
@@ -268,6 +271,8 @@ def _numbers(name: str, values: Any, categories: list[Hashable] | None) -> NDArr
         )
     try:
         return np.asarray(values, dtype=np.float64)[:, None]
+    except OverflowError:
+        raise ValueError(f"column {name!r} holds a whole number that is too large") from None
     except (TypeError, ValueError):
         wrong = next(value for value in values if not _is_number(value))
         raise ValueError(
@@ -290,7 +295,7 @@ def _is_there(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     try:
         float(np.nan if value is None else value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

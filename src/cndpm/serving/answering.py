@@ -100,6 +100,8 @@ def learnable(model: Estimator, y: Sequence[Any] | None, n_rows: int) -> list[An
             targets = np.array(y, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError("y must be numbers: this model predicts values") from None
+        except OverflowError:
+            raise ValueError("y holds a whole number that is too large") from None
         if not np.isfinite(targets).all():
             raise ValueError("y must be finite numbers")
         learnt: list[Any] = targets.tolist()

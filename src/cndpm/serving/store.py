@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +191,7 @@ class Store:
             logs = map(self._log_path, self._numbers("log"))
             damaged += [path for log in logs for path in (log, witness_of(log)) if path.exists()]
         for path in damaged:
-            move_file(path, path.with_name(f"{path.name}.damaged"))
+            move_file(path, _free_name(path))
         if self.n_records > n_checkpoint:
             self.model.save(self._model_path(self.n_records))
 
@@ -272,6 +273,12 @@ class Store:
 
     def _log_path(self, number: int) -> Path:
         return self.folder / f"log-{number:012d}.jsonl"
+
+
+def _free_name(path: Path) -> Path:
+    """Returns the name under which a damaged file stays; one that was put aside before keeps its own."""
+    names = (path.with_name(f"{path.name}.damaged{f'-{n}' if n > 1 else ''}") for n in count(1))
+    return next(name for name in names if not name.exists())
 
 
 def _is_whole(path: Path) -> bool:

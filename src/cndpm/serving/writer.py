@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cndpm.errors import CNDPMError
+from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.serving.limits import Limits
 from cndpm.serving.row_log import Acknowledgement, rows_digest
 from cndpm.serving.store import Store, learn_rows
@@ -217,6 +218,7 @@ class Writer:
         X = np.concatenate([request.X for request in requests])
         y = None if requests[0].y is None else [target for request in requests for target in request.y or ()]
         try:
+            self._admit_labels(y)
             learn_rows(self._store.model, X, y)
         except Exception as error:
             if len(requests) == 1:
@@ -226,6 +228,18 @@ class Writer:
                     self._learn([request])
             return
         self._write(requests, X, y)
+
+    def _admit_labels(self, y: Sequence[Any] | None) -> None:
+        """Refuses labels beyond those that a model may come to know: each takes memory, and a place in every answer."""
+        if not isinstance(self._store.model, CNDPMClassifier):
+            return
+        known = self._store.model._codec
+        n_new = sum(known.find(label) is None for label in set(filter(_is_hashable, y or ())))
+        if n_new and len(known) + n_new > self._limits.labels:
+            raise ValueError(
+                f"y has {n_new} new labels beside the {len(known)} that the model knows; this server allows "
+                f"{self._limits.labels} in all (--max-labels). To predict numbers, serve a regressor."
+            )
 
     def _write(self, requests: Sequence[LearnRequest], X: NDArray[np.float32], y: Sequence[Any] | None) -> None:
         """Writes what was learned and acknowledges it; a model that is ahead of its log must learn no more."""
@@ -249,3 +263,7 @@ class Writer:
     def _refuse(requests: Sequence[LearnRequest], error: Exception) -> None:
         for request in requests:
             request.future.set_exception(error)
+
+
+def _is_hashable(label: Any) -> bool:
+    return not isinstance(label, list)  # of what JSON has; the model refuses it by name
