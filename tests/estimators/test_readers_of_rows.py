@@ -1,3 +1,4 @@
+import datetime
 import pickle
 
 import numpy as np
@@ -152,6 +153,29 @@ def test_the_value_that_is_no_number_is_named_not_the_first():
     table = pd.DataFrame({"a": [1.0, "2.5", "about 3"]}, dtype=object)
     with pytest.raises(ValueError, match="column 'a' holds 'about 3', which is no number"):
         CNDPMDensity().fit(table)
+
+
+def test_the_column_that_holds_no_numbers_is_named_by_later_calls_too():
+    table = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0) % 7})
+    model = CNDPMClassifier(memory_size=20, random_state=0).fit(table, [0, 1] * 20)
+    wrong = pd.DataFrame({"a": [1.0, 2.0], "b": [1, "two"]})
+    for call in (model.predict, lambda X: model.partial_fit(X, [0, 1])):
+        with pytest.raises(ValueError, match="column 'b' holds 'two', which is no number"):
+            call(wrong)
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        [datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)],
+        [datetime.time(1), datetime.time(2)],
+        pd.period_range("2026", periods=2),
+        [pd.Timestamp("2026-01-01", tz="UTC"), pd.Timestamp("2026-01-01", tz="Europe/Rome")],
+    ],
+)
+def test_dates_in_any_form_are_no_categories(days):
+    with pytest.raises(ValueError, match=r"column 'day' holds dates or times.*days since"):
+        CNDPMDensity().fit(pd.DataFrame({"day": pd.Series(list(days), dtype=object)}))
 
 
 def test_columns_of_one_name_and_dates_with_zones_are_refused_by_name():

@@ -243,6 +243,18 @@ def test_targets_and_tables_that_cannot_be_read_are_refused():
     assert (model.n_waiting, model._has_learned) == (0, False)
 
 
+def test_wrong_weights_targets_and_questions_are_told_in_words():
+    classifier, regressor = CNDPMClassifier(), CNDPMRegressor()
+    for w in ("3", None, -1, math.nan, [1]):
+        with pytest.raises(ValueError, match="w is how often a row counts, 0 or more; got"):
+            classifier.learn_one({"a": 1.0}, True, w=w)
+    for y in (None, "x", [1]):
+        with pytest.raises(TypeError, match=r"y is a number; got .*, a (NoneType|str|list)"):
+            regressor.learn_one({"a": 1.0}, y)
+    with pytest.raises(TypeError, match="a classifier answers a row x and takes nothing else; got with_interval"):
+        classifier.predict_one({"a": 1.0}, with_interval=True)
+
+
 def test_an_infinite_number_is_refused_at_once_even_in_a_column_that_waits_to_be_used():
     model = CNDPMAnomaly()
     for i in range(30):

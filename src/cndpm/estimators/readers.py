@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from datetime import date, time, timedelta
 from numbers import Real
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from scipy import sparse
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.state import State, StateError
 
-__all__ = ["ProjectedRows", "ReadRows", "Reader", "TableRows", "make_reader", "restore_reader"]
+__all__ = ["ProjectedRows", "ReadRows", "Reader", "TableRows", "admit_numbers", "make_reader", "restore_reader"]
 
 Rows = NDArray[np.float32]
 
@@ -176,7 +177,7 @@ def make_reader(X: Any, *, width: int) -> Reader | None:
         return ProjectedRows(width) if X.shape[1] > width else None
     found = _columns_of(X)
     if found is None or all(categories is None for _, _, categories in found):
-        _admit_numbers(found or ())
+        admit_numbers(X, found)
         return None
     for name, _, categories in found:
         if categories is not None and len(categories) > _MOST_CATEGORIES:
@@ -265,25 +266,36 @@ def _numbers(name: str, values: Any, categories: list[Hashable] | None) -> NDArr
         ones: NDArray[np.float64] = (found[:, None] == np.arange(len(categories))).astype(np.float64)
         return ones
     if values.dtype.kind in "mM":
-        raise ValueError(
-            f"column {name!r} holds dates or times, {str(values[:1])[:40]}. Make numbers of them that mean something: "
-            "days since a date, the hour, the day of the week."
-        )
+        raise _dated(name, values[:1])
     try:
         return np.asarray(values, dtype=np.float64)[:, None]
     except OverflowError:
         raise ValueError(f"column {name!r} holds a whole number that is too large") from None
     except (TypeError, ValueError):
         wrong = next(value for value in values if not _is_number(value))
+        if isinstance(wrong, date | time | timedelta) or type(wrong).__name__ == "Period":
+            raise _dated(name, wrong) from None
         raise ValueError(
-            f"column {name!r} holds {str(wrong)[:40]!r}, which is no number. Make it a category: "
-            f"table[{name!r}].astype('category') in pandas, .cast(pl.Enum(...)) in polars."
+            f"column {name!r} holds {str(wrong)[:40]!r}, which is no number. Make it a category, from the first "
+            f"call on: table[{name!r}].astype('category') in pandas, .cast(pl.Enum(...)) in polars."
         ) from None
 
 
-def _admit_numbers(columns: Sequence[tuple[str, Any, list[Hashable] | None]]) -> None:
-    """Refuses the first column that holds neither numbers nor what can be read as numbers."""
-    for name, values, _ in columns:
+def _dated(name: str, value: Any) -> ValueError:
+    return ValueError(
+        f"column {name!r} holds dates or times, {str(value)[:40]}. Make numbers of them that mean something: "
+        "days since a date, the hour, the day of the week."
+    )
+
+
+def admit_numbers(X: Any, columns: Sequence[tuple[str, Any, list[Hashable] | None]] | None = None) -> None:
+    """Refuses a table by the first column that holds neither numbers nor what can be read as numbers.
+
+    Args:
+        X: Anything; what is no table passes.
+        columns: Those of the table, where they were looked up before.
+    """
+    for name, values, _ in columns or _columns_of(X) or ():
         if values.dtype.kind not in "biuf":
             _numbers(name, values, None)
 
