@@ -189,7 +189,7 @@ class Store:
                 raise LogError(f"{error}. {remedy}") from error
             warnings.warn(f"{error}; went on with {self.n_records} records", DamageWarning, stacklevel=2)
             logs = map(self._log_path, self._numbers("log"))
-            damaged += [path for log in logs for path in (log, witness_of(log)) if path.exists()]
+            damaged += [path for log in logs for path in (witness_of(log), log) if path.exists()]
         for path in damaged:
             move_file(path, _free_name(path))
         if self.n_records > n_checkpoint:
@@ -238,8 +238,7 @@ class Store:
 
     def _begin_log(self) -> None:
         path = self._log_path(self.n_records)
-        for leftover in (path, witness_of(path)):  # of a process that was killed after a checkpoint: no record is in it
-            remove_file(leftover)
+        _remove_log(path)  # of a process that was killed after a checkpoint: no record is in it
         self._log = RowLog(path, self.n_records, self.known, self._link)
         self.n_rows_since = 0
         self._remove_old()
@@ -255,8 +254,7 @@ class Store:
         if kept == _KEPT:
             for number in self._numbers("log"):
                 if number < oldest:
-                    remove_file(self._log_path(number))
-                    remove_file(witness_of(self._log_path(number)))
+                    _remove_log(self._log_path(number))
 
     def _remember(self, places: Mapping[str | None, Acknowledgement]) -> None:
         self.known |= {name: place for name, place in places.items() if name is not None}
@@ -273,6 +271,12 @@ class Store:
 
     def _log_path(self, number: int) -> Path:
         return self.folder / f"log-{number:012d}.jsonl"
+
+
+def _remove_log(path: Path) -> None:
+    """Removes a log; its witness first, which alone would say that the log has lost everything."""
+    remove_file(witness_of(path))
+    remove_file(path)
 
 
 def _free_name(path: Path) -> Path:
