@@ -156,8 +156,21 @@ def described(model: Estimator) -> dict[str, Any]:
         "n_samples": model.learner_.events.n_samples,
         "memory": len(model.learner_.memory),
         "columns": names.tolist() if (names := getattr(model, "feature_names_in_", None)) is not None else None,
+        "categories": _categories(model),
     }
     return facts | ({"classes": model.classes_.tolist()} if isinstance(model, CNDPMClassifier) else {})
+
+
+def _categories(model: Estimator) -> list[list[Any] | None] | None:
+    """Returns the categories of every column, None for numbers; None in all where no column has any."""
+    if not isinstance(model._reader, TableRows):
+        return None
+    return [None if each is None else [_word(value) for value in each] for _, each in model._reader.columns]
+
+
+def _word(category: Any) -> Any:
+    is_plain = isinstance(category, str | int) or (isinstance(category, float) and np.isfinite(category))
+    return category if is_plain else str(category)
 
 
 def _plain(values: NDArray[Any]) -> list[Any]:
