@@ -17,6 +17,7 @@ class Limits:
         rows: Rows of one request.
         label_length: Characters of a label; every answer holds all labels.
         labels: Labels that a model may come to know; what brings more is refused, what it knows is learned on.
+        label_characters: Characters of all labels together, which a file of the model must hold in its header.
         connections: Connections at a time; others are closed at once.
         head_seconds: Until the head of a request is there, from its first byte or from the connection on.
         body_seconds: Until its body is there.
@@ -36,6 +37,7 @@ class Limits:
     rows: int = 10_000
     label_length: int = 1000
     labels: int = 1000
+    label_characters: int = 200_000
     connections: int = 256
     head_seconds: float = 10.0
     body_seconds: float = 30.0

@@ -136,10 +136,12 @@ class Writer:
             self._is_closing = True
             self._changed.notify()
         self._thread.join()
-        if self._store.n_rows_since and self.failure is None:
-            self._store.checkpoint()
-            self._checkpointed()
-        self._store.close()
+        try:
+            if self._store.n_rows_since and self.failure is None:
+                self._store.checkpoint()
+                self._checkpointed()
+        finally:
+            self._store.close()
 
     # The thread
 
@@ -152,7 +154,8 @@ class Writer:
                     self._n_waiting -= sum(len(request.X) for request in requests)
                 if self._store.is_due and self._failure is None:
                     self._guarded(self._store.checkpoint)
-                    self._checkpointed()
+                    if self._failure is None:
+                        self._checkpointed()
         except BaseException as error:  # whoever waits must hear of it
             self._fail(error, requests)
 
@@ -234,11 +237,16 @@ class Writer:
         if not isinstance(self._store.model, CNDPMClassifier):
             return
         known = self._store.model._codec
-        n_new = sum(known.find(label) is None for label in set(filter(_is_hashable, y or ())))
-        if n_new and len(known) + n_new > self._limits.labels:
+        new = [label for label in set(filter(_is_hashable, y or ())) if known.find(label) is None]
+        if new and len(known) + len(new) > self._limits.labels:
             raise ValueError(
-                f"y has {n_new} new labels beside the {len(known)} that the model knows; this server allows "
+                f"y has {len(new)} new labels beside the {len(known)} that the model knows; this server allows "
                 f"{self._limits.labels} in all (--max-labels). To predict numbers, serve a regressor."
+            )
+        if new and sum(len(str(label)) for label in (*known.labels, *new)) > self._limits.label_characters:
+            raise ValueError(
+                f"the labels of a model have {self._limits.label_characters} characters together at most, and y would "
+                "bring more. Shorten them, or number them."
             )
 
     def _write(self, requests: Sequence[LearnRequest], X: NDArray[np.float32], y: Sequence[Any] | None) -> None:
