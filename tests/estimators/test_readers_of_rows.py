@@ -187,6 +187,15 @@ def test_columns_of_one_name_and_dates_with_zones_are_refused_by_name():
         CNDPMDensity().fit(zoned)
 
 
+def test_a_label_that_is_missing_in_a_column_is_told_and_one_of_a_list_is_a_label():
+    X, y = np.arange(40.0)[:, None], ["a", "b", None, "b"] * 10
+    model = CNDPMClassifier(memory_size=20, random_state=0)
+    for column in (pd.Series(y, dtype=object), np.array(y, dtype=object)):
+        with pytest.raises(ValueError, match=r"y\[2\] is None\. Leave out rows without a label"):
+            model.fit(X, column)
+    assert set(model.fit(X, y).classes_) == {"a", "b", None}
+
+
 def test_codes_in_the_place_of_categories_are_warned_of():
     table = pd.DataFrame({"kind": pd.Categorical(["red", "blue"] * 20), "size": np.linspace(0, 1, 40)})
     model = CNDPMClassifier(memory_size=20, random_state=0).fit(table, [0, 1] * 20)
