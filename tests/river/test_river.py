@@ -255,6 +255,18 @@ def test_wrong_weights_targets_and_questions_are_told_in_words():
         classifier.predict_one({"a": 1.0}, with_interval=True)
 
 
+@pytest.mark.parametrize("model", [CNDPMClassifier, CNDPMRegressor, CNDPMAnomaly])
+def test_a_value_that_is_too_large_in_a_column_that_waits_keeps_nothing_from_being_learned(model):
+    made, draws = model(memory_size=30, settings={"features": "identity"}), random.Random(0)
+    for i in range(120):
+        x = {"a": draws.gauss(0, 1), "b": draws.gauss(0, 1)} | ({"new": 1e30} if i == 31 else {})
+        x |= {"new": draws.gauss(0, 1)} if i > 70 else {}
+        made.learn_one(x, *(() if model is CNDPMAnomaly else (i % 2,)))
+    made.learn_waiting()
+    assert made._n_used == 3 and made.estimator.n_features_in_ == 3
+    assert np.abs(made.estimator.learner_.watch.rows).max() < 100
+
+
 def test_an_infinite_number_is_refused_at_once_even_in_a_column_that_waits_to_be_used():
     model = CNDPMAnomaly()
     for i in range(30):

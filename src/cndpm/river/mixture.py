@@ -248,7 +248,12 @@ class Mixture:
         return len(self._columns) > self._n_used and waited >= max(_SOON, self._n_learned // _SHARE)
 
     def _found(self, rows: list[_Row]) -> None:
-        """Makes an estimator of all columns that have come, and has it learn rows."""
+        """Makes an estimator of all columns that have come, and has it learn rows.
+
+        Rows with a value that is too large, which came in a column that was not in use, are left out: by them gaps of
+        others would be filled.
+        """
+        rows = [row for row in rows if not (np.abs(row.values) > LARGEST).any()] or rows
         values = self._values(rows)
         is_whole = ~np.isnan(values).any(axis=1)
         if self._has_learned:
