@@ -59,13 +59,15 @@ def attack(root: Path, *, n: int, seed: int) -> tuple[int, int, list[str]]:
     CNDPMClassifier(memory_size=30, n_exemplars=0, settings=_QUICK, random_state=0).fit(X, y).save(model)
     clients = _forked(lambda: _teach(root, port, seed))
     try:
-        for _ in range(n):
+        for kill in range(n):
             server = _forked(lambda: _serve(model, folder, port))
             if rng.random() < 0.7:
                 _wait_until_up(port, server)
             time.sleep(rng.uniform(0, 0.25))
             os.kill(server, signal.SIGKILL)
-            os.waitpid(server, 0)
+            if os.WIFEXITED(os.waitpid(server, 0)[1]):
+                os.kill(clients, signal.SIGKILL)
+                return kill, 0, [f"after {kill} kills the server did not start again"]
         server = _forked(lambda: _serve(model, folder, port))
         (root / "stop").touch()
         codes = [_exit_code(clients)]

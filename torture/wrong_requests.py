@@ -2,7 +2,8 @@
 
     python -m torture.wrong_requests --n 1000 --seed 0
 
-Options are those of :mod:`torture.attempts`. The application is asked as an ASGI server asks it. Counted are
+Options are those of :mod:`torture.attempts`. Applications around a classifier, one of a table with categories and a
+regressor are asked as an ASGI server asks them. Counted are
 
 - broken: the application raised something, answered with a 5xx, or did not say what is wrong;
 - slow: an answer took more than 50 ms of the processor;
@@ -23,15 +24,17 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
+from numpy.typing import NDArray
 
-from cndpm import CNDPMClassifier
+from cndpm import CNDPMClassifier, CNDPMRegressor
 from cndpm.serving import Limits, Store, create_app
 from torture.attempts import Attack, Outcome, main
 from torture.mutations import mutate
@@ -84,6 +87,10 @@ _KINDS: dict[str, Callable[[Random, int], bytes]] = {
     "not a number": lambda *_: b'{"X": [[NaN, -Infinity, 1e999]], "y": ["a"]}',
     "bytes": lambda random, n: random.randbytes(n),
     "nothing": lambda *_: b"",
+    "a list in a row": lambda *_: b'{"X": [[1, 2, ["x"]]], "y": [1.5]}',
+    "a large number": _within(b'{"X": [[1, 2, 1', b"0", b']], "y": [1.5]}'),
+    "a large target": _within(b'{"X": [[1, 2, 3]], "y": [1', b"0", b"]}"),
+    "a list for a label": lambda *_: b'{"X": [[1, 2, 3]], "y": [["a"]]}',
     "ragged": _ragged,
     "mutated": _mutated,
 }
@@ -100,18 +107,32 @@ def wrong_body(random: Random, most: int) -> tuple[str, bytes]:
     return kind, _KINDS[kind](random, n)[:most]
 
 
+def _classifier(**settings: Any) -> Any:
+    return CNDPMClassifier(memory_size=20, n_exemplars=50, random_state=0, settings=settings)
+
+
+def _table(X: NDArray[Any]) -> Any:
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": pd.Categorical(["red", "blue"] * (len(X) // 2))})
+
+
+_MODELS: dict[str, Callable[[NDArray[Any]], Any]] = {
+    "classifier": lambda X: _classifier(features="identity", representations="one").fit(X, ["a", "b"] * 30),
+    "table": lambda X: _classifier(representations="one").fit(_table(X), ["a", "b"] * 30),
+    "regressor": lambda X: CNDPMRegressor(memory_size=20, n_exemplars=50, random_state=0).fit(X, X[:, 0]),
+}
+
+
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[Any, Store]]:
+def served(folder: Path, kind: str = "classifier") -> Iterator[tuple[Any, Store]]:
     """Makes an application around a small model, and closes it.
 
     Args:
         folder: An empty one.
+        kind: Of the model: classifier, table (which has categories) or regressor.
     """
-    rng = np.random.default_rng(0)
-    settings = {"features": "identity", "representations": "one"}
-    model = CNDPMClassifier(memory_size=20, n_exemplars=50, settings=settings, random_state=0)
-    model.fit(rng.normal(size=(60, 3)), ["a", "b"] * 30).save(folder / "model")
-    store = Store(folder / "model", folder / "served")
+    model = _MODELS[kind](np.random.default_rng(0).normal(size=(60, 3)))
+    model.save(folder / f"{kind}.cndpm")
+    store = Store(folder / f"{kind}.cndpm", folder / kind)
     app = create_app(store)
     learn: Any = next(route for route in app.routes if getattr(route, "path", "") == "/learn")
     service = learn.endpoint.__self__
@@ -173,13 +194,16 @@ def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]
     """
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    with served(folder) as (app, store):
-        asyncio.run(asked(app, "/predict", b"{"))  # imports on the way are no part of an attempt
+    with ExitStack() as stack:
+        servers = [stack.enter_context(served(folder, kind)) for kind in _MODELS]
+        for app, _ in servers:
+            asyncio.run(asked(app, "/predict", b"{"))  # imports on the way are no part of an attempt
         gc.freeze()
         for number in range(first, end):
             random = Random(f"{seed} {number}")
             path = random.choice(("/predict", "/learn", "/explain"))
             kind, body = wrong_body(random, Limits().body_bytes)
+            app, store = random.choice(servers)
             gc.collect()  # what earlier attempts left is no part of this one
             outcome, said = _judge(app, store, path, body)
             yield Outcome(number, outcome, f"{path} {kind}, {len(body)} bytes: {said}")

@@ -1,3 +1,4 @@
+import datetime
 import pickle
 
 import numpy as np
@@ -154,6 +155,29 @@ def test_the_value_that_is_no_number_is_named_not_the_first():
         CNDPMDensity().fit(table)
 
 
+def test_the_column_that_holds_no_numbers_is_named_by_later_calls_too():
+    table = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0) % 7})
+    model = CNDPMClassifier(memory_size=20, random_state=0).fit(table, [0, 1] * 20)
+    wrong = pd.DataFrame({"a": [1.0, 2.0], "b": [1, "two"]})
+    for call in (model.predict, lambda X: model.partial_fit(X, [0, 1])):
+        with pytest.raises(ValueError, match="column 'b' holds 'two', which is no number"):
+            call(wrong)
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        [datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)],
+        [datetime.time(1), datetime.time(2)],
+        pd.period_range("2026", periods=2),
+        [pd.Timestamp("2026-01-01", tz="UTC"), pd.Timestamp("2026-01-01", tz="Europe/Rome")],
+    ],
+)
+def test_dates_in_any_form_are_no_categories(days):
+    with pytest.raises(ValueError, match=r"column 'day' holds dates or times.*days since"):
+        CNDPMDensity().fit(pd.DataFrame({"day": pd.Series(list(days), dtype=object)}))
+
+
 def test_columns_of_one_name_and_dates_with_zones_are_refused_by_name():
     twice = pd.DataFrame([[1.0, 2.0]] * 3, columns=["a", "a"])
     with pytest.raises(ValueError, match="X has several columns called 'a'"):
@@ -161,6 +185,15 @@ def test_columns_of_one_name_and_dates_with_zones_are_refused_by_name():
     zoned = pd.DataFrame({"day": pd.to_datetime(["2026-01-01", "2026-01-02"]).tz_localize("Europe/Rome")})
     with pytest.raises(ValueError, match=r"column 'day' holds dates or times.*days since"):
         CNDPMDensity().fit(zoned)
+
+
+def test_a_label_that_is_missing_in_a_column_is_told_and_one_of_a_list_is_a_label():
+    X, y = np.arange(40.0)[:, None], ["a", "b", None, "b"] * 10
+    model = CNDPMClassifier(memory_size=20, random_state=0)
+    for column in (pd.Series(y, dtype=object), np.array(y, dtype=object)):
+        with pytest.raises(ValueError, match=r"y\[2\] is None\. Leave out rows without a label"):
+            model.fit(X, column)
+    assert set(model.fit(X, y).classes_) == {"a", "b", None}
 
 
 def test_codes_in_the_place_of_categories_are_warned_of():

@@ -61,7 +61,9 @@ def test_the_weight_of_a_class_multiplies_its_prior_and_may_change():
     assert not np.array_equal(model.predict_log_proba(X), before)  # it went on learning
 
 
-@pytest.mark.parametrize("given", ["equal", {"up": 0}, {"up": -1}, {"up": "much"}, [1, 2]])
+@pytest.mark.parametrize(
+    "given", ["equal", {"up": 0}, {"up": -1}, {"up": "much"}, {"up": 10**400}, {"up": np.nan}, [1, 2]]
+)
 def test_weights_of_classes_that_cannot_be_are_refused(given):
     with pytest.raises((ValueError, TypeError), match="weight"):
         CNDPMClassifier(class_weight=given).fit(X, Y)

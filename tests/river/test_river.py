@@ -243,6 +243,30 @@ def test_targets_and_tables_that_cannot_be_read_are_refused():
     assert (model.n_waiting, model._has_learned) == (0, False)
 
 
+def test_wrong_weights_targets_and_questions_are_told_in_words():
+    classifier, regressor = CNDPMClassifier(), CNDPMRegressor()
+    for w in ("3", None, -1, math.nan, [1]):
+        with pytest.raises(ValueError, match="w is how often a row counts, 0 or more; got"):
+            classifier.learn_one({"a": 1.0}, True, w=w)
+    for y in (None, "x", [1]):
+        with pytest.raises(TypeError, match=r"y is a number; got .*, a (NoneType|str|list)"):
+            regressor.learn_one({"a": 1.0}, y)
+    with pytest.raises(TypeError, match="a classifier answers a row x and takes nothing else; got with_interval"):
+        classifier.predict_one({"a": 1.0}, with_interval=True)
+
+
+@pytest.mark.parametrize("model", [CNDPMClassifier, CNDPMRegressor, CNDPMAnomaly])
+def test_a_value_that_is_too_large_in_a_column_that_waits_keeps_nothing_from_being_learned(model):
+    made, draws = model(memory_size=30, settings={"features": "identity"}), random.Random(0)
+    for i in range(120):
+        x = {"a": draws.gauss(0, 1), "b": draws.gauss(0, 1)} | ({"new": 1e30} if i == 31 else {})
+        x |= {"new": draws.gauss(0, 1)} if i > 70 else {}
+        made.learn_one(x, *(() if model is CNDPMAnomaly else (i % 2,)))
+    made.learn_waiting()
+    assert made._n_used == 3 and made.estimator.n_features_in_ == 3
+    assert np.abs(made.estimator.learner_.watch.rows).max() < 100
+
+
 def test_an_infinite_number_is_refused_at_once_even_in_a_column_that_waits_to_be_used():
     model = CNDPMAnomaly()
     for i in range(30):

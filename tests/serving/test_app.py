@@ -195,7 +195,8 @@ def test_a_model_with_categories_is_served_and_comes_back(tmp_path):
     rows = [[1.5, "blue"], [None, "red"], [2.0, None], [3.0, "unknown"]]
     with Server(tmp_path / "model", port=0) as server:
         client = Client(server.url)
-        assert client.get("/model")[1]["columns"] == ["size", "colour"]
+        facts = client.get("/model")[1]
+        assert facts["columns"] == ["size", "colour"] and facts["categories"] == [None, sorted(colours)]
         values = {"size": [1.5, np.nan, 2.0, 3.0], "colour": pd.Categorical(["blue", "red", None, None], colours)}
         answer = client.post("/predict", X=rows)[1]
         assert np.allclose(answer["proba"], model.predict_proba(pd.DataFrame(values)))

@@ -78,7 +78,9 @@ def test_bodies_of_all_requests_together_are_bounded():
     assert [status for status in sent if status] == [503, 200, 200]
 
 
-@pytest.mark.parametrize(("length", "status"), [("10", 200), ("11", 413), ("many", 413), ("-1", 413)])
+@pytest.mark.parametrize(
+    ("length", "status"), [("10", 200), ("11", 413), ("many", 413), ("-1", 413), ("9" * 5000, 413), ("\u00b2", 413)]
+)
 def test_a_body_that_is_announced_too_large_is_not_read(length, status):
     assert call(headers=[("content-length", length)])[0] == status
 

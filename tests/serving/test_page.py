@@ -13,6 +13,7 @@ from release.screenshot import find_browser
 from tests.docs.browser import Browser
 
 from cndpm.serving import Server
+from cndpm.serving import server as server_module
 
 
 def fetched(url):
@@ -49,6 +50,18 @@ def test_the_lines_of_the_documentation_work(model_file):
             command = line.replace("http://127.0.0.1:8000", server.url)
             said = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
             assert "detail" not in json.loads(said)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+def test_the_form_sends_categories_as_they_are_and_rows_of_any_width():
+    text = (Path(server_module.__file__).parent / "page.html").read_text()
+    functions = re.search(r"^const valueOf = .*?(?=^function row)", text, re.MULTILINE | re.DOTALL)[0]
+    asked = """console.log(JSON.stringify([
+        valueOf("7", ["7", "8"]), valueOf("7", [7, 8]), valueOf("other", ["7"]), valueOf("", ["7"]),
+        valueOf("1.5"), valueOf("word"), valueOf(""),
+        example({n_features: 3, categories: [null, ["red", "blue"], null]}), example({n_features: 500}).length]))"""
+    said = subprocess.run(["node", "-e", functions + asked], capture_output=True, text=True, check=True).stdout
+    assert json.loads(said) == ["7", 7, "other", None, 1.5, "word", None, [0, "red", 0], 500]
 
 
 @pytest.mark.slow

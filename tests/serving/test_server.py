@@ -1,4 +1,6 @@
+import json
 import socket
+import time
 
 import pytest
 from tests.serving.client import Client
@@ -82,3 +84,40 @@ def test_connections_are_bounded(model_file):
         for client in clients:
             assert client.get("/health")[0] == 200
             client.close()
+
+
+@pytest.mark.parametrize("end", [b"", b"Connection: close\r\n"])
+def test_an_answer_that_nobody_takes_is_not_waited_for(model_file, end):
+    body = json.dumps({"X": [[0.5] * 4] * 1500}).encode()
+    head = b"POST /explain HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %d\r\n\r\n" % (end, len(body))
+    server = Server(model_file, port=0, limits=Limits(answer_seconds=0.1))
+    server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # what does not fit waits in the server
+    with server, socket.socket() as silent:
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        silent.connect(("127.0.0.1", int(server.url.rpartition(":")[2])))
+        silent.sendall(head + body)
+        client, connections = Client(server.url), server._server.server_state.connections
+        begun, n_most = time.monotonic(), 0
+        while time.monotonic() < begun + 20 and (n_most < 2 or len(connections) > 1):
+            client.get("/health")
+            n_most = max(n_most, len(connections))
+        n_last = len(connections)
+        client.close()
+        assert (n_most, n_last) == (2, 1)
+
+
+def test_an_answer_that_is_taken_slowly_comes_whole(model_file):
+    body = json.dumps({"X": [[0.5] * 4] * 1500}).encode()
+    head = b"POST /explain HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    head += b"Content-Length: %d\r\n\r\n" % len(body)
+    server = Server(model_file, port=0, limits=Limits(answer_seconds=10))
+    server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    with server, socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        slow.settimeout(30)
+        slow.connect(("127.0.0.1", int(server.url.rpartition(":")[2])))
+        slow.sendall(head + body)
+        received = b""
+        while piece := slow.recv(1000):
+            received += piece
+        assert len(json.loads(received.partition(b"\r\n\r\n")[2])["expert"]) == 1500

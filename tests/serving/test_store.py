@@ -1,3 +1,6 @@
+import shutil
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from tests.serving.client import clusters
@@ -9,6 +12,7 @@ from cndpm.serving import Store, StoreError
 from cndpm.serving import store as store_module
 from cndpm.serving.row_log import LogError
 from cndpm.serving.store import learn_rows
+from cndpm.storage import remove_file
 
 
 @pytest.fixture
@@ -118,6 +122,38 @@ def test_a_checkpoint_of_nothing_leaves_the_served_file_alone(model_file, folder
     assert (model_file.read_bytes(), model_file.stat().st_mtime_ns) == before
 
 
+def test_a_process_that_ends_between_any_two_removals_leaves_a_folder_that_gives_the_model(
+    model_file, folder, monkeypatch
+):
+    class Killed(BaseException):
+        pass
+
+    for n_before in range(12):
+        shutil.rmtree(folder, ignore_errors=True)
+        store = Store(model_file, folder)
+        teach(store, start=0, n_records=3, checkpoint=True)
+        teach(store, start=3, n_records=1)
+        n_left = n_before
+
+        def dying(path):
+            nonlocal n_left
+            if not n_left:
+                raise Killed
+            n_left -= 1
+            remove_file(path)
+
+        with monkeypatch.context() as patched, suppress(Killed):
+            patched.setattr(store_module, "remove_file", dying)
+            store.checkpoint()
+        store._lock.release()
+        with monkeypatch.context() as patched, suppress(Killed):
+            patched.setattr(store_module, "remove_file", dying)
+            Store(model_file, folder).close()
+        again = Store(model_file, folder)
+        assert again.n_records == 4 and is_same(again.model, expected(model_file, 4))
+        again.close()
+
+
 def test_records_that_are_missing_are_refused(model_file, folder):
     store = Store(model_file, folder)
     teach(store, start=0, n_records=4, checkpoint=True)
@@ -165,6 +201,22 @@ def test_a_damaged_log_is_refused_kept_and_can_be_salvaged(model_file, folder):
     assert is_same(once_more.model, expected(model_file, 3))
     assert list(once_more.known) == [f"request {k}" for k in range(3)]
     once_more.close()
+
+
+def test_what_was_put_aside_as_damaged_is_never_replaced(model_file, folder):
+    damaged = []
+    for k in range(3):
+        store = Store(model_file, folder)
+        teach(store, start=0, n_records=1, size=7 + k)
+        store.close()
+        (log,) = folder.glob("log-*.jsonl")
+        damaged.append(log.read_bytes().replace(b"number", b"numbed"))
+        log.write_bytes(damaged[-1])
+        with pytest.warns(DamageWarning, match="went on with 0 records"):
+            Store(model_file, folder, salvage=True).close()
+    kept = [folder / f"{log.name}.damaged{end}" for end in ("", "-2", "-3")]
+    assert [path.read_bytes() for path in kept] == damaged
+    Store(model_file, folder).close()
 
 
 def test_a_checkpoint_is_due_after_so_many_rows(model_file, folder):

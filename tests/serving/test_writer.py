@@ -1,3 +1,4 @@
+import contextlib
 import threading
 
 import numpy as np
@@ -218,3 +219,53 @@ def test_a_writer_that_is_closed_takes_nothing(store):
     writer.close()
     with pytest.raises(BusyError, match="being stopped"):
         writer.submit(request(0, 1))
+
+
+def test_labels_end_at_a_limit_and_known_ones_are_learned_on(store):
+    n_known = len(store.model.classes_)
+    writer = Writer(store, Limits(labels=n_known + 2))
+    X = np.zeros((3, store.model.n_features_in_), dtype=np.float32)
+    known = store.model.classes_[0].item()
+    assert writer.submit(LearnRequest(X, ["new", "new", known])).result().record == 0
+    with pytest.raises(ValueError, match=rf"2 new labels beside the {n_known + 1} .* allows {n_known + 2} in all"):
+        writer.submit(LearnRequest(X, ["newer", "newest", known])).result()
+    with pytest.raises(TypeError, match="labels must be hashable"):
+        writer.submit(LearnRequest(X, [["new"], ["newer"], ["newest"]])).result()
+    writer.submit(LearnRequest(X, ["newer", "new", known])).result()
+    with pytest.raises(ValueError, match="1 new labels"):
+        writer.submit(LearnRequest(X, ["newest"] * 3)).result()
+    assert writer.submit(LearnRequest(X, [known] * 3)).result().record == 2
+    writer.close()
+    assert len(store.model.classes_) == n_known + 2
+
+
+def test_labels_that_a_checkpoint_could_not_hold_are_refused_before_they_are_learned(store, model_file, tmp_path):
+    writer, refused = Writer(store), 0
+    for i in range(6):
+        labels = [f"{i} {k} " + "\U0001f600" * 990 for k in range(60)]
+        rows = np.random.default_rng(i).normal(size=(60, store.model.n_features_in_)).astype(np.float32)
+        try:
+            writer.submit(LearnRequest(rows, labels)).result()
+        except ValueError as error:
+            assert "200000 characters together" in str(error)
+            refused += 1
+    writer.close()  # writes a checkpoint
+    assert refused == 3
+    again = Store(model_file, tmp_path / "served")
+    assert len(again.model.classes_) == len(store.model.classes_) == 183
+    again.close()
+
+
+@pytest.mark.parametrize("is_due", [True, False])
+def test_a_checkpoint_that_fails_is_not_counted_and_leaves_the_folder_to_the_next(store, model_file, tmp_path, is_due):
+    def fail():
+        raise OSError("the disk is full")
+
+    written = []
+    store.checkpoint, store.checkpoint_rows = fail, 1 if is_due else 1000
+    writer = Writer(store, checkpointed=lambda: written.append(1))
+    assert writer.submit(request(0, 3)).result().record == 0
+    with contextlib.nullcontext() if is_due else pytest.raises(OSError, match="the disk is full"):
+        writer.close()
+    assert written == []
+    Store(model_file, tmp_path / "served").close()

@@ -4,12 +4,13 @@ import contextlib
 from collections import Counter
 
 import pytest
-from torture.crash_points import crash, recorded_run, recorded_save
+from torture.crash_points import crash, recorded_run, recorded_save, recorded_server
 from torture.kills import attempts as kill
 from torture.small_run import be_quick
 
 from cndpm import storage
 from cndpm.experiments import loop
+from cndpm.serving import store
 from torture import crash_points, disk
 
 
@@ -33,6 +34,22 @@ def test_a_model_is_saved_whole_or_not_at_all_wherever_the_power_is_lost(tmp_pat
     victim = recorded_save(tmp_path, seed=0)
     outcomes = crashed(victim, range(victim.n_points), tmp_path)
     assert outcomes["wrong"] == 0 and outcomes["right"] > 15
+
+
+def test_a_server_comes_back_with_all_that_was_acknowledged_wherever_the_power_is_lost(tmp_path):
+    victim = recorded_server(tmp_path, seed=0)
+    outcomes = crashed(victim, range(0, victim.n_points, 3), tmp_path)
+    assert outcomes["wrong"] == 0 and outcomes["right"] > 20
+
+
+def test_a_log_that_goes_before_its_witness_would_be_noticed(tmp_path, monkeypatch):
+    def reversed_order(path):
+        storage.remove_file(path)
+        storage.remove_file(store.witness_of(path))
+
+    monkeypatch.setattr(store, "_remove_log", reversed_order)
+    victim = recorded_server(tmp_path, seed=0)
+    assert crashed(victim, range(victim.n_points), tmp_path)["wrong"]
 
 
 def test_a_sync_that_is_forgotten_would_be_noticed(tmp_path, monkeypatch):

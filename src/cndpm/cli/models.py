@@ -107,6 +107,7 @@ def serve(
     checkpoint_rows: Annotated[int, typer.Option(metavar="N", min=1, help="Rows between checkpoints.")] = 10_000,
     max_rows: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of one request.")] = 10_000,
     max_mib: Annotated[int, typer.Option(metavar="N", min=1, help="MiB of one request.")] = 4,
+    max_labels: Annotated[int, typer.Option(metavar="N", min=1, help="Labels that the model may come to know.")] = 1000,
     window_ms: Annotated[
         float, typer.Option(metavar="MS", min=0, help="Time that a prediction waits for others to share a call.")
     ] = 0.0,
@@ -124,7 +125,7 @@ def serve(
     """
     from cndpm.serving import Limits, Server
 
-    limits = Limits(body_bytes=max_mib * 2**20, rows=max_rows, window=window_ms / 1000)
+    limits = Limits(body_bytes=max_mib * 2**20, rows=max_rows, labels=max_labels, window=window_ms / 1000)
     server = Server(
         model,
         folder=folder,

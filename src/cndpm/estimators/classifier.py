@@ -339,6 +339,10 @@ def _labels(y: Any) -> Any:
         if isinstance(y, list | tuple):
             return list(y)
         y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "O" and (missing := [i for i, label in enumerate(y) if label is None]):
+            raise ValueError(
+                f"y[{missing[0]}] is None. Leave out rows without a label; where None is a label, give y as a list."
+            )
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
     return y

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from datetime import date, time, timedelta
 from numbers import Real
 from typing import Any, Protocol
 
@@ -19,13 +20,15 @@ from scipy import sparse
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.state import State, StateError
 
-__all__ = ["ProjectedRows", "ReadRows", "Reader", "TableRows", "make_reader", "restore_reader"]
+__all__ = ["ProjectedRows", "ReadRows", "Reader", "TableRows", "admit_numbers", "make_reader", "restore_reader"]
 
 Rows = NDArray[np.float32]
 
 _PER_COLUMN = 4
 """Columns that each column is added to: with one, two frequent words may fall together for good."""
 _MOST_CATEGORIES = 1000
+_NUMBERS = frozenset((int, float, bool, type(None)))
+_WORDS = _NUMBERS | {str}
 
 
 class Reader(Protocol):
@@ -150,8 +153,9 @@ class TableRows:
         """Returns rows, (n, width), of lists with a value for every column in their order; None is a missing one."""
         parts = []
         for (name, categories), values in zip(self.columns, zip(*rows, strict=True), strict=True):
-            if categories is None and not all(value is None or isinstance(value, int | float) for value in values):
-                raise ValueError(f"column {name!r} holds numbers; got something else")
+            kinds, what = (_NUMBERS, "numbers") if categories is None else (_WORDS, "categories")
+            if not kinds.issuperset(map(type, values)):
+                raise ValueError(f"column {name!r} holds {what}; got something else")
             column = np.empty(len(values), dtype=object)
             column[:] = values
             parts.append(_numbers(name, column, categories))
@@ -173,7 +177,7 @@ def make_reader(X: Any, *, width: int) -> Reader | None:
         return ProjectedRows(width) if X.shape[1] > width else None
     found = _columns_of(X)
     if found is None or all(categories is None for _, _, categories in found):
-        _admit_numbers(found or ())
+        admit_numbers(X, found)
         return None
     for name, _, categories in found:
         if categories is not None and len(categories) > _MOST_CATEGORIES:
@@ -262,23 +266,36 @@ def _numbers(name: str, values: Any, categories: list[Hashable] | None) -> NDArr
         ones: NDArray[np.float64] = (found[:, None] == np.arange(len(categories))).astype(np.float64)
         return ones
     if values.dtype.kind in "mM":
-        raise ValueError(
-            f"column {name!r} holds dates or times, {str(values[:1])[:40]}. Make numbers of them that mean something: "
-            "days since a date, the hour, the day of the week."
-        )
+        raise _dated(name, values[:1])
     try:
         return np.asarray(values, dtype=np.float64)[:, None]
+    except OverflowError:
+        raise ValueError(f"column {name!r} holds a whole number that is too large") from None
     except (TypeError, ValueError):
         wrong = next(value for value in values if not _is_number(value))
+        if isinstance(wrong, date | time | timedelta) or type(wrong).__name__ == "Period":
+            raise _dated(name, wrong) from None
         raise ValueError(
-            f"column {name!r} holds {str(wrong)[:40]!r}, which is no number. Make it a category: "
-            f"table[{name!r}].astype('category') in pandas, .cast(pl.Enum(...)) in polars."
+            f"column {name!r} holds {str(wrong)[:40]!r}, which is no number. Make it a category, from the first "
+            f"call on: table[{name!r}].astype('category') in pandas, .cast(pl.Enum(...)) in polars."
         ) from None
 
 
-def _admit_numbers(columns: Sequence[tuple[str, Any, list[Hashable] | None]]) -> None:
-    """Refuses the first column that holds neither numbers nor what can be read as numbers."""
-    for name, values, _ in columns:
+def _dated(name: str, value: Any) -> ValueError:
+    return ValueError(
+        f"column {name!r} holds dates or times, {str(value)[:40]}. Make numbers of them that mean something: "
+        "days since a date, the hour, the day of the week."
+    )
+
+
+def admit_numbers(X: Any, columns: Sequence[tuple[str, Any, list[Hashable] | None]] | None = None) -> None:
+    """Refuses a table by the first column that holds neither numbers nor what can be read as numbers.
+
+    Args:
+        X: Anything; what is no table passes.
+        columns: Those of the table, where they were looked up before.
+    """
+    for name, values, _ in columns or _columns_of(X) or ():
         if values.dtype.kind not in "biuf":
             _numbers(name, values, None)
 
@@ -290,7 +307,7 @@ def _is_there(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     try:
         float(np.nan if value is None else value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

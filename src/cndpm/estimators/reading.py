@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, readable
 from cndpm.estimators.missing import Completions, complete_rows, fill_missing
-from cndpm.estimators.readers import Reader, ReadRows, make_reader, restore_reader
+from cndpm.estimators.readers import Reader, ReadRows, admit_numbers, make_reader, restore_reader
 from cndpm.estimators.rows import flat_rows, plain_rows
 from cndpm.estimators.saved import Saved
 from cndpm.model.inputs import LARGEST
@@ -76,6 +76,8 @@ class Reading(Saved):
         if reset and (reader := make_reader(X, width=self.n_projected)) is not None:
             self._reads = reader
         if self._reader is None:
+            if not reset:  # the first ones were looked at when the reader was chosen
+                admit_numbers(X)
             dense = X.toarray() if sparse.issparse(X) else X
             return validate_data(self, X=dense, reset=reset, **rules)
         _check_feature_names(self, X, reset=reset)

@@ -25,6 +25,7 @@ __all__ = ["check_class_weight", "log_class_weights", "times_learned"]
 
 _LARGEST = 1000
 """The largest weight: a sample of it is learned as often."""
+_LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
 def times_learned(sample_weight: Any, rows: NDArray[Any], *, seed: int, n_before: int) -> NDArray[np.int64]:
@@ -73,8 +74,8 @@ def check_class_weight(class_weight: Any) -> None:
             f"class_weight must be 'balanced', a dictionary of weights by label, or None; got {class_weight!r}"
         )
     for label, weight in class_weight.items():
-        if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < float(weight) < np.inf:
-            raise ValueError(f"weights of classes are positive numbers; that of {label!r} is {weight!r}")
+        if isinstance(weight, bool) or not isinstance(weight, Real) or not _is_positive(weight):
+            raise ValueError(f"weights of classes are positive numbers; that of {label!r} is {str(weight)[:40]}")
 
 
 def log_class_weights(class_weight: Any, classes: Sequence[Any], counts: Sequence[int]) -> NDArray[np.float64]:
@@ -103,3 +104,7 @@ def log_class_weights(class_weight: Any, classes: Sequence[Any], counts: Sequenc
         weights = np.array([float(class_weight.get(label, 1.0)) for label in classes])
     logs: NDArray[np.float64] = np.log(weights)
     return logs
+
+
+def _is_positive(weight: Any) -> bool:
+    return bool(0 < weight <= _LARGEST_FLOAT)

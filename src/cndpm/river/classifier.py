@@ -77,8 +77,13 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
 
         Args:
             x: Features by name.
-            kwargs: Ignored.
+            kwargs: None are taken.
+
+        Raises:
+            TypeError: Something else was given.
         """
+        if kwargs:
+            raise TypeError(f"a classifier answers a row x and takes nothing else; got {', '.join(kwargs)}")
         if not self._has_learned:
             return {}
         row = self._row(x)

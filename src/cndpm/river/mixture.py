@@ -166,7 +166,7 @@ class Mixture:
             y: Its target, as the estimator takes it; None where there are none.
             weight: How often it counts.
         """
-        if not 0 <= weight < math.inf:
+        if not _is_weight(weight):
             raise ValueError(f"w is how often a row counts, 0 or more; got {weight!r}")
         before, self._has_drifted = self._columns, False
         try:
@@ -248,7 +248,12 @@ class Mixture:
         return len(self._columns) > self._n_used and waited >= max(_SOON, self._n_learned // _SHARE)
 
     def _found(self, rows: list[_Row]) -> None:
-        """Makes an estimator of all columns that have come, and has it learn rows."""
+        """Makes an estimator of all columns that have come, and has it learn rows.
+
+        Rows with a value that is too large, which came in a column that was not in use, are left out: by them gaps of
+        others would be filled.
+        """
+        rows = [row for row in rows if not (np.abs(row.values) > LARGEST).any()] or rows
         values = self._values(rows)
         is_whole = ~np.isnan(values).any(axis=1)
         if self._has_learned:
@@ -317,6 +322,10 @@ def _without_empty(rows: Rows) -> Rows:
     """Returns rows (n, d); one of which nothing is known has the means of the columns."""
     is_empty: NDArray[np.bool_] = np.asarray(np.isnan(rows).all(axis=1))
     return np.where(is_empty[:, None], np.nanmean(rows[~is_empty], axis=0), rows) if is_empty.any() else rows
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and bool(0 <= value < math.inf)
 
 
 def _is_plain(row: Rows) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,9 +54,7 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
             y: Its target.
             w: Its weight: it counts as if it had come so often.
         """
-        with readable("y"):
-            target = float(y)
-        self._take(x, target, w)
+        self._take(x, _number(y), w)
 
     def predict_one(  # type: ignore[override]
         self, x: Mapping[Any, Any], with_interval: bool = False, confidence_level: float = 0.95
@@ -115,3 +114,10 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
         admit_table(X)
         answers = self.estimator.predict(self._rows_asked(X)) if self._has_learned else np.zeros(len(X))
         return pd.Series(answers, index=X.index)
+
+
+def _number(y: Any) -> float:
+    if isinstance(y, str) or not hasattr(y, "__float__"):
+        raise TypeError(f"y is a number; got {reprlib.repr(y)}, a {type(y).__name__}")
+    with readable("y"):
+        return float(y)

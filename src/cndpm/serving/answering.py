@@ -100,6 +100,8 @@ def learnable(model: Estimator, y: Sequence[Any] | None, n_rows: int) -> list[An
             targets = np.array(y, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError("y must be numbers: this model predicts values") from None
+        except OverflowError:
+            raise ValueError("y holds a whole number that is too large") from None
         if not np.isfinite(targets).all():
             raise ValueError("y must be finite numbers")
         learnt: list[Any] = targets.tolist()
@@ -154,8 +156,21 @@ def described(model: Estimator) -> dict[str, Any]:
         "n_samples": model.learner_.events.n_samples,
         "memory": len(model.learner_.memory),
         "columns": names.tolist() if (names := getattr(model, "feature_names_in_", None)) is not None else None,
+        "categories": _categories(model),
     }
     return facts | ({"classes": model.classes_.tolist()} if isinstance(model, CNDPMClassifier) else {})
+
+
+def _categories(model: Estimator) -> list[list[Any] | None] | None:
+    """Returns the categories of every column, None for numbers; None in all where no column has any."""
+    if not isinstance(model._reader, TableRows):
+        return None
+    return [None if each is None else [_word(value) for value in each] for _, each in model._reader.columns]
+
+
+def _word(category: Any) -> Any:
+    is_plain = isinstance(category, str | int) or (isinstance(category, float) and np.isfinite(category))
+    return category if is_plain else str(category)
 
 
 def _plain(values: NDArray[Any]) -> list[Any]:

@@ -23,6 +23,9 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 _OPEN = ("/", "/docs", "/health")
 """Paths that need no token: they tell nothing about the model."""
 
+_DIGITS = 20
+"""Of a length; Python refuses to read thousands of them."""
+
 Scope = dict[str, Any]
 Receive = Callable[[], Any]
 Send = Callable[[dict[str, Any]], Any]
@@ -96,7 +99,7 @@ class Guard:
             if not secrets.compare_digest(headers.get(b"authorization", b""), expected):
                 return 401, 'a token is needed: send the header "Authorization: Bearer TOKEN"'
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > self._limits.body_bytes:
+        if not length.isdigit() or len(length) > _DIGITS or int(length) > self._limits.body_bytes:
             return 413, self._too_large
         return None
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -188,9 +189,9 @@ class Store:
                 raise LogError(f"{error}. {remedy}") from error
             warnings.warn(f"{error}; went on with {self.n_records} records", DamageWarning, stacklevel=2)
             logs = map(self._log_path, self._numbers("log"))
-            damaged += [path for log in logs for path in (log, witness_of(log)) if path.exists()]
+            damaged += [path for log in logs for path in (witness_of(log), log) if path.exists()]
         for path in damaged:
-            move_file(path, path.with_name(f"{path.name}.damaged"))
+            move_file(path, _free_name(path))
         if self.n_records > n_checkpoint:
             self.model.save(self._model_path(self.n_records))
 
@@ -237,8 +238,7 @@ class Store:
 
     def _begin_log(self) -> None:
         path = self._log_path(self.n_records)
-        for leftover in (path, witness_of(path)):  # of a process that was killed after a checkpoint: no record is in it
-            remove_file(leftover)
+        _remove_log(path)  # of a process that was killed after a checkpoint: no record is in it
         self._log = RowLog(path, self.n_records, self.known, self._link)
         self.n_rows_since = 0
         self._remove_old()
@@ -254,8 +254,7 @@ class Store:
         if kept == _KEPT:
             for number in self._numbers("log"):
                 if number < oldest:
-                    remove_file(self._log_path(number))
-                    remove_file(witness_of(self._log_path(number)))
+                    _remove_log(self._log_path(number))
 
     def _remember(self, places: Mapping[str | None, Acknowledgement]) -> None:
         self.known |= {name: place for name, place in places.items() if name is not None}
@@ -272,6 +271,18 @@ class Store:
 
     def _log_path(self, number: int) -> Path:
         return self.folder / f"log-{number:012d}.jsonl"
+
+
+def _remove_log(path: Path) -> None:
+    """Removes a log; its witness first, which alone would say that the log has lost everything."""
+    remove_file(witness_of(path))
+    remove_file(path)
+
+
+def _free_name(path: Path) -> Path:
+    """Returns the name under which a damaged file stays; one that was put aside before keeps its own."""
+    names = (path.with_name(f"{path.name}.damaged{f'-{n}' if n > 1 else ''}") for n in count(1))
+    return next(name for name in names if not name.exists())
 
 
 def _is_whole(path: Path) -> bool:

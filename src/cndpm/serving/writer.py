@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cndpm.errors import CNDPMError
+from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.serving.limits import Limits
 from cndpm.serving.row_log import Acknowledgement, rows_digest
 from cndpm.serving.store import Store, learn_rows
@@ -135,10 +136,12 @@ class Writer:
             self._is_closing = True
             self._changed.notify()
         self._thread.join()
-        if self._store.n_rows_since and self.failure is None:
-            self._store.checkpoint()
-            self._checkpointed()
-        self._store.close()
+        try:
+            if self._store.n_rows_since and self.failure is None:
+                self._store.checkpoint()
+                self._checkpointed()
+        finally:
+            self._store.close()
 
     # The thread
 
@@ -151,7 +154,8 @@ class Writer:
                     self._n_waiting -= sum(len(request.X) for request in requests)
                 if self._store.is_due and self._failure is None:
                     self._guarded(self._store.checkpoint)
-                    self._checkpointed()
+                    if self._failure is None:
+                        self._checkpointed()
         except BaseException as error:  # whoever waits must hear of it
             self._fail(error, requests)
 
@@ -217,6 +221,7 @@ class Writer:
         X = np.concatenate([request.X for request in requests])
         y = None if requests[0].y is None else [target for request in requests for target in request.y or ()]
         try:
+            self._admit_labels(y)
             learn_rows(self._store.model, X, y)
         except Exception as error:
             if len(requests) == 1:
@@ -226,6 +231,23 @@ class Writer:
                     self._learn([request])
             return
         self._write(requests, X, y)
+
+    def _admit_labels(self, y: Sequence[Any] | None) -> None:
+        """Refuses labels beyond those that a model may come to know: each takes memory, and a place in every answer."""
+        if not isinstance(self._store.model, CNDPMClassifier):
+            return
+        known = self._store.model._codec
+        new = [label for label in set(filter(_is_hashable, y or ())) if known.find(label) is None]
+        if new and len(known) + len(new) > self._limits.labels:
+            raise ValueError(
+                f"y has {len(new)} new labels beside the {len(known)} that the model knows; this server allows "
+                f"{self._limits.labels} in all (--max-labels). To predict numbers, serve a regressor."
+            )
+        if new and sum(len(str(label)) for label in (*known.labels, *new)) > self._limits.label_characters:
+            raise ValueError(
+                f"the labels of a model have {self._limits.label_characters} characters together at most, and y would "
+                "bring more. Shorten them, or number them."
+            )
 
     def _write(self, requests: Sequence[LearnRequest], X: NDArray[np.float32], y: Sequence[Any] | None) -> None:
         """Writes what was learned and acknowledges it; a model that is ahead of its log must learn no more."""
@@ -249,3 +271,7 @@ class Writer:
     def _refuse(requests: Sequence[LearnRequest], error: Exception) -> None:
         for request in requests:
             request.future.set_exception(error)
+
+
+def _is_hashable(label: Any) -> bool:
+    return not isinstance(label, list)  # of what JSON has; the model refuses it by name
