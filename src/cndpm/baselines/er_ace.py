@@ -13,12 +13,7 @@ __all__ = ["ERACE"]
 
 
 def among_present(logits: Tensor, y: Tensor) -> Tensor:
-    """Sets the logits of classes that do not occur in y to minus infinity, (batch, n_classes).
-
-    Args:
-        logits: (batch, n_classes).
-        y: Labels of the batch, (batch,).
-    """
+    """Sets the logits (batch, n_classes) of classes that do not occur in y (batch,) to minus infinity."""
     absent = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
     return logits.masked_fill(absent.index_fill_(0, y, False), float("-inf"))
 

@@ -13,14 +13,9 @@ __all__ = ["EWC", "OnlineEWC"]
 
 
 def fisher_information(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    r"""Returns the diagonal of the empirical Fisher information, (n_parameters,).
+    r"""Returns the diagonal of the empirical Fisher information, (n_parameters,); the network is left unchanged.
 
     .. math:: F_i = \frac{1}{N} \sum_n \left(\partial_{\theta_i} \log p(y_n \mid x_n; \theta)\right)^2
-
-    Args:
-        network: A classifier; left unchanged.
-        x: (N, *input_shape).
-        y: (N,).
     """
     return mean_over_gradients(network, F.cross_entropy, x, y, of=Tensor.square)
 

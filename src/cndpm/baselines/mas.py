@@ -11,14 +11,9 @@ __all__ = ["MAS"]
 
 
 def output_sensitivity(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    r"""Returns how far the squared length of the output moves with each weight, (n_parameters,).
+    r"""Returns how far the squared length of the output moves with each weight, (n_parameters,); labels play no part.
 
     .. math:: \Omega_i = \frac{1}{N} \sum_n \left| \partial_{\theta_i} \lVert f(x_n; \theta) \rVert_2^2 \right|
-
-    Args:
-        network: Any network; left unchanged.
-        x: (N, *input_shape).
-        y: (N,); labels play no part.
     """
     return mean_over_gradients(network, lambda output, _: output.square().sum(), x, y, of=Tensor.abs)
 

@@ -109,22 +109,12 @@ class Student:
         self.n_steps = 0
 
     def errors(self, x: Tensor, target: Tensor) -> Tensor:
-        """Returns the squared distance to the target, summed over its dimensions, (batch,).
-
-        Args:
-            x: (batch, *input_shape).
-            target: The teacher's outputs, (batch, n_outputs).
-        """
+        """Returns each sample's squared distance to the teacher's output, (batch,); `target` is (batch, n_outputs)."""
         difference: Tensor = self.network(x) - target
         return difference.square().sum(1)
 
     def learn(self, x: Tensor, target: Tensor) -> None:
-        """Takes one step on the mean error.
-
-        Args:
-            x: Samples of the student's class, (batch, *input_shape).
-            target: The teacher's outputs, (batch, n_outputs).
-        """
+        """Takes one step on the mean error of samples of the student's class."""
         fall = math.sqrt(1 + self.n_steps / self.settings.steady_steps)
         self.trainer.set_learning_rate(self.settings.learning_rate / fall)
         self.trainer.step(self.errors(x, target).mean())

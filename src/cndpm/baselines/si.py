@@ -39,12 +39,7 @@ class PathIntegral(TensorSlots):
         return self.values["contribution"]
 
     def advance(self, gradient: Tensor, movement: Tensor) -> None:
-        """Adds one step.
-
-        Args:
-            gradient: The loss's gradient before the step, (n_parameters,).
-            movement: The change of the weights, (n_parameters,).
-        """
+        """Adds one step: the loss's gradient before it and the change of the weights, (n_parameters,) each."""
         self.contribution.sub_(gradient * movement)
 
     def importance(self, weights: Tensor) -> Tensor:

@@ -35,12 +35,7 @@ class FixedFeatures(TensorSlots):
             self.values["phase"] = phase.to(device)
 
     def __call__(self, x: Tensor, gamma: Tensor) -> Tensor:
-        """Returns features in double precision, (batch, n_features).
-
-        Args:
-            x: Samples, (batch, ...), of `n_inputs` numbers each.
-            gamma: Inverse width of the kernel, a scalar.
-        """
+        """Returns features of samples (batch, ...) in double precision, (batch, n_features); gamma is a scalar."""
         fixed = self.values
         if not fixed:
             return x.flatten(1).double()
@@ -54,13 +49,8 @@ def discriminants(counts: Tensor, sums: Tensor, products: Tensor, *, shrinkage: 
     .. math:: w_c = \Lambda \mu_c, \quad b_c = -\tfrac12 \mu_c^\top \Lambda \mu_c, \quad
         \Lambda = \left[(1 - \varepsilon) \Sigma + \varepsilon \bar\sigma^2 I\right]^{-1}
 
-    with :math:`\Sigma` the covariance within classes and :math:`\bar\sigma^2` its mean variance.
-
-    Args:
-        counts: Samples of each class, (n_classes,).
-        sums: Their summed features, (n_classes, n_features).
-        products: Summed outer products of all features, (n_features, n_features).
-        shrinkage: epsilon.
+    with :math:`\Sigma` the covariance within classes and :math:`\bar\sigma^2` its mean variance, of each class's
+    `counts` (n_classes,) and `sums` (n_classes, n_features), and `products`, the summed outer products of all features.
     """
     means = sums / counts.clamp_min(1)[:, None]
     within = (products - sums.T @ means) / counts.sum()

@@ -29,13 +29,7 @@ _COLUMNS = {
 
 
 class Watch:
-    """Makes the monitors of runs: the terminal unless quiet, TensorBoard and one's own when asked for.
-
-    Args:
-        quiet: Shows nothing on the terminal.
-        tensorboard: Also logs for TensorBoard.
-        monitors: Classes of one's own, ``package.module:Class``, each made of the run's folder.
-    """
+    """Makes the monitors of runs: the terminal unless quiet, TensorBoard and one's own when asked for."""
 
     def __init__(self, *, quiet: bool, tensorboard: bool = False, monitors: Iterable[str] = ()) -> None:
         self._own = [load_object(name, Monitor) for name in monitors]
@@ -93,12 +87,5 @@ def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, n_names: int = 1) -> FoldingTable:
-    """Makes a plain table that fits the terminal it is printed on.
-
-    Args:
-        title: Title of the table.
-        header: Names of the columns, (n_columns,); one without a name holds sentences.
-        rows: Texts, (n_rows, n_columns).
-        n_names: Number of columns, from the left, that name a row.
-    """
+    """Makes a plain table that fits the terminal; `n_names` columns name a row, one without a name holds sentences."""
     return FoldingTable(title, header, rows, n_names=n_names)

@@ -23,21 +23,13 @@ class _Fact(BaseModel):
 
 
 class Layout(_Fact):
-    """One form in which a dataset is published.
+    """One form in which a dataset is published."""
 
-    Attributes:
-        format: Which reader takes the files.
-        folders: Where they may lie, below the data folder (or absolute).
-        train: Files of the training set, in the order the reader takes them; each may be gzipped.
-        test: Files of the test set.
-        content: sha256 of a file's decompressed content, where known.
-    """
-
-    format: Format
-    folders: tuple[str, ...]
-    train: tuple[str, ...]
-    test: tuple[str, ...]
-    content: dict[str, str] = Field(default_factory=dict)
+    format: Format  # which reader takes the files
+    folders: tuple[str, ...]  # where they may lie, below the data folder (or absolute)
+    train: tuple[str, ...]  # files of the training set, in the order the reader takes them; each may be gzipped
+    test: tuple[str, ...]  # files of the test set
+    content: dict[str, str] = Field(default_factory=dict)  # sha256 of a file's decompressed content, where known
 
     def find(self, data_dir: Path) -> dict[str, Path] | None:
         """Returns where each file lies, by its name; None unless one folder holds them all."""
@@ -54,21 +46,13 @@ class Layout(_Fact):
 
 
 class Download(_Fact):
-    """One file that mirrors serve.
+    """One file that mirrors serve."""
 
-    Attributes:
-        file: Its name, which is appended to a mirror's address.
-        folder: Where it goes, below the data folder.
-        sha256: Checksum of its bytes.
-        size: Its number of bytes; a mirror that sends more is refused.
-        unpack: Whether it is an archive.
-    """
-
-    file: str
-    folder: str
-    sha256: str
-    size: int = Field(ge=1)
-    unpack: bool = False
+    file: str  # its name, which is appended to a mirror's address
+    folder: str  # where it goes, below the data folder
+    sha256: str  # checksum of its bytes
+    size: int = Field(ge=1)  # its number of bytes; a mirror that sends more is refused
+    unpack: bool = False  # whether it is an archive
 
 
 class Entry(_Fact):
@@ -125,11 +109,7 @@ def catalogue() -> dict[str, Entry]:
 
 
 def catalogue_entry(name: str) -> Entry:
-    """Returns the facts about one dataset.
-
-    Raises:
-        UnknownNameError: There is no dataset of this name; the nearest are suggested.
-    """
+    """Returns the facts about one dataset; UnknownNameError suggests the nearest names."""
     try:
         return catalogue()[name]
     except KeyError:

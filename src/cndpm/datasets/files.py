@@ -79,11 +79,7 @@ def memory_limit() -> int:
 
 
 def check_memory(path: Path, n_bytes: int) -> None:
-    """Refuses a file whose content would take more than :func:`memory_limit`.
-
-    Raises:
-        DamagedFileError: `n_bytes` is above the limit.
-    """
+    """Refuses a file (DamagedFileError) whose content would take more than :func:`memory_limit`."""
     if n_bytes > memory_limit():
         raise DamagedFileError(
             f"{path} claims to hold {n_bytes} bytes; at most {memory_limit()} are allowed, half of the memory here. "
@@ -106,11 +102,7 @@ def open_content(path: Path) -> Iterator[BufferedIOBase]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Returns the content of a file, decompressed if its name ends in ``.gz``.
-
-    Raises:
-        DamagedFileError: The file cannot be read or decompressed, or its content is above :func:`memory_limit`.
-    """
+    """Returns the content of a file, decompressed if its name ends in ``.gz``, or raises DamagedFileError."""
     with open_content(path) as file:
         check_memory(path, path.stat().st_size)
         content = read_at_most(file, memory_limit() + 1)

@@ -89,12 +89,7 @@ class RayShard(Shard):
 
 
 def is_ray_dataset(part: Any) -> bool:
-    """Returns whether something is a dataset of Ray Data, without importing Ray.
-
-    Example:
-        >>> is_ray_dataset([1, 2])
-        False
-    """
+    """Returns whether something is a dataset of Ray Data, without importing Ray."""
     kinds = ((kind.__module__, kind.__name__) for kind in type(part).__mro__)
     return any(module.startswith("ray.data.") and name == "Dataset" for module, name in kinds)
 

@@ -31,15 +31,10 @@ Between = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Step:
-    """A change of a learner that can be done again.
+    """A change of a learner that can be done again."""
 
-    Attributes:
-        run: Does it; calls its second argument between batches.
-        n_bytes: Bytes of the samples that `run` holds.
-    """
-
-    run: Callable[[CNDPM, Between | None], Any]
-    n_bytes: int = 0
+    run: Callable[[CNDPM, Between | None], Any]  # does it; calls its second argument between batches
+    n_bytes: int = 0  # bytes of the samples that `run` holds
 
 
 class Journal:

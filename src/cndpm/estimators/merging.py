@@ -144,14 +144,9 @@ def _copied(model: Estimator, number: int) -> Estimator:
 
 
 def _agree_on_labels(merged: CNDPMClassifier, learner: CNDPM, model: CNDPMClassifier) -> None:
-    """Numbers the labels of two models alike: in sorted order where they can be compared, else as they came.
+    """Numbers the labels of those merged so far and of the next alike: sorted where they compare, else as they came.
 
     Their counts are those of both together, as the merged model's are.
-
-    Args:
-        merged: Holds the labels of all models so far.
-        learner: What they have learned.
-        model: The next one.
     """
     both = (merged, learner), (model, model.learner_)
     known = dict.fromkeys(label for each, _ in both for label in each._codec.labels)

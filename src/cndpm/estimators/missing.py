@@ -137,14 +137,10 @@ def _fill_together(rows: Rows, known: Rows) -> Rows:
 
 
 def _filled(rows: Rows, is_missing: NDArray[np.bool_], known: Rows, *, is_own: bool = False) -> Rows:
-    """Returns rows with the weighted means of their neighbours in the gaps.
+    """Returns rows (n, d) with the weighted means of their neighbours among `known` (m, d), complete rows, in the gaps.
 
-    Args:
-        rows: (n, d).
-        is_missing: (n, d).
-        known: Complete rows, (m, d).
-        is_own: Whether the rows themselves, completed for a first time, are the last of them. A row does not complete
-            itself, and what was missing in others counts next to nothing.
+    With `is_own` the rows themselves, completed for a first time, are the last of these. A row does not complete
+    itself, and what was missing in others counts next to nothing.
     """
     scale, filled, first_own = _scale(known), rows.copy(), len(known) - len(rows)
     trust = np.ones(known.shape)
@@ -161,14 +157,9 @@ def _filled(rows: Rows, is_missing: NDArray[np.bool_], known: Rows, *, is_own: b
 def _nearest(
     row: Rows, gap: NDArray[np.bool_], known: Rows, scale: Floats, *, leave: int | None = None
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Returns the known rows nearest in the columns that are there, and their weights, (k,) each.
+    """Returns the known rows nearest to `row` in the columns that are there, and their weights, (k,) each.
 
-    Args:
-        row: (d,).
-        gap: Where it is missing, (d,).
-        known: (m, d).
-        scale: Of the columns, (d,).
-        leave: One of the known rows that is left out, unless it is the only one.
+    The known row `leave` is left out, unless it is the only one.
     """
     distance = (((known[:, ~gap] - row[~gap]) / scale[~gap]) ** 2).sum(axis=1)
     n = min(_NEIGHBOURS, len(known))

@@ -90,14 +90,7 @@ def load_model(
 
 
 def refusal(path: str | Path, kind: str, package: str | None, error: Exception) -> str:
-    """Says why a file cannot be loaded, and which version to install where another one wrote it.
-
-    Args:
-        path: The file.
-        kind: Name of the estimator's class.
-        package: The version that wrote the file, None where it does not say.
-        error: What went wrong.
-    """
+    """Says why a file cannot be loaded, and which version to install where another one wrote it."""
     reason = str(error) if isinstance(error, StateError) else f"{type(error).__name__}: {str(error)[:300]}"
     other = package is not None and package != __version__
     remedy = f". It was written by cndpm {package}; install cndpm=={package} to load it" if other else ""

@@ -217,11 +217,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
 
 def _numeric(y: Any) -> Any:
-    """Returns targets, of which text is read as numbers.
-
-    Raises:
-        ValueError: Something is no number, or too large for one.
-    """
+    """Returns targets, of which text is read as numbers; ValueError where one is none, or too large."""
     is_text = isinstance(y, np.ndarray) and y.dtype.kind in "US"
     if not (is_text or (isinstance(y, list) and any(isinstance(one, str) for one in y))):
         return y

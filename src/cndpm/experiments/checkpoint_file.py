@@ -45,11 +45,7 @@ def read_checkpoint(folder: str | Path) -> State:
 
 
 def read_checkpoint_of(path: Path, config: dict[str, Any]) -> StateFile:
-    """Reads a checkpoint that must be of a given run and lie beside the log that led to it.
-
-    Raises:
-        StateError: It is damaged, of another run, or not the one that the log led to.
-    """
+    """Reads a checkpoint; StateError unless it is of the given run and lies beside the log that led to it."""
     file = read_state(path, kind="checkpoint")
     told = {"config": dict, "log_bytes": int, "log_sha256": str}
     if not all(isinstance(file.settings.get(name), kind) for name, kind in told.items()):

@@ -66,19 +66,12 @@ class TestSet:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Accuracies in percent, or bits per dimension: overall (all test samples pooled) and by task.
+    """Accuracies in percent, or bits per dimension: overall (all test samples pooled) and by task."""
 
-    Attributes:
-        accuracy: Of all test samples; None where classes are not asked for.
-        task_accuracy: By task.
-        bits_per_dim: Of all test samples; None where densities are not asked for or there are none.
-        task_bits_per_dim: By task.
-    """
-
-    accuracy: float | None = None
-    task_accuracy: list[float] | None = None
-    bits_per_dim: float | None = None
-    task_bits_per_dim: list[float] | None = None
+    accuracy: float | None = None  # of all test samples; None where classes are not asked for
+    task_accuracy: list[float] | None = None  # by task
+    bits_per_dim: float | None = None  # of all test samples; None where densities are not asked for or there are none
+    task_bits_per_dim: list[float] | None = None  # by task
 
 
 @dataclass(frozen=True)
@@ -122,15 +115,12 @@ def evaluate(learner: Learner, test: TestSet) -> Evaluation:
 
 @torch.no_grad()
 def dissect(learner: Learner, test: TestSet, learned: Sequence[int]) -> Dissection | None:
-    r"""Splits the accuracy on the tasks `learned` into gating and classification.
+    r"""Splits the accuracy on the tasks `learned` into gating and classification; None where no expert is tested.
 
     Who is in charge of what is not known to the learner, so it is read off the test data: expert k belongs to the task
     on which its share :math:`p(k \mid x, y) \propto p(k \mid x)\, p(y \mid x, k)` is largest on average, and a task
     without an expert of its own is answered by the one with the largest share in it. Where every task has one expert
     this is the paper's definition.
-
-    Returns:
-        None for learners that are no mixture or have no expert yet, and where there is nothing to test on.
     """
     if learner.experts is None or learner.footprint().n_experts == 0 or not test.is_measurable:
         return None

@@ -20,15 +20,9 @@ _SENTENCES = 16
 class FoldingTable:
     """Shows a table as wide as the terminal allows; columns that find no room follow in a second table, and so on.
 
-    Headings of several words are broken between them. Every part begins with the columns that name a row. A column
-    without a name holds sentences, which are broken wherever there is a space; such a table is never parted.
-
-    Args:
-        title: Title of the first part.
-        header: Names of the columns, (n_columns,).
-        rows: Texts, (n_rows, n_columns); those of rich keep their style.
-        n_names: Number of columns, from the left, that name a row.
-        right: Whether the other columns are set to the right.
+    Headings of several words are broken between them. Every part begins with the `n_names` columns that name a row;
+    with `right` the others are set to the right. A column without a name holds sentences, which are broken wherever
+    there is a space; such a table is never parted. Texts of rich keep their style.
     """
 
     def __init__(

@@ -128,11 +128,6 @@ def learner_class(name: str) -> type[Learner]:
 
 
 def learner_name(learner_class: type[Learner]) -> str:
-    """Returns the name that a record gives to a learner: the registered one, or ``package.module:Class``.
-
-    Example:
-        >>> learner_name(learner_class("slda"))
-        'slda'
-    """
+    """Returns the name that a record gives to a learner: the registered one, or ``package.module:Class``."""
     path, known = object_name(learner_class), LEARNERS.data.items()
     return next((name for name, one in known if one is learner_class or getattr(one, "path", "") == path), path)

@@ -56,12 +56,8 @@ class Window:
 class Meter:
     """Adds up answers batch by batch.
 
-    A window ends with the batch that fills it, and where the stream changes.
-
-    Args:
-        target: What is answered: classes, values, or nothing beside x (a density).
-        window: Samples of a window, and of the windows that tell when a change is over.
-        changes: Samples before each change, where the stream knows.
+    A window ends with the batch that fills it, and where the stream changes (`changes`: samples before each change).
+    The windows that tell when a change is over have the same size.
     """
 
     def __init__(self, target: Target, *, window: int = 100, changes: Sequence[int] = ()) -> None:
@@ -72,12 +68,7 @@ class Meter:
         self._first, self._part, self._experts = self._opened()
 
     def add(self, answers: Answers, log_gate: Tensor | None = None) -> Window | None:
-        """Adds the answers to a batch; returns the window that it completes, if it does.
-
-        Args:
-            answers: Of the kind that the meter was made for.
-            log_gate: Log-probabilities of the experts, (batch, n_experts), of a mixture.
-        """
+        """Adds the answers to a batch, and a mixture's log-gate (batch, n_experts); returns the window it completes."""
         losses = answers.losses().tolist()
         self._whole.add(answers)
         self._part.add(answers)

@@ -43,11 +43,7 @@ class RunSchedule:
 
 
 def run_length(stream: Stream, max_batches: int | None) -> int:
-    """Returns the number of batches that a run takes from a stream at most.
-
-    Raises:
-        ConfigError: Neither says where to end.
-    """
+    """Returns the most batches that a run takes from a stream; ConfigError where neither says where to end."""
     limits = [n for n in (stream.n_batches, max_batches) if n is not None]
     if not limits:
         raise ConfigError(ENDLESS)

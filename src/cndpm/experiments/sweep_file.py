@@ -35,19 +35,13 @@ _Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class SweepSettings(BaseModel):
-    """One of the settings that are crossed with everything else.
-
-    Attributes:
-        name: Of its folders; empty for the settings as they are.
-        learners: Those it is for; all where there are none.
-        set: Overrides, as ``--set`` takes them.
-    """
+    """One of the settings that are crossed with everything else."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = ""
-    learners: tuple[str, ...] = ()
-    set: tuple[str, ...] = ()
+    name: str = ""  # of its folders; empty for the settings as they are
+    learners: tuple[str, ...] = ()  # those it is for; all where there are none
+    set: tuple[str, ...] = ()  # overrides, as ``--set`` takes them
 
 
 class Sweep(BaseModel):
@@ -79,8 +73,7 @@ class Sweep(BaseModel):
     def configs(self, *, device: str = "auto", beside: Path | None = None) -> dict[Path, RunConfig]:
         """Returns every configuration, by the folder of its runs within that of the sweep.
 
-        Raises:
-            ConfigError: Two settings have the same name, or one names a learner that the sweep has not.
+        ConfigError: two settings have the same name, or one names a learner that the sweep has not.
         """
         made: dict[Path, RunConfig] = {}
         for scenario in self.scenarios:
@@ -109,12 +102,7 @@ class Sweep(BaseModel):
 
 
 def read_sweep(path: str | Path) -> Sweep:
-    """Reads a sweep's file.
-
-    Raises:
-        ConfigError: It cannot be read, or a value is not allowed.
-        UnknownNameError: A field does not exist; the nearest are suggested.
-    """
+    """Reads a sweep's file; ConfigError for a value that is not allowed, UnknownNameError for an unknown field."""
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES:
         raise ConfigError(f"a sweep is a file that ends with {', '.join(_SUFFIXES)}; got {path}")
@@ -140,13 +128,9 @@ def run_sweep(
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
     command: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Runs what is missing of a sweep, each in ``out/SCENARIO/LEARNER-NAME/seed-N``.
+    """Runs what is missing of a sweep, each in ``out/SCENARIO/LEARNER-NAME/seed-N``; returns results over seeds.
 
-    Returns:
-        A result over seeds for every configuration; see :func:`~cndpm.experiments.summary.combine_seeds`.
-
-    Raises:
-        RunsFailedError: Some runs failed; raised when all others have ended.
+    RunsFailedError is raised when some runs failed and all others have ended.
     """
     configs = {Path(out) / folder: config for folder, config in sweep.configs(device=device, beside=beside).items()}
     kept: dict[str, Any] = {"data_dir": data_dir, "watch": watch, "command": command, "resume": True}

@@ -122,11 +122,7 @@ def cell_config(cell: Cell, preset: str, device: str, overrides: Sequence[str] =
 
 
 def cell_folder(cell: Cell, preset: str, overrides: Sequence[str] = ()) -> Path:
-    """Returns a folder named by what determines the cell's runs.
-
-    Example:
-        ``split-mnist/cndpm-paper-epochs=10-log_alpha=80``
-    """
+    """Returns a folder named by what determines the cell's runs: ``split-mnist/cndpm-paper-epochs=10-log_alpha=80``."""
     options = [f"{name}={value}" for name, value in sorted(cell.options.items())]
     changes = [text.partition(".")[2] for text in (*cell.overrides, *overrides)]
     return Path(cell.scenario) / "-".join([cell.learner, preset, *options, *changes]).replace("/", "_")

@@ -184,11 +184,7 @@ def _pair(raw: Any, columns: NamedBatches) -> tuple[Any, Any]:
 
 
 def _inputs(x: Any) -> Tensor:
-    """Returns inputs as a tensor.
-
-    Raises:
-        ValueError: They are no numbers, or rows differ in length.
-    """
+    """Returns inputs as a tensor; ValueError where they are no numbers, or rows differ in length."""
     try:
         return torch.as_tensor(x)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -96,12 +96,7 @@ class Optimiser:
         self._moments = [_Moments.of(parameter) for parameter in self.parameters]
 
     def replace(self, old: nn.Parameter, new: nn.Parameter) -> None:
-        """Trains an enlarged parameter in place of the old one.
-
-        Args:
-            old: A parameter that is being trained, (n, ...).
-            new: Its successor, (m, ...) with m ≥ n. Its first n rows keep their moments; the others start at zero.
-        """
+        """Trains an enlarged parameter in place of the old one, whose rows keep their moments."""
         at = next(i for i, parameter in enumerate(self.parameters) if parameter is old)
         before = self._moments[at]
         self.parameters[at] = new

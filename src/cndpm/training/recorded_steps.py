@@ -89,13 +89,10 @@ class StepRecorder:
             torch.cuda.current_stream(self.generator.device).wait_stream(self._work)
 
     def side_by_side(self, first: Callable[[], S], second: Callable[[], T]) -> tuple[S, T]:
-        """Calls two functions, at the same time within a step that is being recorded, else one after the other.
+        """Calls two functions, at the same time within a step that is being recorded, else in turn.
 
         Neither may use tensors that the other makes, tensors that both use must outlive the call, and neither may call
         this method: branches within branches share memory without waiting for each other.
-
-        Returns:
-            The results of both.
         """
         if not (self.enabled and torch.cuda.is_current_stream_capturing()):
             return first(), second()
@@ -109,11 +106,7 @@ class StepRecorder:
         return one, other
 
     def record(self, function: Callable[[], None], *, draws: bool = True) -> torch.cuda.CUDAGraph | None:
-        """Records the operations of a function.
-
-        Returns:
-            The graph; None where the function cannot be recorded, e.g. because it waits for the device.
-        """
+        """Returns the graph of a function's operations; None where it cannot be recorded."""
         with _recording:
             if self._pool is None:
                 # Memory stays with the pool as long as one graph uses it; this one is never run.

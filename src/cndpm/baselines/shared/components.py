@@ -104,11 +104,7 @@ class TensorSlots:
 
 
 class FrozenCopy(Generic[N]):
-    """The network as it was when a task ended; None before the first.
-
-    Args:
-        original: The network that keeps learning.
-    """
+    """The network as it was when a task ended; None before the first."""
 
     def __init__(self, original: N) -> None:
         self.original = original

@@ -29,12 +29,9 @@ class ReplaySettings(NetworkSettings):
 
 
 class ReplayMemory:
-    """At most `capacity` samples, each a row of named tensors such as x, y and logits.
+    """At most `capacity` samples on a device, each a row of named tensors such as x, y and logits.
 
-    Args:
-        capacity: The most samples it holds.
-        generator: Source of all random choices, on the CPU and owned by the learner.
-        device: Where the samples lie.
+    The generator, on the CPU, is the learner's own and the source of all random choices.
     """
 
     def __init__(self, capacity: int, generator: torch.Generator, *, device: torch.device) -> None:

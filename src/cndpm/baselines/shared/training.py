@@ -35,12 +35,9 @@ class NetworkSettings(LearnerSettings):
 
 
 class Trainer:
-    """A network and its optimiser; one step is gradient, clip by value, update.
+    """A network on its device and its optimiser; one step is gradient, clip by value, update.
 
-    Args:
-        network: The network, on its device.
-        settings: Optimiser, learning rate, weight decay, clipping.
-        learning_rate: Replaces the settings' own where a learner trains a second network.
+    `learning_rate` replaces the settings' own where a learner trains a second network.
     """
 
     def __init__(self, network: nn.Module, settings: NetworkSettings, *, learning_rate: float | None = None) -> None:

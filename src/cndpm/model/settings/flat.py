@@ -15,11 +15,6 @@ def flat(section: Section) -> dict[str, Any]:
 
     A branch is given by its kind, a class of one's own by its import path. A section whose names mean something else
     outside stays a dictionary.
-
-    Example:
-        >>> from cndpm.model.settings import FixedNovelty
-        >>> flat(FixedNovelty(log_alpha=-600))
-        {'log_alpha': -600.0}
     """
     values: dict[str, Any] = {}
     for name in type(section).model_fields:

@@ -28,14 +28,9 @@ _OWN = "own"
 
 
 def nest(model: type[Section], values: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> Tree:
-    """Puts every name into its section.
+    """Puts every name into its section; what is not given stays out and takes its default.
 
-    Returns:
-        Nested settings; what is not given stays out and takes its default.
-
-    Raises:
-        UnknownNameError: There is no such setting or kind; the nearest are suggested.
-        ValueError: A setting belongs to a kind that is not chosen, or is given twice.
+    UnknownNameError: there is no such setting or kind. ValueError: one belongs to a kind not chosen, or is given twice.
 
     Example:
         >>> from cndpm.model.settings import CNDPMSettings

@@ -95,13 +95,7 @@ class PackedVAEs(_Packed):
         return torch.stack(rows)
 
     def _log_x_in_groups(self, x: Tensor, hidden: Tensor, last: int) -> Tensor:
-        """Returns log p(x | z), (K, S, B), of as many experts at once as keep their outputs small.
-
-        Args:
-            x: (B, d).
-            hidden: What the last layer is given, (K, S, B, n_hidden).
-            last: Its number.
-        """
+        """Returns log p(x | z), (K, S, B), of `hidden` (K, S, B, n_hidden), in groups that keep outputs small."""
         group = max(1, _MOST_OUTPUTS // (hidden[0, ..., 0].numel() * x.shape[1]))
         parts = []
         for first in range(0, len(hidden), group):
