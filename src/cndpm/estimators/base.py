@@ -43,7 +43,7 @@ from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPred
 from cndpm.model.watch import Watch
 from cndpm.names import UnknownNameError
 
-__all__ = ["Estimator", "describes_x"]
+__all__ = ["Estimator"]
 
 _SEEDS = np.iinfo(np.int32).max
 
@@ -330,10 +330,9 @@ class Estimator(Reading):
 
 
 def describes_x(estimator: Estimator) -> bool:
-    """Returns True where the experts of a fitted estimator model x itself.
+    """Returns True where the experts of a fitted estimator model x itself; else raises AttributeError.
 
-    Raises:
-        AttributeError: They model features of it, which is why the method that asks is not there.
+    They model features of it, then, which is why the method that asks is not there.
     """
     if hasattr(estimator, "learner_") and not estimator.learner_.describes_x:
         raise AttributeError(

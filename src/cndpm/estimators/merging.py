@@ -24,7 +24,7 @@ from cndpm.state import state_kind
 from cndpm.state.container import container_pieces
 from cndpm.state.tree import detach_tensors
 
-__all__ = ["load_estimator", "merge", "merge_in_turn"]
+__all__ = ["merge"]
 
 
 def merge(models: Sequence[Estimator]) -> Any:
@@ -60,12 +60,6 @@ def merge_in_turn(models: Iterable[Estimator]) -> Any:
     """Merges models that are not needed any more: each is used up before the next one is asked for.
 
     Two at a time are in memory where they are made on the way, as by ``map(load_estimator, files)``.
-
-    Args:
-        models: As for :func:`merge`.
-
-    Raises:
-        ValueError: They cannot be merged; the message says why and what to do.
     """
     coming = iter(models)
     merged = next(coming, None)

@@ -22,8 +22,6 @@ from cndpm.state.tree import detach_tensors
 from cndpm.validation import ConfigError
 from cndpm.version import __version__
 
-__all__ = ["load_model", "resolved_settings", "save_model"]
-
 _MOST = 1 << 31
 _TIMES, _ALWAYS = 10, 1 << 28  # bytes of memory for each byte of a file, and those that any file may take
 _SIZES = frozenset((
@@ -35,16 +33,7 @@ _SIZES = frozenset((
 
 
 def save_model(path: str | Path, exported: State, *, kind: str) -> None:
-    """Writes everything that an estimator exported.
-
-    Args:
-        path: The file.
-        exported: Its parameters, resolved settings and everything learned.
-        kind: Name of the estimator's class.
-
-    Raises:
-        StateError: The model holds values that are not finite, or the file cannot be written.
-    """
+    """Writes everything that an estimator exported; StateError where not all is finite, or nothing can be written."""
     if broken := _broken(exported):
         raise StateError(
             f"nothing was saved: the model holds values that are not finite, in {', '.join(broken[:3])}. It has "
@@ -61,19 +50,10 @@ def save_model(path: str | Path, exported: State, *, kind: str) -> None:
 def load_model(
     path: str | Path, *, kind: str, parameters: frozenset[str], imports: bool
 ) -> tuple[State, dict[str, Any]]:
-    """Reads a model file and checks all that can be checked before a model is made.
+    """Returns what an estimator exported and its parameters, once all is checked that can be before a model is made.
 
-    Args:
-        path: The file.
-        kind: Name of the estimator's class.
-        parameters: Names of the parameters that it has.
-        imports: Whether settings may name classes to import, which is to run code.
-
-    Returns:
-        What the estimator exported, and its parameters by name.
-
-    Raises:
-        StateError: The file is damaged, of another kind, incomplete, or of a version that cannot be read.
+    With `imports` settings may name classes to import, which is to run code. StateError: the file is damaged, of
+    another kind, incomplete, or of a version that cannot be read.
     """
     file = read_state(path, kind=kind)
     try:

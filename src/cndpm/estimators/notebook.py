@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-__all__ = ["mixture_html"]
-
 _MAX_EXPERTS = 20
 _STYLE = (
     ".cndpm{font:14px system-ui,sans-serif;max-width:32em}"
@@ -26,22 +24,9 @@ def mixture_html(
     facts: Mapping[str, object] | None = None,
     labels: Sequence[str] | None = None,
 ) -> str:
-    """Returns a small HTML table.
+    """Returns a small HTML table of each expert's samples, in which every text is escaped.
 
-    Args:
-        title: What it is, e.g. the estimator's name.
-        counts: Samples that each expert has learned, (n_experts,).
-        memory: Samples that wait in the short-term memory, and its capacity.
-        facts: Further lines, name to value.
-        labels: A note per expert, e.g. its classes, (n_experts,).
-
-    Returns:
-        HTML in which every text is escaped.
-
-    Example:
-        >>> html = mixture_html("CNDPMClassifier", [812.0, 640.5], memory=(31, 500))
-        >>> "2 experts, 31 of 500 samples in the memory" in html
-        True
+    `memory` are the samples that wait and its capacity, `facts` further lines, `labels` a note per expert.
     """
     if labels is not None and len(labels) != len(counts):
         raise ValueError(f"labels has one note per expert; got {len(labels)} for {len(counts)} experts")

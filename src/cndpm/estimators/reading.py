@@ -21,17 +21,9 @@ from cndpm.estimators.saved import Saved
 from cndpm.model.inputs import LARGEST
 from cndpm.state import State
 
-__all__ = ["Reading"]
-
 
 class Reading(Saved):
-    """Reads what may come as X: arrays, tensors, tables, sparse rows, rows with missing values; abstract.
-
-    Example:
-        >>> from cndpm import CNDPMClassifier
-        >>> isinstance(CNDPMClassifier(), Reading)
-        True
-    """
+    """Reads what may come as X: arrays, tensors, tables, sparse rows, rows with missing values; abstract."""
 
     input_shape: tuple[int, ...] | None
     n_exemplars: int

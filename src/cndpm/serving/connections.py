@@ -9,21 +9,11 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from cndpm.serving.limits import Limits
 
-__all__ = ["bounded_protocol"]
-
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 
 
 def bounded_protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """Returns uvicorn's protocol of HTTP with bounds: it has none by itself on the time that a head may take.
-
-    Args:
-        limits: Of connections at a time and of seconds until the head of a request is there.
-
-    Example:
-        >>> issubclass(bounded_protocol(Limits()), asyncio.Protocol)
-        True
-    """
+    """Returns uvicorn's protocol of HTTP with bounds: it has none by itself on the time that a head may take."""
     uvicorns: Any = AutoHTTPProtocol
 
     class Bounded(uvicorns):  # type: ignore[misc]

@@ -28,7 +28,7 @@ from cndpm.state import StateError
 from cndpm.state.container import has_right_checksum
 from cndpm.storage import clear_leftovers, make_folder, move_file, remove_file, replace_file
 
-__all__ = ["Store", "StoreError", "learn_rows"]
+__all__ = ["Store", "StoreError"]
 
 _KEPT = 2
 """Checkpoints that can be read, and the logs since, that are kept."""
@@ -42,13 +42,7 @@ class StoreError(CNDPMError, RuntimeError):
 
 
 def learn_rows(model: Estimator, X: NDArray[np.float32], y: Sequence[Any] | None) -> None:
-    """Has a model of any kind learn rows, the same way when they come and when they are read from a log.
-
-    Args:
-        model: Is changed.
-        X: Rows as the model reads them, (n, width).
-        y: Labels or targets, n of them; None for densities.
-    """
+    """Has a model of any kind learn rows (n, width), the same way when they come and when they are read from a log."""
     read: Any = ReadRows(X)
     if y is None:
         model.partial_fit(read)
