@@ -29,14 +29,8 @@ class ERACE(ReplayLearner):
     Departures: both terms share one forward pass; the second one's softmax runs over all classes, seen or not.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.er_ace import ERACE
         >>> learner = ERACE(ERACE.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):

@@ -46,14 +46,8 @@ class GSS(ReplayLearner):
     gradients are taken as in prediction (no batch statistics). The first sample of all counts as unlike any other.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.gss import GSS
         >>> learner = GSS(GSS.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):
