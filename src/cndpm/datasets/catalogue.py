@@ -59,31 +59,21 @@ class Entry(_Fact):
     """The facts about one dataset: its published size, classes, layouts, mirrors and files to fetch.
 
     A dataset without layouts comes with scikit-learn.
-
-    Attributes:
-        name: Its name.
-        summary: One line that says what it is.
-        n_train: Number of training samples as published.
-        n_test: Number of test samples as published.
-        classes: The name of each label, in order.
-        label_offset: Subtracted from the published labels.
-        samples: sha256 of all samples of "train" and of "test" after reading, where known;
-            see :func:`cndpm.datasets.inventory.sha256_of`.
-        mirrors: Addresses that serve the downloads, each ending in a slash, in the order in which they are asked.
-        layouts: The forms in which the files may lie on disk.
-        downloads: The files to fetch.
     """
 
-    name: str
-    summary: str
-    n_train: int
-    n_test: int
-    classes: tuple[str, ...]
-    label_offset: int = 0
+    name: str  # its name
+    summary: str  # one line that says what it is
+    n_train: int  # number of training samples as published
+    n_test: int  # number of test samples as published
+    classes: tuple[str, ...]  # the name of each label, in order
+    label_offset: int = 0  # subtracted from the published labels
+    # Sha256 of all samples of "train" and of "test" after reading, where known; see
+    # :func:`cndpm.datasets.inventory.sha256_of`
     samples: dict[Literal["train", "test"], str] = Field(default_factory=dict)
+    # Addresses that serve the downloads, each ending in a slash, in the order in which they are asked
     mirrors: tuple[str, ...] = ()
-    layouts: tuple[Layout, ...] = ()
-    downloads: tuple[Download, ...] = ()
+    layouts: tuple[Layout, ...] = ()  # the forms in which the files may lie on disk
+    downloads: tuple[Download, ...] = ()  # the files to fetch
 
     def find(self, data_dir: Path) -> tuple[Layout, dict[str, Path]] | None:
         """Returns the first layout whose files are all on disk, and where they are."""

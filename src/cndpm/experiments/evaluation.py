@@ -20,20 +20,14 @@ from cndpm.streams import Task
 
 @dataclass(frozen=True)
 class TestSet:
-    """The tasks a learner is tested on and how.
-
-    Attributes:
-        tasks: Test data of every task.
-        labelled: Whether classes are asked for (accuracy) or the density of x is (bits per dimension).
-        batch_size: Samples evaluated at once.
-        prepared: For every task its chunks of `batch_size` inputs as one learner prepared them; None: as they are.
-    """
+    """The tasks a learner is tested on and how."""
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
 
-    tasks: tuple[Task, ...]
-    labelled: bool
-    batch_size: int = 500
+    tasks: tuple[Task, ...]  # test data of every task
+    labelled: bool  # whether classes are asked for (accuracy) or the density of x is (bits per dimension)
+    batch_size: int = 500  # samples evaluated at once
+    # For every task its chunks of `batch_size` inputs as one learner prepared them; None: as they are
     prepared: tuple[tuple[Inputs, ...], ...] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -76,19 +70,13 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Dissection:
-    """Parts of a mixture's accuracy, in percent; None for tasks that have not appeared yet.
+    """Parts of a mixture's accuracy, in percent; None for tasks that have not appeared yet."""
 
-    Attributes:
-        gating_accuracy: Samples of learned tasks that reach an expert of their own task, by x alone.
-        classifier_accuracy: By task, the accuracy of its own experts' classifiers. None for unlabelled streams.
-        expert_tasks: For every expert the task it is in charge of.
-        gate_counts: By task, how many of its test samples each expert would answer, by x alone.
-    """
-
-    gating_accuracy: float
+    gating_accuracy: float  # samples of learned tasks that reach an expert of their own task, by x alone
+    # By task, the accuracy of its own experts' classifiers. None for unlabelled streams
     classifier_accuracy: list[float | None] | None
-    expert_tasks: list[int]
-    gate_counts: list[list[int] | None]
+    expert_tasks: list[int]  # for every expert the task it is in charge of
+    gate_counts: list[list[int] | None]  # by task, how many of its test samples each expert would answer, by x alone
 
 
 @torch.no_grad()

@@ -33,20 +33,15 @@ _SCORES: Mapping[Target, type[Any]] = {"classes": ClassScores, "values": ValueSc
 
 @dataclass(frozen=True)
 class Window:
-    """Scores of some consecutive samples, each answered before it was learned.
+    """Scores of some consecutive samples, each answered before it was learned."""
 
-    Attributes:
-        first: Samples of the stream before the window.
-        n_samples: Samples in it.
-        scores: By name: ``accuracy`` (percent), ``kappa`` and ``log_loss`` (nats) for classes; ``absolute_error``,
-            ``root_squared_error``, ``r_squared`` and ``log_loss`` for values; ``bits_per_dim`` for densities.
-        experts: How many samples each expert would have answered by itself; empty while there is none, None for
-            models that are no mixture.
-    """
-
-    first: int
-    n_samples: int
+    first: int  # samples of the stream before the window
+    n_samples: int  # samples in it
+    # By name: ``accuracy`` (percent), ``kappa`` and ``log_loss`` (nats) for classes; ``absolute_error``,
+    # ``root_squared_error``, ``r_squared`` and ``log_loss`` for values; ``bits_per_dim`` for densities
     scores: dict[str, float]
+    # How many samples each expert would have answered by itself; empty while there is none, None for models that are no
+    # mixture
     experts: list[int] | None = None
 
     def __getitem__(self, name: str) -> float:

@@ -16,19 +16,13 @@ ENDLESS = (
 
 @dataclass(frozen=True)
 class RunSchedule:
-    """Steps count learned batches: step 1 is after the first batch.
+    """Steps count learned batches: step 1 is after the first batch."""
 
-    Attributes:
-        n_batches: Where the run ends.
-        stage_ends: Steps after which a stage is over, the last one of the run included.
-        evaluations: Steps to evaluate after; the end is not among them, it is evaluated when the learner has finished.
-        log_points: Steps to write a line of progress after, the ends of stages among them.
-    """
-
-    n_batches: int
-    stage_ends: frozenset[int]
+    n_batches: int  # where the run ends
+    stage_ends: frozenset[int]  # steps after which a stage is over, the last one of the run included
+    # Steps to evaluate after; the end is not among them, it is evaluated when the learner has finished
     evaluations: frozenset[int]
-    log_points: frozenset[int]
+    log_points: frozenset[int]  # steps to write a line of progress after, the ends of stages among them
 
     @classmethod
     def of(cls, stream: Stream, *, n_batches: int, evaluations: int, log_points: int) -> RunSchedule:

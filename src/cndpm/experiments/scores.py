@@ -19,16 +19,11 @@ _LOG_LEAST = math.log(torch.finfo(torch.float64).eps)
 
 
 class ClassAnswers(NamedTuple):
-    """Answers of a classifier to one batch.
+    """Answers of a classifier to one batch."""
 
-    Attributes:
-        predicted: The most probable classes, (batch,), int64.
-        truth: The classes, (batch,), int64.
-        log_truth: Log-probabilities that the model gave to these, (batch,), float64; None where it gives none.
-    """
-
-    predicted: Tensor
-    truth: Tensor
+    predicted: Tensor  # the most probable classes, (batch,), int64
+    truth: Tensor  # the classes, (batch,), int64
+    # Log-probabilities that the model gave to these, (batch,), float64; None where it gives none
     log_truth: Tensor | None = None
 
     def losses(self) -> Tensor:

@@ -45,25 +45,17 @@ class SweepSettings(BaseModel):
 
 
 class Sweep(BaseModel):
-    """Names everything that is to be run.
-
-    Attributes:
-        scenarios: Names or files; files are looked for beside the sweep's own, too.
-        learners: Names, or ``package.module:Class``.
-        seeds: Number of seeds, from 0 on, or the seeds.
-        preset: Settings to start from.
-        set: Overrides for all runs.
-        settings: Crossed with scenarios, learners and seeds.
-    """
+    """Names everything that is to be run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    scenarios: _Names
-    learners: _Names = ("cndpm",)
+    scenarios: _Names  # names or files; files are looked for beside the sweep's own, too
+    learners: _Names = ("cndpm",)  # names, or ``package.module:Class``
+    # Number of seeds, from 0 on, or the seeds
     seeds: Annotated[int, Field(ge=1)] | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = 1
-    preset: str = "default"
-    set: tuple[str, ...] = ()
-    settings: tuple[SweepSettings, ...] = (SweepSettings(),)
+    preset: str = "default"  # settings to start from
+    set: tuple[str, ...] = ()  # overrides for all runs
+    settings: tuple[SweepSettings, ...] = (SweepSettings(),)  # crossed with scenarios, learners and seeds
 
     @property
     def all_seeds(self) -> tuple[int, ...]:

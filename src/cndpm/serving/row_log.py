@@ -59,22 +59,16 @@ def rows_digest(X: NDArray[np.float32], y: Sequence[Any] | None) -> str:
 class Record:
     """Rows that one call of `partial_fit` learned.
 
-    Attributes:
-        number: Records before this one.
-        X: (n, n_features), float32.
-        y: Labels or targets, n of them; None for densities.
-        requests: For every request whose rows are here, in their order: its id, None where it had none, and the
-            number of its rows.
-
     Example:
         >>> record = Record(0, np.ones((2, 3), dtype=np.float32), ["a", "b"], (("mine", 1), (None, 1)))
         >>> record.acknowledgements()
         [('mine', Acknowledgement(record=0, row=0)), (None, Acknowledgement(record=0, row=1))]
     """
 
-    number: int
-    X: NDArray[np.float32]
-    y: list[Any] | None
+    number: int  # records before this one
+    X: NDArray[np.float32]  # (n, n_features), float32
+    y: list[Any] | None  # labels or targets, n of them; None for densities
+    # For every request whose rows are here, in their order: its id, None where it had none, and the number of its rows
     requests: tuple[tuple[str | None, int], ...]
 
     def acknowledgements(self) -> list[tuple[str | None, Acknowledgement]]:

@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 from cndpm.model.settings.companions import GaussiansAlone, GaussiansAndNetworks
 from cndpm.model.settings.facts import Target
 from cndpm.model.settings.features import AutoFeatures
-from cndpm.model.settings.flat import flat
 from cndpm.model.settings.gaussian import GaussianExperts
 from cndpm.model.settings.neural import NeuralExperts
 from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty, TaskNovelty
@@ -134,10 +133,6 @@ class CNDPMSettings(Section):
         log_alpha = values.pop("log_alpha")
         chosen = "auto" if log_alpha == "auto" else {"kind": "fixed", "log_alpha": log_alpha}
         return {**values, "novelty": _agreeing(values.get("novelty", chosen), chosen)}
-
-    def flat(self) -> dict[str, Any]:
-        """Returns every setting that counts by its name alone; :class:`CNDPMSettings` takes it back as it is."""
-        return flat(self)
 
     @model_validator(mode="after")
     def _outputs_are_values(self) -> Self:

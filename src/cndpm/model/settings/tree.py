@@ -23,17 +23,12 @@ KIND = "kind"
 
 @dataclass(frozen=True)
 class Branch:
-    """Describes a field that holds a section.
+    """Describes a field that holds a section."""
 
-    Attributes:
-        name: Of the field.
-        members: The sections it may hold, by kind; under "" where there is only one, which has no kind.
-        default: The kind it holds where nothing is said.
-    """
-
-    name: str
+    name: str  # of the field
+    # The sections it may hold, by kind; under "" where there is only one, which has no kind
     members: Mapping[str, type[Section]]
-    default: str
+    default: str  # the kind it holds where nothing is said
 
     @property
     def has_kinds(self) -> bool:
