@@ -80,7 +80,7 @@ def merge(
     Example: cndpm merge a.cndpm b.cndpm -o c.cndpm
     """
     from cndpm.cli.show import show, table
-    from cndpm.estimators.merging import load_estimator, merge_in_turn
+    from cndpm.estimators.merging_models import load_estimator, merge_in_turn
 
     rows = []
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from cndpm.devices import resolve_device
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import Step
+from cndpm.estimators.learning_steps import consolidate, learning
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
@@ -33,7 +34,6 @@ from cndpm.estimators.parameters import (
     validated_settings,
 )
 from cndpm.estimators.reading import Reading
-from cndpm.estimators.steps import consolidate, learning
 from cndpm.estimators.weights import times_learned
 from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM

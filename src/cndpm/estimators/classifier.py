@@ -20,10 +20,10 @@ from cndpm.estimators.base import Estimator, describes_x
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.label_codec import LabelCodec
+from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import Completions, log_mean_over
-from cndpm.estimators.rows import plain_labels
+from cndpm.estimators.plain_rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
-from cndpm.estimators.steps import consolidate, draw, learning, pruning
 from cndpm.estimators.weights import log_class_weights
 from cndpm.mixture import Merge
 from cndpm.model.answers import When

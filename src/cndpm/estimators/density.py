@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import log_mean_over
 from cndpm.estimators.parameters import check_rate
-from cndpm.estimators.steps import consolidate, draw, learning, pruning
 from cndpm.mixture import Merge
 from cndpm.model.settings import CustomDensity, CustomPredictor
 

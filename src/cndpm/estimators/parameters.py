@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from cndpm.devices import resolve_device
-from cndpm.estimators.rows import CHANNELS
+from cndpm.estimators.plain_rows import CHANNELS
 from cndpm.estimators.weights import check_class_weight
 from cndpm.model.settings import CNDPMSettings
 from cndpm.names import nearest_names

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, readable
 from cndpm.estimators.missing import Completions, complete_rows, fill_missing
+from cndpm.estimators.plain_rows import flat_rows, plain_rows
 from cndpm.estimators.readers import Reader, ReadRows, make_reader, restore_reader
-from cndpm.estimators.rows import flat_rows, plain_rows
 from cndpm.estimators.saved import Saved
 from cndpm.model.inputs import LARGEST
 from cndpm.state import State

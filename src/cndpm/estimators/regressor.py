@@ -17,9 +17,9 @@ from cndpm.estimators.base import Estimator, describes_x
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.intervals import normal_interval
+from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
-from cndpm.estimators.rows import plain_rows
-from cndpm.estimators.steps import consolidate, draw, learning, pruning
+from cndpm.estimators.plain_rows import plain_rows
 from cndpm.mixture import Merge
 from cndpm.model.answers import When
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cndpm.engines.choice import make_engine
 from cndpm.engines.engine import Attempt, Engine
+from cndpm.engines.named_engines import make_engine
 from cndpm.errors import CNDPMError
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.loop import run_config

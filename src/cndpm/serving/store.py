@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from cndpm.errors import CNDPMError, DamageWarning
 from cndpm.estimators.base import Estimator
-from cndpm.estimators.merging import load_estimator
+from cndpm.estimators.merging_models import load_estimator
 from cndpm.estimators.readers import ReadRows
 from cndpm.serving.row_log import Acknowledgement, LogError, Record, RowLog, WrittenLog, witness_of
 from cndpm.state import StateError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cndpm.model.settings.tree import Choice, Place, kind_at, places, unmet
+from cndpm.model.settings.places import Choice, Place, kind_at, places, unmet
 from cndpm.names import UnknownNameError, nearest_names
 
 if TYPE_CHECKING:

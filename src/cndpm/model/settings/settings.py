@@ -13,12 +13,12 @@ from cndpm.model.settings.features import AutoFeatures
 from cndpm.model.settings.gaussian import GaussianExperts
 from cndpm.model.settings.neural import NeuralExperts
 from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty, TaskNovelty
+from cndpm.model.settings.places import places
 from cndpm.model.settings.predictor_kinds import OwnPredictor
 from cndpm.model.settings.representations import AutoRepresentations, OneRepresentation, PooledRepresentations
 from cndpm.model.settings.section import Section
 from cndpm.model.settings.selection import GaussianSelection
 from cndpm.model.settings.spelling import nest
-from cndpm.model.settings.tree import places
 
 __all__ = ["PAPER", "CNDPMSettings"]
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel
 
+from cndpm.model.settings.places import KIND, Branch, Place, branches, places, unmet, walk
 from cndpm.model.settings.refusal import either, refusal
-from cndpm.model.settings.tree import KIND, Branch, Place, branches, places, unmet, walk
 from cndpm.names import UnknownNameError
 
 if TYPE_CHECKING:

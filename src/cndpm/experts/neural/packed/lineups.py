@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.lateral_predictors import Classifier, Regressor, gaussian_moments, open_log_softmax
 from cndpm.experts.neural.lineup import Lineup, LoopedLineup
-from cndpm.experts.neural.packed.columns import PackedColumns, pack_columns
 from cndpm.experts.neural.packed.heads import PackedHeads, SeparateHeads, pack_heads
+from cndpm.experts.neural.packed.packed_columns import PackedColumns, pack_columns
 from cndpm.experts.neural.parts import Density, Predictor
 from cndpm.experts.neural.vae import VAE, lower_bound
 
