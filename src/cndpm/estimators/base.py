@@ -15,6 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -49,6 +50,19 @@ _SEEDS = np.iinfo(np.int32).max
 
 _ALWAYS = ("batch_size", "class_weight", "false_alarm_rate", "verbose")
 """Parameters that may change while a model learns; they count from the next call on."""
+
+
+def _describes_x(estimator: Estimator) -> bool:
+    """Returns True where the experts of a fitted estimator model x itself; else raises AttributeError.
+
+    They model features of it, then, which is why the method that asks is not there.
+    """
+    if hasattr(estimator, "learner_") and not estimator.learner_.describes_x:
+        raise AttributeError(
+            f"the experts of this {type(estimator).__name__} model features of x, not x itself, so x has no density. "
+            "Use settings={'features': 'identity'}, neural experts or CNDPMDensity."
+        )
+    return True
 
 
 class Estimator(Reading):
@@ -159,6 +173,16 @@ class Estimator(Reading):
         """
         x, ways = self._asked(X)
         return mean_over(ways, self._watch().novelty(x))
+
+    @available_if(_describes_x)  # type: ignore[untyped-decorator]
+    @answers
+    def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """Returns the log density of each sample under the mixture, (n,): low where it is unlike anything learned.
+
+        Not there where the experts model features of x, not x itself, as those of the default do.
+        """
+        x, ways = self._asked(X)
+        return log_mean_over(ways, self.learner_.log_prob(x).cpu().numpy())
 
     @changes
     def consolidate(self) -> Self:
@@ -327,19 +351,6 @@ class Estimator(Reading):
         if not len(x):
             return
         self._apply(learning(x, y, self.batch_size, verbose=bool(self.verbose)), **attributes)
-
-
-def describes_x(estimator: Estimator) -> bool:
-    """Returns True where the experts of a fitted estimator model x itself; else raises AttributeError.
-
-    They model features of it, then, which is why the method that asks is not there.
-    """
-    if hasattr(estimator, "learner_") and not estimator.learner_.describes_x:
-        raise AttributeError(
-            f"the experts of this {type(estimator).__name__} model features of x, not x itself, so x has no density. "
-            "Use settings={'features': 'identity'}, neural experts or CNDPMDensity."
-        )
-    return True
 
 
 def _feature_map(features: nn.Module | Callable[[Any], Any] | None) -> FeatureMap | None:

@@ -10,13 +10,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor, nn
 
 from cndpm.estimators.arrays import as_array, readable
-from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.base import Estimator
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.label_codec import LabelCodec
@@ -242,16 +241,6 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         assert y is not None
         labels = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
         return x.cpu().numpy(), labels.astype(self.classes_.dtype)
-
-    @available_if(describes_x)  # type: ignore[untyped-decorator]
-    @answers
-    def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """Returns the log density of each sample under the mixture, (n,): low where it is unlike anything learned.
-
-        Not there where the experts model features of x, not x itself, as those of the default do.
-        """
-        x, ways = self._asked(X)
-        return log_mean_over(ways, self.learner_.log_prob(x).cpu().numpy())
 
     @property
     @answers

@@ -8,17 +8,16 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, as_array, readable
-from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.base import Estimator
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.intervals import normal_interval
 from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
-from cndpm.estimators.missing import Completions, log_mean_over, mean_over
+from cndpm.estimators.missing import Completions, mean_over
 from cndpm.estimators.plain_rows import plain_rows
 from cndpm.mixture import Merge
 from cndpm.model.answers import When
@@ -157,16 +156,6 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         x, y, _ = draw(self.learner_, n_samples, random_state)
         assert y is not None
         return x.cpu().numpy(), (y[:, 0] if self._flat_target else y).cpu().numpy()
-
-    @available_if(describes_x)  # type: ignore[untyped-decorator]
-    @answers
-    def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """Returns the log density of each sample under the mixture, (n,).
-
-        Not there where the experts model features of x, not x itself, as those of the default do.
-        """
-        x, ways = self._asked(X)
-        return log_mean_over(ways, self.learner_.log_prob(x).cpu().numpy())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

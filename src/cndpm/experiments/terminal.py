@@ -19,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from cndpm.experiments.metric_texts import format_count
 from cndpm.experiments.monitor import Monitor
 
 __all__ = ["Bars", "TerminalMonitor"]
@@ -181,37 +182,6 @@ def _fitting(facts: dict[str, str], room: int) -> dict[str, str]:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
-
-
-def format_count(n: float) -> str:
-    """Writes a count as the paper prints it.
-
-    Example:
-        >>> format_count(478410), format_count(11173962), format_count(5)
-        ('478K', '11.2M', '5')
-    """
-    for unit, size in (("G", 1e9), ("M", 1e6), ("K", 1e3)):
-        if n >= size:
-            return f"{n / size:.3g}{unit}"
-    return f"{n:.4g}"
-
-
-def format_value(metric: str, value: float | None, error: float | None = None) -> str:
-    """Writes a value and its standard error as a table shows them; a dash where there is none."""
-    if value is None or value != value:
-        return "–"
-    if metric in ("n_parameters", "n_numbers_kept"):
-        return format_count(value)
-    if metric == "n_experts" and not error and value == int(value):
-        return f"{value:.0f}"
-    digits = {
-        "bits_per_dim": 4,
-        "prequential_bits_per_dim": 4,
-        "prequential_error": 3,
-        "memory_samples": 0,
-        "seconds": 1,
-    }.get(metric, 2)
-    return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
 
 
 def _score(row: dict[str, Any]) -> str:

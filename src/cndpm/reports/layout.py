@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cndpm.experiments.terminal import format_value
-from cndpm.reports.tables import METRICS, Row, Table, TableEntry
+from cndpm.experiments.metric_texts import METRICS, format_value
+from cndpm.reports.tables import Row, Table, TableEntry
 
 
 @dataclass(frozen=True)

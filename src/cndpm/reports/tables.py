@@ -11,30 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cndpm.experiments.metric_texts import METRICS
 from cndpm.experiments.summary import over_seeds
 from cndpm.paper.experiment import Cell, Experiment, Published
 from cndpm.paper.reproduction import cell_config
 from cndpm.reports.commands import resume_command, seeds_command
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.paper_values import matches, published_values
-
-METRICS = {
-    "accuracy": "accuracy (%)",
-    "bits_per_dim": "bits/dim",
-    "prequential_accuracy": "prequential (%)",
-    "prequential_error": "mean abs. error",
-    "prequential_bits_per_dim": "prequential bits/dim",
-    "classifier_accuracy_init": "classifier, init (%)",
-    "classifier_accuracy_final": "classifier, final (%)",
-    "gating_accuracy": "gating (%)",
-    "forgetting": "forgetting (%)",
-    "n_experts": "experts",
-    "n_parameters": "parameters",
-    "n_numbers_kept": "numbers kept",
-    "memory_samples": "in memory",
-    "seconds": "time (s)",
-}
-"""Metrics in the order of their columns, with units."""
 
 _BETTER = {
     "accuracy": 1,
