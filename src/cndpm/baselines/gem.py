@@ -69,7 +69,6 @@ class TaskMemories:
         return total_footprint(self.memories)
 
     def state_dict(self) -> State:
-        """Returns every task's samples."""
         return {"memories": [memory.state_dict() for memory in self.memories]}
 
     def load_state_dict(self, state: State) -> None:

@@ -119,7 +119,6 @@ class Student:
         return self.trainer.footprint()
 
     def state_dict(self) -> State:
-        """Returns weights, moments and the number of steps."""
         return {"trainer": self.trainer.state_dict(), "n_steps": self.n_steps}
 
     def load_state_dict(self, state: State) -> None:
@@ -143,7 +142,6 @@ class Teacher:
         return Footprint(0, sum(p.numel() for p in self.network.parameters()))
 
     def state_dict(self) -> State:
-        """Returns its weights."""
         return module_state(self.network)
 
     def load_state_dict(self, state: State) -> None:

@@ -87,10 +87,7 @@ class Estimator(Reading):
     Example:
         >>> import numpy as np
         >>> from cndpm import CNDPMDensity
-        >>> model = CNDPMDensity(random_state=0)
-        >>> isinstance(model, Estimator), model.get_params()["memory_size"]
-        (True, 500)
-        >>> model.fit(np.random.default_rng(0).normal(size=(60, 2))).n_experts_
+        >>> CNDPMDensity(random_state=0).fit(np.random.default_rng(0).normal(size=(60, 2))).n_experts_
         1
     """
 
@@ -196,19 +193,12 @@ class Estimator(Reading):
 
     @classmethod
     def paper(cls, *, log_alpha: float = -400.0, settings: dict[str, Any] | None = None, **parameters: Any) -> Self:
-        """Makes an estimator with the paper's configuration.
-
-        Experts are neural, the concentration is set by hand, and only experts answer.
+        """Makes an estimator with the paper's configuration: neural experts, a fixed concentration, only experts answer.
 
         Args:
             log_alpha: Log concentration; the paper's values reach from -450 to 410, one for each dataset.
             settings: Further settings; the defaults are those of Split-MNIST.
             parameters: As for the class.
-
-        Example:
-            >>> from cndpm import CNDPMClassifier
-            >>> CNDPMClassifier.paper(random_state=0).settings
-            {'experts': 'neural', 'anytime': False}
         """
         papers = {name: value for name, value in PAPER.items() if name != "novelty"}
         return cls(log_alpha=log_alpha, settings=changed_settings(papers, settings or {}), **parameters)

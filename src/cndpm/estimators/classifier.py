@@ -210,15 +210,12 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     @changes
     def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on labelled data; see :func:`cndpm.model.merging.prune`.
+        """Removes experts that are redundant on labelled data and returns the merges, in the numbering before.
 
         Args:
             X: (n, n_features), or (n, *input_shape).
             y: (n,) labels that were met before.
-            threshold: Pairs of experts that are less similar are left alone.
-
-        Returns:
-            The merges, in the numbering of the experts before pruning.
+            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.merging.prune`.
         """
         check_is_fitted(self, "learner_")
         x = self._tensor(self._validate(X, reset=False))

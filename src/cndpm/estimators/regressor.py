@@ -129,15 +129,12 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     @changes
     def prune(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
+        """Removes experts that are redundant on given data and returns the merges, in the numbering before.
 
         Args:
             X: (n, n_features), or (n, *input_shape).
             y: Targets, (n,) or (n, n_outputs).
-            threshold: Pairs of experts that are less similar are left alone.
-
-        Returns:
-            The merges, in the numbering of the experts before pruning.
+            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.merging.prune`.
         """
         check_is_fitted(self, "learner_")
         x, targets = self._validate_pair(X, y, reset=False)

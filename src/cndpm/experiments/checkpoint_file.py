@@ -27,18 +27,6 @@ def read_checkpoint(folder: str | Path) -> State:
         RecordError: There is no record, or its configuration is damaged.
         MissingStateError: There is no checkpoint.
         StateError: The checkpoint is damaged, of another run, or not the one that the log led to.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> from cndpm.baselines.slda import SLDA
-        >>> from cndpm.experiments import RunSettings, run
-        >>> from cndpm.streams import drifting_clusters, stream_from
-        >>> stream = stream_from(drifting_clusters(), n_classes=4, name="clusters")
-        >>> learner = SLDA(SLDA.Settings(), input_shape=stream.input_shape, n_classes=4)
-        >>> with TemporaryDirectory() as folder:
-        ...     summary = run(learner, stream, folder, settings=RunSettings(max_batches=20))
-        ...     read_checkpoint(folder)["step"]
-        20
     """
     folder = Path(folder)
     return read_checkpoint_of(folder / CHECKPOINT, read_head(folder)["config"]).state

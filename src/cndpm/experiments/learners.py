@@ -99,12 +99,6 @@ def learner_class(name: str) -> type[Learner]:
     Raises:
         UnknownNameError: There is no learner of this name; the nearest names are suggested.
         ObjectNameError: The class cannot be imported, or is no complete learner.
-
-    Example:
-        >>> learner_class("reservoir").__name__
-        'Reservoir'
-        >>> learner_class("cndpm.baselines.reservoir:Reservoir").__name__
-        'Reservoir'
     """
     if name.startswith(("sklearn:", "river:")):
         from cndpm.baselines.others import others_learner

@@ -98,7 +98,7 @@ def run_config(
     monitor: Monitor | None = None,
     command: str | None = None,
 ) -> dict[str, Any]:
-    """Runs the learner and the stream of a configuration and leaves a record.
+    """Runs the learner and the stream of a configuration, leaves a record and returns the summary; see :func:`run`.
 
     Args:
         config: What to run.
@@ -107,9 +107,6 @@ def run_config(
         resume: Goes on with the record in `folder`, if there is one; a complete one is returned as it is.
         monitor: Told of everything that happens.
         command: The command line that was typed.
-
-    Returns:
-        The summary, as written to ``summary.json``.
     """
 
     def make() -> tuple[Learner, Stream]:

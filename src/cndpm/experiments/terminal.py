@@ -34,10 +34,7 @@ _PHASES = {"sleep": "making an expert", "evaluation": "testing"}
 
 
 class Bars:
-    """The progress bars of all runs that go on at the same time: there is only one terminal.
-
-    Args:
-        console: Where to write; standard error by default.
+    """The progress bars of all runs that go on at the same time, on standard error unless another console is given.
 
     Example:
         >>> import io
@@ -93,9 +90,6 @@ class Bars:
 
 class TerminalMonitor(Monitor):
     """A progress bar where there is a terminal, one line per evaluation where there is none (a file, a pipe).
-
-    Args:
-        bars: Where its bar is shown; those of runs at the same time stand together.
 
     Example:
         >>> import sys

@@ -111,15 +111,14 @@ class Store:
     def append(
         self, X: NDArray[np.float32], y: Sequence[Any] | None, requests: Sequence[tuple[str | None, int]]
     ) -> list[tuple[str | None, Acknowledgement]]:
-        """Writes rows that the model has learned in one call; they are on the disk when this returns.
+        """Writes rows that the model has learned in one call; returns every request's id with the place of its rows.
+
+        They are on the disk when this returns.
 
         Args:
             X: (n, n_features).
             y: Labels or targets, n of them; None for densities.
             requests: For every request, in their order, its id and the number of its rows.
-
-        Returns:
-            The id of every request with the place of its rows.
         """
         record = Record(self.n_records, X, None if y is None else list(y), tuple(requests))
         self._log.append(record)

@@ -260,7 +260,8 @@ def drifting_clusters(
     """Makes an endless source for :func:`stream_from`: normal clusters that drift, and come and go.
 
     In every `period` of batches two neighbouring classes are present (so each task recurs), while each class's centre
-    moves on a circle of radius one that takes ten periods.
+    moves on a circle of radius one that takes ten periods. Batches are x (batch_size, dimension), float32, and y,
+    int64.
 
     Args:
         n_classes: Number of clusters.
@@ -269,9 +270,6 @@ def drifting_clusters(
         period: Batches until other classes are present.
         spread: Standard deviation of a cluster.
         seed: Determines centres and samples.
-
-    Returns:
-        A function from a batch's number to x (batch_size, dimension), float32, and y (batch_size,), int64.
     """
     if n_classes < 2 or dimension < 2 or batch_size < 1 or period < 1 or spread <= 0:
         raise ValueError(

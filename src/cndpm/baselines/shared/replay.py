@@ -102,7 +102,6 @@ class ReplayMemory:
         return Footprint(0, 0, memory_samples=self._size, memory_bytes=n_bytes)
 
     def state_dict(self) -> State:
-        """Returns the samples; the random source belongs to the learner."""
         rows = {name: value.clone() for name, value in self.rows.items()}
         return {"capacity": self.capacity, "n_seen": self.n_seen, "rows": rows}
 

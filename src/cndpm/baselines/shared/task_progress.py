@@ -55,7 +55,6 @@ class TaskProgress:
         return Footprint(0, self.seen.numel() + self.known.numel())
 
     def state_dict(self) -> State:
-        """Returns the count and the marks."""
         return {"n_tasks": self.n_tasks, "seen": self.seen.clone(), "known": self.known.clone()}
 
     def load_state_dict(self, state: State) -> None:

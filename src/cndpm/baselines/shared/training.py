@@ -108,7 +108,6 @@ class Trainer:
         return Footprint(n_parameters, n_parameters + sum(b.numel() for b in self.network.buffers()))
 
     def state_dict(self) -> State:
-        """Returns weights, buffers, the optimiser's moments and its learning rate."""
         state = self.optimizer.state_dict()
         moments = {
             str(index): {name: value.clone() for name, value in entry.items() if value is not None}

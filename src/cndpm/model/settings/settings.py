@@ -110,14 +110,11 @@ class CNDPMSettings(Section):
 
     @classmethod
     def merge(cls, base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Applies changes to settings, both in any spelling.
+        """Returns nested settings, not yet validated, with changes applied, both in any spelling.
 
         Args:
             base: Settings that need not be complete.
             changes: They win. A section whose kind they change starts anew.
-
-        Returns:
-            Nested settings, not yet validated.
         """
         return nest(cls, changes, nest(cls, base))
 
