@@ -193,7 +193,7 @@ class Estimator(Reading):
 
     @classmethod
     def paper(cls, *, log_alpha: float = -400.0, settings: dict[str, Any] | None = None, **parameters: Any) -> Self:
-        """Makes an estimator with the paper's configuration: neural experts, a fixed concentration, only experts answer.
+        """Makes an estimator with the paper's configuration: neural experts, a fixed concentration, experts alone.
 
         Args:
             log_alpha: Log concentration; the paper's values reach from -450 to 410, one for each dataset.

@@ -1,4 +1,4 @@
-"""Model files: what is checked before an estimator is made of one, and files of older versions.
+"""Model files: what is checked before an estimator is made of one.
 
 A file holds the parameters as they were given, the settings as they were resolved, and everything learned. A loaded
 model is built from the resolved settings, so that a default which has changed since does not change the model.
@@ -7,7 +7,6 @@ model is built from the resolved settings, so that a default which has changed s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from torch import Tensor
 
 from cndpm.devices import resolve_device
 from cndpm.estimators.serial import from_plain
-from cndpm.model.settings import CNDPMSettings
 from cndpm.names import is_object_name
 from cndpm.state import State, StateError, expect, maybe, non_finite, read_state, save_state, whole
 from cndpm.state.tree import detach_tensors
@@ -75,11 +73,6 @@ def refusal(path: str | Path, kind: str, package: str | None, error: Exception) 
     other = package is not None and package != __version__
     remedy = f". It was written by cndpm {package}; install cndpm=={package} to load it" if other else ""
     return f"{path} does not hold a complete {kind} that this version can load: {reason}{remedy}"
-
-
-def resolved_settings(values: Mapping[str, Any]) -> CNDPMSettings:
-    """Returns the settings that a file records, which were resolved when it was written."""
-    return CNDPMSettings.model_validate(values)
 
 
 def _check(state: State, parameters: frozenset[str]) -> None:
