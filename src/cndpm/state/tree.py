@@ -107,6 +107,6 @@ def _form(node: Any) -> str:
     return f"a {type(node).__name__}"
 
 
-def _some(names: Any, n: int = 3) -> str:
+def _some(names: Any) -> str:
     listed = list(names)
-    return ", ".join(map(repr, listed[:n])) + (f" and {len(listed) - n} more" if len(listed) > n else "")
+    return ", ".join(map(repr, listed[:3])) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

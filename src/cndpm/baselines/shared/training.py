@@ -35,17 +35,13 @@ class NetworkSettings(LearnerSettings):
 
 
 class Trainer:
-    """A network on its device and its optimiser; one step is gradient, clip by value, update.
+    """A network on its device and its optimiser; one step is gradient, clip by value, update."""
 
-    `learning_rate` replaces the settings' own where a learner trains a second network.
-    """
-
-    def __init__(self, network: nn.Module, settings: NetworkSettings, *, learning_rate: float | None = None) -> None:
+    def __init__(self, network: nn.Module, settings: NetworkSettings) -> None:
         self.network = network
         self.clip_value = settings.clip_value
         self.parameters = list(network.parameters())
-        lr = settings.learning_rate if learning_rate is None else learning_rate
-        device = self.parameters[0].device
+        lr, device = settings.learning_rate, self.parameters[0].device
         self.recorder = StepRecorder(device, torch.Generator(device))
         self._routines: dict[Callable[..., tuple[Tensor, ...] | None], Routine] = {}
         self.optimizer: torch.optim.Optimizer
