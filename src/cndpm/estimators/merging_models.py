@@ -31,14 +31,9 @@ def merge(models: Sequence[Estimator]) -> Any:
     """Returns one model that has learned what all of them have; they are left alone.
 
     Gaussian experts are sums, so the result equals, to rounding, a model that was given all streams; see
-    :mod:`cndpm.model.joining`. Networks are put side by side. Begin all models but the first with
-    ``first.with_same_representation()``.
-
-    Args:
-        models: Fitted models of one class with the same parameters and the same representation.
-
-    Raises:
-        ValueError: They cannot be merged; the message says why and what to do.
+    :mod:`cndpm.model.joining`. Networks are put side by side. All models are fitted, of one class and with the same
+    parameters; begin all but the first with ``first.with_same_representation()``. ValueError: they cannot be merged;
+    the message says why and what to do.
 
     Example:
         >>> import numpy as np

@@ -18,10 +18,7 @@ __all__ = ["read_checkpoint"]
 
 
 def read_checkpoint(folder: str | Path) -> State:
-    """Reads the last checkpoint in a record; its ``learner`` is the state of the learner.
-
-    Args:
-        folder: The record of a run, complete or not.
+    """Reads the last checkpoint in the record of a run, complete or not; its ``learner`` is the state of the learner.
 
     Raises:
         RecordError: There is no record, or its configuration is damaged.

@@ -53,7 +53,7 @@ def run(
     seed: int | None = None,
     command: str | None = None,
 ) -> dict[str, Any]:
-    """Runs any learner on any stream and leaves a record.
+    """Runs any learner on any stream, leaves a record and returns the summary, as written to ``summary.json``.
 
     Args:
         learner: The learner, as it is to begin with; it has learned the stream afterwards.
@@ -65,9 +65,6 @@ def run(
         monitor: Told of everything that happens.
         seed: Tells this run from others of its kind in reports; None: the learner's.
         command: The command line that makes the run, for reports.
-
-    Returns:
-        The summary, as written to ``summary.json``.
 
     Raises:
         ConfigError: Neither the stream nor `settings` say where to end.

@@ -52,7 +52,7 @@ def run_experiment(
     engine: str | Engine = "local",
     command: str | None = None,
 ) -> dict[str, Any]:
-    """Runs what an experiment lacks and compares it with what was published.
+    """Runs what an experiment lacks; returns for each cell its result over seeds beside what was published.
 
     Args:
         experiment: One of the paper's, or of one's own.
@@ -68,9 +68,6 @@ def run_experiment(
         jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
         engine: Carries them out: "local", "ray", or an engine.
         command: The command line that was typed, for the records.
-
-    Returns:
-        ``experiment``, ``title``, ``metrics`` and ``cells``: for each its result over seeds and what was published.
     """
     cells = select_cells(experiment, only)
     configs = [cell_config(cell, preset, device, overrides) for cell in cells]  # all, before the first run
