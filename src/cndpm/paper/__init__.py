@@ -2,7 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from cndpm.extras import require_extra
 from cndpm.lazy import lazily
+
+require_extra("filelock", "rich", purpose="cndpm.paper")
 
 if TYPE_CHECKING:
     from cndpm.paper.analyses import load_run
