@@ -10,9 +10,9 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 377,
-    "lines": 46867,
-    "executable lines": 27818,
-    "docstring lines": 10921,
+    "lines": 46839,
+    "executable lines": 27820,
+    "docstring lines": 10890,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

@@ -40,9 +40,8 @@ class Step:
 class Journal:
     """Holds a learner's state at some time and the steps since.
 
-    Attributes:
-        is_whole: False while a batch is being learned, and if it was broken off.
-        before: Attributes of the estimator before the step that is under way.
+    It `is_whole` but while a batch is being learned, and if it was broken off; `before` are the attributes of the
+    estimator before the step that is under way.
     """
 
     def __init__(self, learner: CNDPM, n_before: int = 0) -> None:

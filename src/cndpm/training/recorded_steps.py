@@ -35,12 +35,8 @@ T = TypeVar("T")
 class StepRecorder:
     """Makes routines that share one stretch of device memory, so they must not run at the same time.
 
-    Routines of a recorder may run at the same time as those of the recorder that :meth:`aside` returns.
-
-    Args:
-        device: Where the routines run; nothing is recorded on a CPU.
-        generator: The source of their random numbers.
-        enabled: False runs every step without recording it.
+    Routines of a recorder may run at the same time as those of the recorder that :meth:`aside` returns. Their random
+    numbers are the generator's. Nothing is recorded on a CPU, or where it is not `enabled`.
     """
 
     def __init__(self, device: torch.device, generator: torch.Generator, *, enabled: bool = True) -> None:
@@ -161,12 +157,8 @@ class _Recording(NamedTuple):
 class Routine:
     """Calls a function of tensors, and records it once it has been called a few times with the same shapes.
 
-    The function must depend on nothing but its inputs, tensors that stay in their place, and the recorder's generator.
-
-    Args:
-        function: Takes tensors and returns a tuple of tensors or None.
-        recorder: Records the function, and says whether anything is recorded.
-        draws: Whether the function uses the recorder's generator.
+    The function must depend on nothing but its inputs, tensors that stay in their place, and the recorder's generator,
+    which it uses where it `draws`.
     """
 
     def __init__(
