@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from cndpm.model.settings import CNDPMSettings
-from cndpm.model.settings.tree import KIND, Place, places, unmet, walk
+from cndpm.model.settings.places import KIND, Place, branches, places, unmet, walk
+from cndpm.model.settings.section import Section
 
 OWN = "collections:OrderedDict"
 LEAVES = [place for place in walk(CNDPMSettings) if place.branch is None]
@@ -134,3 +135,24 @@ def at(tree: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     for name in path:
         node = node.get(name) if isinstance(node, Mapping) else None
     return node
+
+
+def flat(section: Section) -> dict[str, Any]:
+    """Returns every setting that counts under the kinds chosen, by its name alone.
+
+    A branch is given by its kind, a class of one's own by its import path. A section whose names mean something else
+    outside stays a dictionary.
+    """
+    values: dict[str, Any] = {}
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if name not in branches(type(section)):
+            values |= {} if name == KIND else {name: value}
+        elif not value.names_are_global:
+            values[name] = value.model_dump()
+        elif value.bare:
+            values[name] = getattr(value, value.bare)
+        else:
+            values |= {name: value.kind} if hasattr(value, KIND) else {}
+            values |= flat(value)
+    return values

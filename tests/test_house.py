@@ -9,16 +9,16 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 382,
-    "lines": 49900,
-    "executable lines": 28400,
-    "docstring lines": 13200,
+    "modules": 377,
+    "lines": 46839,
+    "executable lines": 27820,
+    "docstring lines": 10890,
     "function median": 6,
-    "function 90 %": 17,
+    "function 90 %": 16,
     "function longest": 66,
-    "public names": 700,
-    "numeric constants": 159,
-    "file names used twice": 18,
+    "public names": 586,
+    "numeric constants": 154,
+    "file names used twice": 9,
 }
 MEMBERS = {"Learner": 15, "Bank": 24, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
 MOST_CONCEPTS = 35

@@ -43,7 +43,7 @@ def test_progress_goes_to_standard_error_alone(cndpm):
 def test_without_json_a_table_is_printed(cndpm):
     outcome = cndpm("run", "split-digits", "--learner", "reservoir", "--quiet", "--device", "cpu")
     assert "reservoir" in outcome.out
-    assert "accuracy %" in outcome.out
+    assert "accuracy (%)" in outcome.out
     assert outcome.err == ""
 
 

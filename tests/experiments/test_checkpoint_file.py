@@ -7,7 +7,7 @@ from cndpm.experiments.config import configure
 from cndpm.experiments.record import CHECKPOINT, LOG, RecordError
 from cndpm.experiments.recorder import Recorder
 from cndpm.state import StateError, read_state, save_state
-from cndpm.state.files import MissingStateError
+from cndpm.state.state_file import MissingStateError
 
 CONFIG = {"seed": 0, "learner": "x"}
 

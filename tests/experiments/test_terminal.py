@@ -5,7 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from cndpm.experiments.terminal import Bars, TerminalMonitor, format_count
+from cndpm.experiments.metric_texts import format_count
+from cndpm.experiments.terminal import Bars, TerminalMonitor
 
 ROW = {
     "step": 50,

@@ -19,9 +19,9 @@ from cndpm.experts.features import IdentityFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings, NeuralExperts
 from cndpm.model.settings.import_paths import imported
-from cndpm.model.settings.tree import places, walk
+from cndpm.model.settings.places import places, walk
 from cndpm.names import ObjectNameError
-from random_settings import draw, nonsense
+from random_settings import draw, flat, nonsense
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -47,7 +47,7 @@ def test_what_is_dumped_is_complete_and_reads_back_equal(seed):
 @given(st.integers(0, 10**9))
 def test_names_alone_mean_the_same_as_the_tree(seed):
     settings = valid(seed)
-    names = settings.flat()
+    names = flat(settings)
     shuffled = Random(seed).sample(list(names.items()), len(names))
     assert CNDPMSettings(**dict(shuffled)) == settings
 
@@ -236,7 +236,7 @@ def test_features_of_ones_own_are_named_by_their_import_path(monkeypatch):
 def test_networks_of_ones_own_are_named_by_their_import_path():
     own = {"density": "cndpm.experts.neural.vae:VAE", "predictor": "cndpm.experts.neural.lateral_predictors:Classifier"}
     settings = CNDPMSettings.paper(**own)
-    assert settings.flat()["density"] == own["density"]
+    assert flat(settings)["density"] == own["density"]
     expert = CNDPM(settings, input_shape=(3,), n_classes=2).bank._placeholder
     assert (type(expert.density).__name__, type(expert.predictor).__name__) == ("VAE", "Classifier")
 

@@ -5,16 +5,24 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from cndpm.paper import find_experiment
 from cndpm.paper.experiment import Published
 from cndpm.paper.reproduction import cell_config
 from cndpm.reports.collection import collect
-from cndpm.reports.formats import render_terminal, to_csv, to_latex, to_markdown
+from cndpm.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from cndpm.reports.groups import Group, compare
 from cndpm.reports.paper_values import published_values
 from cndpm.reports.run import Run
 from cndpm.reports.tables import Row, Table, TableEntry, _best, comparison_table, experiment_table
+
+
+def render_terminal(table):
+    """The table of the terminal as plain text."""
+    console = Console(file=io.StringIO(), width=200, color_system=None)
+    console.print(to_terminal(table))
+    return console.file.getvalue()
 
 
 def entry(value, error):

@@ -14,7 +14,7 @@ from torture.victims import FLIPPED, VICTIMS, prepare
 
 from cndpm.errors import DamageWarning
 from cndpm.experiments import loop
-from cndpm.state import files
+from cndpm.state import state_file
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_a_single_bit_is_refused_anywhere(root, victim):
 
 
 def test_a_checksum_that_is_not_looked_at_would_be_noticed(root, monkeypatch):
-    monkeypatch.setattr(files, "has_right_checksum", lambda file, size: True)
+    monkeypatch.setattr(state_file, "has_right_checksum", lambda file, size: True)
     outcomes = {attempt(root, FLIPPED[0], Random(f"suite {number}"), flips=True)[1] for number in range(40)}
     assert "silent" in outcomes
 

@@ -14,13 +14,9 @@ __all__ = ["AGEM"]
 
 
 def project_to_reference(gradient: Tensor, reference: Tensor) -> Tensor:
-    r"""Returns the nearest direction that does not raise the reference loss, (n_parameters,).
+    r"""Returns the nearest direction to g that does not raise the loss whose gradient is `reference`, (n_parameters,).
 
     .. math:: \tilde g = g - \frac{\min(0, g^\top g_{ref})}{g_{ref}^\top g_{ref}}\, g_{ref}
-
-    Args:
-        gradient: g, (n_parameters,).
-        reference: Gradient of the loss on a sample of the memory, (n_parameters,).
     """
     violation = torch.clamp_max(gradient @ reference, 0)
     return gradient - violation / (reference @ reference).clamp_min(1e-30) * reference
@@ -33,14 +29,8 @@ class AGEM(ReplayLearner):
     reservoir of the stream, the reference may therefore include the present distribution.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.a_gem import AGEM
         >>> learner = AGEM(AGEM.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):

@@ -33,14 +33,8 @@ class DER(DarkReplay):
     Departures: all terms share one forward pass, so batch normalisation sees the stream and the memory together.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.der import DER
         >>> learner = DER(DER.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):
@@ -77,14 +71,8 @@ class DERPlusPlus(DarkReplay):
     Departures: as for :class:`DER`.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.der import DERPlusPlus
         >>> learner = DERPlusPlus(DERPlusPlus.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):

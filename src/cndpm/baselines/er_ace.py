@@ -13,12 +13,7 @@ __all__ = ["ERACE"]
 
 
 def among_present(logits: Tensor, y: Tensor) -> Tensor:
-    """Sets the logits of classes that do not occur in y to minus infinity, (batch, n_classes).
-
-    Args:
-        logits: (batch, n_classes).
-        y: Labels of the batch, (batch,).
-    """
+    """Sets the logits (batch, n_classes) of classes that do not occur in y (batch,) to minus infinity."""
     absent = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
     return logits.masked_fill(absent.index_fill_(0, y, False), float("-inf"))
 
@@ -34,14 +29,8 @@ class ERACE(ReplayLearner):
     Departures: both terms share one forward pass; the second one's softmax runs over all classes, seen or not.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.er_ace import ERACE
         >>> learner = ERACE(ERACE.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):

@@ -21,13 +21,8 @@ class FineTune(ObjectiveLearner):
 
     Example:
         >>> import torch
-        >>> from cndpm.baselines.finetune import FineTune
         >>> learner = FineTune(FineTune.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(NetworkSettings):

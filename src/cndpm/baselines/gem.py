@@ -21,18 +21,14 @@ __all__ = ["GEM"]
 
 
 def project(gradient: Tensor, references: Tensor, *, margin: float = 0.0) -> Tensor:
-    r"""Returns the nearest direction that lowers (or keeps) the loss of every past task, (n_parameters,).
+    r"""Returns the direction nearest to g that lowers (or keeps) the loss of every past task, (n_parameters,).
 
     .. math:: \min_z \tfrac12 \lVert z - g \rVert^2 \quad \text{so that} \quad \langle z, g_k \rangle \ge 0 \ \forall k
 
-    The dual has one variable per task, :math:`z = g + G^\top v` with
-    :math:`\min_{v \ge \gamma} \tfrac12 v^\top G G^\top v + g^\top G^\top v`, a non-negative least-squares problem in
-    :math:`v - \gamma`. The gradient is returned as it is where it violates no constraint.
-
-    Args:
-        gradient: g, (n_parameters,).
-        references: G, one row per past task, (n_tasks, n_parameters).
-        margin: gamma, which favours past tasks beyond the constraint.
+    `references` are the rows of G, (n_tasks, n_parameters). The dual has one variable per task, :math:`z = g + G^\top
+    v` with :math:`\min_{v \ge \gamma} \tfrac12 v^\top G G^\top v + g^\top G^\top v`, a non-negative least-squares
+    problem in :math:`v - \gamma`; the margin gamma favours past tasks. A gradient that violates no constraint is
+    returned as it is.
     """
     from scipy.optimize import nnls  # here: it costs a third of a second that other learners need not pay
 
@@ -73,7 +69,6 @@ class TaskMemories:
         return total_footprint(self.memories)
 
     def state_dict(self) -> State:
-        """Returns every task's samples."""
         return {"memories": [memory.state_dict() for memory in self.memories]}
 
     def load_state_dict(self, state: State) -> None:
@@ -94,16 +89,10 @@ class GEM(ClassifierLearner, TaskBasedLearner):
         **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.gem import GEM
         >>> learner = GEM(GEM.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for task in range(2):
-        ...     learner.begin_task(task)
-        ...     learner.learn(x, y)
-        ...     learner.end_task()
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.begin_task(0)
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
+        >>> learner.end_task()
     """
 
     class Settings(NetworkSettings):

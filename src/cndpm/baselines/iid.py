@@ -24,14 +24,8 @@ class IIDOnline(ObjectiveLearner):
     Departures: none; on a stream with tasks in order it is fine-tuning.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.iid import IIDOnline
         >>> learner = IIDOnline(IIDOnline.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(NetworkSettings):
@@ -57,15 +51,9 @@ class IIDOffline(ObjectiveLearner):
         **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.iid import IIDOffline
         >>> learner = IIDOffline(IIDOffline.Settings(hidden=8, epochs=2), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
         >>> learner.finish()
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
     """
 
     class Settings(NetworkSettings):

@@ -11,14 +11,9 @@ __all__ = ["MAS"]
 
 
 def output_sensitivity(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    r"""Returns how far the squared length of the output moves with each weight, (n_parameters,).
+    r"""Returns how far the squared length of the output moves with each weight, (n_parameters,); labels play no part.
 
     .. math:: \Omega_i = \frac{1}{N} \sum_n \left| \partial_{\theta_i} \lVert f(x_n; \theta) \rVert_2^2 \right|
-
-    Args:
-        network: Any network; left unchanged.
-        x: (N, *input_shape).
-        y: (N,); labels play no part.
     """
     return mean_over_gradients(network, lambda output, _: output.square().sum(), x, y, of=Tensor.abs)
 
@@ -35,15 +30,10 @@ class MAS(PenalisedLearner):
 
     Example:
         >>> import torch
-        >>> from cndpm.baselines.mas import MAS
         >>> learner = MAS(MAS.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for task in range(2):
-        ...     learner.begin_task(task)
-        ...     learner.learn(x, y)
-        ...     learner.end_task()
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.begin_task(0)
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
+        >>> learner.end_task()
     """
 
     class Settings(PenaltySettings):

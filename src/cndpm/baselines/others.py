@@ -143,13 +143,9 @@ _KINDS: dict[str, type[_Others]] = {"sklearn": _SklearnLearner, "river": _RiverL
 
 @cache
 def others_learner(name: str) -> type[Learner]:
-    """Returns a learner around a model of scikit-learn or river.
+    """Returns a learner around a model of scikit-learn or river: ``sklearn:package.module.Class`` or ``river:...``.
 
-    Args:
-        name: ``sklearn:package.module.Class`` or ``river:package.module.Class``.
-
-    Raises:
-        ObjectNameError: There is no such class, or it is not installed.
+    ObjectNameError: there is no such class, or it is not installed.
 
     Example:
         >>> learner = others_learner("sklearn:sklearn.naive_bayes.GaussianNB")

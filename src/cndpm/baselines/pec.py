@@ -40,14 +40,8 @@ class PEC(ComposedLearner):
         **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.pec import PEC
         >>> learner = PEC(PEC.Settings(hidden=8, outputs=5), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(NetworkSettings):
@@ -109,22 +103,12 @@ class Student:
         self.n_steps = 0
 
     def errors(self, x: Tensor, target: Tensor) -> Tensor:
-        """Returns the squared distance to the target, summed over its dimensions, (batch,).
-
-        Args:
-            x: (batch, *input_shape).
-            target: The teacher's outputs, (batch, n_outputs).
-        """
+        """Returns each sample's squared distance to the teacher's output, (batch,); `target` is (batch, n_outputs)."""
         difference: Tensor = self.network(x) - target
         return difference.square().sum(1)
 
     def learn(self, x: Tensor, target: Tensor) -> None:
-        """Takes one step on the mean error.
-
-        Args:
-            x: Samples of the student's class, (batch, *input_shape).
-            target: The teacher's outputs, (batch, n_outputs).
-        """
+        """Takes one step on the mean error of samples of the student's class."""
         fall = math.sqrt(1 + self.n_steps / self.settings.steady_steps)
         self.trainer.set_learning_rate(self.settings.learning_rate / fall)
         self.trainer.step(self.errors(x, target).mean())
@@ -135,7 +119,6 @@ class Student:
         return self.trainer.footprint()
 
     def state_dict(self) -> State:
-        """Returns weights, moments and the number of steps."""
         return {"trainer": self.trainer.state_dict(), "n_steps": self.n_steps}
 
     def load_state_dict(self, state: State) -> None:
@@ -159,7 +142,6 @@ class Teacher:
         return Footprint(0, sum(p.numel() for p in self.network.parameters()))
 
     def state_dict(self) -> State:
-        """Returns its weights."""
         return module_state(self.network)
 
     def load_state_dict(self, state: State) -> None:

@@ -31,14 +31,8 @@ class Reservoir(ObjectiveLearner):
         **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.reservoir import Reservoir
         >>> learner = Reservoir(Reservoir.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):

@@ -19,17 +19,12 @@ __all__ = ["SCR"]
 
 
 def contrastive_loss(projections: Tensor, y: Tensor, *, temperature: float) -> Tensor:
-    r"""Returns the supervised contrastive loss (Khosla et al. 2020), a scalar.
+    r"""Returns the supervised contrastive loss (Khosla et al. 2020) of projections (N, n_dimensions) of any length.
 
     .. math:: -\frac{1}{N} \sum_i \frac{1}{|P(i)|} \sum_{p \in P(i)}
         \log \frac{\exp(z_i \cdot z_p / \tau)}{\sum_{a \neq i} \exp(z_i \cdot z_a / \tau)}
 
     where P(i) are the other samples of i's class; samples without any are left out.
-
-    Args:
-        projections: (N, n_dimensions), of any length.
-        y: (N,).
-        temperature: tau.
     """
     z = F.normalize(projections, dim=1)
     itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
@@ -41,13 +36,7 @@ def contrastive_loss(projections: Tensor, y: Tensor, *, temperature: float) -> T
 
 
 def class_means(features: Tensor, y: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
-    """Returns each class's unit-length mean feature, (n_classes, n_features), and its samples, (n_classes,).
-
-    Args:
-        features: (n, n_features).
-        y: (n,).
-        n_classes: Number of classes; one without samples has a mean of zeros.
-    """
+    """Returns each class's unit-length mean feature, (n_classes, n_features), zero without samples, and its count."""
     member = F.one_hot(y, n_classes).to(features.dtype)
     return F.normalize(member.T @ F.normalize(features, dim=1), dim=1), member.sum(0)
 
@@ -67,14 +56,8 @@ class SCR(ComposedLearner):
         **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.scr import SCR
         >>> learner = SCR(SCR.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):

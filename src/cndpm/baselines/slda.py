@@ -35,12 +35,7 @@ class FixedFeatures(TensorSlots):
             self.values["phase"] = phase.to(device)
 
     def __call__(self, x: Tensor, gamma: Tensor) -> Tensor:
-        """Returns features in double precision, (batch, n_features).
-
-        Args:
-            x: Samples, (batch, ...), of `n_inputs` numbers each.
-            gamma: Inverse width of the kernel, a scalar.
-        """
+        """Returns features of samples (batch, ...) in double precision, (batch, n_features); gamma is a scalar."""
         fixed = self.values
         if not fixed:
             return x.flatten(1).double()
@@ -54,13 +49,8 @@ def discriminants(counts: Tensor, sums: Tensor, products: Tensor, *, shrinkage: 
     .. math:: w_c = \Lambda \mu_c, \quad b_c = -\tfrac12 \mu_c^\top \Lambda \mu_c, \quad
         \Lambda = \left[(1 - \varepsilon) \Sigma + \varepsilon \bar\sigma^2 I\right]^{-1}
 
-    with :math:`\Sigma` the covariance within classes and :math:`\bar\sigma^2` its mean variance.
-
-    Args:
-        counts: Samples of each class, (n_classes,).
-        sums: Their summed features, (n_classes, n_features).
-        products: Summed outer products of all features, (n_features, n_features).
-        shrinkage: epsilon.
+    with :math:`\Sigma` the covariance within classes and :math:`\bar\sigma^2` its mean variance, of each class's
+    `counts` (n_classes,) and `sums` (n_classes, n_features), and `products`, the summed outer products of all features.
     """
     means = sums / counts.clamp_min(1)[:, None]
     within = (products - sums.T @ means) / counts.sum()
@@ -86,14 +76,8 @@ class SLDA(ComposedLearner):
         **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
-        >>> import torch
-        >>> from cndpm.baselines.slda import SLDA
         >>> learner = SLDA(SLDA.Settings(n_features=10), input_shape=(4,), n_classes=2)
-        >>> x, y = torch.rand(6, 4), torch.arange(6) % 2
-        >>> for _ in range(2):
-        ...     learner.learn(x, y)
-        >>> learner.predict_log_proba(x).shape
-        torch.Size([6, 2])
+        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(LearnerSettings):

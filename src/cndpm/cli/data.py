@@ -15,8 +15,9 @@ data_app = typer.Typer(help="Datasets on disk.", no_args_is_help=True, rich_mark
 @data_app.command()
 def status(data_dir: options.DataDir = None, json: options.Json = False) -> None:
     """Show which datasets are on disk, and where."""
-    from cndpm.cli.show import show, table
+    from cndpm.cli.show import show
     from cndpm.datasets import dataset_status, resolve_data_dir
+    from cndpm.experiments.folding_table import FoldingTable
 
     found = dataset_status(data_dir)
     rows = [
@@ -37,7 +38,7 @@ def status(data_dir: options.DataDir = None, json: options.Json = False) -> None
         ],
     }
     header = ["dataset", "on disk", "MB", "where", ""]
-    show(content, [table(f"datasets under {folder}", header, rows)], as_json=json)
+    show(content, [FoldingTable(f"datasets under {folder}", header, rows)], as_json=json)
 
 
 @data_app.command()
@@ -79,8 +80,9 @@ def verify(
 
     Compared are checksums of the content where known, and numbers of samples and classes.
     """
-    from cndpm.cli.show import show, table
+    from cndpm.cli.show import show
     from cndpm.datasets import dataset_status, verify_dataset
+    from cndpm.experiments.folding_table import FoldingTable
 
     chosen = names or [one.name for one in dataset_status(data_dir) if one.present]
     checks = {name: verify_dataset(name, data_dir) for name in chosen}
@@ -91,7 +93,7 @@ def verify(
         name: [{"what": check.what, "ok": check.ok, "found": check.found} for check in found]
         for name, found in checks.items()
     }
-    show(content, [table("", ["dataset", "what", "", "found"], rows)], as_json=json)
+    show(content, [FoldingTable("", ["dataset", "what", "", "found"], rows)], as_json=json)
     wrong = [name for name in chosen if not all(check.ok for check in checks[name])]
     if wrong:
         typer.echo(f"To replace what differs: cndpm data fetch {' '.join(wrong)} --force", err=True)

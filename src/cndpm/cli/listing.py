@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cndpm.cli.show import show, table
+from cndpm.cli.show import show
 from cndpm.datasets.catalogue import catalogue_entry, dataset_names
+from cndpm.experiments.folding_table import FoldingTable
 from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.presets import PRESETS
 from cndpm.names import UnknownNameError
@@ -22,7 +23,9 @@ def list_kinds(kind: str, *, as_json: bool) -> None:
     content = {
         name: [{"name": key, "summary": text} for key, text in described.items()] for name, described in lines.items()
     }
-    tables = [table(name, ["name", ""], [[key, text] for key, text in rows.items()]) for name, rows in lines.items()]
+    tables = [
+        FoldingTable(name, ["name", ""], [[key, text] for key, text in rows.items()]) for name, rows in lines.items()
+    ]
     show(content, tables, as_json=as_json)
 
 

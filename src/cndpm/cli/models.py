@@ -50,8 +50,9 @@ def fit(
 
     Example: cndpm fit part-*.csv --target y --workers 2 -o model.cndpm
     """
-    from cndpm.cli.show import show, table
+    from cndpm.cli.show import show
     from cndpm.engines import fit_sharded
+    from cndpm.experiments.folding_table import FoldingTable
 
     where = Path(folder or f"{out}.shards")
     parts, shape = _shards(data, target, kind, shards or workers, data_dir)
@@ -64,7 +65,7 @@ def fit(
     row = [out, str(len(parts)), f"{n_rows:,}", str(fitted.n_experts_), f"{seconds:.1f}", f"{n_rows / seconds:,.0f}"]
     header = ["model", "shards", "rows", "experts", "seconds", "rows/s"]
     content = {"model": out, "n_shards": len(parts), "n_rows": n_rows, "n_experts": fitted.n_experts_}
-    show({**content, "seconds": seconds}, [table("learned", header, [row])], as_json=json)
+    show({**content, "seconds": seconds}, [FoldingTable("learned", header, [row])], as_json=json)
 
 
 def merge(
@@ -79,8 +80,9 @@ def merge(
 
     Example: cndpm merge a.cndpm b.cndpm -o c.cndpm
     """
-    from cndpm.cli.show import show, table
-    from cndpm.estimators.merging import load_estimator, merge_in_turn
+    from cndpm.cli.show import show
+    from cndpm.estimators.merging_models import load_estimator, merge_in_turn
+    from cndpm.experiments.folding_table import FoldingTable
 
     rows = []
 
@@ -93,7 +95,7 @@ def merge(
     merged.save(out)
     rows.append([out, str(merged.n_experts_), f"{merged.counts_.sum():,.0f}"])
     content = {"model": out, "n_experts": merged.n_experts_, "counts": merged.counts_.tolist()}
-    show(content, [table(f"merged into {out}", ["model", "experts", "samples"], rows)], as_json=json)
+    show(content, [FoldingTable(f"merged into {out}", ["model", "experts", "samples"], rows)], as_json=json)
 
 
 def serve(

@@ -10,32 +10,14 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from cndpm.experiments.folding_table import FoldingTable
+from cndpm.experiments.metric_texts import METRICS, format_value
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
-from cndpm.experiments.terminal import Bars, TerminalMonitor, format_value
+from cndpm.experiments.terminal import Bars, TerminalMonitor
 from cndpm.names import load_object
-
-_COLUMNS = {
-    "accuracy": "accuracy %",
-    "bits_per_dim": "bits/dim",
-    "prequential_accuracy": "prequential %",
-    "prequential_error": "mean abs. error",
-    "prequential_bits_per_dim": "prequential bits/dim",
-    "n_experts": "experts",
-    "n_parameters": "parameters",
-    "n_numbers_kept": "numbers kept",
-    "memory_samples": "memory",
-    "seconds": "seconds",
-}
 
 
 class Watch:
-    """Makes the monitors of runs: the terminal unless quiet, TensorBoard and one's own when asked for.
-
-    Args:
-        quiet: Shows nothing on the terminal.
-        tensorboard: Also logs for TensorBoard.
-        monitors: Classes of one's own, ``package.module:Class``, each made of the run's folder.
-    """
+    """Makes the monitors of runs: the terminal unless quiet, TensorBoard and one's own when asked for."""
 
     def __init__(self, *, quiet: bool, tensorboard: bool = False, monitors: Iterable[str] = ()) -> None:
         self._own = [load_object(name, Monitor) for name in monitors]
@@ -70,8 +52,8 @@ def show_results(
     names: Sequence[str] | None = None,
 ) -> None:
     """Prints a table with one row per result; columns without any value are left out."""
-    keys = [key for key in _COLUMNS if any(result.get(key) is not None for result in results)]
-    header = ["run" if names else "learner", "preset", "seeds", *(_COLUMNS[key] for key in keys)]
+    keys = [key for key in METRICS if any(result.get(key) is not None for result in results)]
+    header = ["run" if names else "learner", "preset", "seeds", *(METRICS[key] for key in keys)]
     rows = [
         [
             name,
@@ -81,7 +63,7 @@ def show_results(
         ]
         for name, result in zip(names or [result["learner"] for result in results], results, strict=True)
     ]
-    show(content, [table(title, header, rows)], as_json=as_json)
+    show(content, [FoldingTable(title, header, rows)], as_json=as_json)
 
 
 def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
@@ -90,15 +72,3 @@ def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:
     from cndpm.reports.tables import reproduction_table
 
     show(summary, [to_terminal(reproduction_table(summary))], as_json=as_json)
-
-
-def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, n_names: int = 1) -> FoldingTable:
-    """Makes a plain table that fits the terminal it is printed on.
-
-    Args:
-        title: Title of the table.
-        header: Names of the columns, (n_columns,); one without a name holds sentences.
-        rows: Texts, (n_rows, n_columns).
-        n_names: Number of columns, from the left, that name a row.
-    """
-    return FoldingTable(title, header, rows, n_names=n_names)

@@ -23,21 +23,13 @@ class _Fact(BaseModel):
 
 
 class Layout(_Fact):
-    """One form in which a dataset is published.
+    """One form in which a dataset is published."""
 
-    Attributes:
-        format: Which reader takes the files.
-        folders: Where they may lie, below the data folder (or absolute).
-        train: Files of the training set, in the order the reader takes them; each may be gzipped.
-        test: Files of the test set.
-        content: sha256 of a file's decompressed content, where known.
-    """
-
-    format: Format
-    folders: tuple[str, ...]
-    train: tuple[str, ...]
-    test: tuple[str, ...]
-    content: dict[str, str] = Field(default_factory=dict)
+    format: Format  # which reader takes the files
+    folders: tuple[str, ...]  # where they may lie, below the data folder (or absolute)
+    train: tuple[str, ...]  # files of the training set, in the order the reader takes them; each may be gzipped
+    test: tuple[str, ...]  # files of the test set
+    content: dict[str, str] = Field(default_factory=dict)  # sha256 of a file's decompressed content, where known
 
     def find(self, data_dir: Path) -> dict[str, Path] | None:
         """Returns where each file lies, by its name; None unless one folder holds them all."""
@@ -54,52 +46,34 @@ class Layout(_Fact):
 
 
 class Download(_Fact):
-    """One file that mirrors serve.
+    """One file that mirrors serve."""
 
-    Attributes:
-        file: Its name, which is appended to a mirror's address.
-        folder: Where it goes, below the data folder.
-        sha256: Checksum of its bytes.
-        size: Its number of bytes; a mirror that sends more is refused.
-        unpack: Whether it is an archive.
-    """
-
-    file: str
-    folder: str
-    sha256: str
-    size: int = Field(ge=1)
-    unpack: bool = False
+    file: str  # its name, which is appended to a mirror's address
+    folder: str  # where it goes, below the data folder
+    sha256: str  # checksum of its bytes
+    size: int = Field(ge=1)  # its number of bytes; a mirror that sends more is refused
+    unpack: bool = False  # whether it is an archive
 
 
 class Entry(_Fact):
     """The facts about one dataset: its published size, classes, layouts, mirrors and files to fetch.
 
     A dataset without layouts comes with scikit-learn.
-
-    Attributes:
-        name: Its name.
-        summary: One line that says what it is.
-        n_train: Number of training samples as published.
-        n_test: Number of test samples as published.
-        classes: The name of each label, in order.
-        label_offset: Subtracted from the published labels.
-        samples: sha256 of all samples of "train" and of "test" after reading, where known;
-            see :func:`cndpm.datasets.inventory.sha256_of`.
-        mirrors: Addresses that serve the downloads, each ending in a slash, in the order in which they are asked.
-        layouts: The forms in which the files may lie on disk.
-        downloads: The files to fetch.
     """
 
-    name: str
-    summary: str
-    n_train: int
-    n_test: int
-    classes: tuple[str, ...]
-    label_offset: int = 0
+    name: str  # its name
+    summary: str  # one line that says what it is
+    n_train: int  # number of training samples as published
+    n_test: int  # number of test samples as published
+    classes: tuple[str, ...]  # the name of each label, in order
+    label_offset: int = 0  # subtracted from the published labels
+    # Sha256 of all samples of "train" and of "test" after reading, where known; see
+    # :func:`cndpm.datasets.inventory.sha256_of`
     samples: dict[Literal["train", "test"], str] = Field(default_factory=dict)
+    # Addresses that serve the downloads, each ending in a slash, in the order in which they are asked
     mirrors: tuple[str, ...] = ()
-    layouts: tuple[Layout, ...] = ()
-    downloads: tuple[Download, ...] = ()
+    layouts: tuple[Layout, ...] = ()  # the forms in which the files may lie on disk
+    downloads: tuple[Download, ...] = ()  # the files to fetch
 
     def find(self, data_dir: Path) -> tuple[Layout, dict[str, Path]] | None:
         """Returns the first layout whose files are all on disk, and where they are."""
@@ -125,11 +99,7 @@ def catalogue() -> dict[str, Entry]:
 
 
 def catalogue_entry(name: str) -> Entry:
-    """Returns the facts about one dataset.
-
-    Raises:
-        UnknownNameError: There is no dataset of this name; the nearest are suggested.
-    """
+    """Returns the facts about one dataset; UnknownNameError suggests the nearest names."""
     try:
         return catalogue()[name]
     except KeyError:

@@ -36,18 +36,7 @@ _PIECE = 1 << 16
 
 
 class FetchError(CNDPMError, RuntimeError):
-    """Reports a file that no mirror served; the message names each mirror and what went wrong.
-
-    Example:
-        >>> import tempfile
-        >>> from cndpm.datasets import FetchError, fetch_dataset
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     try:
-        ...         fetch_dataset("mnist", folder, mirrors=("http://127.0.0.1:9/",))
-        ...     except FetchError as error:
-        ...         print(str(error).partition(" from")[0])
-        train-images-idx3-ubyte.gz could not be fetched
-    """
+    """Reports a file that no mirror served; the message names each mirror and what went wrong."""
 
 
 class _TransferError(Exception):
@@ -66,13 +55,10 @@ def fetch_dataset(
 
     Args:
         name: A name of :func:`~cndpm.datasets.dataset_names`.
-        data_dir: Where datasets lie; see :func:`~cndpm.datasets.resolve_data_dir`.
+        data_dir: Where datasets lie, which is returned; see :func:`~cndpm.datasets.resolve_data_dir`.
         mirrors: Addresses to use instead of the catalogue's.
         progress: Told how far each file is.
         force: Also replaces files that can be read but are not what was published.
-
-    Returns:
-        The data folder.
 
     Raises:
         FetchError: No mirror served a file with the right size and checksum, or it could not be written.

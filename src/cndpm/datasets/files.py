@@ -29,17 +29,6 @@ class DamagedFileError(CNDPMError, ValueError):
     """Reports a dataset's file that does not hold what its format promises.
 
     The message names the file, what was found, what is allowed and what to do.
-
-    Example:
-        >>> from cndpm.datasets import DamagedFileError, load_dataset
-        >>> import tempfile, pathlib
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = (pathlib.Path(folder) / "own.npz").write_bytes(b"no zip archive")
-        ...     try:
-        ...         load_dataset("own.npz", folder)
-        ...     except DamagedFileError as error:
-        ...         print("own.npz" in str(error))
-        True
     """
 
 
@@ -48,22 +37,7 @@ class MixedSizesError(DamagedFileError):
 
 
 class RefusedPickleError(CNDPMError, ValueError):
-    """Reports a pickle that asks for more than arrays and plain containers, or that is damaged.
-
-    Example:
-        >>> import os, pickle, tempfile
-        >>> from pathlib import Path
-        >>> from cndpm.datasets import RefusedPickleError
-        >>> from cndpm.datasets.pickles import read_pickle
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "batch"
-        ...     _ = path.write_bytes(pickle.dumps(print, protocol=2))
-        ...     try:
-        ...         read_pickle(path)
-        ...     except RefusedPickleError as error:
-        ...         print(str(error).partition("refused: ")[2])
-        the pickle asks for __builtin__ print; only arrays and plain containers are admitted. Get the file anew.
-    """
+    """Reports a pickle that asks for more than arrays and plain containers, or that is damaged."""
 
 
 @cache
@@ -79,11 +53,7 @@ def memory_limit() -> int:
 
 
 def check_memory(path: Path, n_bytes: int) -> None:
-    """Refuses a file whose content would take more than :func:`memory_limit`.
-
-    Raises:
-        DamagedFileError: `n_bytes` is above the limit.
-    """
+    """Refuses a file (DamagedFileError) whose content would take more than :func:`memory_limit`."""
     if n_bytes > memory_limit():
         raise DamagedFileError(
             f"{path} claims to hold {n_bytes} bytes; at most {memory_limit()} are allowed, half of the memory here. "
@@ -106,11 +76,7 @@ def open_content(path: Path) -> Iterator[BufferedIOBase]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Returns the content of a file, decompressed if its name ends in ``.gz``.
-
-    Raises:
-        DamagedFileError: The file cannot be read or decompressed, or its content is above :func:`memory_limit`.
-    """
+    """Returns the content of a file, decompressed if its name ends in ``.gz``, or raises DamagedFileError."""
     with open_content(path) as file:
         check_memory(path, path.stat().st_size)
         content = read_at_most(file, memory_limit() + 1)

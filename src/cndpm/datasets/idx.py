@@ -22,11 +22,7 @@ _MOST_DIMENSIONS = 4
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Reads one idx file of unsigned bytes with one to four dimensions, none of them zero.
-
-    Raises:
-        DamagedFileError: The header is another one, or the file holds fewer or more bytes than it says.
-    """
+    """Reads one idx file of unsigned bytes with one to four dimensions, none of them zero; else DamagedFileError."""
     with open_content(path) as file:
         shape = _read_header(file, path)
         expected = math.prod(shape)

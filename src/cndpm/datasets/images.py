@@ -36,15 +36,10 @@ class _Header(NamedTuple):
 
 
 def read_images(files: Sequence[Path], size: tuple[int, int] | None = None) -> NDArray[np.uint8]:
-    """Reads images: grey (n, H, W) if all of them are, else in colour (n, H, W, 3).
+    """Reads images of one size, in the order of `files`: grey (n, H, W) if all of them are, else colour (n, H, W, 3).
 
-    Sixteen bits become eight, palettes become colours, and transparency is dropped.
-
-    Returns:
-        The images in the order of `files`, uint8.
-
-    Raises:
-        DamagedFileError: A file is no image of a known format, damaged, animated or too large, or sizes differ.
+    Sixteen bits become eight, palettes become colours, and transparency is dropped. DamagedFileError is raised for what
+    is no image of a known format, damaged, animated or too large.
     """
     headers = [_inspect(file) for file in files]
     height, width = size or _common_size(files, headers)

@@ -63,11 +63,7 @@ class Check:
 
 
 def dataset_status(data_dir: str | Path | None = None) -> tuple[DatasetStatus, ...]:
-    """Returns the presence of every known dataset.
-
-    Args:
-        data_dir: Where datasets lie; see :func:`~cndpm.datasets.resolve_data_dir`.
-    """
+    """Returns the presence of every known dataset in `data_dir`; see :func:`~cndpm.datasets.resolve_data_dir`."""
     folder = resolve_data_dir(data_dir)
     return tuple(_status(name, folder) for name in catalogue())
 

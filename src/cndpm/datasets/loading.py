@@ -40,16 +40,7 @@ _READERS: dict[Format, Callable[[Sequence[Path]], Arrays]] = {
 
 
 class MissingDataError(CNDPMError, FileNotFoundError):
-    """Reports a dataset that is not on disk: what is missing, where it was looked for and how to get it.
-
-    Example:
-        >>> from cndpm.datasets import MissingDataError, load_dataset
-        >>> try:
-        ...     load_dataset("kmnist", "/nowhere")
-        ... except MissingDataError as error:
-        ...     print("cndpm data fetch kmnist" in str(error))
-        True
-    """
+    """Reports a dataset that is not on disk: what is missing, where it was looked for and how to get it."""
 
 
 def resolve_data_dir(data_dir: str | Path | None = None) -> Path:

@@ -41,13 +41,9 @@ class _Element(NamedTuple):
 
 
 def read_matlab(path: Path, names: Collection[str]) -> dict[str, NDArray[np.generic]]:
-    """Reads the numeric arrays of some names, each with the type that its values are stored as.
+    """Reads the numeric arrays of some names that a file has, of two dimensions or more, with the type of their values.
 
-    Returns:
-        The arrays that the file has, by name; each has at least two dimensions.
-
-    Raises:
-        DamagedFileError: The file is of another format, truncated, or claims more than it holds.
+    DamagedFileError is raised where the file is of another format, truncated, or claims more than it holds.
     """
     content = memoryview(read_bytes(path))
     try:

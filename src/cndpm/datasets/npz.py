@@ -30,13 +30,9 @@ class _NpzError(Exception):
 
 
 def read_npz(path: Path, choices: Sequence[Collection[str]]) -> Arrays:
-    """Reads the arrays of the first choice whose names are all in the file.
+    """Reads the arrays of the first choice whose names are all in the file: booleans, numbers or text, never objects.
 
-    Returns:
-        Each array of that choice by its name; booleans, numbers or text, never objects.
-
-    Raises:
-        DamagedFileError: No choice is complete, or the file is damaged or holds something else.
+    DamagedFileError is raised where no choice is complete, or the file is damaged or holds something else.
     """
     try:
         with open_content(path) as file, zipfile.ZipFile(file) as archive:

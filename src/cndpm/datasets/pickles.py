@@ -162,9 +162,7 @@ class _Unpickler(_Base):  # type: ignore[misc]
 def read_pickle(path: Path) -> Any:
     """Reads a pickle of arrays, lists, dictionaries, tuples, numbers and strings (Python 2's become bytes).
 
-    Raises:
-        DamagedFileError: The file cannot be read.
-        RefusedPickleError: The file would call or import something else, holds objects, or is damaged.
+    RefusedPickleError is raised where it would call or import something else, holds objects, or is damaged.
     """
     content = read_bytes(path)
     try:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from cndpm.lazy import lazily
 
 if TYPE_CHECKING:
-    from cndpm.engines.choice import ENGINES, make_engine
     from cndpm.engines.engine import Attempt, Engine, LostWorkerError
     from cndpm.engines.local import LocalEngine
+    from cndpm.engines.named_engines import ENGINES, make_engine
     from cndpm.engines.ray import RayEngine
     from cndpm.engines.ray_data import RayShard
     from cndpm.engines.sharding import ShardedError, fit_sharded, predict_sharded

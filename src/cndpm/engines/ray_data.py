@@ -22,19 +22,13 @@ __all__ = ["RayShard"]
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of a table in Ray's memory.
+    """Rows of a table in Ray's memory."""
 
-    Attributes:
-        reference: By it Ray finds the table; not shown, since the same dataset has others in another process.
-        start: The first row of the table that belongs to the block.
-        stop: The first that does not any more.
-        digest: Of the table's content.
-    """
-
+    # By it Ray finds the table; not shown, since the same dataset has others in another process
     reference: Any = field(repr=False)
-    start: int
-    stop: int
-    digest: str
+    start: int  # the first row of the table that belongs to the block
+    stop: int  # the first that does not any more
+    digest: str  # of the table's content
 
     def __len__(self) -> int:
         """Returns the number of rows."""
@@ -89,12 +83,7 @@ class RayShard(Shard):
 
 
 def is_ray_dataset(part: Any) -> bool:
-    """Returns whether something is a dataset of Ray Data, without importing Ray.
-
-    Example:
-        >>> is_ray_dataset([1, 2])
-        False
-    """
+    """Returns whether something is a dataset of Ray Data, without importing Ray."""
     kinds = ((kind.__module__, kind.__name__) for kind in type(part).__mro__)
     return any(module.startswith("ray.data.") and name == "Dataset" for module, name in kinds)
 

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from cndpm.engines.choice import make_engine
 from cndpm.engines.engine import Attempt, Engine
 from cndpm.engines.local import LocalEngine
+from cndpm.engines.named_engines import make_engine
 from cndpm.engines.ray_data import is_ray_dataset, ray_shard
 from cndpm.engines.shards import Piece, Shard, as_shard, split
 from cndpm.errors import CNDPMError
 from cndpm.estimators.base import Estimator
-from cndpm.estimators.merging import load_estimator, merge_in_turn
+from cndpm.estimators.merging_models import load_estimator, merge_in_turn
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.storage import make_folder, remove_file, replace_file
 from cndpm.validation import ConfigError

@@ -2,7 +2,7 @@
 
 from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.estimators.density import CNDPMDensity
-from cndpm.estimators.merging import merge
+from cndpm.estimators.merging_models import merge
 from cndpm.estimators.regressor import CNDPMRegressor
 
 __all__ = ["CNDPMClassifier", "CNDPMDensity", "CNDPMRegressor", "merge"]

@@ -19,8 +19,6 @@ from torch import Tensor
 
 from cndpm.model.inputs import LARGEST
 
-__all__ = ["admit_magnitude", "admit_number", "as_array", "readable", "whole_number"]
-
 _TABLES = ("pandas", "polars", "pyarrow")
 _PLAIN = (str, bytes, bool, int, float, complex, dict, set, frozenset, np.generic, type(None))
 
@@ -28,13 +26,8 @@ _PLAIN = (str, bytes, bool, int, float, complex, dict, set, frozenset, np.generi
 def as_array(values: Any, name: str) -> Any:
     """Returns what can be read without surprises: plain arrays, lists and tuples, tables, sparse rows that are sound.
 
-    Args:
-        values: Anything.
-        name: What a message calls it.
-
-    Raises:
-        ValueError: There are masked values, or parts of a sparse matrix do not fit each other.
-        TypeError: It raises something else when it is read.
+    A message calls it by `name`. ValueError: there are masked values, or parts of a sparse matrix do not fit each
+    other.
 
     Example:
         >>> as_array(np.ma.masked_array([1.0, 2.0], mask=[False, True]), "y")
@@ -148,11 +141,7 @@ def _unsound(name: str) -> ValueError:
 
 @contextmanager
 def readable(name: str) -> Iterator[None]:
-    """Turns whatever is raised by things that only look like arrays into a TypeError.
-
-    Args:
-        name: What a message calls it.
-    """
+    """Turns whatever is raised by things that only look like arrays into a TypeError."""
     try:
         yield
     except (ValueError, TypeError, Warning, MemoryError):
@@ -162,15 +151,7 @@ def readable(name: str) -> Iterator[None]:
 
 
 def admit_magnitude(values: NDArray[Any], name: str) -> None:
-    """Checks that numbers are small enough to be squared and added.
-
-    Args:
-        values: Finite numbers of any shape.
-        name: What a message calls it.
-
-    Raises:
-        ValueError: One is too large; the message says where.
-    """
+    """Refuses (ValueError) finite numbers that are too large to be squared and added; the message says where."""
     if values.size and max(float(values.max()), -float(values.min())) > LARGEST:
         place = np.unravel_index(np.abs(values).argmax(), values.shape)
         where = ", ".join(str(int(i)) for i in place)
@@ -181,14 +162,7 @@ def admit_magnitude(values: NDArray[Any], name: str) -> None:
 
 
 def whole_number(value: Any, name: str, *, least: int, most: int) -> int:
-    """Returns an argument that is a whole number.
-
-    Args:
-        value: What came.
-        name: What a message calls it.
-        least: The smallest allowed.
-        most: The largest allowed.
-    """
+    """Returns an argument that is a whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number; got {value!r}")
     if not least <= int(value) <= most:
@@ -197,12 +171,7 @@ def whole_number(value: Any, name: str, *, least: int, most: int) -> int:
 
 
 def admit_number(value: Any, name: str) -> float:
-    """Returns an argument that is a real number, not NaN.
-
-    Args:
-        value: What came.
-        name: What a message calls it.
-    """
+    """Returns an argument that is a real number, not NaN."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number; got {value!r}")
     if np.isnan(float(value)):

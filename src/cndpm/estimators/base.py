@@ -15,12 +15,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import Step
+from cndpm.estimators.learning_steps import consolidate, learning
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html
@@ -33,7 +35,6 @@ from cndpm.estimators.parameters import (
     validated_settings,
 )
 from cndpm.estimators.reading import Reading
-from cndpm.estimators.steps import consolidate, learning
 from cndpm.estimators.weights import times_learned
 from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
@@ -43,12 +44,25 @@ from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPred
 from cndpm.model.watch import Watch
 from cndpm.names import UnknownNameError
 
-__all__ = ["Estimator", "describes_x"]
+__all__ = ["Estimator"]
 
 _SEEDS = np.iinfo(np.int32).max
 
 _ALWAYS = ("batch_size", "class_weight", "false_alarm_rate", "verbose")
 """Parameters that may change while a model learns; they count from the next call on."""
+
+
+def _describes_x(estimator: Estimator) -> bool:
+    """Returns True where the experts of a fitted estimator model x itself; else raises AttributeError.
+
+    They model features of it, then, which is why the method that asks is not there.
+    """
+    if hasattr(estimator, "learner_") and not estimator.learner_.describes_x:
+        raise AttributeError(
+            f"the experts of this {type(estimator).__name__} model features of x, not x itself, so x has no density. "
+            "Use settings={'features': 'identity'}, neural experts or CNDPMDensity."
+        )
+    return True
 
 
 class Estimator(Reading):
@@ -73,10 +87,7 @@ class Estimator(Reading):
     Example:
         >>> import numpy as np
         >>> from cndpm import CNDPMDensity
-        >>> model = CNDPMDensity(random_state=0)
-        >>> isinstance(model, Estimator), model.get_params()["memory_size"]
-        (True, 500)
-        >>> model.fit(np.random.default_rng(0).normal(size=(60, 2))).n_experts_
+        >>> CNDPMDensity(random_state=0).fit(np.random.default_rng(0).normal(size=(60, 2))).n_experts_
         1
     """
 
@@ -160,6 +171,16 @@ class Estimator(Reading):
         x, ways = self._asked(X)
         return mean_over(ways, self._watch().novelty(x))
 
+    @available_if(_describes_x)  # type: ignore[untyped-decorator]
+    @answers
+    def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
+        """Returns the log density of each sample under the mixture, (n,): low where it is unlike anything learned.
+
+        Not there where the experts model features of x, not x itself, as those of the default do.
+        """
+        x, ways = self._asked(X)
+        return log_mean_over(ways, self.learner_.log_prob(x).cpu().numpy())
+
     @changes
     def consolidate(self) -> Self:
         """Sleeps now on whatever the memory holds, and brings all that answers depend on up to date.
@@ -172,19 +193,12 @@ class Estimator(Reading):
 
     @classmethod
     def paper(cls, *, log_alpha: float = -400.0, settings: dict[str, Any] | None = None, **parameters: Any) -> Self:
-        """Makes an estimator with the paper's configuration.
-
-        Experts are neural, the concentration is set by hand, and only experts answer.
+        """Makes an estimator with the paper's configuration: neural experts, a fixed concentration, experts alone.
 
         Args:
             log_alpha: Log concentration; the paper's values reach from -450 to 410, one for each dataset.
             settings: Further settings; the defaults are those of Split-MNIST.
             parameters: As for the class.
-
-        Example:
-            >>> from cndpm import CNDPMClassifier
-            >>> CNDPMClassifier.paper(random_state=0).settings
-            {'experts': 'neural', 'anytime': False}
         """
         papers = {name: value for name, value in PAPER.items() if name != "novelty"}
         return cls(log_alpha=log_alpha, settings=changed_settings(papers, settings or {}), **parameters)
@@ -327,20 +341,6 @@ class Estimator(Reading):
         if not len(x):
             return
         self._apply(learning(x, y, self.batch_size, verbose=bool(self.verbose)), **attributes)
-
-
-def describes_x(estimator: Estimator) -> bool:
-    """Returns True where the experts of a fitted estimator model x itself.
-
-    Raises:
-        AttributeError: They model features of it, which is why the method that asks is not there.
-    """
-    if hasattr(estimator, "learner_") and not estimator.learner_.describes_x:
-        raise AttributeError(
-            f"the experts of this {type(estimator).__name__} model features of x, not x itself, so x has no density. "
-            "Use settings={'features': 'identity'}, neural experts or CNDPMDensity."
-        )
-    return True
 
 
 def _feature_map(features: nn.Module | Callable[[Any], Any] | None) -> FeatureMap | None:

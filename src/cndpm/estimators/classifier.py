@@ -10,20 +10,19 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor, nn
 
 from cndpm.estimators.arrays import as_array, readable
-from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.base import Estimator
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.label_codec import LabelCodec
+from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import Completions, log_mean_over
-from cndpm.estimators.rows import plain_labels
+from cndpm.estimators.plain_rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
-from cndpm.estimators.steps import consolidate, draw, learning, pruning
 from cndpm.estimators.weights import log_class_weights
 from cndpm.experts.pool.class_pool import When
 from cndpm.mixture import Merge
@@ -211,15 +210,12 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     @changes
     def prune(self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any], *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on labelled data; see :func:`cndpm.model.merging.prune`.
+        """Removes experts that are redundant on labelled data and returns the merges, in the numbering before.
 
         Args:
             X: (n, n_features), or (n, *input_shape).
             y: (n,) labels that were met before.
-            threshold: Pairs of experts that are less similar are left alone.
-
-        Returns:
-            The merges, in the numbering of the experts before pruning.
+            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.merging.prune`.
         """
         check_is_fitted(self, "learner_")
         x = self._tensor(self._validate(X, reset=False))
@@ -242,16 +238,6 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         assert y is not None
         labels = np.array(self._codec.labels, dtype=object)[y.cpu().numpy()]
         return x.cpu().numpy(), labels.astype(self.classes_.dtype)
-
-    @available_if(describes_x)  # type: ignore[untyped-decorator]
-    @answers
-    def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """Returns the log density of each sample under the mixture, (n,): low where it is unlike anything learned.
-
-        Not there where the experts model features of x, not x itself, as those of the default do.
-        """
-        x, ways = self._asked(X)
-        return log_mean_over(ways, self.learner_.log_prob(x).cpu().numpy())
 
     @property
     @answers

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import log_mean_over
 from cndpm.estimators.parameters import check_rate
-from cndpm.estimators.steps import consolidate, draw, learning, pruning
 from cndpm.mixture import Merge
 from cndpm.model.settings import CustomDensity, CustomPredictor
 
@@ -176,11 +176,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
 
     @answers
     def predict(self, X: ArrayLike | Tensor) -> NDArray[np.int64]:
-        """Returns 1 for rows like those that are known and -1 for outliers, (n,).
-
-        Args:
-            X: (n, n_features), or (n, *input_shape).
-        """
+        """Returns 1 for rows like those that are known and -1 for outliers, (n,)."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
     @answers
@@ -191,14 +187,11 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
 
     @answers
     def sample(self, n_samples: int = 1, *, random_state: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Draws samples from the mixture.
+        """Draws samples, (n_samples, *input_shape), and the index of the expert of each, (n_samples,).
 
         Args:
             n_samples: Number of samples.
             random_state: Determines the draws; the model is not changed.
-
-        Returns:
-            Samples (n_samples, *input_shape), and the index of the expert of each, (n_samples,).
         """
         check_is_fitted(self, "learner_")
         x, _, experts = draw(self.learner_, n_samples, random_state)
@@ -206,14 +199,11 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
 
     @changes
     def prune(self, X: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
+        """Removes experts that are redundant on given data and returns the merges, in the numbering before.
 
         Args:
             X: (n, n_features), or (n, *input_shape).
-            threshold: Pairs of experts that are less similar are left alone.
-
-        Returns:
-            The merges, in the numbering of the experts before pruning.
+            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.merging.prune`.
         """
         check_is_fitted(self, "learner_")
         merges: list[Merge] = self._apply(pruning(self._tensor(self._validate(X, reset=False)), None, threshold))

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 from cndpm.model.cndpm import CNDPM
 
-__all__ = ["progress_of"]
-
 _AFTER = 1.0
 """Seconds after which a call is long."""
 _TERMINAL, _FILE = 0.2, 10.0
@@ -20,13 +18,7 @@ _WIDTH = 24
 
 @contextmanager
 def progress_of(learner: CNDPM, n_samples: int, *, verbose: bool) -> Iterator[Callable[[int], None] | None]:
-    """Gives what is to be called with the number of samples learned so far; None unless `verbose`.
-
-    Args:
-        learner: Whose experts are counted.
-        n_samples: Samples of the call.
-        verbose: Whether anything is shown.
-    """
+    """Gives what is to be called with the number of samples learned so far; None unless `verbose`."""
     began = time.monotonic()
     pause, end = (_TERMINAL, "\r") if sys.stderr.isatty() else (_FILE, "\n")
     due = began + _AFTER

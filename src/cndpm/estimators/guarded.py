@@ -45,11 +45,7 @@ class NumericalError(CNDPMError, ValueError):
 
 
 class Guarded:
-    """Holds a learner such that every change of it can be undone; abstract.
-
-    Attributes:
-        learner_: The learner. What is done to it directly is not guarded.
-    """
+    """Holds a learner such that every change of it can be undone; abstract. What is done to `learner_` is not guarded."""
 
     _learner: CNDPM
     _is_stale: bool = False

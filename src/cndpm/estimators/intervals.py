@@ -8,19 +8,9 @@ from scipy.special import ndtri
 
 from cndpm.estimators.arrays import admit_number
 
-__all__ = ["normal_interval"]
-
 
 def normal_interval(mean: NDArray[np.float64], deviation: NDArray[np.float64], coverage: float) -> NDArray[np.float64]:
-    """Returns the lower and upper bounds between which normal variables lie, (..., 2).
-
-    Args:
-        mean: Of any shape.
-        deviation: As the mean.
-        coverage: How probably they lie there.
-
-    Raises:
-        ValueError: The coverage is not between 0 and 1.
+    """Returns the bounds (..., 2) between which normal variables lie with probability `coverage`, between 0 and 1.
 
     Example:
         >>> normal_interval(np.array([0.0]), np.array([1.0]), 0.95).round(2).tolist()

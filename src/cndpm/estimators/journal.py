@@ -31,23 +31,17 @@ Between = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Step:
-    """A change of a learner that can be done again.
+    """A change of a learner that can be done again."""
 
-    Attributes:
-        run: Does it; calls its second argument between batches.
-        n_bytes: Bytes of the samples that `run` holds.
-    """
-
-    run: Callable[[CNDPM, Between | None], Any]
-    n_bytes: int = 0
+    run: Callable[[CNDPM, Between | None], Any]  # does it; calls its second argument between batches
+    n_bytes: int = 0  # bytes of the samples that `run` holds
 
 
 class Journal:
     """Holds a learner's state at some time and the steps since.
 
-    Attributes:
-        is_whole: False while a batch is being learned, and if it was broken off.
-        before: Attributes of the estimator before the step that is under way.
+    It `is_whole` but while a batch is being learned, and if it was broken off; `before` are the attributes of the
+    estimator before the step that is under way.
     """
 
     def __init__(self, learner: CNDPM, n_before: int = 0) -> None:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from cndpm.estimators.arrays import readable
 
-__all__ = ["LabelCodec"]
-
 _MAX_DEPTH = 32
 """Tuples inside tuples; deeper ones would exhaust the stack of whatever walks through them."""
 
@@ -22,15 +20,7 @@ _MAX_BITS = 1024
 
 
 class LabelCodec:
-    """Numbers labels in the order of their first arrival.
-
-    Args:
-        labels: Labels known up front.
-        closed: Whether these are all there may ever be.
-
-    Attributes:
-        labels: The labels, (n_labels,), in that order.
-        counts: How often each has been learned, (n_labels,).
+    """Numbers labels in the order of their first arrival and counts them; a `closed` one takes no others.
 
     Example:
         >>> codec = LabelCodec()
@@ -57,12 +47,7 @@ class LabelCodec:
         return other
 
     def encode(self, y: Sequence[Any] | NDArray[Any], *, learn: bool) -> NDArray[np.int64]:
-        """Returns the indices of labels, (n,).
-
-        Args:
-            y: The labels, (n,).
-            learn: Whether they are counted and unknown ones are added; otherwise these are an error.
-        """
+        """Returns the indices of labels, (n,); `learn` counts them and adds unknown ones, which are an error else."""
         values = _plain_values(y)
         unknown = dict.fromkeys(value for value in values if value not in self._index)
         if unknown and (self.closed or not learn):

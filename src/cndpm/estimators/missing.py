@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Completions", "complete_rows", "fill_missing", "log_mean_over", "mean_over"]
-
 _NEIGHBOURS = 10
 """Known rows that a row is completed from; their weights fall with the distance."""
 _WIDTH = 0.25
@@ -33,11 +31,6 @@ Floats = NDArray[np.float64]
 class Completions:
     """Rows completed in several ways.
 
-    Attributes:
-        rows: All completions, those of a row one after the other, (N, d); a row without gaps is its only one.
-        weights: Probabilities of the completions, (N,), which sum to 1 for each row.
-        starts: The first completion of each row, (n,).
-
     Example:
         >>> known = np.array([[0, 0]] * 10 + [[9, 5], [9, 7]] * 5, dtype=np.float32)
         >>> ways = complete_rows(np.array([[9, np.nan]], dtype=np.float32), known)
@@ -45,20 +38,15 @@ class Completions:
         ([5.0, 5.0, 5.0, 5.0, 5.0, 7.0, 7.0, 7.0, 7.0, 7.0], [[9.0, 6.0]])
     """
 
-    rows: Rows
-    weights: Floats
-    starts: NDArray[np.int64]
+    rows: Rows  # all completions, those of a row one after the other, (N, d); a row without gaps is its only one
+    weights: Floats  # probabilities of the completions, (N,), which sum to 1 for each row
+    starts: NDArray[np.int64]  # the first completion of each row, (n,)
 
 
 def complete_rows(rows: Rows, known: Rows) -> Completions:
-    """Returns rows with every gap filled in up to ten ways.
+    """Returns rows (n, d) with every gap (NaN) filled in up to ten ways from `known` rows (m, d), which are complete.
 
-    Args:
-        rows: (n, d), with NaN where a value is missing.
-        known: Rows that were learned, (m, d), complete, at least one.
-
-    Raises:
-        ValueError: Nothing is known of a row.
+    ValueError: nothing is known of a row.
     """
     _refuse_empty(rows)
     scale = _scale(known)
@@ -76,13 +64,7 @@ def fill_missing(rows: Rows, known: Rows) -> Rows:
     """Returns rows that are about to be learned without NaN, each with the mean of what its gaps may have been.
 
     The rows of a call complete each other, too: the first ones of a new class resemble nothing that is known.
-
-    Args:
-        rows: (n, d), with NaN where a value is missing.
-        known: Rows that were learned, (m, d), complete; perhaps none.
-
-    Raises:
-        ValueError: Nothing is known of a row.
+    ValueError: nothing is known of a row.
 
     Example:
         >>> known = np.array([[0, 0]] * 10 + [[9, 5]] * 10, dtype=np.float32)
@@ -100,12 +82,7 @@ def fill_missing(rows: Rows, known: Rows) -> Rows:
 
 
 def mean_over(ways: Completions | None, values: Floats) -> Floats:
-    """Returns the mean of values (N, ...) over the completions of each row, (n, ...).
-
-    Args:
-        ways: The completions; None where every row has one.
-        values: Of each completion.
-    """
+    """Returns the mean of values (N, ...) over the completions of each row, (n, ...); None stands for one each."""
     if ways is None:
         return values
     weights = ways.weights.reshape(-1, *[1] * (values.ndim - 1))
@@ -114,12 +91,7 @@ def mean_over(ways: Completions | None, values: Floats) -> Floats:
 
 
 def log_mean_over(ways: Completions | None, logs: Floats) -> Floats:
-    """Returns the log of the mean of values (N, ...) over the completions of each row, (n, ...).
-
-    Args:
-        ways: The completions; None where every row has one.
-        logs: Logs of the values of each completion.
-    """
+    """Returns the log of the mean of values, whose logs are (N, ...), over the completions of each row, (n, ...)."""
     if ways is None:
         return logs
     weights = np.log(ways.weights).reshape(-1, *[1] * (logs.ndim - 1))
@@ -137,14 +109,10 @@ def _fill_together(rows: Rows, known: Rows) -> Rows:
 
 
 def _filled(rows: Rows, is_missing: NDArray[np.bool_], known: Rows, *, is_own: bool = False) -> Rows:
-    """Returns rows with the weighted means of their neighbours in the gaps.
+    """Returns rows (n, d) with the weighted means of their neighbours among `known` (m, d), complete rows, in the gaps.
 
-    Args:
-        rows: (n, d).
-        is_missing: (n, d).
-        known: Complete rows, (m, d).
-        is_own: Whether the rows themselves, completed for a first time, are the last of them. A row does not complete
-            itself, and what was missing in others counts next to nothing.
+    With `is_own` the rows themselves, completed for a first time, are the last of these. A row does not complete
+    itself, and what was missing in others counts next to nothing.
     """
     scale, filled, first_own = _scale(known), rows.copy(), len(known) - len(rows)
     trust = np.ones(known.shape)
@@ -161,14 +129,9 @@ def _filled(rows: Rows, is_missing: NDArray[np.bool_], known: Rows, *, is_own: b
 def _nearest(
     row: Rows, gap: NDArray[np.bool_], known: Rows, scale: Floats, *, leave: int | None = None
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Returns the known rows nearest in the columns that are there, and their weights, (k,) each.
+    """Returns the known rows nearest to `row` in the columns that are there, and their weights, (k,) each.
 
-    Args:
-        row: (d,).
-        gap: Where it is missing, (d,).
-        known: (m, d).
-        scale: Of the columns, (d,).
-        leave: One of the known rows that is left out, unless it is the only one.
+    The known row `leave` is left out, unless it is the only one.
     """
     distance = (((known[:, ~gap] - row[~gap]) / scale[~gap]) ** 2).sum(axis=1)
     n = min(_NEIGHBOURS, len(known))

@@ -1,4 +1,4 @@
-"""Model files: what is checked before an estimator is made of one, and files of older versions.
+"""Model files: what is checked before an estimator is made of one.
 
 A file holds the parameters as they were given, the settings as they were resolved, and everything learned. A loaded
 model is built from the resolved settings, so that a default which has changed since does not change the model.
@@ -7,7 +7,6 @@ model is built from the resolved settings, so that a default which has changed s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,11 @@ from torch import Tensor
 
 from cndpm.devices import resolve_device
 from cndpm.estimators.serial import from_plain
-from cndpm.model.settings import CNDPMSettings
 from cndpm.names import is_object_name
 from cndpm.state import State, StateError, expect, maybe, non_finite, read_state, save_state, whole
 from cndpm.state.tree import detach_tensors
 from cndpm.validation import ConfigError
 from cndpm.version import __version__
-
-__all__ = ["load_model", "resolved_settings", "save_model"]
 
 _MOST = 1 << 31
 _TIMES, _ALWAYS = 10, 1 << 28  # bytes of memory for each byte of a file, and those that any file may take
@@ -35,16 +31,7 @@ _SIZES = frozenset((
 
 
 def save_model(path: str | Path, exported: State, *, kind: str) -> None:
-    """Writes everything that an estimator exported.
-
-    Args:
-        path: The file.
-        exported: Its parameters, resolved settings and everything learned.
-        kind: Name of the estimator's class.
-
-    Raises:
-        StateError: The model holds values that are not finite, or the file cannot be written.
-    """
+    """Writes everything that an estimator exported; StateError where not all is finite, or nothing can be written."""
     if broken := _broken(exported):
         raise StateError(
             f"nothing was saved: the model holds values that are not finite, in {', '.join(broken[:3])}. It has "
@@ -61,19 +48,10 @@ def save_model(path: str | Path, exported: State, *, kind: str) -> None:
 def load_model(
     path: str | Path, *, kind: str, parameters: frozenset[str], imports: bool
 ) -> tuple[State, dict[str, Any]]:
-    """Reads a model file and checks all that can be checked before a model is made.
+    """Returns what an estimator exported and its parameters, once all is checked that can be before a model is made.
 
-    Args:
-        path: The file.
-        kind: Name of the estimator's class.
-        parameters: Names of the parameters that it has.
-        imports: Whether settings may name classes to import, which is to run code.
-
-    Returns:
-        What the estimator exported, and its parameters by name.
-
-    Raises:
-        StateError: The file is damaged, of another kind, incomplete, or of a version that cannot be read.
+    With `imports` settings may name classes to import, which is to run code. StateError: the file is damaged, of
+    another kind, incomplete, or of a version that cannot be read.
     """
     file = read_state(path, kind=kind)
     try:
@@ -90,23 +68,11 @@ def load_model(
 
 
 def refusal(path: str | Path, kind: str, package: str | None, error: Exception) -> str:
-    """Says why a file cannot be loaded, and which version to install where another one wrote it.
-
-    Args:
-        path: The file.
-        kind: Name of the estimator's class.
-        package: The version that wrote the file, None where it does not say.
-        error: What went wrong.
-    """
+    """Says why a file cannot be loaded, and which version to install where another one wrote it."""
     reason = str(error) if isinstance(error, StateError) else f"{type(error).__name__}: {str(error)[:300]}"
     other = package is not None and package != __version__
     remedy = f". It was written by cndpm {package}; install cndpm=={package} to load it" if other else ""
     return f"{path} does not hold a complete {kind} that this version can load: {reason}{remedy}"
-
-
-def resolved_settings(values: Mapping[str, Any]) -> CNDPMSettings:
-    """Returns the settings that a file records, which were resolved when it was written."""
-    return CNDPMSettings.model_validate(values)
 
 
 def _check(state: State, parameters: frozenset[str]) -> None:

@@ -31,11 +31,7 @@ def leaves(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def changed_settings(settings: Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns settings with changes by path; they keep their spelling where they can.
-
-    Raises:
-        ValueError: There is no such setting, or it belongs to a kind that is not chosen.
-    """
+    """Returns settings with changes by path, or raises ValueError; they keep their spelling where they can."""
     nested = _nested(changes)
     tree = CNDPMSettings.merge(settings or {}, nested)
     spelt = _overlaid(settings or {}, nested)

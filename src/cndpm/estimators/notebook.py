@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
-
-__all__ = ["mixture_html"]
 
 _MAX_EXPERTS = 20
 _STYLE = (
@@ -18,48 +16,19 @@ _STYLE = (
 )
 
 
-def mixture_html(
-    title: str,
-    counts: Sequence[float],
-    *,
-    memory: tuple[int, int],
-    facts: Mapping[str, object] | None = None,
-    labels: Sequence[str] | None = None,
-) -> str:
-    """Returns a small HTML table.
-
-    Args:
-        title: What it is, e.g. the estimator's name.
-        counts: Samples that each expert has learned, (n_experts,).
-        memory: Samples that wait in the short-term memory, and its capacity.
-        facts: Further lines, name to value.
-        labels: A note per expert, e.g. its classes, (n_experts,).
-
-    Returns:
-        HTML in which every text is escaped.
-
-    Example:
-        >>> html = mixture_html("CNDPMClassifier", [812.0, 640.5], memory=(31, 500))
-        >>> "2 experts, 31 of 500 samples in the memory" in html
-        True
-    """
-    if labels is not None and len(labels) != len(counts):
-        raise ValueError(f"labels has one note per expert; got {len(labels)} for {len(counts)} experts")
+def mixture_html(title: str, counts: Sequence[float], *, memory: tuple[int, int]) -> str:
+    """Returns a small HTML table of each expert's samples; `memory` are the samples that wait, and its capacity."""
     size, capacity = memory
-    n = len(counts)
+    n, total = len(counts), sum(counts) or 1.0
     head = f"{escape(title)}: {n} expert{'' if n == 1 else 's'}, {size} of {capacity} samples in the memory"
-    header = "<tr><th>expert</th>" + ("<th>notes</th>" if labels else "") + "<th>samples</th><th>share</th></tr>"
-    total = sum(counts) or 1.0
-    rows = [_row(k, counts[k], total, None if labels is None else labels[k]) for k in range(min(n, _MAX_EXPERTS))]
+    header = "<tr><th>expert</th><th>samples</th><th>share</th></tr>" if n else ""
+    rows = [_row(k, count, 100 * count / total) for k, count in enumerate(counts[:_MAX_EXPERTS], start=1)]
     if n > _MAX_EXPERTS:
         rows.append(f"<tr><td>and {n - _MAX_EXPERTS} more</td><td></td><td></td></tr>")
-    lines = [f"<div>{escape(str(name))}: {escape(str(value))}</div>" for name, value in (facts or {}).items()]
-    table = f"<table><caption>{head}</caption>{header if n else ''}{''.join(rows)}</table>"
-    return f'<style>{_STYLE}</style><div class="cndpm">{table}{"".join(lines)}</div>'
+    table = f"<table><caption>{head}</caption>{header}{''.join(rows)}</table>"
+    return f'<style>{_STYLE}</style><div class="cndpm">{table}</div>'
 
 
-def _row(k: int, count: float, total: float, label: str | None) -> str:
-    note = "" if label is None else f"<td>{escape(label)}</td>"
-    share = 100 * count / total
+def _row(number: int, count: float, share: float) -> str:
     bar = f'<i style="width:{share / 25:.2f}em" role="presentation"></i>'
-    return f"<tr><td>{k + 1}</td>{note}<td>{count:,.0f}</td><td>{bar} {share:.0f} %</td></tr>"
+    return f"<tr><td>{number}</td><td>{count:,.0f}</td><td>{bar} {share:.0f} %</td></tr>"

@@ -11,31 +11,15 @@ import numpy as np
 from pydantic import ValidationError
 
 from cndpm.devices import resolve_device
-from cndpm.estimators.rows import CHANNELS
+from cndpm.estimators.plain_rows import CHANNELS
 from cndpm.estimators.weights import check_class_weight
 from cndpm.model.settings import CNDPMSettings
 from cndpm.names import nearest_names
 from cndpm.validation import describe_errors
 
-__all__ = [
-    "check_always",
-    "check_names",
-    "check_parameters",
-    "check_rate",
-    "check_unchanged",
-    "is_unchanged",
-    "plain_values",
-    "validated_settings",
-]
-
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
-    """Checks the parameters that are not settings of the learner.
-
-    Raises:
-        ValueError: A value is not allowed.
-        TypeError: A value is of another type than allowed.
-    """
+    """Refuses (ValueError, TypeError) values of parameters that are not settings of the learner."""
     check_always(parameters["batch_size"], parameters.get("false_alarm_rate", 0.5))
     _check_count("n_exemplars", parameters["n_exemplars"], least=0)
     _check_count("n_projected", parameters["n_projected"])
@@ -56,14 +40,9 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
 
 
 def check_names(estimator: type, given: Iterable[str]) -> None:
-    """Checks the names of the arguments that an estimator is made with.
+    """Refuses (TypeError) arguments that are no parameter of an estimator's class, with those that look alike.
 
-    Args:
-        estimator: Its class. One that takes any name, as a class of the user's own may, is left alone.
-        given: The names.
-
-    Raises:
-        TypeError: One of them is no parameter; the message suggests those that look alike.
+    A class that takes any name, as one of the user's own may, is left alone.
     """
     known = inspect.signature(estimator.__init__).parameters  # type: ignore[misc]
     unknown = [name for name in given if name not in known]
@@ -76,41 +55,19 @@ def check_names(estimator: type, given: Iterable[str]) -> None:
 
 
 def check_always(batch_size: Any, rate: Any) -> None:
-    """Checks the parameters that may change while a model learns.
-
-    Args:
-        batch_size: Samples that are learned at once.
-        rate: Of false alarms; see :func:`check_rate`.
-
-    Raises:
-        ValueError: A value is not allowed.
-        TypeError: A value is of another type than allowed.
-    """
+    """Checks the parameters that may change while a model learns: the size of a batch and the rate of false alarms."""
     _check_count("batch_size", batch_size)
     check_rate(rate)
 
 
 def is_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Returns whether parameters are the very ones that learning began with; settings must be equal.
-
-    Args:
-        begun: Parameters that cannot change once learning has begun, as they were then.
-        now: Parameters as they are.
-    """
+    """Returns whether parameters are the very ones that learning began with; settings must be equal."""
     same = all(now[name] is then for name, then in begun.items() if name != "settings")
     return same and now["settings"] == begun["settings"]
 
 
 def check_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Checks that parameters are those that learning began with.
-
-    Args:
-        begun: Parameters that cannot change once learning has begun, as they were then.
-        now: Parameters as they are.
-
-    Raises:
-        ValueError: One of them has changed.
-    """
+    """Refuses (ValueError) parameters that are not those that learning began with."""
     for name, then in begun.items():
         if now[name] is not then and now[name] != then:
             raise ValueError(
@@ -120,12 +77,7 @@ def check_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def check_rate(rate: Any) -> None:
-    """Checks a rate of false alarms.
-
-    Raises:
-        ValueError: It is not between 0 and 1.
-        TypeError: It is no number.
-    """
+    """Checks a rate of false alarms: a number between 0 and 1."""
     if isinstance(rate, bool) or not isinstance(rate, Real):
         raise TypeError(f"false_alarm_rate must be a number; got {rate!r}")
     if not 0 < float(rate) < 1:
@@ -133,16 +85,9 @@ def check_rate(rate: Any) -> None:
 
 
 def validated_settings(settings: Any, facts: Mapping[str, Any], **parameters: Any) -> CNDPMSettings:
-    """Returns the learner's settings.
+    """Returns the learner's settings: what the user set, in any spelling, over the estimator's own `parameters`.
 
-    Args:
-        settings: What the user set, in any spelling; None for nothing.
-        facts: What the estimator knows by itself; it cannot be set.
-        parameters: Settings that are parameters of the estimator; `settings` win.
-
-    Raises:
-        ValueError: A setting is not allowed, with one line for every wrong one.
-        TypeError: `settings` are no dictionary.
+    The `facts` that the estimator knows by itself cannot be set. ValueError: one line for every setting that is wrong.
     """
     if not (settings is None or isinstance(settings, Mapping)):
         raise TypeError(f"settings must be a dictionary of settings by name, or None; got {settings!r}")

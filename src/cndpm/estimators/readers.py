@@ -20,8 +20,6 @@ from scipy import sparse
 from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.state import State, StateError
 
-__all__ = ["ProjectedRows", "ReadRows", "Reader", "TableRows", "admit_numbers", "make_reader", "restore_reader"]
-
 Rows = NDArray[np.float32]
 
 _PER_COLUMN = 4
@@ -32,13 +30,7 @@ _WORDS = _NUMBERS | {str}
 
 
 class Reader(Protocol):
-    """Turns inputs into rows of `width` numbers.
-
-    Example:
-        >>> reader: Reader = ProjectedRows(8)
-        >>> reader.width
-        8
-    """
+    """Turns inputs into rows of `width` numbers."""
 
     @property
     def width(self) -> int:
@@ -55,15 +47,12 @@ class Reader(Protocol):
 class ReadRows:
     """Rows that a model's reader has read before, to be given in place of X.
 
-    Attributes:
-        values: (n, width), float32, NaN where one is missing.
-
     Example:
         >>> ReadRows(np.ones((2, 3), dtype=np.float32)).values.shape
         (2, 3)
     """
 
-    values: Rows
+    values: Rows  # (n, width), float32, NaN where one is missing
 
 
 class ProjectedRows:
@@ -72,15 +61,6 @@ class ProjectedRows:
     Each column is added to or subtracted from four others, chosen by a hash (a sparse Johnson-Lindenstrauss
     projection): distances between rows keep their size to about 1 / sqrt(width). Nothing is kept of columns, and only
     those that occur in a call are computed.
-
-    Args:
-        width: Numbers of a row.
-
-    Example:
-        >>> rows = sparse.csr_matrix(([1.0, 1.0], ([0, 1], [7, 200_000])), shape=(2, 2**18))
-        >>> made = ProjectedRows(64)(rows)
-        >>> made.shape, bool(abs((made**2).sum(axis=1) - 1).max() < 0.6)
-        ((2, 64), True)
     """
 
     def __init__(self, width: int) -> None:
@@ -121,14 +101,10 @@ class TableRows:
 
     A category that was not there at first, or is missing, has 0 in all of its column's numbers.
 
-    Args:
-        columns: Each with its name, and its categories where it has some.
-
     Example:
         >>> import pandas as pd
         >>> table = pd.DataFrame({"size": [1.5, 2.0], "colour": pd.Categorical(["red", "blue"])})
-        >>> reader = make_reader(table, width=256)
-        >>> reader(table).tolist()  # size, blue, red
+        >>> make_reader(table, width=256)(table).tolist()  # size, blue, red
         [[1.5, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
 
@@ -167,12 +143,7 @@ class TableRows:
 
 
 def make_reader(X: Any, *, width: int) -> Reader | None:
-    """Returns the reader that inputs need; None where they are rows, or few sparse columns, which are filled up.
-
-    Args:
-        X: The first samples to be learned.
-        width: Numbers that sparse rows of more columns are projected to.
-    """
+    """Returns the reader that inputs need; None where they are rows, or few sparse columns, which are filled up."""
     if sparse.issparse(X):
         return ProjectedRows(width) if X.shape[1] > width else None
     found = _columns_of(X)
@@ -189,11 +160,7 @@ def make_reader(X: Any, *, width: int) -> Reader | None:
 
 
 def restore_reader(state: State | None) -> Reader | None:
-    """Makes the reader of a saved model again.
-
-    Raises:
-        StateError: The state is not one of a reader.
-    """
+    """Makes the reader of a saved model again; StateError where its state is not one of a reader."""
     if state is None:
         return None
     try:

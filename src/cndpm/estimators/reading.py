@@ -15,23 +15,15 @@ from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, readable
 from cndpm.estimators.missing import Completions, complete_rows, fill_missing
+from cndpm.estimators.plain_rows import flat_rows, plain_rows
 from cndpm.estimators.readers import Reader, ReadRows, admit_numbers, make_reader, restore_reader
-from cndpm.estimators.rows import flat_rows, plain_rows
 from cndpm.estimators.saved import Saved
 from cndpm.model.inputs import LARGEST
 from cndpm.state import State
 
-__all__ = ["Reading"]
-
 
 class Reading(Saved):
-    """Reads what may come as X: arrays, tensors, tables, sparse rows, rows with missing values; abstract.
-
-    Example:
-        >>> from cndpm import CNDPMClassifier
-        >>> isinstance(CNDPMClassifier(), Reading)
-        True
-    """
+    """Reads what may come as X: arrays, tensors, tables, sparse rows, rows with missing values; abstract."""
 
     input_shape: tuple[int, ...] | None
     n_exemplars: int

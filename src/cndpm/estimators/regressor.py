@@ -8,18 +8,17 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, as_array, readable
-from cndpm.estimators.base import Estimator, describes_x
+from cndpm.estimators.base import Estimator
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.intervals import normal_interval
-from cndpm.estimators.missing import Completions, log_mean_over, mean_over
-from cndpm.estimators.rows import plain_rows
-from cndpm.estimators.steps import consolidate, draw, learning, pruning
+from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
+from cndpm.estimators.missing import Completions, mean_over
+from cndpm.estimators.plain_rows import plain_rows
 from cndpm.experts.pool.class_pool import When
 from cndpm.mixture import Merge
 
@@ -130,15 +129,12 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     @changes
     def prune(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
+        """Removes experts that are redundant on given data and returns the merges, in the numbering before.
 
         Args:
             X: (n, n_features), or (n, *input_shape).
             y: Targets, (n,) or (n, n_outputs).
-            threshold: Pairs of experts that are less similar are left alone.
-
-        Returns:
-            The merges, in the numbering of the experts before pruning.
+            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.merging.prune`.
         """
         check_is_fitted(self, "learner_")
         x, targets = self._validate_pair(X, y, reset=False)
@@ -157,16 +153,6 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         x, y, _ = draw(self.learner_, n_samples, random_state)
         assert y is not None
         return x.cpu().numpy(), (y[:, 0] if self._flat_target else y).cpu().numpy()
-
-    @available_if(describes_x)  # type: ignore[untyped-decorator]
-    @answers
-    def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
-        """Returns the log density of each sample under the mixture, (n,).
-
-        Not there where the experts model features of x, not x itself, as those of the default do.
-        """
-        x, ways = self._asked(X)
-        return log_mean_over(ways, self.learner_.log_prob(x).cpu().numpy())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -217,11 +203,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
 
 def _numeric(y: Any) -> Any:
-    """Returns targets, of which text is read as numbers.
-
-    Raises:
-        ValueError: Something is no number, or too large for one.
-    """
+    """Returns targets, of which text is read as numbers; ValueError where one is none, or too large."""
     is_text = isinstance(y, np.ndarray) and y.dtype.kind in "US"
     if not (is_text or (isinstance(y, list) and any(isinstance(one, str) for one in y))):
         return y

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from cndpm.estimators.guarded import Guarded, answers, persistent
-from cndpm.estimators.model_files import load_model, refusal, resolved_settings, save_model
+from cndpm.estimators.model_files import load_model, refusal, save_model
 from cndpm.estimators.serial import to_plain
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
@@ -131,7 +131,9 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = state["n_features_in"]
         if state["feature_names_in"] is not None:
             self.feature_names_in_ = np.array(state["feature_names_in"], dtype=object)
-        learner = self._make_learner(n_classes=state["n_classes"], settings=resolved_settings(state["settings"]))
+        learner = self._make_learner(
+            n_classes=state["n_classes"], settings=CNDPMSettings.model_validate(state["settings"])
+        )
         learner.load_state_dict(state["learner"])
         self._learner = learner
         self._merged_from = frozenset(state.get("merged_from", ()))

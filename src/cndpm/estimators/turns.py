@@ -63,11 +63,7 @@ class Turns:
 
 
 class Turn:
-    """One turn of one thread.
-
-    Args:
-        turns: The line.
-    """
+    """One turn of one thread."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns

@@ -21,24 +21,13 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cndpm.estimators.arrays import as_array, readable
 
-__all__ = ["check_class_weight", "log_class_weights", "times_learned"]
-
 _LARGEST = 1000
 """The largest weight: a sample of it is learned as often."""
 _LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
 def times_learned(sample_weight: Any, rows: NDArray[Any], *, seed: int, n_before: int) -> NDArray[np.int64]:
-    """Returns how often each sample is learned, (n,).
-
-    Args:
-        sample_weight: (n,), one for all, or None for 1.
-        rows: The samples, (n, d).
-        seed: Of the model.
-        n_before: Samples that it has learned.
-
-    Raises:
-        ValueError: A weight is negative, masked or too large.
+    """Returns how often each sample is learned, (n,); ValueError for a weight that is negative, masked or too large.
 
     Example:
         >>> times_learned([0, 1, 2.5], np.zeros((3, 1)), seed=0, n_before=0).tolist() in ([0, 1, 2], [0, 1, 3])
@@ -59,12 +48,7 @@ def times_learned(sample_weight: Any, rows: NDArray[Any], *, seed: int, n_before
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Checks a parameter.
-
-    Raises:
-        ValueError: A weight is not positive, or it is another word than "balanced".
-        TypeError: It is neither a dictionary nor a word.
-    """
+    """Refuses (ValueError, TypeError) what is neither positive weights by label nor the word "balanced"."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return
     if isinstance(class_weight, str):
@@ -80,15 +64,6 @@ def check_class_weight(class_weight: Any) -> None:
 
 def log_class_weights(class_weight: Any, classes: Sequence[Any], counts: Sequence[int]) -> NDArray[np.float64]:
     """Returns the log weight of each class, (n_classes,); 0 for those without one.
-
-    Args:
-        class_weight: Weights by label, or "balanced".
-        classes: Labels, (n_classes,).
-        counts: How often each has been learned, (n_classes,).
-
-    Raises:
-        ValueError: A weight is not positive, or it is another word than "balanced".
-        TypeError: `class_weight` is neither a dictionary nor a word.
 
     Example:
         >>> np.exp(log_class_weights({"rare": 3}, ["often", "rare"], [30, 10])).round(3).tolist()

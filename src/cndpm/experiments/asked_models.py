@@ -44,11 +44,7 @@ class AskedModel(Protocol):
 
 
 def asked_model(model: Any, stream: Stream, classes: Sequence[Any] | None = None) -> AskedModel:
-    """Returns a learner or an estimator as a model that can be asked.
-
-    Raises:
-        TypeError: The object can neither `learn` nor `partial_fit`.
-    """
+    """Returns a learner or an estimator as a model that can be asked; TypeError for what is neither."""
     if isinstance(model, Learner):
         return AskedLearner(model, stream)
     if not hasattr(model, "partial_fit"):

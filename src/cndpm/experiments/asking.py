@@ -16,14 +16,7 @@ from cndpm.learner import Inputs, Learner
 def ask(learner: Learner, x: Inputs, y: Tensor | None, target: Target) -> Answers | None:
     """Compares the learner's answers to one batch with the truth; the learner is not changed.
 
-    Args:
-        learner: The learner.
-        x: Inputs, (batch, *input_shape), as this learner prepared them.
-        y: Class indices (batch,), targets (batch, n_outputs), or None.
-        target: What is asked.
-
-    Returns:
-        None where there is no answer yet: no values before anything was learned, no density without an expert.
+    None where there is no answer yet: no values before anything was learned, no density without an expert.
     """
     if target == "classes":
         assert y is not None
@@ -41,12 +34,7 @@ def ask(learner: Learner, x: Inputs, y: Tensor | None, target: Target) -> Answer
 
 
 def class_answers(log_proba: Tensor, y: Tensor) -> ClassAnswers:
-    """Reads answers off log-probabilities; a class that the model does not know yet is held impossible.
-
-    Args:
-        log_proba: Of the classes, (batch, n_classes).
-        y: Class indices, (batch,).
-    """
+    """Reads answers off log-probabilities (batch, n_classes); a class that is not known yet is held impossible."""
     truth, n_classes = y.to(log_proba.device), log_proba.shape[1]
     known = truth < n_classes
     own = log_proba.double().gather(1, truth.clamp(max=n_classes - 1).unsqueeze(1)).squeeze(1)

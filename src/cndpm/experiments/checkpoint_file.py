@@ -18,38 +18,19 @@ __all__ = ["read_checkpoint"]
 
 
 def read_checkpoint(folder: str | Path) -> State:
-    """Reads the last checkpoint in a record; its ``learner`` is the state of the learner.
-
-    Args:
-        folder: The record of a run, complete or not.
+    """Reads the last checkpoint in the record of a run, complete or not; its ``learner`` is the state of the learner.
 
     Raises:
         RecordError: There is no record, or its configuration is damaged.
         MissingStateError: There is no checkpoint.
         StateError: The checkpoint is damaged, of another run, or not the one that the log led to.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> from cndpm.baselines.slda import SLDA
-        >>> from cndpm.experiments import RunSettings, run
-        >>> from cndpm.streams import drifting_clusters, stream_from
-        >>> stream = stream_from(drifting_clusters(), n_classes=4, name="clusters")
-        >>> learner = SLDA(SLDA.Settings(), input_shape=stream.input_shape, n_classes=4)
-        >>> with TemporaryDirectory() as folder:
-        ...     summary = run(learner, stream, folder, settings=RunSettings(max_batches=20))
-        ...     read_checkpoint(folder)["step"]
-        20
     """
     folder = Path(folder)
     return read_checkpoint_of(folder / CHECKPOINT, read_head(folder)["config"]).state
 
 
 def read_checkpoint_of(path: Path, config: dict[str, Any]) -> StateFile:
-    """Reads a checkpoint that must be of a given run and lie beside the log that led to it.
-
-    Raises:
-        StateError: It is damaged, of another run, or not the one that the log led to.
-    """
+    """Reads a checkpoint; StateError unless it is of the given run and lies beside the log that led to it."""
     file = read_state(path, kind="checkpoint")
     told = {"config": dict, "log_bytes": int, "log_sha256": str}
     if not all(isinstance(file.settings.get(name), kind) for name, kind in told.items()):

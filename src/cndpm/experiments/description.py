@@ -20,14 +20,6 @@ def describe_run(learner: Learner, stream: Stream, settings: RunSettings, seed: 
 
     It has the sections of :meth:`cndpm.experiments.config.RunConfig.to_json`, so that reports read both alike. A run is
     resumed only where all of it is the same.
-
-    Example:
-        >>> from cndpm.experiments.config import configure
-        >>> config = configure("split-digits", learner="slda", device="cpu")
-        >>> stream = config.scenario.build(seed=0)
-        >>> made = describe_run(config.build_learner(stream), stream, RunSettings(), seed=0)
-        >>> made["learner"], made["scenario"]["name"], made["input_shape"], made["n_classes"]
-        ('slda', 'split-digits', [1, 8, 8], 10)
     """
     own = getattr(learner, "settings", None)
     described = {

@@ -20,20 +20,14 @@ from cndpm.streams import Task
 
 @dataclass(frozen=True)
 class TestSet:
-    """The tasks a learner is tested on and how.
-
-    Attributes:
-        tasks: Test data of every task.
-        labelled: Whether classes are asked for (accuracy) or the density of x is (bits per dimension).
-        batch_size: Samples evaluated at once.
-        prepared: For every task its chunks of `batch_size` inputs as one learner prepared them; None: as they are.
-    """
+    """The tasks a learner is tested on and how."""
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
 
-    tasks: tuple[Task, ...]
-    labelled: bool
-    batch_size: int = 500
+    tasks: tuple[Task, ...]  # test data of every task
+    labelled: bool  # whether classes are asked for (accuracy) or the density of x is (bits per dimension)
+    batch_size: int = 500  # samples evaluated at once
+    # For every task its chunks of `batch_size` inputs as one learner prepared them; None: as they are
     prepared: tuple[tuple[Inputs, ...], ...] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -66,36 +60,23 @@ class TestSet:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Accuracies in percent, or bits per dimension: overall (all test samples pooled) and by task.
+    """Accuracies in percent, or bits per dimension: overall (all test samples pooled) and by task."""
 
-    Attributes:
-        accuracy: Of all test samples; None where classes are not asked for.
-        task_accuracy: By task.
-        bits_per_dim: Of all test samples; None where densities are not asked for or there are none.
-        task_bits_per_dim: By task.
-    """
-
-    accuracy: float | None = None
-    task_accuracy: list[float] | None = None
-    bits_per_dim: float | None = None
-    task_bits_per_dim: list[float] | None = None
+    accuracy: float | None = None  # of all test samples; None where classes are not asked for
+    task_accuracy: list[float] | None = None  # by task
+    bits_per_dim: float | None = None  # of all test samples; None where densities are not asked for or there are none
+    task_bits_per_dim: list[float] | None = None  # by task
 
 
 @dataclass(frozen=True)
 class Dissection:
-    """Parts of a mixture's accuracy, in percent; None for tasks that have not appeared yet.
+    """Parts of a mixture's accuracy, in percent; None for tasks that have not appeared yet."""
 
-    Attributes:
-        gating_accuracy: Samples of learned tasks that reach an expert of their own task, by x alone.
-        classifier_accuracy: By task, the accuracy of its own experts' classifiers. None for unlabelled streams.
-        expert_tasks: For every expert the task it is in charge of.
-        gate_counts: By task, how many of its test samples each expert would answer, by x alone.
-    """
-
-    gating_accuracy: float
+    gating_accuracy: float  # samples of learned tasks that reach an expert of their own task, by x alone
+    # By task, the accuracy of its own experts' classifiers. None for unlabelled streams
     classifier_accuracy: list[float | None] | None
-    expert_tasks: list[int]
-    gate_counts: list[list[int] | None]
+    expert_tasks: list[int]  # for every expert the task it is in charge of
+    gate_counts: list[list[int] | None]  # by task, how many of its test samples each expert would answer, by x alone
 
 
 @torch.no_grad()
@@ -122,15 +103,12 @@ def evaluate(learner: Learner, test: TestSet) -> Evaluation:
 
 @torch.no_grad()
 def dissect(learner: Learner, test: TestSet, learned: Sequence[int]) -> Dissection | None:
-    r"""Splits the accuracy on the tasks `learned` into gating and classification.
+    r"""Splits the accuracy on the tasks `learned` into gating and classification; None where no expert is tested.
 
     Who is in charge of what is not known to the learner, so it is read off the test data: expert k belongs to the task
     on which its share :math:`p(k \mid x, y) \propto p(k \mid x)\, p(y \mid x, k)` is largest on average, and a task
     without an expert of its own is answered by the one with the largest share in it. Where every task has one expert
     this is the paper's definition.
-
-    Returns:
-        None for learners that are no mixture or have no expert yet, and where there is nothing to test on.
     """
     if learner.experts is None or learner.footprint().n_experts == 0 or not test.is_measurable:
         return None

@@ -20,41 +20,27 @@ _SENTENCES = 16
 class FoldingTable:
     """Shows a table as wide as the terminal allows; columns that find no room follow in a second table, and so on.
 
-    Headings of several words are broken between them. Every part begins with the columns that name a row. A column
-    without a name holds sentences, which are broken wherever there is a space; such a table is never parted.
-
-    Args:
-        title: Title of the first part.
-        header: Names of the columns, (n_columns,).
-        rows: Texts, (n_rows, n_columns); those of rich keep their style.
-        n_names: Number of columns, from the left, that name a row.
-        right: Whether the other columns are set to the right.
+    Headings of several words are broken between them. Every part begins with the first column, which names a row; with
+    `right` the others are set to the right. A column without a name holds sentences, which are broken wherever there is
+    a space; such a table is never parted. Texts of rich keep their style.
     """
 
     def __init__(
-        self,
-        title: str,
-        header: Sequence[str],
-        rows: Sequence[Sequence[str | Text]],
-        *,
-        n_names: int = 1,
-        right: bool = False,
+        self, title: str, header: Sequence[str], rows: Sequence[Sequence[str | Text]], *, right: bool = False
     ) -> None:
-        self.title, self.header, self.n_names, self.right = title, list(header), n_names, right
+        self.title, self.header, self.right = title, list(header), right
         self.rows = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
 
     def parts(self, width: int) -> list[list[int]]:
         """Returns the numbers of the columns of every part in a terminal of `width` characters."""
-        columns, names = range(len(self.header)), list(range(self.n_names))
+        columns = range(len(self.header))
         if "" in self.header or sum(map(self._width, columns)) <= width:
             return [list(columns)]
-        room = width - sum(map(self._width, names))
-        wide = 0
-        parts = [list(names)]
-        for column in columns[self.n_names :]:
+        room, wide, parts = width - self._width(0), 0, [[0]]
+        for column in columns[1:]:
             wide += self._width(column)
-            if wide > room and len(parts[-1]) > self.n_names:
-                parts.append(list(names))
+            if wide > room and len(parts[-1]) > 1:
+                parts.append([0])
                 wide = self._width(column)
             parts[-1].append(column)
         return parts
@@ -75,7 +61,7 @@ class FoldingTable:
         shown = Text(title) if title else None
         made = Table(title=shown, box=SIMPLE, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
         for column, wide in zip(columns, self._widths(columns, width), strict=True):
-            side: Literal["left", "right"] = "right" if self.right and column >= self.n_names else "left"
+            side: Literal["left", "right"] = "right" if self.right and column else "left"
             made.add_column(Text(self.header[column]), width=wide, overflow="fold", justify=side)
         for row in self.rows:
             made.add_row(*(row[column] for column in columns))

@@ -99,12 +99,6 @@ def learner_class(name: str) -> type[Learner]:
     Raises:
         UnknownNameError: There is no learner of this name; the nearest names are suggested.
         ObjectNameError: The class cannot be imported, or is no complete learner.
-
-    Example:
-        >>> learner_class("reservoir").__name__
-        'Reservoir'
-        >>> learner_class("cndpm.baselines.reservoir:Reservoir").__name__
-        'Reservoir'
     """
     if name.startswith(("sklearn:", "river:")):
         from cndpm.baselines.others import others_learner
@@ -128,11 +122,6 @@ def learner_class(name: str) -> type[Learner]:
 
 
 def learner_name(learner_class: type[Learner]) -> str:
-    """Returns the name that a record gives to a learner: the registered one, or ``package.module:Class``.
-
-    Example:
-        >>> learner_name(learner_class("slda"))
-        'slda'
-    """
+    """Returns the name that a record gives to a learner: the registered one, or ``package.module:Class``."""
     path, known = object_name(learner_class), LEARNERS.data.items()
     return next((name for name, one in known if one is learner_class or getattr(one, "path", "") == path), path)

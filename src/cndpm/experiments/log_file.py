@@ -28,15 +28,10 @@ _N_SEAL = len(_SEAL) + 10  # with eight digits, a quote and a brace
 
 @dataclass(frozen=True)
 class Log:
-    """The events of a log.
+    """The events of a log."""
 
-    Attributes:
-        rows: Its events in order, what was repeated after a resumption once.
-        problems: Lines that cannot be read.
-    """
-
-    rows: list[Row]
-    problems: tuple[str, ...] = ()
+    rows: list[Row]  # its events in order, what was repeated after a resumption once
+    problems: tuple[str, ...] = ()  # lines that cannot be read
 
 
 class LogFile:

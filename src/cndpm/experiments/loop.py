@@ -53,7 +53,7 @@ def run(
     seed: int | None = None,
     command: str | None = None,
 ) -> dict[str, Any]:
-    """Runs any learner on any stream and leaves a record.
+    """Runs any learner on any stream, leaves a record and returns the summary, as written to ``summary.json``.
 
     Args:
         learner: The learner, as it is to begin with; it has learned the stream afterwards.
@@ -65,9 +65,6 @@ def run(
         monitor: Told of everything that happens.
         seed: Tells this run from others of its kind in reports; None: the learner's.
         command: The command line that makes the run, for reports.
-
-    Returns:
-        The summary, as written to ``summary.json``.
 
     Raises:
         ConfigError: Neither the stream nor `settings` say where to end.
@@ -98,7 +95,7 @@ def run_config(
     monitor: Monitor | None = None,
     command: str | None = None,
 ) -> dict[str, Any]:
-    """Runs the learner and the stream of a configuration and leaves a record.
+    """Runs the learner and the stream of a configuration, leaves a record and returns the summary; see :func:`run`.
 
     Args:
         config: What to run.
@@ -107,9 +104,6 @@ def run_config(
         resume: Goes on with the record in `folder`, if there is one; a complete one is returned as it is.
         monitor: Told of everything that happens.
         command: The command line that was typed.
-
-    Returns:
-        The summary, as written to ``summary.json``.
     """
 
     def make() -> tuple[Learner, Stream]:

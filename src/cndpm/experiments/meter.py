@@ -33,20 +33,15 @@ _SCORES: Mapping[Target, type[Any]] = {"classes": ClassScores, "values": ValueSc
 
 @dataclass(frozen=True)
 class Window:
-    """Scores of some consecutive samples, each answered before it was learned.
+    """Scores of some consecutive samples, each answered before it was learned."""
 
-    Attributes:
-        first: Samples of the stream before the window.
-        n_samples: Samples in it.
-        scores: By name: ``accuracy`` (percent), ``kappa`` and ``log_loss`` (nats) for classes; ``absolute_error``,
-            ``root_squared_error``, ``r_squared`` and ``log_loss`` for values; ``bits_per_dim`` for densities.
-        experts: How many samples each expert would have answered by itself; empty while there is none, None for
-            models that are no mixture.
-    """
-
-    first: int
-    n_samples: int
+    first: int  # samples of the stream before the window
+    n_samples: int  # samples in it
+    # By name: ``accuracy`` (percent), ``kappa`` and ``log_loss`` (nats) for classes; ``absolute_error``,
+    # ``root_squared_error``, ``r_squared`` and ``log_loss`` for values; ``bits_per_dim`` for densities
     scores: dict[str, float]
+    # How many samples each expert would have answered by itself; empty while there is none, None for models that are no
+    # mixture
     experts: list[int] | None = None
 
     def __getitem__(self, name: str) -> float:
@@ -56,12 +51,8 @@ class Window:
 class Meter:
     """Adds up answers batch by batch.
 
-    A window ends with the batch that fills it, and where the stream changes.
-
-    Args:
-        target: What is answered: classes, values, or nothing beside x (a density).
-        window: Samples of a window, and of the windows that tell when a change is over.
-        changes: Samples before each change, where the stream knows.
+    A window ends with the batch that fills it, and where the stream changes (`changes`: samples before each change).
+    The windows that tell when a change is over have the same size.
     """
 
     def __init__(self, target: Target, *, window: int = 100, changes: Sequence[int] = ()) -> None:
@@ -72,12 +63,7 @@ class Meter:
         self._first, self._part, self._experts = self._opened()
 
     def add(self, answers: Answers, log_gate: Tensor | None = None) -> Window | None:
-        """Adds the answers to a batch; returns the window that it completes, if it does.
-
-        Args:
-            answers: Of the kind that the meter was made for.
-            log_gate: Log-probabilities of the experts, (batch, n_experts), of a mixture.
-        """
+        """Adds the answers to a batch, and a mixture's log-gate (batch, n_experts); returns the window it completes."""
         losses = answers.losses().tolist()
         self._whole.add(answers)
         self._part.add(answers)

@@ -44,13 +44,7 @@ def task_end_stages(stage_tasks: StageTasks) -> dict[int, int]:
 def values_at_task_ends(
     rows: Sequence[Sequence[float | None]], stages: Sequence[int], stage_tasks: StageTasks
 ) -> dict[int, float]:
-    """Returns ``a[i][t]`` at the end of each task's first appearance.
-
-    Args:
-        rows: One row of values per stage end, (n_rows, n_tasks).
-        stages: The stage that each row was measured at the end of, (n_rows,).
-        stage_tasks: The tasks of every stage.
-    """
+    """Returns ``a[i][t]`` at the end of each task's first appearance, from a row of values (n_tasks,) per stage end."""
     row_of: dict[int, Sequence[float | None]] = {}
     for stage, row in zip(stages, rows, strict=True):
         row_of.setdefault(stage, row)
@@ -67,13 +61,8 @@ def average_forgetting(rows: Sequence[Sequence[float]], stages: Sequence[int], s
 
     .. math:: F = \frac{1}{|T|} \sum_{t \in T} \max_{i < I} a_{i,t} - a_{I,t}
 
-    where i runs over the stage ends from the first at which t had appeared (Chaudhry et al., 2018). None for streams
-    with a single stage.
-
-    Args:
-        rows: Accuracies a of all tasks at each evaluation, (I, T).
-        stages: The stage that ends at each evaluation, (I,).
-        stage_tasks: For each stage, the tasks it presents.
+    where i runs over the stage ends from the first at which t had appeared (Chaudhry et al., 2018); `stages` names the
+    stage that ends at each row of accuracies a, (I, T). None for streams with a single stage.
     """
     drops = []
     for task in sorted(set(task_end_stages(stage_tasks)) - set(stage_tasks[-1])):
@@ -91,11 +80,6 @@ def backward_transfer(rows: Sequence[Sequence[float]], stages: Sequence[int], st
     r"""Measures how learning later tasks changed earlier ones: the mean of :math:`a_{I,t} - a_{\mathrm{end}(t),t}`.
 
     Tasks that end with the stream are left out (Lopez-Paz and Ranzato, 2017). Negative where there is forgetting.
-
-    Args:
-        rows: Accuracies a of all tasks at each evaluation, (I, T).
-        stages: The stage that ends at each evaluation, (I,).
-        stage_tasks: For each stage, the tasks it presents.
     """
     last = len(stage_tasks) - 1
     before = values_at_task_ends(rows, stages, stage_tasks)
@@ -112,11 +96,9 @@ def anytime_accuracy(accuracies: Sequence[float], steps: Sequence[int]) -> float
 
 
 def foundings(progress: Sequence[Mapping[str, Any]], stage_starts: Sequence[int]) -> list[dict[str, Any]]:
-    """Finds, for each expert after the first, when it was created and how many new samples had been misrouted by then.
+    """Returns for every further expert its ``stage``, the ``batches`` since that began, and ``missed``.
 
-    Returns:
-        For every further expert its ``stage``, the number of ``batches`` since that began, and ``missed``: the samples
-        that earlier experts learned in the meantime. A change that is noticed at once leaves none.
+    These are the samples that earlier experts learned in the meantime. A change that is noticed at once leaves none.
     """
     totals = {row["step"]: sum(row["expert_counts"]) for row in progress}
     found = []

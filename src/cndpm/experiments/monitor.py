@@ -62,10 +62,7 @@ class Monitor:
 
 
 class Monitors(Monitor):
-    """Several monitors as one.
-
-    Args:
-        monitors: Each is told everything, in this order.
+    """Several monitors as one: each is told everything, in their order.
 
     Example:
         >>> Monitors([Monitor(), Monitor()]).learned(1)
@@ -138,13 +135,7 @@ class NumberMonitor(Monitor, ABC):
 
 
 class TensorBoardMonitor(NumberMonitor):
-    """Writes every number of the log as a scalar for TensorBoard.
-
-    Args:
-        folder: Where its event files go.
-
-    Raises:
-        ConfigError: TensorBoard is not installed.
+    """Writes every number of the log as a scalar for TensorBoard to a folder; ConfigError where that is not installed.
 
     Example:
         >>> from tempfile import TemporaryDirectory

@@ -14,10 +14,7 @@ Settings = TypeVar("Settings", bound=LearnerSettings)
 
 
 def parse_overrides(texts: Iterable[str], sections: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Sorts overrides by section.
-
-    Returns:
-        For every section the fields to override; dotted fields become nested dictionaries.
+    """Returns for every section the fields to override; dotted fields become nested dictionaries.
 
     Example:
         >>> parse_overrides(["learner.log_alpha=-600"], ["learner", "run"])
@@ -62,12 +59,7 @@ def parse_value(text: str) -> Any:
 
 
 def validate_changed(model: type[Settings], base: Mapping[str, Any], changes: Mapping[str, Any]) -> Settings:
-    """Builds a learner's settings from `base` with `changes` applied.
-
-    Raises:
-        UnknownNameError: A field does not exist; the nearest names are suggested.
-        ConfigError: A value is not allowed, or a field does not belong to what was chosen.
-    """
+    """Builds a learner's settings from `base` with `changes`, or raises UnknownNameError or ConfigError."""
     try:
         merged = model.merge(base, changes)
     except UnknownNameError:

@@ -32,11 +32,7 @@ def save_portrait(folder: Path, portrait: Portrait) -> None:
 
 
 def load_portrait(folder: str | Path) -> Portrait | None:
-    """Reads the portrait in a record; None where the run left none.
-
-    Raises:
-        RecordError: The file is damaged.
-    """
+    """Reads the portrait in a record; None where the run left none, RecordError where the file is damaged."""
     path = Path(folder) / PORTRAIT
     if not path.is_file():
         return None

@@ -24,6 +24,8 @@ def prequential(
 ) -> Prequential:
     """Evaluates a model on a stream while it learns it: each batch is answered before it is learned.
 
+    It is an iterator over windows, whose :meth:`~Prequential.summary` tells of all samples read so far.
+
     Args:
         model: A learner, or any object with `partial_fit`: a classifier with `predict` (and `predict_proba`), a
             regressor with `predict`, a density with `score_samples`. It has learned the stream afterwards. A batch that
@@ -33,9 +35,6 @@ def prequential(
         window: Samples of a window of the curve, and of those that tell when a change is over.
         classes: All labels there may be, for classifiers whose `partial_fit` asks for them; None: 0 to n_classes - 1
             where the stream knows that number.
-
-    Returns:
-        An iterator over windows; its :meth:`~Prequential.summary` tells of all samples read so far.
 
     Example:
         >>> from cndpm import CNDPMClassifier

@@ -246,9 +246,7 @@ _MIXTURES = ("cndpm", "cndpm-tasks")
 def preset_settings(preset: str, learner: str, scenario: str, *, target: Target = "classes") -> Settings:
     """Returns the overrides of a preset for a learner on a scenario.
 
-    Raises:
-        UnknownNameError: There is no such preset.
-        ConfigError: The preset lists this learner, but not for this scenario; or the learner knows classes only.
+    ConfigError: the preset lists this learner, but not for this scenario; or the learner knows classes only.
     """
     if preset not in PRESETS:
         raise UnknownNameError("preset", preset, PRESETS)

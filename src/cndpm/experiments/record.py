@@ -116,11 +116,7 @@ def read_record(folder: str | Path) -> Record:
 
 
 def read_head(folder: Path) -> dict[str, Any]:
-    """Reads the configuration and the environment of a run.
-
-    Raises:
-        RecordError: There is none, it is damaged, or of a schema that this version does not read.
-    """
+    """Reads the configuration and the environment of a run; RecordError for none, damaged ones or another schema."""
     path = folder / CONFIG
     if not path.is_file():
         raise RecordError(f"no record in {folder}: it has no {CONFIG}")
@@ -140,11 +136,7 @@ def read_head(folder: Path) -> dict[str, Any]:
 
 
 def read_summary(folder: Path, head: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
-    """Reads the results of a run.
-
-    Returns:
-        The results, None where there are none that can be read, and what is wrong with them.
-    """
+    """Returns the results of a run, None where none can be read, and what is wrong with them."""
     path = folder / SUMMARY
     if not path.is_file():
         return None, []

@@ -45,17 +45,10 @@ _LOCK_SECONDS = 1.0  # longer than a reader holds the lock to see whether somebo
 
 
 class Recorder:
-    """The only writer of a folder.
+    """The only writer of a folder, which is created if it is missing.
 
-    Args:
-        folder: Created if it is missing.
-        config: The resolved configuration as plain values.
-        environment: Versions, commit, machine.
-        resume: Whether to go on with a record that is there already; its configuration must be the same. Without, a
-            folder that holds a record is refused.
-
-    Raises:
-        RecordError: The folder cannot be written, is in use, or holds another run.
+    With `resume` a record that is there already, of the same configuration, goes on; without, it is refused.
+    RecordError is raised where the folder cannot be written, is in use, or holds another run.
     """
 
     def __init__(
@@ -117,10 +110,7 @@ class Recorder:
     def load_checkpoint(self) -> State | None:
         """Reads the last checkpoint, or the one before where that is damaged; None if there is none yet.
 
-        A log without a checkpoint is begun anew.
-
-        Raises:
-            RecordError: There are checkpoints, and none of them can be used.
+        A log without a checkpoint is begun anew. RecordError: there are checkpoints, and none of them can be used.
         """
         problems: list[str] = []
         for path in (self.folder / CHECKPOINT, self.folder / PREVIOUS):

@@ -12,17 +12,13 @@ REGAINED = 0.95
 
 
 class Recovery:
-    """Follows the losses of a stream that knows where it changes.
+    """Follows the losses of a stream that knows where it changes: samples before each change, ascending.
 
     Before a change the mean loss of the last `window` samples is noted. The change is over after n samples where the
     `window` samples that follow these n are the first to be answered with 95 % of the former accuracy (where losses are
-    errors of values, with a mean error of at most the former one divided by 0.95). A window never reaches over a
-    change, so a change that is followed too soon by another is never over. What is kept does not grow with the stream.
-
-    Args:
-        changes: Samples before each change, ascending.
-        window: Samples of a window.
-        shares: Whether losses are 0 and 1, so that 1 minus their mean is an accuracy.
+    errors of values and not `shares` of wrong answers, with a mean error of at most the former one divided by 0.95). A
+    window never reaches over a change, so a change that is followed too soon by another is never over. What is kept
+    does not grow with the stream.
     """
 
     def __init__(self, changes: Sequence[int], *, window: int, shares: bool) -> None:

@@ -12,16 +12,7 @@ from cndpm.state import State, StateError, expect, flag, number, whole
 
 
 def restore_learner(learner: Learner, state: State, source: str | Path) -> None:
-    """Restores a learner.
-
-    Raises:
-        StateError: The state does not fit; the learner cannot be used then.
-
-    Example:
-        >>> from cndpm.baselines.slda import SLDA
-        >>> learner = SLDA(SLDA.Settings(), input_shape=(2,), n_classes=3)
-        >>> restore_learner(learner, learner.state_dict(), "a copy")
-    """
+    """Restores a learner; StateError where the state does not fit, and then the learner cannot be used."""
     try:
         learner.load_state_dict(state)
         _rehearse(learner)
@@ -45,11 +36,7 @@ def _rehearse(learner: Learner) -> None:
 
 
 def check_progress(checkpoint: State, source: str | Path) -> None:
-    """Checks what a checkpoint says of the run.
-
-    Raises:
-        StateError: Something is missing, or cannot be.
-    """
+    """Refuses (StateError) a checkpoint in which something about the run is missing, or cannot be."""
     forms = {"step": whole(), "finished": flag(), "seconds": number(0), "paused_seconds": number(0)}
     try:
         expect(checkpoint, {"learner": lambda *_: None, **forms})

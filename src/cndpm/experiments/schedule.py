@@ -16,19 +16,13 @@ ENDLESS = (
 
 @dataclass(frozen=True)
 class RunSchedule:
-    """Steps count learned batches: step 1 is after the first batch.
+    """Steps count learned batches: step 1 is after the first batch."""
 
-    Attributes:
-        n_batches: Where the run ends.
-        stage_ends: Steps after which a stage is over, the last one of the run included.
-        evaluations: Steps to evaluate after; the end is not among them, it is evaluated when the learner has finished.
-        log_points: Steps to write a line of progress after, the ends of stages among them.
-    """
-
-    n_batches: int
-    stage_ends: frozenset[int]
+    n_batches: int  # where the run ends
+    stage_ends: frozenset[int]  # steps after which a stage is over, the last one of the run included
+    # Steps to evaluate after; the end is not among them, it is evaluated when the learner has finished
     evaluations: frozenset[int]
-    log_points: frozenset[int]
+    log_points: frozenset[int]  # steps to write a line of progress after, the ends of stages among them
 
     @classmethod
     def of(cls, stream: Stream, *, n_batches: int, evaluations: int, log_points: int) -> RunSchedule:
@@ -43,11 +37,7 @@ class RunSchedule:
 
 
 def run_length(stream: Stream, max_batches: int | None) -> int:
-    """Returns the number of batches that a run takes from a stream at most.
-
-    Raises:
-        ConfigError: Neither says where to end.
-    """
+    """Returns the most batches that a run takes from a stream; ConfigError where neither says where to end."""
     limits = [n for n in (stream.n_batches, max_batches) if n is not None]
     if not limits:
         raise ConfigError(ENDLESS)

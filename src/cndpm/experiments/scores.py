@@ -19,16 +19,11 @@ _LOG_LEAST = math.log(torch.finfo(torch.float64).eps)
 
 
 class ClassAnswers(NamedTuple):
-    """Answers of a classifier to one batch.
+    """Answers of a classifier to one batch."""
 
-    Attributes:
-        predicted: The most probable classes, (batch,), int64.
-        truth: The classes, (batch,), int64.
-        log_truth: Log-probabilities that the model gave to these, (batch,), float64; None where it gives none.
-    """
-
-    predicted: Tensor
-    truth: Tensor
+    predicted: Tensor  # the most probable classes, (batch,), int64
+    truth: Tensor  # the classes, (batch,), int64
+    # Log-probabilities that the model gave to these, (batch,), float64; None where it gives none
     log_truth: Tensor | None = None
 
     def losses(self) -> Tensor:
@@ -37,17 +32,11 @@ class ClassAnswers(NamedTuple):
 
 
 class ValueAnswers(NamedTuple):
-    """Answers of a regressor to one batch.
+    """Answers of a regressor to one batch."""
 
-    Attributes:
-        mean: Predicted values, (batch, n_outputs).
-        truth: The values, (batch, n_outputs).
-        variance: Predicted variances, (batch, n_outputs); None where the model gives none.
-    """
-
-    mean: Tensor
-    truth: Tensor
-    variance: Tensor | None = None
+    mean: Tensor  # predicted values, (batch, n_outputs)
+    truth: Tensor  # the values, (batch, n_outputs)
+    variance: Tensor | None = None  # predicted variances, (batch, n_outputs); None where the model gives none
 
     def losses(self) -> Tensor:
         """Returns the absolute errors, averaged over outputs, (batch,)."""
@@ -55,15 +44,10 @@ class ValueAnswers(NamedTuple):
 
 
 class DensityAnswers(NamedTuple):
-    """Answers of a density to one batch.
+    """Answers of a density to one batch."""
 
-    Attributes:
-        log_density: Of every sample, (batch,).
-        n_dims: Numbers in one sample.
-    """
-
-    log_density: Tensor
-    n_dims: int
+    log_density: Tensor  # of every sample, (batch,)
+    n_dims: int  # numbers in one sample
 
     def losses(self) -> Tensor:
         """Returns the bits per dimension, (batch,)."""

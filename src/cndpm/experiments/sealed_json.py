@@ -24,11 +24,7 @@ class RecordError(CNDPMError, RuntimeError):
 
 
 def write_json(path: Path, content: dict[str, Any], *, sealed: bool = True, beside: Any = None) -> None:
-    """Writes a file whole or not at all.
-
-    Raises:
-        RecordError: The folder cannot be written, or the disk is full.
-    """
+    """Writes a file whole or not at all; RecordError where the folder cannot be written, or the disk is full."""
     seal = {_SEAL: _checksum(content, beside)} if sealed else {}
     try:
         replace_file(path, [json.dumps(content | seal, indent=2).encode() + b"\n"])
@@ -37,14 +33,7 @@ def write_json(path: Path, content: dict[str, Any], *, sealed: bool = True, besi
 
 
 def read_json(path: Path, *, beside: Any = None) -> tuple[dict[str, Any], bool]:
-    """Reads a file that :func:`write_json` wrote.
-
-    Returns:
-        What was written, and whether it carries a checksum; which is right, then.
-
-    Raises:
-        RecordError: The file cannot be read, or is damaged.
-    """
+    """Returns what :func:`write_json` wrote, and whether it carries a checksum; RecordError where that is not right."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise RecordError(f"{path} is damaged: it has {path.stat().st_size} bytes")

@@ -59,12 +59,7 @@ def summarise_prequential(results: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def combine_seeds(scenario: str, learner: str, preset: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Combines several seeds to one result.
-
-    Returns:
-        The mean over seeds of every key in :data:`RESULT_KEYS` (None where no run has it), ``standard_error`` with the
-        same keys, and ``runs``, which hold every further metric; see :func:`over_seeds`.
-    """
+    """Returns the means of :data:`RESULT_KEYS` over seeds (or None), ``standard_error`` of the same, and ``runs``."""
     prequential = [key for key in PREQUENTIAL_KEYS if any(key in run for run in runs)]
     values = {key: over_seeds(runs, key) for key in (*RESULT_KEYS, *prequential)}
     return {

@@ -37,16 +37,13 @@ def run_seeds(
     Args:
         config: What to run; its own seed is replaced.
         seeds: The seeds.
-        out: The folder; ``result.json`` in it holds what is returned.
+        out: The folder; ``result.json`` in it holds what is returned: means, standard errors and every seed's values.
         data_dir: Where datasets lie.
         resume: Skips seeds that are complete and goes on with those that were interrupted.
         watch: Gives the monitor of the run in a folder.
         jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
         engine: Carries them out: "local", "ray", or an engine.
         command: The command line that was typed, for the records.
-
-    Returns:
-        Means, standard errors and every seed's values; see :func:`~cndpm.experiments.summary.combine_seeds`.
     """
     options: dict[str, Any] = {"data_dir": data_dir, "resume": resume, "watch": watch, "command": command}
     return run_sweeps({Path(out): config}, seeds, jobs=jobs, engine=engine, **options)[0]
@@ -156,7 +153,7 @@ def compare_learners(
     command: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Runs several learners on one scenario, each in ``out/LEARNER/seed-N``.
+    """Runs several learners on one scenario, each in ``out/LEARNER/seed-N``; returns the folder and a result for each.
 
     Args:
         scenario: Name or file.
@@ -170,9 +167,6 @@ def compare_learners(
         engine: Carries them out: "local", "ray", or an engine.
         command: The command line that was typed, for the records.
         **options: As for :func:`~cndpm.experiments.config.configure`. Overrides of ``learner`` go to all learners.
-
-    Returns:
-        ``scenario``, ``folder`` and ``learners``, a list of results.
     """
     if not learners:
         raise ConfigError("name at least one learner, e.g. --learners cndpm,finetune")

@@ -35,41 +35,27 @@ _Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class SweepSettings(BaseModel):
-    """One of the settings that are crossed with everything else.
-
-    Attributes:
-        name: Of its folders; empty for the settings as they are.
-        learners: Those it is for; all where there are none.
-        set: Overrides, as ``--set`` takes them.
-    """
+    """One of the settings that are crossed with everything else."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = ""
-    learners: tuple[str, ...] = ()
-    set: tuple[str, ...] = ()
+    name: str = ""  # of its folders; empty for the settings as they are
+    learners: tuple[str, ...] = ()  # those it is for; all where there are none
+    set: tuple[str, ...] = ()  # overrides, as ``--set`` takes them
 
 
 class Sweep(BaseModel):
-    """Names everything that is to be run.
-
-    Attributes:
-        scenarios: Names or files; files are looked for beside the sweep's own, too.
-        learners: Names, or ``package.module:Class``.
-        seeds: Number of seeds, from 0 on, or the seeds.
-        preset: Settings to start from.
-        set: Overrides for all runs.
-        settings: Crossed with scenarios, learners and seeds.
-    """
+    """Names everything that is to be run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    scenarios: _Names
-    learners: _Names = ("cndpm",)
+    scenarios: _Names  # names or files; files are looked for beside the sweep's own, too
+    learners: _Names = ("cndpm",)  # names, or ``package.module:Class``
+    # Number of seeds, from 0 on, or the seeds
     seeds: Annotated[int, Field(ge=1)] | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = 1
-    preset: str = "default"
-    set: tuple[str, ...] = ()
-    settings: tuple[SweepSettings, ...] = (SweepSettings(),)
+    preset: str = "default"  # settings to start from
+    set: tuple[str, ...] = ()  # overrides for all runs
+    settings: tuple[SweepSettings, ...] = (SweepSettings(),)  # crossed with scenarios, learners and seeds
 
     @property
     def all_seeds(self) -> tuple[int, ...]:
@@ -79,8 +65,7 @@ class Sweep(BaseModel):
     def configs(self, *, device: str = "auto", beside: Path | None = None) -> dict[Path, RunConfig]:
         """Returns every configuration, by the folder of its runs within that of the sweep.
 
-        Raises:
-            ConfigError: Two settings have the same name, or one names a learner that the sweep has not.
+        ConfigError: two settings have the same name, or one names a learner that the sweep has not.
         """
         made: dict[Path, RunConfig] = {}
         for scenario in self.scenarios:
@@ -109,12 +94,7 @@ class Sweep(BaseModel):
 
 
 def read_sweep(path: str | Path) -> Sweep:
-    """Reads a sweep's file.
-
-    Raises:
-        ConfigError: It cannot be read, or a value is not allowed.
-        UnknownNameError: A field does not exist; the nearest are suggested.
-    """
+    """Reads a sweep's file; ConfigError for a value that is not allowed, UnknownNameError for an unknown field."""
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES:
         raise ConfigError(f"a sweep is a file that ends with {', '.join(_SUFFIXES)}; got {path}")
@@ -140,13 +120,9 @@ def run_sweep(
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
     command: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Runs what is missing of a sweep, each in ``out/SCENARIO/LEARNER-NAME/seed-N``.
+    """Runs what is missing of a sweep, each in ``out/SCENARIO/LEARNER-NAME/seed-N``; returns results over seeds.
 
-    Returns:
-        A result over seeds for every configuration; see :func:`~cndpm.experiments.summary.combine_seeds`.
-
-    Raises:
-        RunsFailedError: Some runs failed; raised when all others have ended.
+    RunsFailedError is raised when some runs failed and all others have ended.
     """
     configs = {Path(out) / folder: config for folder, config in sweep.configs(device=device, beside=beside).items()}
     kept: dict[str, Any] = {"data_dir": data_dir, "watch": watch, "command": command, "resume": True}

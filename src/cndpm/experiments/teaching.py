@@ -26,15 +26,6 @@ def teach(
 
     A learner with a `task_listener` is told where tasks begin and end. A task is what a stage draws from: a stage that
     comes back is the same task, a mixture of two is its own.
-
-    Example:
-        >>> from cndpm.experiments.config import configure
-        >>> config = configure("split-digits", learner="slda", device="cpu")
-        >>> stream = config.scenario.build()
-        >>> steps = []
-        >>> teach(config.build_learner(stream), stream, 0, steps.append)
-        >>> steps[:3], steps[-1]
-        ([1, 2, 3], 146)
     """
     bell = None if learner.task_listener is None else Bell(learner.task_listener, stream)
     step = start

@@ -19,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from cndpm.experiments.metric_texts import format_count
 from cndpm.experiments.monitor import Monitor
 
 __all__ = ["Bars", "TerminalMonitor"]
@@ -33,10 +34,7 @@ _PHASES = {"sleep": "making an expert", "evaluation": "testing"}
 
 
 class Bars:
-    """The progress bars of all runs that go on at the same time: there is only one terminal.
-
-    Args:
-        console: Where to write; standard error by default.
+    """The progress bars of all runs that go on at the same time, on standard error unless another console is given.
 
     Example:
         >>> import io
@@ -92,9 +90,6 @@ class Bars:
 
 class TerminalMonitor(Monitor):
     """A progress bar where there is a terminal, one line per evaluation where there is none (a file, a pipe).
-
-    Args:
-        bars: Where its bar is shown; those of runs at the same time stand together.
 
     Example:
         >>> import sys
@@ -181,37 +176,6 @@ def _fitting(facts: dict[str, str], room: int) -> dict[str, str]:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
-
-
-def format_count(n: float) -> str:
-    """Writes a count as the paper prints it.
-
-    Example:
-        >>> format_count(478410), format_count(11173962), format_count(5)
-        ('478K', '11.2M', '5')
-    """
-    for unit, size in (("G", 1e9), ("M", 1e6), ("K", 1e3)):
-        if n >= size:
-            return f"{n / size:.3g}{unit}"
-    return f"{n:.4g}"
-
-
-def format_value(metric: str, value: float | None, error: float | None = None) -> str:
-    """Writes a value and its standard error as a table shows them; a dash where there is none."""
-    if value is None or value != value:
-        return "–"
-    if metric in ("n_parameters", "n_numbers_kept"):
-        return format_count(value)
-    if metric == "n_experts" and not error and value == int(value):
-        return f"{value:.0f}"
-    digits = {
-        "bits_per_dim": 4,
-        "prequential_bits_per_dim": 4,
-        "prequential_error": 3,
-        "memory_samples": 0,
-        "seconds": 1,
-    }.get(metric, 2)
-    return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
 
 
 def _score(row: dict[str, Any]) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cndpm.engines.choice import make_engine
 from cndpm.engines.engine import Attempt, Engine
+from cndpm.engines.named_engines import make_engine
 from cndpm.errors import CNDPMError
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.loop import run_config
@@ -27,15 +27,10 @@ _TOLD_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Job:
-    """One run and the folder of its record.
+    """One run and the folder of its record."""
 
-    Attributes:
-        config: What to run.
-        folder: Where its record goes.
-    """
-
-    config: RunConfig
-    folder: Path
+    config: RunConfig  # what to run
+    folder: Path  # where its record goes
 
 
 class RunsFailedError(CNDPMError, RuntimeError):
@@ -66,14 +61,10 @@ def run_jobs(
     watch: Callable[[Path], Monitor] = lambda _: Monitor(),
     command: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Carries out runs, `n_workers` at a time; with one local worker, in this process, one after another.
+    """Carries out runs, `n_workers` at a time; returns their summaries in the order of `jobs`.
 
-    Returns:
-        The summaries, in the order of `jobs`.
-
-    Raises:
-        RunsFailedError: Of several workers some failed; raised when all others have ended. In this process, the
-            first error ends everything.
+    One local worker takes them one after another in this process, where the first error ends everything.
+    RunsFailedError: of several workers some failed; raised when all others have ended.
     """
     unique = {job.folder: job for job in jobs}
     is_here = n_workers == 1 and engine == "local"

@@ -203,11 +203,7 @@ class CombinedBank(CompositeBank):
     # Inside
 
     def _judge(self, samples: Samples, y: Tensor, responsibilities: Tensor) -> float:
-        """Adds, for every expert that learns the batch, the log-likelihood of its labels under each pooling weight.
-
-        Returns:
-            The networks' mean loss.
-        """
+        """Adds each learning expert's log-likelihood of the labels at each pooling weight; returns the mean loss."""
         by_gaussians, loss = self.gaussians.routing_predictive(samples), 0.0
         for k in (responsibilities.sum(dim=0) > _NEGLIGIBLE).nonzero().squeeze(1).tolist():
             by_network, weight = self.networks.predictive_of(k, samples).to(by_gaussians), responsibilities[:, k]

@@ -52,7 +52,7 @@ def run_experiment(
     engine: str | Engine = "local",
     command: str | None = None,
 ) -> dict[str, Any]:
-    """Runs what an experiment lacks and compares it with what was published.
+    """Runs what an experiment lacks; returns for each cell its result over seeds beside what was published.
 
     Args:
         experiment: One of the paper's, or of one's own.
@@ -68,9 +68,6 @@ def run_experiment(
         jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
         engine: Carries them out: "local", "ray", or an engine.
         command: The command line that was typed, for the records.
-
-    Returns:
-        ``experiment``, ``title``, ``metrics`` and ``cells``: for each its result over seeds and what was published.
     """
     cells = select_cells(experiment, only)
     configs = [cell_config(cell, preset, device, overrides) for cell in cells]  # all, before the first run
@@ -122,11 +119,7 @@ def cell_config(cell: Cell, preset: str, device: str, overrides: Sequence[str] =
 
 
 def cell_folder(cell: Cell, preset: str, overrides: Sequence[str] = ()) -> Path:
-    """Returns a folder named by what determines the cell's runs.
-
-    Example:
-        ``split-mnist/cndpm-paper-epochs=10-log_alpha=80``
-    """
+    """Returns a folder named by what determines the cell's runs: ``split-mnist/cndpm-paper-epochs=10-log_alpha=80``."""
     options = [f"{name}={value}" for name, value in sorted(cell.options.items())]
     changes = [text.partition(".")[2] for text in (*cell.overrides, *overrides)]
     return Path(cell.scenario) / "-".join([cell.learner, preset, *options, *changes]).replace("/", "_")

@@ -35,13 +35,7 @@ class DrawingError(CNDPMError, ValueError):
 
 
 def read_strokes(values: Any) -> list[Array]:
-    """Checks strokes that came from outside.
-
-    Returns:
-        Strokes, each (n_points, 2).
-
-    Raises:
-        DrawingError: They are no strokes, or too many.
+    """Returns strokes that came from outside, each (n_points, 2); DrawingError for what is none, or too many.
 
     Example:
         >>> [stroke.shape for stroke in read_strokes([[[0, 0], [1, 1]], [[0, 1]]])]
@@ -65,13 +59,7 @@ def read_strokes(values: Any) -> list[Array]:
 def variations(strokes: Sequence[Array], n: int, random: np.random.Generator) -> Array:
     """Returns a drawing and n - 1 copies that are turned, stretched, slanted and moved a little, as a hand would.
 
-    Args:
-        strokes: Each (n_points, 2).
-        n: Number of drawings.
-        random: Of the copies.
-
-    Returns:
-        Lines between points, (n, n_segments, 2, 2), centred, the longer side of the first drawing being 1.
+    They are lines between points, (n, n_segments, 2, 2), centred, the longer side of the first drawing being 1.
     """
     segments = _segments(strokes)
     made = [segments]
@@ -85,13 +73,7 @@ def variations(strokes: Sequence[Array], n: int, random: np.random.Generator) ->
 
 
 def rows(segments: Array) -> NDArray[np.float32]:
-    """Returns drawings as rows.
-
-    Args:
-        segments: Lines between points, (n, n_segments, 2, 2).
-
-    Returns:
-        (n, N_COLUMNS).
+    """Returns drawings, lines between points (n, n_segments, 2, 2), as rows, (n, N_COLUMNS).
 
     Example:
         >>> rows(variations([np.array([[0.0, 0.0], [1.0, 1.0]])], 3, np.random.default_rng(0))).shape
@@ -103,15 +85,7 @@ def rows(segments: Array) -> NDArray[np.float32]:
 
 
 def images(of: NDArray[Any], edge: int = 32) -> NDArray[np.uint8]:
-    """Returns rows as images.
-
-    Args:
-        of: Rows, (n, N_COLUMNS).
-        edge: Pixels along an edge.
-
-    Returns:
-        (n, edge, edge), 0 for paper and 255 for ink.
-    """
+    """Returns rows (n, N_COLUMNS) as images (n, edge, edge), 0 for paper and 255 for ink."""
     waves = _waves(edge) * math.sqrt(edge / _EDGE)
     drawn = waves.T @ of.reshape(-1, _N_FREQUENCIES, _N_FREQUENCIES) @ waves
     return np.asarray(np.clip(255 * drawn, 0, 255).round(), dtype=np.uint8)

@@ -43,10 +43,8 @@ _SURE = 0.6
 class Sketchbook:
     """Learns drawings one by one, in any order; any name may come at any time, and change its meaning.
 
-    Answers are plain values, as the page takes them. It may be used by several threads.
-
-    Args:
-        seed: Of every random choice.
+    Answers are plain values, as the page takes them. It may be used by several threads. The seed is of every random
+    choice.
 
     Example:
         >>> book = Sketchbook()

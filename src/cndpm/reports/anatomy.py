@@ -122,11 +122,7 @@ def gate_map(run: Run) -> HeatMap | None:
 
 
 def similarity_map(run: Run, threshold: float | None = None) -> HeatMap | None:
-    """Shows the cosine similarity of the experts, or the pairs that pruning would merge.
-
-    Returns:
-        None where the record holds no similarities, or there is a single expert.
-    """
+    """Shows the cosine similarity of several experts, or the pairs that pruning would merge; None without a record."""
     if run.portrait is None or len(run.portrait.similarity) < 2:
         return None
     values = run.portrait.similarity

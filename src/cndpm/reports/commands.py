@@ -28,11 +28,7 @@ def resume_command(run: Run) -> str:
 
 
 def seeds_command(run: Run, first: int, n: int) -> str | None:
-    """Returns the command that makes runs like `run` with other seeds, in the same folder.
-
-    Returns:
-        None where the run was not made on the command line.
-    """
+    """Returns the command that makes runs like `run` with other seeds in its folder; None where no command made it."""
     words = _typed(run)
     if words is None:
         return None

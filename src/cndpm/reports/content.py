@@ -41,17 +41,11 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Content:
-    """Everything that a report shows.
+    """Everything that a report shows."""
 
-    Attributes:
-        collection: The runs, and the folders that could not be read.
-        parts: One per stream.
-        exhibits: The paper's experiments that were asked for, and the results of pruning.
-    """
-
-    collection: Collection
-    parts: list[StreamPart]
-    exhibits: list[Exhibit]
+    collection: Collection  # the runs, and the folders that could not be read
+    parts: list[StreamPart]  # one per stream
+    exhibits: list[Exhibit]  # the paper's experiments that were asked for, and the results of pruning
 
     @property
     def tables(self) -> list[Table]:

@@ -50,11 +50,7 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
 
 
 def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameters"]) -> LineChart | None:
-    """Shows the growth of the number of experts or of parameters, beside learners that do not grow.
-
-    Returns:
-        None where no run has logged it.
-    """
+    """Shows how the number of experts or of parameters grows, beside learners that do not; None where not logged."""
     lines = group_lines(groups, lambda run: _progressed(run, key), stepped=True)
     if not lines:
         return None

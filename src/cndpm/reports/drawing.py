@@ -30,14 +30,7 @@ _UNDATED: Mapping[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": Non
 
 
 def draw(figure: Figure, ax: Axes | None = None) -> Any:
-    """Draws a figure with matplotlib.
-
-    Returns:
-        The array of the figure's axes, (n_panels,).
-
-    Raises:
-        ValueError: `ax` is given for a figure of several panels.
-    """
+    """Draws a figure with matplotlib and returns its axes, (n_panels,); `ax` is for a figure of one panel."""
     if ax is not None:
         if isinstance(figure, LineChart) and len(figure.panels) > 1:
             raise ValueError(f"{figure.title!r} has {len(figure.panels)} panels and needs a figure of its own")
@@ -51,11 +44,7 @@ def draw(figure: Figure, ax: Axes | None = None) -> Any:
 
 
 def save_figure(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes a figure as ``stem.png``, ``stem.pdf`` and so on.
-
-    Returns:
-        The files, in the order of the formats.
-    """
+    """Writes a figure as ``stem.png``, ``stem.pdf`` and so on; returns the files in the order of the formats."""
     canvas = Canvas(layout="constrained", dpi=_DPI)
     _draw(figure, _layout(canvas, figure))
     _settle(canvas)

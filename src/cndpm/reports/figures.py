@@ -17,19 +17,12 @@ Values = Sequence[Number | None]
 
 @dataclass(frozen=True)
 class Figure:
-    """The parts that all figures have.
+    """The parts that all figures have."""
 
-    Attributes:
-        key: A name for files and links, e.g. "accuracy".
-        title: One line.
-        caption: A sentence or two on how to read it.
-        alt: A description in words, for readers who cannot see it.
-    """
-
-    key: str
-    title: str
-    caption: str
-    alt: str
+    key: str  # a name for files and links, e.g. "accuracy"
+    title: str  # one line
+    caption: str  # a sentence or two on how to read it
+    alt: str  # a description in words, for readers who cannot see it
 
 
 @dataclass(frozen=True)
@@ -43,84 +36,50 @@ class Band:
 
 @dataclass(frozen=True)
 class Line:
-    """One curve.
+    """One curve."""
 
-    Attributes:
-        label: Its name in the legend.
-        x: Positions, (n,).
-        y: Values, (n,); None where nothing was measured.
-        colour: A number; equal numbers have the same colour in all figures.
-        faint: Whether it is one of several that a bold line summarises.
-        stepped: Whether values hold until they change.
-    """
-
-    label: str
-    x: Sequence[Number]
-    y: Values
-    colour: int = 0
-    faint: bool = False
-    stepped: bool = False
+    label: str  # its name in the legend
+    x: Sequence[Number]  # positions, (n,)
+    y: Values  # values, (n,); None where nothing was measured
+    colour: int = 0  # a number; equal numbers have the same colour in all figures
+    faint: bool = False  # whether it is one of several that a bold line summarises
+    stepped: bool = False  # whether values hold until they change
 
 
 @dataclass(frozen=True)
 class ChartPanel:
-    """One pair of axes.
+    """One pair of axes."""
 
-    Attributes:
-        title: Its title; empty for a chart of one panel.
-        lines: The curves.
-        highlight: The stretches of x to shade, e.g. those in which a task is streamed.
-    """
-
-    title: str
-    lines: Sequence[Line]
-    highlight: Sequence[Band] = ()
+    title: str  # its title; empty for a chart of one panel
+    lines: Sequence[Line]  # the curves
+    highlight: Sequence[Band] = ()  # the stretches of x to shade, e.g. those in which a task is streamed
 
 
 @dataclass(frozen=True)
 class LineChart(Figure):
-    """Curves in one panel, or in small multiples that share their axes.
+    """Curves in one panel, or in small multiples that share their axes."""
 
-    Attributes:
-        x_label: Name of the horizontal axis, with its unit.
-        y_label: Name of the vertical axis, with its unit.
-        panels: One or more.
-        bands: Stages of the stream to shade.
-        y_range: Limits of the vertical axis; None fits them.
-        n_colours: How many colours the figure has in all.
-    """
-
-    x_label: str
-    y_label: str
-    panels: Sequence[ChartPanel]
-    bands: Sequence[Band] = ()
-    y_range: tuple[Number, Number] | None = None
-    n_colours: int = 1
+    x_label: str  # name of the horizontal axis, with its unit
+    y_label: str  # name of the vertical axis, with its unit
+    panels: Sequence[ChartPanel]  # one or more
+    bands: Sequence[Band] = ()  # stages of the stream to shade
+    y_range: tuple[Number, Number] | None = None  # limits of the vertical axis; None fits them
+    n_colours: int = 1  # how many colours the figure has in all
 
 
 @dataclass(frozen=True)
 class HeatMap(Figure):
-    """A matrix of numbers.
-
-    Attributes:
-        values: (n_rows, n_columns); None is left blank.
-        rows: Name of every row.
-        columns: Name of every column.
-        value_label: The meaning of a number, with its unit.
-        limits: The numbers with the darkest and the brightest colour.
-        written: Whether the numbers are written into the cells.
-        ticks: Columns that are named on the axis; None names all.
-    """
+    """A matrix of numbers."""
 
     x_label: str
     y_label: str
-    values: Sequence[Values]
-    rows: Sequence[str]
-    columns: Sequence[str]
-    value_label: str
-    limits: tuple[Number, Number]
-    written: bool = False
-    ticks: Sequence[int] | None = None
+    values: Sequence[Values]  # (n_rows, n_columns); None is left blank
+    rows: Sequence[str]  # name of every row
+    columns: Sequence[str]  # name of every column
+    value_label: str  # the meaning of a number, with its unit
+    limits: tuple[Number, Number]  # the numbers with the darkest and the brightest colour
+    written: bool = False  # whether the numbers are written into the cells
+    ticks: Sequence[int] | None = None  # columns that are named on the axis; None names all
 
 
 @dataclass(frozen=True)
@@ -134,23 +93,14 @@ class Area:
 
 @dataclass(frozen=True)
 class AreaChart(Figure):
-    """Layers on top of each other.
+    """Layers on top of each other."""
 
-    Attributes:
-        x_label: Name of the horizontal axis, with its unit.
-        y_label: Name of the vertical axis, with its unit.
-        x: Positions that all layers share, (n,).
-        areas: The layers, from the bottom to the top.
-        bands: Stages of the stream, whose edges are marked.
-        n_colours: How many colours the figure has in all.
-    """
-
-    x_label: str
-    y_label: str
-    x: Sequence[Number]
-    areas: Sequence[Area]
-    bands: Sequence[Band] = ()
-    n_colours: int = 1
+    x_label: str  # name of the horizontal axis, with its unit
+    y_label: str  # name of the vertical axis, with its unit
+    x: Sequence[Number]  # positions that all layers share, (n,)
+    areas: Sequence[Area]  # the layers, from the bottom to the top
+    bands: Sequence[Band] = ()  # stages of the stream, whose edges are marked
+    n_colours: int = 1  # how many colours the figure has in all
 
 
 @dataclass(frozen=True)

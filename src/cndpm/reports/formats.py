@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.text import Text
 
 from cndpm.errors import printable
@@ -91,14 +91,6 @@ _FORMULAS = tuple("=+-@")
 
 TEXT_FORMATS: Mapping[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
 """The functions that write a table as text, by the ending of the file."""
-
-
-def render_terminal(table: Table, width: int = 200) -> str:
-    """Renders the terminal's table as plain text, `width` characters wide."""
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(to_terminal(table))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
 
 
 def _line(cells: object) -> str:

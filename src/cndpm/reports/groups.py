@@ -20,12 +20,7 @@ _KIND = ".kind"
 
 @dataclass(frozen=True)
 class Group:
-    """The seeds of one configuration.
-
-    Attributes:
-        label: A name that distinguishes it from the other groups on its stream.
-        runs: One per seed, complete or not.
-    """
+    """The seeds of one configuration, complete or not; the label tells it from the other groups on its stream."""
 
     label: str
     runs: tuple[Run, ...]
@@ -74,11 +69,7 @@ class Comparison:
 
 
 def summary_value(run: Run, metric: str) -> float | None:
-    """Returns a number of a run's summary.
-
-    Returns:
-        None where the summary has no such number.
-    """
+    """Returns a number of a run's summary; None where it has no such number."""
     value = (run.record.summary or {}).get(metric)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 

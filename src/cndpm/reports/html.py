@@ -26,11 +26,7 @@ _PAGE_BYTES = 4_800_000
 
 
 def render_page(content: Content, *, refresh_seconds: float | None = None) -> str:
-    """Renders the page.
-
-    Returns:
-        The HTML.
-    """
+    """Returns the page as HTML."""
     values = page_values(content, refresh_seconds=refresh_seconds)
     folder = resources.files("cndpm.reports") / "page"
     script = "\n".join((folder / name).read_text(encoding="utf-8") for name in ("charts.js", "page.js"))

@@ -10,27 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cndpm.experiments.terminal import format_value
-from cndpm.reports.tables import METRICS, Row, Table, TableEntry
+from cndpm.experiments.metric_texts import METRICS, format_value
+from cndpm.reports.tables import Row, Table, TableEntry
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """The texts of a table, and what is marked in it.
+    """The texts of a table, and what is marked in it."""
 
-    Attributes:
-        header: (n_columns,).
-        rows: (n_rows, n_columns).
-        best: Which are the best of their column, (n_rows, n_columns).
-        differs: Which differ from the paper's by more than noise, (n_rows, n_columns).
-        sources: Addresses of the records behind each, (n_rows, n_columns).
-    """
-
-    header: list[str]
-    rows: list[list[str]]
-    best: list[list[bool]]
-    differs: list[list[bool]]
-    sources: list[list[tuple[str, ...]]]
+    header: list[str]  # (n_columns,)
+    rows: list[list[str]]  # (n_rows, n_columns)
+    best: list[list[bool]]  # which are the best of their column, (n_rows, n_columns)
+    differs: list[list[bool]]  # which differ from the paper's by more than noise, (n_rows, n_columns)
+    sources: list[list[tuple[str, ...]]]  # addresses of the records behind each, (n_rows, n_columns)
 
 
 _NO_ENTRY = TableEntry()

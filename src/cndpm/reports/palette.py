@@ -17,10 +17,7 @@ RAMP = "cividis"
 
 
 def colour(i: int, n: int) -> str:
-    """Returns a colour.
-
-    Returns:
-        The colour as #rrggbb.
+    """Returns the colour number i of n, as #rrggbb.
 
     Example:
         >>> colour(0, 3), colour(1, 3)

@@ -15,10 +15,11 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 from PIL import Image
 
+from cndpm.experiments.metric_texts import METRICS
 from cndpm.reports.figures import AreaChart, Figure, HeatMap, ImageGrid, LineChart
 from cndpm.reports.layout import lay_out
 from cndpm.reports.palette import RAMP
-from cndpm.reports.tables import METRICS, Table
+from cndpm.reports.tables import Table
 
 _DIGITS = 5
 

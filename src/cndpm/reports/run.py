@@ -19,13 +19,9 @@ __all__ = ["Run"]
 
 
 class Run:
-    """A record with names for its parts, and its figures.
+    """A record with names for its parts, and its figures, of a run that is complete, running or interrupted.
 
-    Args:
-        record: A record, or the folder of one. It may be of a run that is complete, running or interrupted.
-
-    Raises:
-        RecordError: There is no record in the folder, or it cannot be read.
+    It is made of a record or of the folder of one; RecordError where there is none, or it cannot be read.
 
     Example:
         >>> from cndpm.experiments import configure, run_seeds

@@ -19,11 +19,7 @@ Made = TypeVar("Made")
 
 
 def shown(paths: Sequence[str | Path], make: Callable[[Content], Made], **options: Any) -> tuple[Content, Made]:
-    """Makes something of all runs that can be shown.
-
-    Returns:
-        The content, and what was made of it.
-    """
+    """Returns the content of all runs that can be shown, and what was made of it."""
     try:
         content = gather(paths, **options)
         return content, make(content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cndpm.experiments.terminal import format_count, format_value
+from cndpm.experiments.metric_texts import format_count, format_value
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.run import Run
 

@@ -11,30 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cndpm.experiments.metric_texts import METRICS
 from cndpm.experiments.summary import over_seeds
 from cndpm.paper.experiment import Cell, Experiment, Published
 from cndpm.paper.reproduction import cell_config
 from cndpm.reports.commands import resume_command, seeds_command
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.paper_values import matches, published_values
-
-METRICS = {
-    "accuracy": "accuracy (%)",
-    "bits_per_dim": "bits/dim",
-    "prequential_accuracy": "prequential (%)",
-    "prequential_error": "mean abs. error",
-    "prequential_bits_per_dim": "prequential bits/dim",
-    "classifier_accuracy_init": "classifier, init (%)",
-    "classifier_accuracy_final": "classifier, final (%)",
-    "gating_accuracy": "gating (%)",
-    "forgetting": "forgetting (%)",
-    "n_experts": "experts",
-    "n_parameters": "parameters",
-    "n_numbers_kept": "numbers kept",
-    "memory_samples": "in memory",
-    "seconds": "time (s)",
-}
-"""Metrics in the order of their columns, with units."""
 
 _BETTER = {
     "accuracy": 1,
@@ -52,23 +35,14 @@ _UPPER_BOUNDS = ("iid-offline", "iid-online")
 
 @dataclass(frozen=True)
 class TableEntry:
-    """One number of a table.
+    """One number of a table."""
 
-    Attributes:
-        value: Mean over the seeds; None where there is none.
-        error: Its standard error; None for fewer than two seeds.
-        published: The paper's value.
-        best: Whether it is marked as the best of its column.
-        n_runs: Runs behind the value.
-        sources: Addresses of the records that hold them, for formats with links.
-    """
-
-    value: float | None = None
-    error: float | None = None
-    published: Published | None = None
-    best: bool = False
-    n_runs: int = 0
-    sources: tuple[str, ...] = ()
+    value: float | None = None  # mean over the seeds; None where there is none
+    error: float | None = None  # its standard error; None for fewer than two seeds
+    published: Published | None = None  # the paper's value
+    best: bool = False  # whether it is marked as the best of its column
+    n_runs: int = 0  # runs behind the value
+    sources: tuple[str, ...] = ()  # addresses of the records that hold them, for formats with links
 
     @classmethod
     def of(cls, runs: Sequence[Mapping[str, Any]], metric: str, published: Published | None) -> TableEntry:
@@ -104,38 +78,23 @@ class Missing:
 
 @dataclass(frozen=True)
 class Row:
-    """One configuration.
+    """One configuration."""
 
-    Attributes:
-        label: Its name.
-        column: The column of the paper's table that it stands in; else the scenario.
-        n_seeds: Number of complete runs.
-        entries: The numbers, by metric.
-        reference: Whether it is shown only for reference, and never marked as the best.
-    """
-
-    label: str
-    column: str
-    n_seeds: int
-    entries: dict[str, TableEntry]
-    reference: bool = False
+    label: str  # its name
+    column: str  # the column of the paper's table that it stands in; else the scenario
+    n_seeds: int  # number of complete runs
+    entries: dict[str, TableEntry]  # the numbers, by metric
+    reference: bool = False  # whether it is shown only for reference, and never marked as the best
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that are compared with each other within each column of the paper's table.
+    """Rows that are compared with each other within each column of the paper's table."""
 
-    Attributes:
-        title: One line.
-        metrics: The names of the metrics, in order; keys of :data:`METRICS`.
-        rows: One per configuration.
-        missing: Runs that do not exist or are not complete.
-    """
-
-    title: str
-    metrics: tuple[str, ...]
-    rows: tuple[Row, ...]
-    missing: tuple[Missing, ...] = field(default=())
+    title: str  # one line
+    metrics: tuple[str, ...]  # the names of the metrics, in order; keys of :data:`METRICS`
+    rows: tuple[Row, ...]  # one per configuration
+    missing: tuple[Missing, ...] = field(default=())  # runs that do not exist or are not complete
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -190,11 +149,7 @@ def reproduction_table(summary: Mapping[str, Any]) -> Table:
 
 
 def cell_group(cell: Cell, groups: Sequence[Group], preset: str, overrides: Sequence[str]) -> Group | None:
-    """Finds the runs that belong to a cell, by their configuration.
-
-    Returns:
-        None where there are none.
-    """
+    """Finds the runs that belong to a cell, by their configuration; None where there are none."""
     wanted = cell_config(cell, preset, "cpu", overrides).to_json()
     return next((group for group in groups if matches(group.config, wanted)), None)
 

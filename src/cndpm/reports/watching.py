@@ -55,11 +55,7 @@ class Watched:
 def make_server(
     paths: Sequence[str | Path], *, port: int = 0, refresh_seconds: float = REFRESH_SECONDS, **limits: Any
 ) -> ThreadingHTTPServer:
-    """Returns a server that is bound to loopback and ready for ``serve_forever()``.
-
-    Raises:
-        RecordError: A folder does not exist, or the port is taken.
-    """
+    """Returns a server bound to loopback and ready for ``serve_forever()``, or raises RecordError."""
     for path in paths:
         if not Path(path).is_dir():
             raise RecordError(f"there is no folder {path} to watch")

@@ -16,24 +16,16 @@ from cndpm.estimators.readers import ProjectedRows, ReadRows, TableRows
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.serving.batcher import Answered
 
-__all__ = ["described", "explanations", "learnable", "predictions", "rows"]
-
 _KINDS = frozenset({int, float, bool, type(None)})
 _SHOWN = 3
 """Mistakes that an error names; the others are counted."""
 
 
 def rows(X: Sequence[Sequence[Any]], model: Estimator, *, most: int) -> NDArray[np.float32]:
-    """Returns rows as a model reads them, (n, width), with NaN where a value is missing.
+    """Returns rows as a model reads them, (n, width), with NaN where a value is missing (None).
 
-    Args:
-        X: n rows of numbers; None where one is missing, texts where a column has categories.
-        model: Says how many values a row has, and which columns have categories.
-        most: Rows allowed.
-
-    Raises:
-        ValueError: There are too many or none, a row has another length, or a value is not of its kind, not finite or
-            too large.
+    ValueError: there are more than `most` or none, a row has another length, or a value is not of its column's kind,
+    not finite or too large.
     """
     if not 1 <= len(X) <= most:
         raise ValueError(f"a request has between 1 and {most} rows; got {len(X)}. Send several requests.")
@@ -79,13 +71,7 @@ def _admit_gaps(read: NDArray[Any], model: Estimator) -> None:
 def learnable(model: Estimator, y: Sequence[Any] | None, n_rows: int) -> list[Any] | None:
     """Returns labels or targets that can be given to `partial_fit`.
 
-    Args:
-        model: Tells whether it takes labels, targets or none.
-        y: As it came.
-        n_rows: Rows that it belongs to.
-
-    Raises:
-        ValueError: It is missing, not wanted, of another length, or (for targets) not finite.
+    ValueError: they are missing, not wanted, not as many as the rows, or (targets) not finite.
     """
     if isinstance(model, CNDPMDensity):
         if y is not None:
@@ -110,12 +96,7 @@ def learnable(model: Estimator, y: Sequence[Any] | None, n_rows: int) -> list[An
 
 
 def predictions(model: Estimator, X: NDArray[np.float32]) -> Answered:
-    """Returns the answers of a model: labels and probabilities, means and deviations, or densities.
-
-    Args:
-        model: Any estimator.
-        X: As :func:`rows` returned them, (n, width).
-    """
+    """Returns a model's answers for :func:`rows`: labels and probabilities, means and deviations, or densities."""
     read: Any = ReadRows(X)
     if isinstance(model, CNDPMClassifier):
         return _classified(model, read)
@@ -136,12 +117,7 @@ def _classified(model: CNDPMClassifier, X: Any) -> Answered:
 
 
 def explanations(model: Estimator, X: NDArray[np.float32]) -> Answered:
-    """Returns what `explain` says of rows.
-
-    Args:
-        model: Any estimator.
-        X: As :func:`rows` returned them, (n, width).
-    """
+    """Returns what `explain` says of :func:`rows`."""
     read: Any = ReadRows(X)
     columns = model.explain(read).columns()
     return {name: _plain(values) for name, values in columns.items()}, {}

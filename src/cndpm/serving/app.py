@@ -23,10 +23,10 @@ from pydantic import BaseModel
 from cndpm.serving.answering import described, explanations, learnable, predictions, rows
 from cndpm.serving.batcher import Batcher
 from cndpm.serving.bodies import Content, parse_body
+from cndpm.serving.counters import Metrics
 from cndpm.serving.guard import Guard
 from cndpm.serving.limits import Limits
 from cndpm.serving.messages import Asked, Events, Explained, Health, Learned, Predicted, Taught
-from cndpm.serving.metrics import Metrics
 from cndpm.serving.page import PAGES, add_page
 from cndpm.serving.store import Store
 from cndpm.serving.writer import BusyError, LearnRequest, OtherRowsError, Writer, WriterFailedError

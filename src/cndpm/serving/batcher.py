@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from cndpm.serving.limits import Limits
 
-__all__ = ["Answered", "Batcher", "Columns"]
-
 Columns = Mapping[str, list[Any]]
 """Answers by name, each a list with an entry for every row."""
 
@@ -28,13 +26,7 @@ _Question = tuple[NDArray[np.float32], "asyncio.Future[dict[str, Any]]"]
 
 
 class Batcher:
-    """Collects rows and asks about them together.
-
-    Args:
-        answer: Returns columns for rows (n, n_features), and values for all; is called in `executor`.
-        executor: Where the model is asked.
-        limits: Rows of a call, and how long one request waits for others.
-        asked: Is told the number of rows of every call.
+    """Collects rows and asks about them together, by a call of `answer` in `executor`.
 
     Example:
         >>> from concurrent.futures import ThreadPoolExecutor

@@ -13,8 +13,6 @@ from pydantic_core import from_json
 
 from cndpm.serving.limits import Limits
 
-__all__ = ["Content", "parse_body"]
-
 _FIELDS = {"/predict": {"X"}, "/explain": {"X"}, "/learn": {"X", "y", "id"}}
 _KEYS = 8
 """Strings, and commas, of a body that belong to its keys and its id."""
@@ -26,40 +24,22 @@ _LONGEST_ID = 100
 class Content(NamedTuple):
     """Holds what a request says.
 
-    Attributes:
-        X: Rows, lists of values.
-        y: Labels or targets; None where there are none.
-        id: The client's name of the request, None where it has none.
-
     Example:
         >>> Content([[1.0]], None, None).X
         [[1.0]]
     """
 
-    X: list[list[Any]]
-    y: list[Any] | None
-    id: str | None
+    X: list[list[Any]]  # rows, lists of values
+    y: list[Any] | None  # labels or targets; None where there are none
+    id: str | None  # the client's name of the request, None where it has none
 
 
 def parse_body(body: bytes, path: str, limits: Limits, *, n_columns: int, n_targets: int = 1) -> Content:
-    """Returns what a request says.
-
-    Args:
-        body: JSON.
-        path: The endpoint, which says what may be in it.
-        limits: Of rows and labels.
-        n_columns: Values of a row.
-        n_targets: Values of a target.
-
-    Raises:
-        ValueError: It is no such JSON, or holds more than is allowed; the message repeats nothing of it.
+    """Returns what a request says; ValueError, which repeats nothing of it, where it is no such JSON or too much.
 
     Example:
         >>> parse_body(b'{"X": [[1, null]], "y": ["a"]}', "/learn", Limits(), n_columns=2)
         Content(X=[[1, None]], y=['a'], id=None)
-        >>> parse_body(b'{"X": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]}', "/predict", Limits(), n_columns=2)
-        Traceback (most recent call last):
-        ValueError: X is a list of rows, and each a list of 2 values; got 1 lists with 13 commas
     """
     _count(body, limits, n_columns=n_columns, n_targets=n_targets)
     try:

@@ -9,22 +9,12 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from cndpm.serving.limits import Limits
 
-__all__ = ["bounded_protocol"]
-
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 _Uvicorns: Any = AutoHTTPProtocol
 
 
 def bounded_protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """Returns uvicorn's protocol of HTTP with bounds: it has none by itself on the time of a head or of an answer.
-
-    Args:
-        limits: Of connections at a time, and of seconds until the head of a request is there and an answer is taken.
-
-    Example:
-        >>> issubclass(bounded_protocol(Limits()), asyncio.Protocol)
-        True
-    """
+    """Returns uvicorn's protocol of HTTP with bounds: it has none by itself on the time of a head or of an answer."""
     return type("Bounded", (_Bounded,), {"limits": limits})
 
 

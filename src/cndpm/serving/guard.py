@@ -15,8 +15,6 @@ from typing import Any
 
 from cndpm.serving.limits import Limits
 
-__all__ = ["LOOPBACK", "Guard"]
-
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 """Names of this machine that no other one can reach."""
 
@@ -32,15 +30,10 @@ Send = Callable[[dict[str, Any]], Any]
 
 
 class Guard:
-    """Wraps an ASGI application.
+    """Wraps an ASGI application, which sees only requests that may pass.
 
-    Args:
-        app: Sees only requests that may pass.
-        limits: Bytes of a body and of all at a time, and how long one may take to come.
-        token: Every request but those for health must carry it; None where none is needed.
-        hosts: Names by which the server may be asked for; None allows any.
-        requested: Is told path, status and seconds of every request.
-        paths: The endpoints there are; requests for others are told of as "other".
+    Every request but those for health must carry the `token`, where there is one, and ask for one of the `hosts`.
+    `requested` is told path, status and seconds of every request; those for other `paths` are told of as "other".
 
     Example:
         >>> guard = Guard(None, Limits(), token="secret")

@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Asked", "Events", "Explained", "Health", "Learned", "Predicted", "Taught"]
-
 _FORBID = ConfigDict(extra="forbid")
 _ROWS = (
     "Rows of numbers, each as long as those the model has learned, in the same order; null where a value is missing, "
@@ -16,12 +14,7 @@ _ROWS = (
 
 
 class Asked(BaseModel):
-    """Rows that are asked about.
-
-    Example:
-        >>> Asked(X=[[1, None]]).X
-        [[1.0, None]]
-    """
+    """Rows that are asked about."""
 
     model_config = _FORBID
 
@@ -29,12 +22,7 @@ class Asked(BaseModel):
 
 
 class Taught(BaseModel):
-    """Rows to learn.
-
-    Example:
-        >>> Taught(X=[[1, 2]], y=["cat"], id="7f3a").y
-        ['cat']
-    """
+    """Rows to learn."""
 
     model_config = _FORBID
 
@@ -52,12 +40,7 @@ class Taught(BaseModel):
 
 
 class Predicted(BaseModel):
-    """Answers, one entry for each row.
-
-    Example:
-        >>> Predicted(prediction=["cat"], proba=[[1.0]], classes=["cat"]).prediction
-        ['cat']
-    """
+    """Answers, one entry for each row."""
 
     prediction: list[Any] = Field(description="Labels, means, or 1 for known and -1 for new rows.")
     proba: list[list[float | None]] | None = Field(default=None, description="Probabilities, in the order of classes.")
@@ -67,12 +50,7 @@ class Predicted(BaseModel):
 
 
 class Explained(BaseModel):
-    """Explanations, one entry for each row; see :class:`cndpm.estimators.explanation.Explanation`.
-
-    Example:
-        >>> Explained(expert=[0], expert_proba=[1.0], prediction=["cat"], novelty=[0.1]).expert
-        [0]
-    """
+    """Explanations, one entry for each row; see :class:`cndpm.estimators.explanation.Explanation`."""
 
     expert: list[int]
     expert_proba: list[float | None]
@@ -84,12 +62,7 @@ class Explained(BaseModel):
 
 
 class Learned(BaseModel):
-    """Acknowledges rows: they are learned and on the disk.
-
-    Example:
-        >>> Learned(n_rows=10, record=3, row=0).record
-        3
-    """
+    """Acknowledges rows: they are learned and on the disk."""
 
     n_rows: int
     record: int = Field(description="Number of the call of partial_fit that learned them.")
@@ -97,24 +70,14 @@ class Learned(BaseModel):
 
 
 class Events(BaseModel):
-    """Events of the experts; see :class:`cndpm.model.events.Event`.
-
-    Example:
-        >>> Events(events=[{"sample": 500, "kind": "founded", "expert": 0, "into": None}], n_samples=900).n_samples
-        900
-    """
+    """Events of the experts; see :class:`cndpm.model.events.Event`."""
 
     events: list[dict[str, Any]]
     n_samples: int = Field(description="Samples learned so far; give it as `since` to see later events.")
 
 
 class Health(BaseModel):
-    """Tells whether the server answers and learns.
-
-    Example:
-        >>> Health(status="ok").status
-        'ok'
-    """
+    """Tells whether the server answers and learns."""
 
     status: Literal["ok", "failed"]
     reason: str | None = Field(default=None, description="Why nothing more is learned.")

@@ -10,8 +10,6 @@ from importlib import resources
 
 from fastapi import FastAPI, Response
 
-__all__ = ["PAGES", "add_page"]
-
 PAGES = ("/", "/docs")
 """Addresses of the page."""
 

@@ -27,8 +27,6 @@ from numpy.typing import NDArray
 from cndpm.errors import CNDPMError
 from cndpm.storage import Appended
 
-__all__ = ["Acknowledgement", "LogError", "Record", "RowLog", "WrittenLog", "rows_digest", "witness_of"]
-
 _N_DIGITS = 32
 
 
@@ -40,28 +38,18 @@ class LogError(CNDPMError, ValueError):
 class Acknowledgement:
     """Says where in the order of all rows those of one request were learned.
 
-    Attributes:
-        record: Number of the record that holds them.
-        row: Which row of the record is their first.
-        digest: Of the rows; see :func:`rows_digest`.
-
     Example:
         >>> Acknowledgement(record=3, row=0)
         Acknowledgement(record=3, row=0)
     """
 
-    record: int
-    row: int
-    digest: str = field(default="", repr=False, compare=False)
+    record: int  # number of the record that holds them
+    row: int  # which row of the record is their first
+    digest: str = field(default="", repr=False, compare=False)  # of the rows; see :func:`rows_digest`
 
 
 def rows_digest(X: NDArray[np.float32], y: Sequence[Any] | None) -> str:
-    """Returns a hash by which the rows of a request that comes again are compared with those that were learned.
-
-    Args:
-        X: (n, n_features).
-        y: Labels or targets, n of them; None for densities.
-    """
+    """Returns a hash by which the rows of a request that comes again are compared with those that were learned."""
     made = hashlib.sha256(json.dumps([X.shape, None if y is None else list(y)]).encode())
     made.update(np.ascontiguousarray(X, dtype="<f4").tobytes())
     return made.hexdigest()[:_N_DIGITS]
@@ -71,22 +59,16 @@ def rows_digest(X: NDArray[np.float32], y: Sequence[Any] | None) -> str:
 class Record:
     """Rows that one call of `partial_fit` learned.
 
-    Attributes:
-        number: Records before this one.
-        X: (n, n_features), float32.
-        y: Labels or targets, n of them; None for densities.
-        requests: For every request whose rows are here, in their order: its id, None where it had none, and the
-            number of its rows.
-
     Example:
         >>> record = Record(0, np.ones((2, 3), dtype=np.float32), ["a", "b"], (("mine", 1), (None, 1)))
         >>> record.acknowledgements()
         [('mine', Acknowledgement(record=0, row=0)), (None, Acknowledgement(record=0, row=1))]
     """
 
-    number: int
-    X: NDArray[np.float32]
-    y: list[Any] | None
+    number: int  # records before this one
+    X: NDArray[np.float32]  # (n, n_features), float32
+    y: list[Any] | None  # labels or targets, n of them; None for densities
+    # For every request whose rows are here, in their order: its id, None where it had none, and the number of its rows
     requests: tuple[tuple[str | None, int], ...]
 
     def acknowledgements(self) -> list[tuple[str | None, Acknowledgement]]:
@@ -101,16 +83,10 @@ class Record:
 
 
 class RowLog:
-    """A file of records that is appended to, and its witness.
+    """A file of records that is appended to, and its witness; neither may exist before.
 
-    Args:
-        path: The file; neither it nor its witness may exist.
-        first: Number of the first record to come.
-        known: Requests acknowledged before, by their ids.
-        before: The last hash of the log before; of the first log, anything that tells its model from others.
-
-    Attributes:
-        link: The hash of the last line.
+    Requests that are `known` were acknowledged before. `before` is the last hash of the log before; of the first log,
+    anything that tells its model from others. `link` is the hash of the last line.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -157,21 +133,9 @@ class RowLog:
 class WrittenLog:
     """A log that is read: its head at once, its records one after the other; a last line without its end is left out.
 
-    Args:
-        path: The file; one that is not there, or has no whole line, has no head and no records.
-
-    Attributes:
-        first: Number of its first record; None where it has no head.
-        before: The last hash of the log before.
-        known: Requests that were acknowledged before the first record, by their ids.
-        link: The hash of the last line that was read.
-
-    Raises:
-        LogError: A line is damaged, a record is not the next one, or records are missing that the witness saw.
-
-    Example:
-        >>> WrittenLog(Path("nowhere")).first is None
-        True
+    Without a whole line there is no head (`first`, the number of its first record, is None) and there are no records.
+    `link` is the hash of the last line that was read. LogError: a line is damaged, a record is not the next one, or
+    records are missing that the witness saw.
     """
 
     def __init__(self, path: Path) -> None:

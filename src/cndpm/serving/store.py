@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from cndpm.errors import CNDPMError, DamageWarning
 from cndpm.estimators.base import Estimator
-from cndpm.estimators.merging import load_estimator
+from cndpm.estimators.merging_models import load_estimator
 from cndpm.estimators.readers import ReadRows
 from cndpm.serving.row_log import Acknowledgement, LogError, Record, RowLog, WrittenLog, witness_of
 from cndpm.state import StateError
 from cndpm.state.container import has_right_checksum
 from cndpm.storage import clear_leftovers, make_folder, move_file, remove_file, replace_file
 
-__all__ = ["Store", "StoreError", "learn_rows"]
+__all__ = ["Store", "StoreError"]
 
 _KEPT = 2
 """Checkpoints that can be read, and the logs since, that are kept."""
@@ -43,13 +43,7 @@ class StoreError(CNDPMError, RuntimeError):
 
 
 def learn_rows(model: Estimator, X: NDArray[np.float32], y: Sequence[Any] | None) -> None:
-    """Has a model of any kind learn rows, the same way when they come and when they are read from a log.
-
-    Args:
-        model: Is changed.
-        X: Rows as the model reads them, (n, width).
-        y: Labels or targets, n of them; None for densities.
-    """
+    """Has a model of any kind learn rows (n, width), the same way when they come and when they are read from a log."""
     read: Any = ReadRows(X)
     if y is None:
         model.partial_fit(read)
@@ -80,17 +74,12 @@ class Store:
         >>> from cndpm import CNDPMDensity
         >>> X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
         >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder, "model.cndpm")
-        ...     CNDPMDensity(random_state=0).fit(X).save(path)
-        ...     store = Store(path, Path(folder, "served"))
+        ...     CNDPMDensity(random_state=0).fit(X).save(f"{folder}/model.cndpm")
+        ...     store = Store(Path(folder, "model.cndpm"), Path(folder, "served"))
         ...     learn_rows(store.model, X[:5], None)
         ...     store.append(X[:5], None, [("mine", 5)])
         ...     store.close()
-        ...     again = Store(path, Path(folder, "served"))
-        ...     again.n_records, again.model.learner_.events.n_samples, again.known["mine"]
-        ...     again.close()
         [('mine', Acknowledgement(record=0, row=0))]
-        (1, 65, Acknowledgement(record=0, row=0))
     """
 
     model: Estimator
@@ -118,15 +107,14 @@ class Store:
     def append(
         self, X: NDArray[np.float32], y: Sequence[Any] | None, requests: Sequence[tuple[str | None, int]]
     ) -> list[tuple[str | None, Acknowledgement]]:
-        """Writes rows that the model has learned in one call; they are on the disk when this returns.
+        """Writes rows that the model has learned in one call; returns every request's id with the place of its rows.
+
+        They are on the disk when this returns.
 
         Args:
             X: (n, n_features).
             y: Labels or targets, n of them; None for densities.
             requests: For every request, in their order, its id and the number of its rows.
-
-        Returns:
-            The id of every request with the place of its rows.
         """
         record = Record(self.n_records, X, None if y is None else list(y), tuple(requests))
         self._log.append(record)

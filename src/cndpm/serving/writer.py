@@ -22,8 +22,6 @@ from cndpm.serving.limits import Limits
 from cndpm.serving.row_log import Acknowledgement, rows_digest
 from cndpm.serving.store import Store, learn_rows
 
-__all__ = ["BusyError", "LearnRequest", "OtherRowsError", "Writer", "WriterFailedError"]
-
 
 class BusyError(CNDPMError, RuntimeError):
     """Too many rows wait to be learned; the request may come again later."""
@@ -41,44 +39,21 @@ class WriterFailedError(CNDPMError, RuntimeError):
 class LearnRequest:
     """Rows that one client wants learned.
 
-    Attributes:
-        X: Rows as the model reads them, (n, width).
-        y: Labels or targets, n of them; None for densities.
-        name: The client's id of this request, if it has one: the same id is not learned twice.
-        future: Is given the place of the rows.
-
     Example:
         >>> LearnRequest(np.ones((2, 3), dtype=np.float32), ["a", "b"], "mine").future.done()
         False
     """
 
-    X: NDArray[np.float32]
-    y: Sequence[Any] | None
-    name: str | None = None
-    future: Future[Acknowledgement] = field(default_factory=Future)
+    X: NDArray[np.float32]  # rows as the model reads them, (n, width)
+    y: Sequence[Any] | None  # labels or targets, n of them; None for densities
+    name: str | None = None  # the client's id of this request, if it has one: the same id is not learned twice
+    future: Future[Acknowledgement] = field(default_factory=Future)  # is given the place of the rows
 
 
 class Writer:
-    """Learns rows one request after another.
+    """Learns rows one request after another, of a store whose model nobody else may change.
 
-    Args:
-        store: Its model learns; nobody else may change it.
-        limits: Of what waits.
-        learned: Is told the number of rows, after they were written.
-        checkpointed: Is told of every checkpoint.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from tempfile import TemporaryDirectory
-        >>> from cndpm import CNDPMClassifier
-        >>> X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
-        >>> with TemporaryDirectory() as folder:
-        ...     CNDPMClassifier(random_state=0).fit(X, X[:, 0] > 0).save(f"{folder}/model.cndpm")
-        ...     store = Store(Path(folder, "model.cndpm"), Path(folder, "served"))
-        ...     writer = Writer(store)
-        ...     print(writer.submit(LearnRequest(X[:2], [True, False])).result())
-        ...     writer.close()
-        Acknowledgement(record=0, row=0)
+    `learned` is told the number of rows, after they were written, `checkpointed` of every checkpoint.
     """
 
     def __init__(
@@ -114,9 +89,7 @@ class Writer:
     def submit(self, request: LearnRequest) -> Future[Acknowledgement]:
         """Puts rows in the queue; the result comes when they are learned and on the disk.
 
-        Raises:
-            BusyError: Too many rows wait.
-            WriterFailedError: An earlier record could not be written.
+        BusyError: too many rows wait. WriterFailedError: an earlier record could not be written.
         """
         with self._changed:
             if (failure := self.failure) is not None:

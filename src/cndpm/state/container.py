@@ -54,15 +54,10 @@ class StateError(CNDPMError, ValueError):
 
 @dataclass(frozen=True)
 class Container:
-    """The content of a file.
+    """The content of a file."""
 
-    Attributes:
-        texts: By name.
-        tensors: By name, on the host, each in memory of its own.
-    """
-
-    texts: dict[str, str]
-    tensors: dict[str, Tensor]
+    texts: dict[str, str]  # by name
+    tensors: dict[str, Tensor]  # by name, on the host, each in memory of its own
 
 
 def container_pieces(texts: dict[str, str], tensors: dict[str, Tensor]) -> Iterator[bytes | memoryview]:
@@ -98,11 +93,7 @@ def has_right_checksum(file: BufferedReader, size: int) -> bool:
 
 
 def read_container(file: BufferedReader, size: int) -> Container:
-    """Reads texts and tensors; the checksum is not looked at.
-
-    Raises:
-        StateError: The bytes are not those of such a file.
-    """
+    """Reads texts and tensors, or raises StateError; the checksum is not looked at."""
     texts, header, n_bytes = read_texts(file, size)
     if len(header) > _FEW + n_bytes // _PER_TENSOR:
         raise StateError(f"it has {len(header)} tensors, more than {n_bytes} bytes are for")
@@ -121,11 +112,7 @@ def read_container(file: BufferedReader, size: int) -> Container:
 
 
 def read_texts(file: BufferedReader, size: int) -> tuple[dict[str, str], dict[str, Any], int]:
-    """Reads the header alone: texts by name, what it says of tensors by name, and how many bytes are theirs.
-
-    Raises:
-        StateError: The bytes are not those of such a file.
-    """
+    """Reads the header alone: texts by name, what it says of tensors by name, and how many bytes are theirs."""
     n_header = int.from_bytes(file.read(8), "little")
     if not 2 <= n_header <= min(size - 8, max(_SMALL_HEADER, size // 4)):
         raise StateError(f"it has {size} bytes and says that its header has {n_header}")

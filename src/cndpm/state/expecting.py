@@ -27,15 +27,12 @@ Side = int | str
 
 
 def expect(state: Any, forms: Mapping[str, Form], **sizes: int) -> Sizes:
-    """Checks parts of a state by name.
+    """Checks parts of a state by name; returns all sizes, those that were found included.
 
     Args:
         state: A dictionary, as :func:`cndpm.state.load_state` returns it.
         forms: What each name must hold.
         **sizes: Sizes that are known.
-
-    Returns:
-        All sizes, those that were found included.
 
     Raises:
         StateError: A name is missing, or what it holds has another form.

@@ -17,11 +17,7 @@ _TENSOR = "$tensor"
 
 
 def detach_tensors(node: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
-    """Copies a tree with a reference in place of every tensor.
-
-    Raises:
-        TypeError: It holds something else than dictionaries, lists, tensors and plain values.
-    """
+    """Copies a tree with a reference in place of every tensor; TypeError for what no state may hold."""
     if isinstance(node, Tensor):
         tensors[name] = node.detach().cpu().contiguous()
         return {_TENSOR: name}
@@ -40,11 +36,7 @@ def detach_tensors(node: Any, tensors: dict[str, Tensor], name: str = "") -> Any
 
 
 def attach_tensors(tree: Any, tensors: dict[str, Tensor]) -> Any:
-    """Returns a tree with its tensors in their places.
-
-    Raises:
-        StateError: A tensor is missing, or is in no place of the tree, or in more than one.
-    """
+    """Returns a tree with its tensors in their places; StateError unless each has exactly one."""
     waiting = dict(tensors)
     made = _attached(tree, waiting)
     if waiting:
@@ -115,6 +107,6 @@ def _form(node: Any) -> str:
     return f"a {type(node).__name__}"
 
 
-def _some(names: Any, n: int = 3) -> str:
+def _some(names: Any) -> str:
     listed = list(names)
-    return ", ".join(map(repr, listed[:n])) + (f" and {len(listed) - n} more" if len(listed) > n else "")
+    return ", ".join(map(repr, listed[:3])) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

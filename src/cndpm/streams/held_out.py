@@ -20,14 +20,8 @@ _SHARE = 10
 def hold_out(dataset: Dataset, *, seed: int, number: int) -> Dataset:
     """Returns a dataset that is trained and tested on parts of the training set; the test set is left out.
 
-    A tenth of every class, rounded, is held out: at least one sample of a class that has two. Both parts keep the
-    order of the training set.
-
-    Example:
-        >>> from cndpm.datasets import load_dataset
-        >>> digits = hold_out(load_dataset("digits"), seed=0, number=0)
-        >>> len(digits.train), len(digits.test)
-        (1299, 143)
+    A tenth of every class, rounded, is held out: at least one sample of a class that has two. Both parts keep the order
+    of the training set.
     """
     labels = dataset.train.y.numpy()
     is_held_out = np.zeros(len(labels), dtype=bool)

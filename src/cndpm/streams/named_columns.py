@@ -34,11 +34,7 @@ class NamedBatches:
         return inputs if y is None else (inputs, batch[y])
 
     def opened(self, dataset: Any, batch_size: int) -> tuple[Callable[[int], Iterator[Any]], dict[str, Any]]:
-        """Returns a function that reads a dataset from batch number `start` on, and what it says of itself.
-
-        Returns:
-            The function, and `n_classes` and `n_batches` where they are known.
-        """
+        """Returns a function that reads a dataset from batch `start` on, and `n_classes` and `n_batches` if known."""
         features = dict(getattr(dataset, "features", None) or {})
         y = self._names(list(features))[1] if features else self._y
         rows = dataset.with_format("numpy")

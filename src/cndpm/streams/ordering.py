@@ -50,12 +50,6 @@ def blur(rows: Rows, *, kind: str, width: float, rng: np.random.Generator) -> Ro
     A sample at position t goes to the rank of t + d, where d is uniform on [-width/2, width/2] (``linear``) or normal
     with standard deviation `width` (``gaussian``). The share of the later stage around a boundary is then the
     distribution function of d.
-
-    Args:
-        rows: The samples in order, (n,).
-        kind: "linear" or "gaussian".
-        width: Of the distance, in samples.
-        rng: Draws the distances.
     """
     n = len(rows)
     distance = rng.uniform(-width / 2, width / 2, n) if kind == "linear" else rng.normal(0.0, width, n)

@@ -37,18 +37,10 @@ def _source(subset: Subset) -> _DatasetView:
 
 
 class Pool:
-    """The training samples of every source of a scenario, one after the other.
+    """The training samples of every source of a scenario, one after the other, on a device.
 
-    Args:
-        scenario: Names the datasets and their subsets.
-        data_dir: Where datasets lie; None: where :mod:`cndpm.datasets` looks by itself.
-        seed: Determines which samples and labels are drawn.
-        device: Where samples live.
-
-    Attributes:
-        x: Samples (n, *input_shape), uint8 images or float32 features, on the device.
-        y: Labels as a learner receives them (n,), int64, on the device; noisy where the scenario says so.
-        n_classes: Number of classes over all datasets.
+    `x` are samples (n, *input_shape), uint8 images or float32 features, `y` labels as a learner receives them (n,),
+    int64, noisy where the scenario says so; the seed determines which are drawn.
     """
 
     def __init__(self, scenario: Scenario, *, data_dir: str | Path | None, seed: int, device: torch.device) -> None:

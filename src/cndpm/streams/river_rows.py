@@ -20,13 +20,7 @@ _SEEDS_APART = 10  # more than the parts of one stream, so that two seeds share 
 
 
 def sine(seed: int) -> Rows:
-    """Draws 6,000 rows under a sine curve; which side is which is reversed at row 3,000.
-
-    Example:
-        >>> rows = sine(seed=0)
-        >>> rows.x.shape, rows.changes
-        ((6000, 2), (3000,))
-    """
+    """Draws 6,000 rows under a sine curve; which side is which is reversed at row 3,000."""
     return _in_turn(_synth().Sine, "classification_function", (0, 1), 3000, seed)
 
 

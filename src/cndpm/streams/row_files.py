@@ -17,8 +17,6 @@ from cndpm.datasets.files import DamagedFileError
 from cndpm.datasets.loading import MissingDataError, resolve_data_dir
 from cndpm.streams.rows import Rows
 
-__all__ = ["FILES", "rows_of_file"]
-
 
 class _File(NamedTuple):
     """Names of a file, the first of which is advised, and its columns beside the label."""
@@ -44,13 +42,7 @@ FILES = {
 def rows_of_file(name: str, data_dir: str | Path | None = None) -> Rows:
     """Reads a stream of :data:`FILES`.
 
-    Args:
-        name: Of the stream.
-        data_dir: Where the file lies; see :func:`~cndpm.datasets.loading.resolve_data_dir`.
-
-    Raises:
-        MissingDataError: The file is not there.
-        DamagedFileError: It has other columns, or something that is no number.
+    MissingDataError: the file is not there. DamagedFileError: it has other columns, or something that is no number.
     """
     folder, known = resolve_data_dir(data_dir), FILES[name]
     path = next((folder / one for one in known.names if (folder / one).is_file()), None)

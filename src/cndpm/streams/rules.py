@@ -16,13 +16,7 @@ _N, _CHANGE = 6000, 3000
 
 
 def flipped_rule(seed: int) -> Rows:
-    """Draws 6,000 rows of five features whose linear rule is reversed at row 3,000.
-
-    Example:
-        >>> rows = flipped_rule(seed=0)
-        >>> rows.x.shape, rows.changes
-        ((6000, 5), (3000,))
-    """
+    """Draws 6,000 rows of five features whose linear rule is reversed at row 3,000."""
     x, y, _ = _halfspace(np.random.default_rng(seed))
     return Rows(x, np.where(np.arange(_N) < _CHANGE, y, 1 - y), (_CHANGE,))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, count, islice
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -58,22 +58,22 @@ def stream_from(
         ((2,), 3)
     """
     columns = NamedBatches(x_column, y_column)
-    opened: _Source
+    peek: Callable[[], Any]
     if is_dataset(source):
-        read, known = columns.opened(source, batch_size)
-        opened, n_classes = _Read(read), known.get("n_classes") if n_classes is None else n_classes
+        open_at, known = columns.opened(source, batch_size)
+        peek, n_classes = lambda: _first(open_at(0)), known.get("n_classes") if n_classes is None else n_classes
         n_batches = known.get("n_batches") if n_batches is None else n_batches
     else:
-        opened = _open(source)
+        open_at, peek = _opened(source)
         n_batches = _length(source) if n_batches is None else n_batches
     seen_size, real_valued = None, False
     if input_shape is None or labelled is None:
-        x, y = _pair(opened.peek(), columns)
+        x, y = _pair(peek(), columns)
         shape = _inputs(x).shape
         seen_size, input_shape, labelled = shape[0], tuple(shape[1:]), y is not None
         real_valued = y is not None and torch.as_tensor(y).is_floating_point()
     return SourceStream(
-        opened.from_number,
+        open_at,
         input_shape=input_shape,
         labelled=labelled,
         n_classes=n_classes,
@@ -184,11 +184,7 @@ def _pair(raw: Any, columns: NamedBatches) -> tuple[Any, Any]:
 
 
 def _inputs(x: Any) -> Tensor:
-    """Returns inputs as a tensor.
-
-    Raises:
-        ValueError: They are no numbers, or rows differ in length.
-    """
+    """Returns inputs as a tensor; ValueError where they are no numbers, or rows differ in length."""
     try:
         return torch.as_tensor(x)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -203,62 +199,20 @@ def _targets(y: Tensor) -> Tensor:
     return y.float() if y.is_floating_point() else y.long()
 
 
-class _Source(Protocol):
-    """Where raw batches come from."""
-
-    def from_number(self, start: int) -> Iterator[Any]:
-        """Returns an iterator over the batches from number `start` on."""
-
-    def peek(self) -> Any:
-        """Returns the first batch, which is not used up."""
-
-
-def _open(source: Iterable[Any] | Callable[[int], Any]) -> _Source:
+def _opened(source: Iterable[Any] | Callable[[int], Any]) -> tuple[Callable[[int], Iterator[Any]], Callable[[], Any]]:
+    """Returns what reads from a batch's number on, and what looks at the first batch, which is not used up."""
     if callable(source):
-        return _Numbered(source)
-    return _Once(source) if isinstance(source, Iterator) else _Repeatable(source)
+        return lambda start: map(source, count(start)), lambda: source(0)
+    if isinstance(source, Iterator):
+        once = _Once(source)
+        return once.from_number, once.peek
+    return lambda start: islice(iter(source), start, None), lambda: _first(iter(source))
 
 
 def _length(source: Any) -> int | None:
     """Returns the number of batches of a list or of a loader of torch over samples that are counted; else None."""
     is_loader = isinstance(source, DataLoader) and not isinstance(source.dataset, IterableDataset)
     return len(source) if isinstance(source, (list, tuple)) or is_loader else None
-
-
-class _Numbered:
-    """A function that makes batch i."""
-
-    def __init__(self, make: Callable[[int], Any]) -> None:
-        self._make = make
-
-    def from_number(self, start: int) -> Iterator[Any]:
-        return map(self._make, count(start))
-
-    def peek(self) -> Any:
-        return self._make(0)
-
-
-class _Read:
-    """A function that reads from batch number `start` on."""
-
-    def __init__(self, read: Callable[[int], Iterator[Any]]) -> None:
-        self.from_number = read
-
-    def peek(self) -> Any:
-        return _first(self.from_number(0))
-
-
-class _Repeatable:
-    """An iterable that can be read again from its beginning."""
-
-    def __init__(self, items: Iterable[Any]) -> None:
-        self._items = items
-
-    def from_number(self, start: int) -> Iterator[Any]:
-        return islice(iter(self._items), start, None)
-
-    def peek(self) -> Any:
-        return _first(iter(self._items))
 
 
 class _Once(Iterator[Any]):
@@ -306,7 +260,8 @@ def drifting_clusters(
     """Makes an endless source for :func:`stream_from`: normal clusters that drift, and come and go.
 
     In every `period` of batches two neighbouring classes are present (so each task recurs), while each class's centre
-    moves on a circle of radius one that takes ten periods.
+    moves on a circle of radius one that takes ten periods. Batches are x (batch_size, dimension), float32, and y,
+    int64.
 
     Args:
         n_classes: Number of clusters.
@@ -315,9 +270,6 @@ def drifting_clusters(
         period: Batches until other classes are present.
         spread: Standard deviation of a cluster.
         seed: Determines centres and samples.
-
-    Returns:
-        A function from a batch's number to x (batch_size, dimension), float32, and y (batch_size,), int64.
     """
     if n_classes < 2 or dimension < 2 or batch_size < 1 or period < 1 or spread <= 0:
         raise ValueError(

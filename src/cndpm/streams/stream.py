@@ -120,17 +120,11 @@ class Stream(ABC):
 
     @abstractmethod
     def blocks(self, start: int = 0) -> Iterator[Block]:
-        """Returns an iterator over blocks that hold the batches from number `start` on.
+        """Returns an iterator over blocks that hold the batches from number `start`, of 0 to `n_batches`, on.
 
         Blocks are cut at the same places whatever `start` is: the first one is whole, and its `first` says how much of
         it lies before batch `start`. Within a block all batches but the last have `batch_size` samples, and all belong
-        to one stage.
-
-        Args:
-            start: Number of the first batch, from 0 to `n_batches`.
-
-        Raises:
-            ValueError: At once, where `start` lies outside the stream.
+        to one stage. ValueError is raised at once where `start` lies outside the stream.
         """
 
     def batches(self, start: int = 0) -> Iterator[Batch]:

@@ -14,24 +14,14 @@ _CHUNK = 4096  # images at a time: the intermediate floats stay small
 
 
 def resize(x: Tensor, size: int) -> Tensor:
-    """Resizes images (n, C, H, W) of bytes to (n, C, size, size), bilinear with antialiasing, rounded to bytes.
-
-    Args:
-        x: Images (n, C, H, W), uint8.
-        size: Height and width of the result.
-    """
+    """Resizes images (n, C, H, W) of bytes to (n, C, size, size), bilinear with antialiasing, rounded to bytes."""
     if x.shape[2:] == (size, size):
         return x
     return _by_chunks(x, lambda part: interpolate(part, size=(size, size), mode="bilinear", antialias=True))
 
 
 def set_channels(x: Tensor, n_channels: int) -> Tensor:
-    """Repeats grey images (n, 1, H, W) to `n_channels`, or averages colours to one channel.
-
-    Args:
-        x: Images (n, C, H, W).
-        n_channels: Of the result.
-    """
+    """Repeats grey images (n, 1, H, W) to `n_channels`, or averages colours to one channel."""
     if x.shape[1] == n_channels:
         return x
     if x.shape[1] == 1:
@@ -42,12 +32,7 @@ def set_channels(x: Tensor, n_channels: int) -> Tensor:
 
 
 def rotate(x: Tensor, degrees: float) -> Tensor:
-    """Turns images (n, C, H, W) counter-clockwise about their centre, bilinear, black outside.
-
-    Args:
-        x: Images (n, C, H, W).
-        degrees: The angle.
-    """
+    """Turns images (n, C, H, W) counter-clockwise about their centre, bilinear, black outside."""
     if degrees % 360 == 0:
         return x
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
@@ -63,12 +48,7 @@ def rotate(x: Tensor, degrees: float) -> Tensor:
 
 
 def permute_pixels(x: Tensor, seed: int) -> Tensor:
-    """Applies one fixed permutation to the positions of every sample (n, ..., d or H x W), channels alike.
-
-    Args:
-        x: Samples (n, ..., d) or (n, C, H, W).
-        seed: Determines the permutation.
-    """
+    """Applies one fixed permutation to the positions of every sample (n, ..., d or H x W), channels alike."""
     flat = x.flatten(2) if x.ndim > 2 else x
     order = torch.from_numpy(np.random.default_rng(seed).permutation(flat.shape[-1])).to(x.device)
     return flat[..., order].reshape(x.shape)

@@ -15,17 +15,10 @@ _PIECE = 8192
 
 
 class Optimiser:
-    """Adam (Kingma & Ba 2015) with gradients clipped by value and an optional squared-norm penalty.
+    """Adam (Kingma & Ba 2015) with gradients clipped by value and an optional penalty λ‖w‖², λ being `weight_decay`.
 
     The gradients never reach the parameters' `grad`, and one fused operation takes the step, which saves a fifth of a
-    small step on a CPU.
-
-    Args:
-        parameters: The parameters to train.
-        lr: Learning rate.
-        clip: Largest absolute value of a gradient's entry.
-        weight_decay: λ of the penalty λ‖w‖², applied by :meth:`step` when asked.
-        slowdown: Lets the learning rate fall with the number of steps t, as lr / √(1 + t / slowdown); None keeps it.
+    small step on a CPU. With a `slowdown` the learning rate falls with the steps t, as lr / √(1 + t / slowdown).
     """
 
     def __init__(
@@ -96,12 +89,7 @@ class Optimiser:
         self._moments = [_Moments.of(parameter) for parameter in self.parameters]
 
     def replace(self, old: nn.Parameter, new: nn.Parameter) -> None:
-        """Trains an enlarged parameter in place of the old one.
-
-        Args:
-            old: A parameter that is being trained, (n, ...).
-            new: Its successor, (m, ...) with m ≥ n. Its first n rows keep their moments; the others start at zero.
-        """
+        """Trains an enlarged parameter in place of the old one, whose rows keep their moments."""
         at = next(i for i, parameter in enumerate(self.parameters) if parameter is old)
         before = self._moments[at]
         self.parameters[at] = new

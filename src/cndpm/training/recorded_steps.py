@@ -35,12 +35,8 @@ T = TypeVar("T")
 class StepRecorder:
     """Makes routines that share one stretch of device memory, so they must not run at the same time.
 
-    Routines of a recorder may run at the same time as those of the recorder that :meth:`aside` returns.
-
-    Args:
-        device: Where the routines run; nothing is recorded on a CPU.
-        generator: The source of their random numbers.
-        enabled: False runs every step without recording it.
+    Routines of a recorder may run at the same time as those of the recorder that :meth:`aside` returns. Their random
+    numbers are the generator's. Nothing is recorded on a CPU, or where it is not `enabled`.
     """
 
     def __init__(self, device: torch.device, generator: torch.Generator, *, enabled: bool = True) -> None:
@@ -89,13 +85,10 @@ class StepRecorder:
             torch.cuda.current_stream(self.generator.device).wait_stream(self._work)
 
     def side_by_side(self, first: Callable[[], S], second: Callable[[], T]) -> tuple[S, T]:
-        """Calls two functions, at the same time within a step that is being recorded, else one after the other.
+        """Calls two functions, at the same time within a step that is being recorded, else in turn.
 
         Neither may use tensors that the other makes, tensors that both use must outlive the call, and neither may call
         this method: branches within branches share memory without waiting for each other.
-
-        Returns:
-            The results of both.
         """
         if not (self.enabled and torch.cuda.is_current_stream_capturing()):
             return first(), second()
@@ -109,11 +102,7 @@ class StepRecorder:
         return one, other
 
     def record(self, function: Callable[[], None], *, draws: bool = True) -> torch.cuda.CUDAGraph | None:
-        """Records the operations of a function.
-
-        Returns:
-            The graph; None where the function cannot be recorded, e.g. because it waits for the device.
-        """
+        """Returns the graph of a function's operations; None where it cannot be recorded."""
         with _recording:
             if self._pool is None:
                 # Memory stays with the pool as long as one graph uses it; this one is never run.
@@ -168,12 +157,8 @@ class _Recording(NamedTuple):
 class Routine:
     """Calls a function of tensors, and records it once it has been called a few times with the same shapes.
 
-    The function must depend on nothing but its inputs, tensors that stay in their place, and the recorder's generator.
-
-    Args:
-        function: Takes tensors and returns a tuple of tensors or None.
-        recorder: Records the function, and says whether anything is recorded.
-        draws: Whether the function uses the recorder's generator.
+    The function must depend on nothing but its inputs, tensors that stay in their place, and the recorder's generator,
+    which it uses where it `draws`.
     """
 
     def __init__(

@@ -88,9 +88,9 @@ def test_a_gradient_as_a_vector_leads_where_the_loss_leads():
         torch.testing.assert_close(one.weights(), other.weights())
 
 
-def test_a_second_network_may_have_a_rate_of_its_own_and_any_rate_may_change():
-    settings = NetworkSettings(optimizer="sgd", weight_decay=0.0, clip_value=None)
-    trainer = Trainer(mlp([2, 1]), settings, learning_rate=0.2)
+def test_the_rate_may_change():
+    settings = NetworkSettings(optimizer="sgd", learning_rate=0.2, weight_decay=0.0, clip_value=None)
+    trainer = Trainer(mlp([2, 1]), settings)
     for rate in (0.2, 0.05):
         before = trainer.weights()
         if rate != 0.2:

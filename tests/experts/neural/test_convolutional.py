@@ -6,8 +6,8 @@ import torch
 from asking import found, learn, log_density, log_joint, make_bank, predictive
 from cndpm.experts.neural.convolutional import LateralCNN, LateralResNet, mirrored_decoder
 from cndpm.experts.neural.lineup import LoopedLineup
-from cndpm.experts.neural.packed.columns import pack_convolutional
 from cndpm.experts.neural.packed.lineups import PackedPredictors, PackedVAEs
+from cndpm.experts.neural.packed.packed_columns import pack_convolutional
 from cndpm.model.settings import CNDPMSettings
 
 SMALL = {

@@ -16,11 +16,8 @@ AugmentationName = Literal["auto", "none", "shift", "crop-flip"]
 class Augmentation:
     """Shifts an image by up to an eighth of its width; "crop-flip" also mirrors every second one.
 
-    Args:
-        name: "auto" is crop-flip for colour images, shift for grey ones and none for everything else: digits have a
-            handedness, objects have not.
-        input_shape: Shape of one sample.
-        generator: Source of all random choices, on the CPU.
+    "auto" is crop-flip for colour images, shift for grey ones and none for everything else: digits have a handedness,
+    objects have not.
     """
 
     def __init__(self, name: AugmentationName, input_shape: tuple[int, ...], generator: torch.Generator) -> None:

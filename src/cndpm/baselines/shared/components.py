@@ -74,11 +74,9 @@ class RandomSource:
         return Footprint(0, 0)
 
     def state_dict(self) -> State:
-        """Returns the seed and the position in its sequence."""
         return {"seed": self.seed, "position": self.generator.get_state()}
 
     def load_state_dict(self, state: State) -> None:
-        """Continues the sequence where it stood."""
         self.seed = state["seed"]
         self.generator.set_state(state["position"].cpu().clone())
 
@@ -95,20 +93,14 @@ class TensorSlots:
         return Footprint(0, sum(value.numel() for value in self.values.values()))
 
     def state_dict(self) -> State:
-        """Returns copies of the tensors."""
         return {name: value.clone() for name, value in self.values.items()}
 
     def load_state_dict(self, state: State) -> None:
-        """Replaces all tensors."""
         self.values = {name: value.to(self.device, copy=True) for name, value in state.items()}
 
 
 class FrozenCopy(Generic[N]):
-    """The network as it was when a task ended; None before the first.
-
-    Args:
-        original: The network that keeps learning.
-    """
+    """The network as it was when a task ended; None before the first."""
 
     def __init__(self, original: N) -> None:
         self.original = original
@@ -125,7 +117,6 @@ class FrozenCopy(Generic[N]):
         return Footprint(0, n_numbers)
 
     def state_dict(self) -> State:
-        """Returns the copy's weights, None before the first."""
         return {"network": None if self.network is None else module_state(self.network)}
 
     def load_state_dict(self, state: State) -> None:

@@ -16,12 +16,6 @@ def per_sample_gradients(network: nn.Module, loss: SampleLoss, x: Tensor, y: Ten
     """Returns the gradient of each sample's loss with respect to all parameters, (batch, n_parameters).
 
     The network is evaluated as in prediction: with batch statistics a single sample would have no gradient of its own.
-
-    Args:
-        network: Any network; left unchanged.
-        loss: The loss of one sample's output and label.
-        x: (batch, *input_shape).
-        y: (batch,).
     """
     parameters = {name: value.detach() for name, value in network.named_parameters()}
     buffers = dict(network.named_buffers())
@@ -46,16 +40,7 @@ def mean_over_gradients(
     of: Callable[[Tensor], Tensor],
     chunk: int = 32,
 ) -> Tensor:
-    """Returns the mean over samples of a function of each sample's gradient, (n_parameters,), chunk by chunk.
-
-    Args:
-        network: Any network; left unchanged.
-        loss: The loss of one sample's output and label.
-        x: (batch, *input_shape), at least one.
-        y: (batch,).
-        of: The function, elementwise, e.g. the square for Fisher information.
-        chunk: Samples whose gradients are held at a time.
-    """
+    """Returns the mean over samples of an elementwise function `of` each one's gradient, (n_parameters,), by chunks."""
     chunks = zip(torch.split(x, chunk), torch.split(y, chunk), strict=True)
     sums: Iterator[Tensor] = (of(per_sample_gradients(network, loss, *part)).sum(0) for part in chunks)
     total = next(sums)

@@ -39,7 +39,6 @@ class GrowingSamples:
         )
 
     def state_dict(self) -> State:
-        """Returns all samples."""
         return {"rows": self.rows()}
 
     def load_state_dict(self, state: State) -> None:

@@ -28,13 +28,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class LogitNetwork(nn.Module):
-    """Features and a linear layer; calling it gives the logits, (batch, n_classes).
-
-    Args:
-        features: Maps inputs (batch, *input_shape) to (batch, n_features).
-        n_features: Width of its result.
-        n_classes: Number of classes.
-    """
+    """Features (batch, n_features) and a linear layer; calling it gives the logits, (batch, n_classes)."""
 
     def __init__(self, features: nn.Module, *, n_features: int, n_classes: int) -> None:
         super().__init__()

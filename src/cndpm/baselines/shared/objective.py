@@ -27,12 +27,7 @@ class Objective(Protocol):
         """The network that learns."""
 
     def losses(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """Returns the loss of each sample, (batch,), differentiable.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,); None on an unlabelled stream.
-        """
+        """Returns the loss of each sample, (batch,), differentiable; y (batch,) is None on an unlabelled stream."""
 
     def predict_log_proba(self, x: Tensor) -> Tensor:
         """Returns log-probabilities of the classes, (batch, n_classes)."""
@@ -48,12 +43,7 @@ class Classification:
         self.network = network
 
     def losses(self, x: Tensor, y: Tensor | None) -> Tensor:
-        """Returns -log p(y | x), (batch,).
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,).
-        """
+        """Returns -log p(y | x), (batch,)."""
         assert y is not None, "a labelled stream has labels in every batch"
         return F.cross_entropy(self.network(x), y, reduction="none")
 
@@ -89,12 +79,7 @@ class Generation:
 
 
 class ObjectiveLearner(ComposedLearner):
-    """One network with one optimiser: a classifier on a labelled stream, a VAE on an unlabelled one.
-
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-    """
+    """One network with one optimiser: a classifier on a labelled stream, a VAE on an unlabelled one."""
 
     settings: NetworkSettings
 
@@ -114,12 +99,7 @@ class ObjectiveLearner(ComposedLearner):
         return Generation(vae, random=self.random, n_samples=chosen.test_latent_samples)
 
     def train_on(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes one optimiser step on the mean loss of a batch that is on the device.
-
-        Args:
-            x: Inputs, (batch, *input_shape).
-            y: Class indices, (batch,); None on an unlabelled stream.
-        """
+        """Takes one optimiser step on the mean loss of a batch that is on the device."""
         if y is None:  # the bound of a VAE draws random numbers, which cannot be recorded
             self._step(x)
         else:

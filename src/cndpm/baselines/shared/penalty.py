@@ -42,12 +42,7 @@ class QuadraticPenalty(TensorSlots):
         return self.strength * (self.importance * weights - self.values["pull"])
 
     def add(self, importance: Tensor, anchor: Tensor) -> None:
-        """Adds a task, with an anchor of its own beside the earlier ones.
-
-        Args:
-            importance: The task's importances, (n_parameters,).
-            anchor: The weights at its end, (n_parameters,).
-        """
+        """Adds a task's importances, (n_parameters,), with an anchor of its own, the weights at its end."""
         if self.importance is None:
             self.move(importance, anchor)
         else:
@@ -55,22 +50,11 @@ class QuadraticPenalty(TensorSlots):
             self.values = {"importance": self.importance + importance, "pull": pull}
 
     def move(self, importance: Tensor, anchor: Tensor) -> None:
-        """Replaces all earlier penalties by one.
-
-        Args:
-            importance: Importances, (n_parameters,).
-            anchor: Weights to stay at, (n_parameters,).
-        """
+        """Replaces all earlier penalties by one."""
         self.values = {"importance": importance.clone(), "pull": importance * anchor}
 
     def accumulate(self, importance: Tensor, anchor: Tensor, *, decay: float = 1.0) -> None:
-        """Adds to the (decayed) importances of earlier tasks and moves the anchor of all.
-
-        Args:
-            importance: The task's importances, (n_parameters,).
-            anchor: The weights at its end, (n_parameters,).
-            decay: Factor on the importances of earlier tasks.
-        """
+        """Adds to the importances of earlier tasks, times `decay`, and moves the anchor of all."""
         if self.importance is not None:
             importance = importance + decay * self.importance
         self.move(importance, anchor)
@@ -85,12 +69,7 @@ class PenaltySettings(NetworkSettings):
 
 
 class PenalisedLearner(ClassifierLearner, TaskBasedLearner):
-    """The penalised step, and a uniform sample of the present task to measure importance on when it ends.
-
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-    """
+    """The penalised step, and a uniform sample of the present task to measure importance on when it ends."""
 
     settings: PenaltySettings
 

@@ -65,13 +65,7 @@ class PixelVAE(nn.Module):
         return self._posterior_given(self.encoder(x))
 
     def elbo(self, x: Tensor, noise: Tensor, y: Tensor | None = None) -> Tensor:
-        """Returns the evidence lower bound averaged over latent samples, (batch,).
-
-        Args:
-            x: (batch, *input_shape).
-            noise: Standard normal, (n_samples, batch or 1, latent).
-            y: Labels, (batch,), where every class has its prior.
-        """
+        """Returns the evidence lower bound, (batch,), averaged over `noise`, (n_samples, batch or 1, latent)."""
         return self._elbo_given(self.encoder(x), x, noise, y)
 
     def classify(self, x: Tensor) -> Tensor:
@@ -79,24 +73,12 @@ class PixelVAE(nn.Module):
         return self._logits_given(self.encoder(x))
 
     def classify_and_bound(self, x: Tensor, noise: Tensor, y: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Returns logits (batch, n_classes) and bounds (batch,) after one pass of the encoder.
-
-        Args:
-            x: (batch, *input_shape).
-            noise: Standard normal, (n_samples, batch or 1, latent).
-            y: Labels, (batch,), where every class has its prior.
-        """
+        """Returns logits (batch, n_classes) and bounds (batch,) after one pass of the encoder."""
         features = self.encoder(x)
         return self._logits_given(features), self._elbo_given(features, x, noise, y)
 
     def sample(self, n: int, generator: torch.Generator, y: Tensor | None = None) -> Tensor:
-        """Decodes n draws from the prior into images of pixel probabilities, (n, *input_shape).
-
-        Args:
-            n: Number of images.
-            generator: Source of the draws, on the CPU.
-            y: Labels, (n,), where every class has its prior.
-        """
+        """Decodes n draws from the prior (that of labels y (n,)) into pixel probabilities, (n, *input_shape)."""
         mean, log_variance = self._prior_given(y)
         z = torch.randn(n, self.latent, generator=generator).to(mean.device)
         logits = self.decoder(mean + torch.exp(0.5 * log_variance) * z)

@@ -29,12 +29,9 @@ class ReplaySettings(NetworkSettings):
 
 
 class ReplayMemory:
-    """At most `capacity` samples, each a row of named tensors such as x, y and logits.
+    """At most `capacity` samples on a device, each a row of named tensors such as x, y and logits.
 
-    Args:
-        capacity: The most samples it holds.
-        generator: Source of all random choices, on the CPU and owned by the learner.
-        device: Where the samples lie.
+    The generator, on the CPU, is the learner's own and the source of all random choices.
     """
 
     def __init__(self, capacity: int, generator: torch.Generator, *, device: torch.device) -> None:
@@ -105,7 +102,6 @@ class ReplayMemory:
         return Footprint(0, 0, memory_samples=self._size, memory_bytes=n_bytes)
 
     def state_dict(self) -> State:
-        """Returns the samples; the random source belongs to the learner."""
         rows = {name: value.clone() for name, value in self.rows.items()}
         return {"capacity": self.capacity, "n_seen": self.n_seen, "rows": rows}
 

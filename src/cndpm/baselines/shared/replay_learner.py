@@ -15,13 +15,7 @@ from cndpm.baselines.shared.replay import ReplayMemory, ReplaySettings
 class ReplayLearner(ClassifierLearner):
     """A classifier, a memory and random changes of images; what is stored and what is replayed is the learner's own.
 
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-
-    Attributes:
-        memory: The samples kept.
-        augmentation: Applied to inputs at every use; the memory holds them unchanged.
+    Inputs are augmented at every use; the memory holds them unchanged.
     """
 
     settings: ReplaySettings
@@ -37,11 +31,5 @@ class ReplayLearner(ClassifierLearner):
         return self.memory.sample(self.settings.n_replayed(n))
 
     def joined(self, x: Tensor, y: Tensor, rows: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Returns the batch followed by the rows, inputs augmented, and their labels.
-
-        Args:
-            x: (batch, *input_shape).
-            y: (batch,).
-            rows: Replayed samples; "x" (n, *input_shape) and "y" (n,).
-        """
+        """Returns the batch followed by replayed rows (of "x" and "y"), inputs augmented, and their labels."""
         return self.augmentation(torch.cat([x, rows["x"]])), torch.cat([y, rows["y"]])

@@ -11,32 +11,17 @@ from cndpm.state import State
 
 
 def only(logits: Tensor, marked: Tensor) -> Tensor:
-    """Sets the logits of unmarked classes to minus infinity, (batch, C); changes nothing if none is marked.
-
-    Args:
-        logits: (batch, C).
-        marked: (C,) bool.
-    """
+    """Sets the logits (batch, C) of classes that are not marked (C,) to minus infinity; of none, if none is marked."""
     return logits.masked_fill(~marked & marked.any(), float("-inf"))
 
 
 def log_proba_of_seen(logits: Tensor, progress: TaskProgress) -> Tensor:
-    """Returns the log-softmax over the classes seen so far, (batch, C): the others' logits were never trained.
-
-    Args:
-        logits: (batch, C).
-        progress: Holds the classes seen.
-    """
+    """Returns the log-softmax over the classes seen so far, (batch, C): the others' logits were never trained."""
     return F.log_softmax(only(logits, progress.seen), dim=1)
 
 
 class TaskProgress:
-    """Tasks begun, classes seen, and classes that were known when the last task ended.
-
-    Args:
-        n_classes: C.
-        device: Where the logits live.
-    """
+    """Tasks begun, classes seen, and classes that were known when the last task ended."""
 
     def __init__(self, n_classes: int, device: torch.device) -> None:
         self.n_tasks = 0
@@ -70,7 +55,6 @@ class TaskProgress:
         return Footprint(0, self.seen.numel() + self.known.numel())
 
     def state_dict(self) -> State:
-        """Returns the count and the marks."""
         return {"n_tasks": self.n_tasks, "seen": self.seen.clone(), "known": self.known.clone()}
 
     def load_state_dict(self, state: State) -> None:
@@ -80,15 +64,12 @@ class TaskProgress:
 
 
 def distillation(logits: Tensor, teacher: Tensor, *, temperature: float) -> Tensor:
-    r"""Returns the distance of the student's answers from the teacher's, a scalar (Hinton et al. 2015).
+    r"""Returns the distance of the student's answers s (batch, C) from the teacher's t, a scalar (Hinton et al. 2015).
 
     .. math:: -T^2 \frac{1}{B} \sum_b \sum_c \sigma_c(t_b / T) \log \sigma_c(s_b / T)
 
-    Args:
-        logits: The student's, (batch, C), minus infinity for classes not seen yet.
-        teacher: The teacher's, (batch, C), minus infinity for classes it does not know: there its probability is zero,
-            and the student learns to give these classes none.
-        temperature: T.
+    Logits are minus infinity for classes that the student has not seen yet, and for those that the teacher does not
+    know: there its probability is zero, and the student learns to give these classes none.
     """
     log_student = F.log_softmax(logits / temperature, dim=1)
     target = F.softmax(teacher / temperature, dim=1)

@@ -35,20 +35,13 @@ class NetworkSettings(LearnerSettings):
 
 
 class Trainer:
-    """A network and its optimiser; one step is gradient, clip by value, update.
+    """A network on its device and its optimiser; one step is gradient, clip by value, update."""
 
-    Args:
-        network: The network, on its device.
-        settings: Optimiser, learning rate, weight decay, clipping.
-        learning_rate: Replaces the settings' own where a learner trains a second network.
-    """
-
-    def __init__(self, network: nn.Module, settings: NetworkSettings, *, learning_rate: float | None = None) -> None:
+    def __init__(self, network: nn.Module, settings: NetworkSettings) -> None:
         self.network = network
         self.clip_value = settings.clip_value
         self.parameters = list(network.parameters())
-        lr = settings.learning_rate if learning_rate is None else learning_rate
-        device = self.parameters[0].device
+        lr, device = settings.learning_rate, self.parameters[0].device
         self.recorder = StepRecorder(device, torch.Generator(device))
         self._routines: dict[Callable[..., tuple[Tensor, ...] | None], Routine] = {}
         self.optimizer: torch.optim.Optimizer
@@ -111,7 +104,6 @@ class Trainer:
         return Footprint(n_parameters, n_parameters + sum(b.numel() for b in self.network.buffers()))
 
     def state_dict(self) -> State:
-        """Returns weights, buffers, the optimiser's moments and its learning rate."""
         state = self.optimizer.state_dict()
         moments = {
             str(index): {name: value.clone() for name, value in entry.items() if value is not None}

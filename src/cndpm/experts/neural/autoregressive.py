@@ -124,9 +124,7 @@ class AutoregressiveDensity(Density):
     def outputs(self, x: Tensor, noise: Tensor | None = None) -> Tensor:
         """Returns the network's output for every pixel given those before it, (n, pixel.n_outputs, H, W).
 
-        Args:
-            x: (n, pixel.n_channels, H, W).
-            noise: Factors of the channels of each block, (n_blocks, n, channels, 1, 1).
+        The noise, (n_blocks, n, channels, 1, 1), multiplies the channels of each block.
         """
         h = self.first(x) + self.rows + self.columns
         for i, block in enumerate(self.blocks):

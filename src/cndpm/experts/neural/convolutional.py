@@ -20,12 +20,8 @@ from cndpm.experts.neural.lateral import Column, Features
 class LateralCNN(Column):
     """Encoder: two 3 x 3 convolutions, each with 2 x 2 max-pooling and ReLU, and one fully connected layer.
 
-    Channels and units double from layer to layer: c, 2c, 4c.
-
-    Args:
-        input_shape: (channels, height, width); height and width must be divisible by 4.
-        channels: c, channels of this column's first layer.
-        lateral_widths: Channels and units of all earlier columns together, layer by layer; empty for the first.
+    Channels and units double from layer to layer: c, 2c, 4c. Height and width must be divisible by 4. `lateral_widths`
+    are channels and units of all earlier columns together, layer by layer; empty for the first.
     """
 
     def __init__(self, input_shape: tuple[int, ...], channels: int, lateral_widths: Sequence[int] = ()) -> None:
@@ -52,13 +48,8 @@ class LateralResNet(Column):
     """Residual network (He et al. 2016) with instance normalisation: a convolution, then four stages of basic blocks.
 
     Height and width are halved, and channels doubled, from each stage to the next. The first block of a stage sees the
-    output of the previous stage of all columns.
-
-    Args:
-        input_shape: (channels, height, width).
-        channels: c, channels of this column's first stage.
-        n_blocks: Blocks per stage: 1 is the paper's four-block network, 2 the shape of ResNet-18.
-        lateral_widths: Channels of all earlier columns together, for the first convolution and each stage.
+    output of the previous stage of all columns, whose channels together are `lateral_widths`. One block per stage is
+    the paper's four-block network, two are the shape of ResNet-18.
     """
 
     def __init__(
@@ -111,11 +102,6 @@ def mirrored_decoder(input_shape: tuple[int, ...], channels: int, latent_dim: in
     """Makes the mirror image of :class:`LateralCNN`, with 4 x 4 transposed convolutions of stride 2.
 
     The decoder maps codes (n, latent_dim) to outputs (n, d).
-
-    Args:
-        input_shape: (channels, height, width); height and width must be divisible by 4; d is the product.
-        channels: c, of the encoder's first layer.
-        latent_dim: Dimension of the codes.
     """
     size = _quarter(input_shape)
     return nn.Sequential(

@@ -19,24 +19,14 @@ Features = tuple[Tensor, ...]
 
 
 class Column(nn.Module, ABC):
-    """One expert's layers, of which later columns see the features.
-
-    Attributes:
-        widths: Units or channels of each layer of this column.
-        out_features: Width of :meth:`top`.
-    """
+    """One expert's layers, of `widths` units or channels, of which later columns see the features."""
 
     widths: tuple[int, ...]
     out_features: int
 
     @abstractmethod
     def forward(self, x: Tensor, lateral: Features) -> Features:
-        """Returns this column's own features, layer by layer.
-
-        Args:
-            x: (batch, ...).
-            lateral: Features of all earlier columns, layer by layer; empty for the first column.
-        """
+        """Returns this column's own features, layer by layer; `lateral` are those of all earlier columns."""
 
     @abstractmethod
     def top(self, own: Features, lateral: Features) -> Tensor:
@@ -53,12 +43,8 @@ class LateralMLP(Column):
 
     .. math:: h_l = \mathrm{ReLU}(W_l [\bar h_{l-1}, h_{l-1}] + b_l)
 
-    where :math:`\bar h` are the features of all earlier columns and :math:`h_0 = x` is not repeated.
-
-    Args:
-        in_features: Width of x.
-        widths: Units of each layer of this column.
-        lateral_widths: Units of all earlier columns together, layer by layer; empty for the first column.
+    where :math:`\bar h` are the features of all earlier columns, of `lateral_widths` units, and :math:`h_0 = x` is not
+    repeated.
     """
 
     def __init__(self, in_features: int, widths: Sequence[int], lateral_widths: Sequence[int] = ()) -> None:

@@ -178,13 +178,7 @@ class Regressor(_LateralPredictor):
 
 
 def open_log_softmax(logits: Tensor, seen: Tensor, unseen_probability: float) -> Tensor:
-    """Returns log-probabilities (..., C); unseen classes share ε.
-
-    Args:
-        logits: (..., C).
-        seen: Which classes were seen, (C,) or (..., C), bool.
-        unseen_probability: ε.
-    """
+    """Returns log-probabilities (..., C); classes that were not `seen`, (C,) or (..., C), share ε."""
     n_unseen = (~seen).sum(dim=-1, keepdim=True)
     floor = torch.log(unseen_probability / n_unseen)
     # With no unseen class the mass ε is not set aside; with no seen class the answer is uniform.
@@ -201,11 +195,7 @@ def gaussian_moments(output: Tensor) -> Tensor:
 
 
 def temper(log_proba: Tensor, temperature: float) -> Tensor:
-    """Divides log-probabilities by a temperature and normalises them again.
-
-    Args:
-        log_proba: (..., n_classes).
-        temperature: Above 1 flattens, below 1 sharpens.
+    """Divides log-probabilities (..., n_classes) by a temperature, which flattens above 1, and normalises them again.
 
     Example:
         >>> temper(torch.tensor([0.8, 0.2]).log(), 0.5).exp()  # squares, normalised

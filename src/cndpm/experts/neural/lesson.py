@@ -28,18 +28,10 @@ class LessonSchedule(BaseModel):
 
 
 class Lesson:
-    """Minimises a loss over rows of the memory.
+    """Minimises a loss over rows of the memory: `loss` maps row indices (n,) to (n,) and may draw random numbers.
 
-    With ``until="converged"`` a part of the memory is held out, the lesson ends when its loss has not improved for
-    `patience` looks, and the best parameters are restored.
-
-    Args:
-        loss: Training loss of given rows, (n,) from row indices (n,); may draw random numbers.
-        held_out_loss: Deterministic loss of given rows, for deciding when to stop.
-        optimiser: Takes the steps.
-        schedule: Length and batches.
-        n_rows: Size of the memory.
-        recorder: Records the steps; its generator is the source of the batches.
+    With ``until="converged"`` a part of the memory is held out, the lesson ends when its loss, `held_out_loss`, has not
+    improved for `patience` looks, and the best parameters are restored. Batches come from the recorder's generator.
     """
 
     def __init__(

@@ -33,30 +33,14 @@ class Likelihood(nn.Module, ABC):
 
     @abstractmethod
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
-        """Returns log p(x | output), summed over the last dimension.
-
-        Args:
-            x: (..., d).
-            output: The decoder's output, broadcast against x.
-        """
+        """Returns log p(x | output), summed over the last dimension; the output is broadcast against x (..., d)."""
 
     def forward(self, x: Tensor, output: Tensor) -> Tensor:
-        """Calls :meth:`log_prob`.
-
-        Args:
-            x: (..., d).
-            output: The decoder's output, broadcast against x.
-        """
+        """Calls :meth:`log_prob`."""
         return self.log_prob(x, output)
 
     def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
-        """Returns log p(x | W h + b), the decoder's last layer included, (S, B).
-
-        Args:
-            x: (B, d).
-            hidden: h, (S, B, n_hidden).
-            layer: The decoder's last layer.
-        """
+        """Returns log p(x | W h + b), the decoder's last layer included, (S, B), of x (B, d) and h (S, B, n_hidden)."""
         return self.log_prob(x, layer(hidden))
 
     @abstractmethod
@@ -65,21 +49,11 @@ class Likelihood(nn.Module, ABC):
 
     @abstractmethod
     def sample(self, output: Tensor, generator: torch.Generator) -> Tensor:
-        """Draws x in the shape of the output.
-
-        Args:
-            output: The decoder's output, (..., d).
-            generator: Source of random numbers.
-        """
+        """Draws x in the shape of the decoder's output, (..., d)."""
 
     @abstractmethod
     def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
-        """Returns the log of a kernel around each centre, comparable with :meth:`log_prob`, (batch, n_centres).
-
-        Args:
-            x: (batch, ...).
-            centres: (n_centres, ...).
-        """
+        """Returns the log of a kernel around each centre, comparable with :meth:`log_prob`, (batch, n_centres)."""
 
     def check(self, x: Tensor) -> None:
         """Raises ValueError where x is outside the domain."""
@@ -240,13 +214,7 @@ def logistic_log_mass(x: Tensor, mean: Tensor, log_scale: Tensor, *, half_bin: f
 
 
 def logistic_kernel_log_prob(x: Tensor, centres: Tensor, *, half_bin: float = 1 / 510) -> Tensor:
-    """Returns the log of a discretised logistic around every centre, as wide as centres lie apart, (batch, n_centres).
-
-    Args:
-        x: (batch, ...).
-        centres: (n_centres, ...).
-        half_bin: Half the width of a bin.
-    """
+    """Returns the log of a discretised logistic around every centre, as wide as they lie apart, (batch, n_centres)."""
     # A logistic of scale s has variance s²π²/3.
     log_scale = 0.5 * torch.log(nearest_neighbour_variance(centres) * 3 / math.pi**2)
     flat = centres.flatten(1)

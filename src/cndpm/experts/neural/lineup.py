@@ -39,21 +39,11 @@ class Lineup(ABC):
 
     @abstractmethod
     def answers(self, x: Tensor, survey: Features) -> Tensor:
-        """Returns every expert's answer, (batch, n_experts, ...).
-
-        Args:
-            x: (batch, ...).
-            survey: A result of :meth:`survey` of x.
-        """
+        """Returns every expert's answer, (batch, n_experts, ...), given the result of :meth:`survey` of x."""
 
     @abstractmethod
     def scores(self, y: Tensor, answers: Tensor) -> Tensor:
-        """Returns log p(y | x, k) as routing sees it, (batch, n_experts).
-
-        Args:
-            y: Class indices (batch,) or targets (batch, n_outputs).
-            answers: The predictors' result of :meth:`answers`.
-        """
+        """Returns log p(y | x, k) as routing sees it, (batch, n_experts), given the predictors' :meth:`answers`."""
 
     @abstractmethod
     def refresh(self, k: int) -> None:

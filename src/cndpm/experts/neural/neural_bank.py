@@ -14,7 +14,7 @@ from cndpm.experts.bank import Bank, DensityOf, Evidence
 from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.lateral import Features
-from cndpm.experts.neural.merging import NeuralMerging
+from cndpm.experts.neural.merging_networks import NeuralMerging
 from cndpm.experts.neural.neural_expert import NeuralExpert, PartTraining
 from cndpm.experts.neural.nursery import Nursery
 from cndpm.experts.neural.panel import Panel, Seat

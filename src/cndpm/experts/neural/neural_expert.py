@@ -40,14 +40,7 @@ class PartTraining(BaseModel):
 
 
 class NeuralExpert:
-    """p(x, y | k) by networks.
-
-    Args:
-        density: p(x | k).
-        predictor: p(y | x, k); None in an unlabelled mixture.
-        density_training: Of the density.
-        predictor_training: Of the predictor.
-    """
+    """p(x, y | k) by networks; without a predictor in an unlabelled mixture."""
 
     def __init__(
         self,
@@ -76,12 +69,9 @@ class NeuralExpert:
         return sum(p.numel() for part, _ in self.parts for p in part.parameters())
 
     def log_joint(self, x: Tensor, y: Tensor | None, lateral: tuple[Features, Features]) -> Tensor:
-        """Returns log p(x, y | k) as routing sees it, (batch,).
+        """Returns log p(x, y | k) as routing sees it, (batch,), or log p(x | k) without y.
 
-        Args:
-            x: (batch, ...).
-            y: Class indices (batch,) or targets (batch, n_outputs); None gives log p(x | k).
-            lateral: Features of earlier experts for the density and for the predictor; empty tuples for the first.
+        `lateral` are the features of earlier experts for the density and for the predictor; empty tuples for the first.
         """
         log_joint = self.density.log_prob(x, lateral[0])
         if self.predictor is None or y is None:
@@ -98,27 +88,13 @@ class NeuralExpert:
     # be recorded.
 
     def learn_density(self, x: Tensor, weight: Tensor, lateral: Features, generator: torch.Generator) -> None:
-        """Takes one step of the density.
-
-        Args:
-            x: (batch, ...).
-            weight: Of each sample's loss, (batch,).
-            lateral: Features of earlier densities.
-            generator: Source of noise.
-        """
+        """Takes one step of the density; `weight` (batch,) is that of each sample's loss."""
         loss = (weight * self.density.loss(x, lateral, generator)).sum()
         self.density_optimiser.step(loss, penalise=False)
         self.density.stepped()
 
     def learn_predictor(self, x: Tensor, y: Tensor | None, weight: Tensor, lateral: Features) -> None:
-        """Takes one step of the predictor, where there is one and something to predict.
-
-        Args:
-            x: (batch, ...).
-            y: Class indices (batch,), targets (batch, n_outputs), or None.
-            weight: Of each sample's loss, (batch,).
-            lateral: Features of earlier predictors.
-        """
+        """Takes one step of the predictor, where there is one and something to predict; `weight` is (batch,)."""
         if self.predictor is not None and self.predictor_optimiser is not None and y is not None:
             loss = (weight * self.predictor.loss(x, y, lateral)).sum()
             self.predictor_optimiser.step(loss, penalise=False)
@@ -132,16 +108,10 @@ class NeuralExpert:
         recorder: StepRecorder,
         beside: StepRecorder,
     ) -> list[Lesson]:
-        """Makes the lessons of the predictor and of the density on a memory.
+        """Makes the lessons of the predictor and of the density on a memory, x (M, ...) and its targets.
 
-        The predictor's lesson comes first, because it is the shorter one: the density's soon runs beside it.
-
-        Args:
-            x: The memory, (M, ...).
-            y: Its targets, (M,) or (M, n_outputs), or None.
-            lateral: Features of earlier experts for the density and for the predictor; empty tuples for the first.
-            recorder: Records the density's steps.
-            beside: Records the predictor's steps, which run at the same time.
+        The predictor's lesson comes first, because it is the shorter one: the density's soon runs beside it. The one is
+        recorded by `beside`, the other by `recorder`.
         """
 
         def rows_of(features: Features, rows: Tensor) -> Features:

@@ -10,14 +10,7 @@ from cndpm.state import State
 
 
 class Nursery:
-    """One expert and the lessons it takes, one after the other.
-
-    Args:
-        expert: The expert.
-        x: The memory, (M, ...).
-        y: Its targets, (M,) or (M, n_outputs), or None.
-        lessons: The expert's lessons on the memory.
-    """
+    """One expert and the lessons it takes on a memory, x (M, ...) and its targets, one after the other."""
 
     def __init__(self, expert: NeuralExpert, x: Tensor, y: Tensor | None, lessons: list[Lesson]) -> None:
         self.expert, self.x, self.y, self.lessons = expert, x, y, lessons

@@ -41,13 +41,9 @@ class _Survey:
 
 
 class Panel:
-    """Experts by their position, those that are retired included; answers come without the retired ones.
+    """Experts in the order of birth, those that are retired included; answers come without the retired ones.
 
-    Args:
-        seats: In the order of birth.
-        hypothesis: The expert that stands for "new".
-        sharing: Whether experts look at the features of earlier ones.
-        recorder: Records the steps.
+    `hypothesis` is the expert that stands for "new"; with `sharing` experts look at the features of earlier ones.
     """
 
     def __init__(
@@ -78,12 +74,7 @@ class Panel:
     # Answers. Labels lie where the networks are.
 
     def evidence(self, samples: Samples, y: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Returns log p(x, y | k), (B, K), and log p(x, y | new), (B,), on the host.
-
-        Args:
-            samples: (B, ...).
-            y: Class indices (B,), targets (B, n_outputs), or None.
-        """
+        """Returns log p(x, y | k), (B, K), and log p(x, y | new), (B,), on the host."""
         if not self.answering:
             return torch.zeros(len(samples), 0), self._new(samples.x, y)
         lineups = self.lineups  # made before anything runs side by side
@@ -100,22 +91,11 @@ class Panel:
         return self._hypothesis.log_joint(x, y, ((), ())).to("cpu")
 
     def answers(self, part: int, samples: Samples) -> Tensor:
-        """Returns log p(x | k), (B, K), or p(y | x, k), (B, K, ...).
-
-        Args:
-            part: 0 for densities, 1 for predictors.
-            samples: (B, ...).
-        """
+        """Returns log p(x | k), (B, K), of part 0, densities, or p(y | x, k), (B, K, ...), of part 1, predictors."""
         return self.lineups[part].answers(samples.x, self._survey(part, samples))
 
     def answer_of(self, position: int, predictor: Predictor, samples: Samples) -> Tensor:
-        """Returns p(y | x, k) of one predictor, (B, ...); the others give features at most.
-
-        Args:
-            position: Of the expert.
-            predictor: Its predictor.
-            samples: (B, ...).
-        """
+        """Returns p(y | x, k) of the predictor of one position, (B, ...); the others give features at most."""
         ask = self._routine("ask", position, make=lambda: lambda x, *lateral: (predictor.predictive(x, lateral),))
         return ask(samples.x, *self.lineups[1].lateral(position, self._survey(1, samples)))[0]
 
@@ -143,14 +123,7 @@ class Panel:
     # Learning
 
     def teach(self, position: int, samples: Samples, y: Tensor | None, weight: Tensor) -> None:
-        """Takes one step of one expert.
-
-        Args:
-            position: Of the expert.
-            samples: (B, ...).
-            y: Class indices (B,), targets (B, n_outputs), or None.
-            weight: Of each sample's loss, (B,).
-        """
+        """Takes one step of the expert at a position; `weight` (B,) is that of each sample's loss."""
         offered = [lineup.lateral(position, self._survey(part, samples)) for part, lineup in enumerate(self.lineups)]
         features = [feature for of_part in offered for feature in of_part]
         labelled = y is not None

@@ -31,21 +31,13 @@ class Part(nn.Module, ABC):
         return ()
 
     def features(self, x: Tensor, lateral: Features) -> Features:
-        """Returns this column's features for later experts, one tensor per layer.
-
-        Args:
-            x: (batch, ...).
-            lateral: The earlier columns' features, layer by layer.
-        """
+        """Returns this column's features for later experts, one tensor per layer, given those of earlier columns."""
         return ()
 
     def answer(self, x: Tensor, own: Features | None, lateral: Features) -> Tensor:
         """Returns the answer that all experts give together: `log_prob` of a density, `predictive` of a predictor.
 
-        Args:
-            x: (batch, ...).
-            own: This column's features of x where they are known; None otherwise.
-            lateral: The earlier columns' features.
+        `own` are this column's features of x where they are known.
         """
         raise NotImplementedError(f"{type(self).__name__} is neither a density nor a predictor")
 

@@ -18,12 +18,7 @@ from cndpm.experts.neural.likelihoods import Bernoulli, logistic_kernel_log_prob
 
 
 class Pixel(nn.Module, ABC):
-    """p(x_i | output): the distribution of one pixel, all of its channels together.
-
-    Args:
-        n_channels: Channels of a pixel.
-        n_outputs: Numbers that the network gives for it.
-    """
+    """p(x_i | output): the distribution of one pixel, all of its channels together, given `n_outputs` numbers."""
 
     def __init__(self, n_channels: int, n_outputs: int) -> None:
         super().__init__()
@@ -31,30 +26,15 @@ class Pixel(nn.Module, ABC):
 
     @abstractmethod
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
-        """Returns log p(x_i | output) of every pixel, (n, ...).
-
-        Args:
-            x: (n, n_channels, ...).
-            output: (n, n_outputs, ...).
-        """
+        """Returns log p(x_i | output) of every pixel, (n, ...); x is (n, n_channels, ...)."""
 
     @abstractmethod
     def sample(self, output: Tensor, generator: torch.Generator) -> Tensor:
-        """Draws one pixel for each output, (n, n_channels).
-
-        Args:
-            output: (n, n_outputs).
-            generator: Source of random numbers.
-        """
+        """Draws one pixel for each output (n, n_outputs), (n, n_channels)."""
 
     @abstractmethod
     def kernel_log_prob(self, x: Tensor, centres: Tensor) -> Tensor:
-        """Returns the log of a kernel over images around each centre, (batch, n_centres).
-
-        Args:
-            x: (batch, n_channels, H, W).
-            centres: (n_centres, n_channels, H, W).
-        """
+        """Returns the log of a kernel over images (..., n_channels, H, W) around each centre, (batch, n_centres)."""
 
     @abstractmethod
     def check(self, x: Tensor) -> None:

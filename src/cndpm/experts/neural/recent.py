@@ -30,13 +30,7 @@ class RecentSamples:
         return sum(part[: self._size].numel() * part.element_size() for part in (self._x, self._y))
 
     def begin(self, x: Tensor, y: Tensor, *, n_experts: int) -> None:
-        """Starts anew with the samples that the last expert is made of.
-
-        Args:
-            x: (M, ...).
-            y: Labels (M,).
-            n_experts: K, the last one included.
-        """
+        """Starts anew with the samples (M, ...) and labels (M,) that the last of the experts is made of."""
         self._x, self._y = (part.new_zeros(self.capacity, *part.shape[1:]) for part in (x, y))
         self._responsibilities = torch.zeros(self.capacity, n_experts, dtype=torch.float64)
         self._size = self._next = 0
@@ -45,13 +39,7 @@ class RecentSamples:
         self.add(x, y, last)
 
     def add(self, x: Tensor, y: Tensor, responsibilities: Tensor) -> None:
-        """Adds samples in place of the oldest.
-
-        Args:
-            x: (B, ...).
-            y: Labels (B,).
-            responsibilities: (B, K).
-        """
+        """Adds samples (B, ...), labels (B,) and responsibilities (B, K) in place of the oldest."""
         rows = (x[-self.capacity :], y[-self.capacity :], responsibilities[-self.capacity :])
         n_first = min(len(rows[0]), self.capacity - self._next)
         for ring, new in zip((self._x, self._y, self._responsibilities), rows, strict=True):
@@ -61,11 +49,7 @@ class RecentSamples:
         self._size = min(self.capacity, self._size + len(rows[0]))
 
     def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Draws samples with replacement.
-
-        Returns:
-            Samples (n, ...), labels (n,) and responsibilities (n, K).
-        """
+        """Draws samples (n, ...), labels (n,) and responsibilities (n, K) with replacement."""
         rows = torch.randint(self._size, (n,), generator=generator)
         return self._x[rows.to(self._device)], self._y[rows], self._responsibilities[rows]
 

@@ -13,15 +13,10 @@ from cndpm.state import State, expect, tensor
 
 @dataclass(frozen=True)
 class Scaling:
-    """x' = (x - shift) / scale, element by element; the same for every expert, so responsibilities do not change.
+    """x' = (x - shift) / scale, element by element; the same for every expert, so responsibilities do not change."""
 
-    Attributes:
-        shift: Shape of one sample.
-        scale: Shape of one sample; 1 where a feature was constant.
-    """
-
-    shift: Tensor
-    scale: Tensor
+    shift: Tensor  # shape of one sample
+    scale: Tensor  # shape of one sample; 1 where a feature was constant
 
     @classmethod
     def fit(cls, x: Tensor) -> Scaling:
@@ -63,12 +58,7 @@ class Scalings:
         self._of_y: Scaling | None = None
 
     def fit(self, x: Tensor, y: Tensor | None) -> None:
-        """Takes the scales of the first memory; later calls change nothing.
-
-        Args:
-            x: Inputs, (M, ...).
-            y: Targets, (M, n_outputs); class labels and None have no scale.
-        """
+        """Takes the scales of the first memory; later calls change nothing. Class labels and None have no scale."""
         if self._wanted and self._of_x is None:
             self._of_y = Scaling.fit(y.to(self._device)) if y is not None and y.is_floating_point() else None
             self._of_x = Scaling.fit(x)

@@ -120,12 +120,7 @@ class VAE(Density):
         return lower_bound(self.bound, self.log_x(x.flatten(1), z), mean, log_variance, noise)
 
     def log_x(self, x: Tensor, z: Tensor) -> Tensor:
-        """Returns log p(x | z), (S, batch).
-
-        Args:
-            x: (batch, d).
-            z: (S, batch, latent).
-        """
+        """Returns log p(x | z), (S, batch), of x (batch, d) and z (S, batch, latent)."""
         last = self.decoder[-1]
         if isinstance(last, nn.Linear):
             return self.likelihood.linear_log_prob(x, self.decoder[:-1](z), last)
@@ -133,17 +128,9 @@ class VAE(Density):
 
 
 def lower_bound(bound: Bound, log_x: Tensor, mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
-    """Returns the bound on log p(x).
+    """Returns the bound on log p(x), (..., batch), of log p(x | z_s), (S, ..., batch).
 
-    Args:
-        bound: The kind of bound.
-        log_x: log p(x | z_s), (S, ..., batch).
-        mean: Of q(z | x), (..., batch, latent).
-        log_variance: Of q(z | x), (..., batch, latent).
-        noise: Standard normal noise from which z_s was made, (S, ..., batch or 1, latent).
-
-    Returns:
-        (..., batch).
+    Mean and log-variance of q(z | x) are (..., batch, latent); z_s was made of `noise`, (S, ..., batch or 1, latent).
     """
     if bound == "elbo":
         kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1)

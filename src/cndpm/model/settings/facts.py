@@ -17,25 +17,15 @@ Target: TypeAlias = Literal["classes", "values", "none"]
 
 @dataclass(frozen=True)
 class Facts:
-    """Describes a stream, the device it is learned on and the seed.
+    """Describes a stream, the device it is learned on and the seed."""
 
-    Attributes:
-        target: What y is.
-        n_outputs: Number of real-valued targets.
-        input_shape: Shape of one sample.
-        n_classes: Number of classes; None where they are discovered.
-        seed: Determines initialisations, batches and noise.
-        device: Where everything lives.
-        is_watched: Whether the latest rows are kept, so that a bank may be told when their range changes.
-    """
-
-    target: Target
-    n_outputs: int
-    input_shape: tuple[int, ...]
-    n_classes: int | None
-    seed: int
-    device: torch.device
-    is_watched: bool = False
+    target: Target  # what y is
+    n_outputs: int  # number of real-valued targets
+    input_shape: tuple[int, ...]  # shape of one sample
+    n_classes: int | None  # number of classes; None where they are discovered
+    seed: int  # determines initialisations, batches and noise
+    device: torch.device  # where everything lives
+    is_watched: bool = False  # whether the latest rows are kept, so that a bank may be told when their range changes
 
 
 class CustomDensity(Protocol):

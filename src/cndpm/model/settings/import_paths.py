@@ -14,15 +14,7 @@ ImportPath: TypeAlias = Annotated[str, Field(pattern=r"^[_A-Za-z][\w.]*:[_A-Za-z
 
 
 def imported(path: str, setting: str) -> Any:
-    """Imports a class.
-
-    Raises:
-        ObjectNameError: There is no such module, or it has no such name.
-
-    Example:
-        >>> imported("collections:OrderedDict", "density_class")
-        <class 'collections.OrderedDict'>
-    """
+    """Imports a class; ObjectNameError where there is no such module, or it has no such name."""
     module, _, name = path.partition(":")
     try:
         return getattr(import_module(module), name)

@@ -17,7 +17,7 @@ from cndpm.model.settings.architecture import (
     ResNetNetworks,
     ShapedNetworks,
 )
-from cndpm.model.settings.densities import Autoregressive, OwnDensity, Variational, maker_of
+from cndpm.model.settings.density_kinds import Autoregressive, OwnDensity, Variational, maker_of
 from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts
 from cndpm.model.settings.network_training import Training
 from cndpm.model.settings.predictor_kinds import NetworkPredictor, OwnPredictor, predictor_maker_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cndpm.model.settings.tree import Branch, Choice, Place, kind_at, places, unmet
+from cndpm.model.settings.places import Choice, Place, kind_at, places, unmet
 from cndpm.names import UnknownNameError, nearest_names
 
 if TYPE_CHECKING:
@@ -31,24 +31,6 @@ def refusal(model: type[Section], tree: Mapping[str, Any], within: tuple[str, ..
     return _of_other_kind(tree, name, [place for place in named if len(unmet(place, tree)) == nearest])
 
 
-def no_such_kind(branch: Branch, kind: Any) -> ValueError:
-    """Returns the error for a kind that a branch does not have."""
-    return UnknownNameError(f"kind of {branch.name}", str(kind), branch.members)
-
-
-def no_section(branch: Branch, value: Any) -> ValueError:
-    """Returns the error for something that is neither a kind nor settings."""
-    kinds = f"{_either(branch.members)}, or " if branch.has_kinds else ""
-    return ValueError(f"{branch.name} must be {kinds}a dictionary of settings; got {value!r}")
-
-
-def twice(place: Place) -> ValueError:
-    """Returns the error for a setting that is given by its name alone and in its section too."""
-    return ValueError(
-        f"{place.name} is given twice: by its name alone and inside {place.path[0]!r}. Leave one of them out."
-    )
-
-
 def _unknown(model: type[Section], tree: Mapping[str, Any], name: str) -> ValueError:
     if nearest_names(name, places(model)):
         return UnknownNameError("setting", name, places(model))
@@ -69,7 +51,7 @@ def _elsewhere(place: Place, within: tuple[str, ...]) -> ValueError:
 def _of_other_kind(tree: Mapping[str, Any], name: str, best: list[Place]) -> ValueError:
     first, *others = unmet(best[0], tree)
     kinds = dict.fromkeys(c.kind for place in best for c in unmet(place, tree)[:1] if c.path == first.path)
-    where = f"{first.path[-1]}={_either(kinds)}" + "".join(f" with {_said(choice)}" for choice in others)
+    where = f"{first.path[-1]}={either(kinds)}" + "".join(f" with {_said(choice)}" for choice in others)
     remedy = " and ".join(_said(choice) for choice in (first, *others))
     got = f"{first.path[-1]}={kind_at(tree, first)!r}"
     return ValueError(f"{name} is a setting of {where}; got {got}. Set {remedy}, or leave it out.")
@@ -79,5 +61,6 @@ def _said(choice: Choice) -> str:
     return f"{choice.path[-1]}={choice.kind!r}"
 
 
-def _either(kinds: Any) -> str:
+def either(kinds: Any) -> str:
+    """Joins kinds for a message."""
     return " or ".join(repr(kind) for kind in kinds)

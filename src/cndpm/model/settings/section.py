@@ -16,14 +16,11 @@ class Section(LearnerSettings):
 
     Names of inner sections may be given in place (``density={"latent_dim": 8}``) or alone (``latent_dim=8``); a section
     that only differs by its kind may be given as a word (``density="vae"``).
-
-    Attributes:
-        names_are_global: Whether names inside are known outside; not where they mean something else there.
-        bare: The setting meant by an import path that is given in place of a kind.
     """
 
+    # Whether names inside are known outside; not where they mean something else there
     names_are_global: ClassVar[bool] = True
-    bare: ClassVar[str] = ""
+    bare: ClassVar[str] = ""  # the setting meant by an import path that is given in place of a kind
 
     @model_validator(mode="before")
     @classmethod

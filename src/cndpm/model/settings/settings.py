@@ -10,16 +10,15 @@ from pydantic import Field, model_validator
 from cndpm.model.settings.companions import GaussiansAlone, GaussiansAndNetworks
 from cndpm.model.settings.facts import Target
 from cndpm.model.settings.features import AutoFeatures
-from cndpm.model.settings.flat import flat
 from cndpm.model.settings.gaussian import GaussianExperts
 from cndpm.model.settings.neural import NeuralExperts
 from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty, TaskNovelty
+from cndpm.model.settings.places import places
 from cndpm.model.settings.predictor_kinds import OwnPredictor
 from cndpm.model.settings.representations import AutoRepresentations, OneRepresentation, PooledRepresentations
 from cndpm.model.settings.section import Section
 from cndpm.model.settings.selection import GaussianSelection
 from cndpm.model.settings.spelling import nest
-from cndpm.model.settings.tree import places
 
 __all__ = ["PAPER", "CNDPMSettings"]
 
@@ -111,14 +110,11 @@ class CNDPMSettings(Section):
 
     @classmethod
     def merge(cls, base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Applies changes to settings, both in any spelling.
+        """Returns nested settings, not yet validated, with changes applied, both in any spelling.
 
         Args:
             base: Settings that need not be complete.
             changes: They win. A section whose kind they change starts anew.
-
-        Returns:
-            Nested settings, not yet validated.
         """
         return nest(cls, changes, nest(cls, base))
 
@@ -134,10 +130,6 @@ class CNDPMSettings(Section):
         log_alpha = values.pop("log_alpha")
         chosen = "auto" if log_alpha == "auto" else {"kind": "fixed", "log_alpha": log_alpha}
         return {**values, "novelty": _agreeing(values.get("novelty", chosen), chosen)}
-
-    def flat(self) -> dict[str, Any]:
-        """Returns every setting that counts by its name alone; :class:`CNDPMSettings` takes it back as it is."""
-        return flat(self)
 
     @model_validator(mode="after")
     def _outputs_are_values(self) -> Self:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel
 
-from cndpm.model.settings.refusal import no_section, no_such_kind, refusal, twice
-from cndpm.model.settings.tree import KIND, Branch, Place, branches, places, unmet, walk
+from cndpm.model.settings.places import KIND, Branch, Place, branches, places, unmet, walk
+from cndpm.model.settings.refusal import either, refusal
+from cndpm.names import UnknownNameError
 
 if TYPE_CHECKING:
     from cndpm.model.settings.section import Section
@@ -28,14 +29,9 @@ _OWN = "own"
 
 
 def nest(model: type[Section], values: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> Tree:
-    """Puts every name into its section.
+    """Puts every name into its section; what is not given stays out and takes its default.
 
-    Returns:
-        Nested settings; what is not given stays out and takes its default.
-
-    Raises:
-        UnknownNameError: There is no such setting or kind; the nearest are suggested.
-        ValueError: A setting belongs to a kind that is not chosen, or is given twice.
+    UnknownNameError: there is no such setting or kind. ValueError: one belongs to a kind not chosen, or is given twice.
 
     Example:
         >>> from cndpm.model.settings import CNDPMSettings
@@ -51,16 +47,11 @@ def nest(model: type[Section], values: Mapping[str, Any], base: Mapping[str, Any
 
 @dataclass
 class _Notes:
-    """Notes taken on the way.
+    """Notes taken on the way."""
 
-    Attributes:
-        path: Of the section at hand, from where the nesting began.
-        written: Paths of the settings that were given.
-        lost: Names without a place, each after the path of the section in which it was given.
-    """
-
-    path: tuple[str, ...] = ()
-    written: set[tuple[str, ...]] = field(default_factory=set)
+    path: tuple[str, ...] = ()  # of the section at hand, from where the nesting began
+    written: set[tuple[str, ...]] = field(default_factory=set)  # paths of the settings that were given
+    # Names without a place, each after the path of the section in which it was given
     lost: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
 
     def at(self, path: tuple[str, ...]) -> _Notes:
@@ -93,7 +84,9 @@ def _next_place(model: type[Section], tree: Tree, waiting: Mapping[str, Any]) ->
 def _put(model: type[Section], tree: Tree, place: Place, value: Any, notes: _Notes) -> None:
     """Writes a value at its place; sections on the way that nobody has mentioned come into being with their kind."""
     if notes.path + place.path in notes.written:
-        raise twice(place)
+        raise ValueError(
+            f"{place.name} is given twice: by its name alone and inside {place.path[0]!r}. Leave one of them out."
+        )
     notes.written.add(notes.path + place.path)
     node = tree
     for name in place.path[:-1]:
@@ -111,7 +104,7 @@ def _section(branch: Branch, value: Any, base: Tree | None, notes: _Notes) -> Tr
         return _nest(branch.members[branch.default], given, base, notes)
     kind = given.pop(KIND, (base or {}).get(KIND, branch.default))
     if not isinstance(kind, str) or kind not in branch.members:
-        raise no_such_kind(branch, kind)
+        raise UnknownNameError(f"kind of {branch.name}", str(kind), branch.members)
     kept = base if base is not None and base[KIND] == kind else None
     return {KIND: kind, **_nest(branch.members[kind], given, kept, notes)}
 
@@ -125,4 +118,5 @@ def _as_settings(branch: Branch, value: Any) -> Tree:
         # A class of one's own is named by its import path, which no kind looks like.
         is_path = ":" in value and _OWN in branch.members
         return {KIND: _OWN, branch.members[_OWN].bare: value} if is_path else {KIND: value}
-    raise no_section(branch, value)
+    kinds = f"{either(branch.members)}, or " if branch.has_kinds else ""
+    raise ValueError(f"{branch.name} must be {kinds}a dictionary of settings; got {value!r}")

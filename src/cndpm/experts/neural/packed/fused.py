@@ -113,11 +113,7 @@ class _Reparametrise(torch.autograd.Function):
 
 
 def reparametrise(code: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Draws from q(z | x) and computes its divergence from the prior; differentiable once, and not in the noise.
-
-    Returns:
-        z (S, B, latent) and KL(q || N(0, I)), (B,).
-    """
+    """Returns z (S, B, latent) of q(z | x) and KL(q || N(0, I)), (B,); differentiable once, and not in the noise."""
     drawn: tuple[Tensor, Tensor] = _Reparametrise.apply(code, noise)  # type: ignore[no-untyped-call]
     return drawn
 
@@ -142,12 +138,7 @@ class _SigmoidSquaredError(torch.autograd.Function):
 
 
 def sigmoid_squared_error(output: Tensor, x: Tensor) -> Tensor:
-    """Returns the squared error Σ (σ(a) - x)² over the last dimension; differentiable once, in the output a only.
-
-    Args:
-        output: Values before the sigmoid, (..., d).
-        x: Targets, broadcast against `output`.
-    """
+    """Returns Σ (σ(a) - x)² over the last dimension; differentiable once, in the output a (..., d) only."""
     if not (torch.is_grad_enabled() and output.requires_grad):
         norm: Tensor = torch.linalg.vector_norm(torch.sigmoid(output).sub_(x), dim=-1)
         return norm.square()
@@ -156,32 +147,12 @@ def sigmoid_squared_error(output: Tensor, x: Tensor) -> Tensor:
 
 
 def linear_sigmoid_squared_error(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-    """Returns the squared error Σ (σ(W h + b) - x)², summed over the features; differentiable once, and not in x.
-
-    Args:
-        hidden: (S, B, n_hidden).
-        weight: (d, n_hidden).
-        bias: (d,).
-        x: (B, d).
-
-    Returns:
-        (S, B).
-    """
+    """Returns Σ (σ(W h + b) - x)², (S, B), of h (S, B, n_hidden) and x (B, d); differentiable once, and not in x."""
     error: Tensor = _LinearThen.apply(hidden, weight, bias, x, _squared_error, 2.0)  # type: ignore[no-untyped-call]
     return error
 
 
 def linear_bernoulli_log_prob(hidden: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-    """Returns log p(x) of independent binary features with logits W h + b; differentiable once, and not in x.
-
-    Args:
-        hidden: (S, B, n_hidden).
-        weight: (d, n_hidden).
-        bias: (d,).
-        x: (B, d).
-
-    Returns:
-        (S, B).
-    """
+    """Returns log p(x), (S, B), of binary features with logits W h + b; differentiable once, and not in x (B, d)."""
     log_prob: Tensor = _LinearThen.apply(hidden, weight, bias, x, _bernoulli, 1.0)  # type: ignore[no-untyped-call]
     return log_prob

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from cndpm.experts.neural.packed.columns import PackedColumns, each
+from cndpm.experts.neural.packed.packed_columns import PackedColumns, each
 
 
 class PackedHeads:

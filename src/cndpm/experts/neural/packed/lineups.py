@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.lateral_predictors import Classifier, Regressor, gaussian_moments, open_log_softmax
 from cndpm.experts.neural.lineup import Lineup, LoopedLineup
-from cndpm.experts.neural.packed.columns import PackedColumns, pack_columns
 from cndpm.experts.neural.packed.heads import PackedHeads, SeparateHeads, pack_heads
+from cndpm.experts.neural.packed.packed_columns import PackedColumns, pack_columns
 from cndpm.experts.neural.parts import Density, Predictor
 from cndpm.experts.neural.vae import VAE, lower_bound
 
@@ -95,13 +95,7 @@ class PackedVAEs(_Packed):
         return torch.stack(rows)
 
     def _log_x_in_groups(self, x: Tensor, hidden: Tensor, last: int) -> Tensor:
-        """Returns log p(x | z), (K, S, B), of as many experts at once as keep their outputs small.
-
-        Args:
-            x: (B, d).
-            hidden: What the last layer is given, (K, S, B, n_hidden).
-            last: Its number.
-        """
+        """Returns log p(x | z), (K, S, B), of `hidden` (K, S, B, n_hidden), in groups that keep outputs small."""
         group = max(1, _MOST_OUTPUTS // (hidden[0, ..., 0].numel() * x.shape[1]))
         parts = []
         for first in range(0, len(hidden), group):

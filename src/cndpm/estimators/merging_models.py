@@ -24,21 +24,16 @@ from cndpm.state import state_kind
 from cndpm.state.container import container_pieces
 from cndpm.state.tree import detach_tensors
 
-__all__ = ["load_estimator", "merge", "merge_in_turn"]
+__all__ = ["merge"]
 
 
 def merge(models: Sequence[Estimator]) -> Any:
     """Returns one model that has learned what all of them have; they are left alone.
 
     Gaussian experts are sums, so the result equals, to rounding, a model that was given all streams; see
-    :mod:`cndpm.model.joining`. Networks are put side by side. Begin all models but the first with
-    ``first.with_same_representation()``.
-
-    Args:
-        models: Fitted models of one class with the same parameters and the same representation.
-
-    Raises:
-        ValueError: They cannot be merged; the message says why and what to do.
+    :mod:`cndpm.model.joining`. Networks are put side by side. All models are fitted, of one class and with the same
+    parameters; begin all but the first with ``first.with_same_representation()``. ValueError: they cannot be merged;
+    the message says why and what to do.
 
     Example:
         >>> import numpy as np
@@ -60,12 +55,6 @@ def merge_in_turn(models: Iterable[Estimator]) -> Any:
     """Merges models that are not needed any more: each is used up before the next one is asked for.
 
     Two at a time are in memory where they are made on the way, as by ``map(load_estimator, files)``.
-
-    Args:
-        models: As for :func:`merge`.
-
-    Raises:
-        ValueError: They cannot be merged; the message says why and what to do.
     """
     coming = iter(models)
     merged = next(coming, None)
@@ -144,14 +133,9 @@ def _copied(model: Estimator, number: int) -> Estimator:
 
 
 def _agree_on_labels(merged: CNDPMClassifier, learner: CNDPM, model: CNDPMClassifier) -> None:
-    """Numbers the labels of two models alike: in sorted order where they can be compared, else as they came.
+    """Numbers the labels of those merged so far and of the next alike: sorted where they compare, else as they came.
 
     Their counts are those of both together, as the merged model's are.
-
-    Args:
-        merged: Holds the labels of all models so far.
-        learner: What they have learned.
-        model: The next one.
     """
     both = (merged, learner), (model, model.learner_)
     known = dict.fromkeys(label for each, _ in both for label in each._codec.labels)

@@ -25,10 +25,6 @@ def make_engine(
         address: Of a Ray cluster that runs.
         n_gpus: GPUs, or a fraction of one, that a task takes on a Ray cluster.
         retries: How often a task whose worker was lost is begun again.
-
-    Example:
-        >>> type(make_engine("local", 2)).__name__
-        'LocalEngine'
     """
     if isinstance(name, Engine):
         return name

@@ -23,17 +23,12 @@ KIND = "kind"
 
 @dataclass(frozen=True)
 class Branch:
-    """Describes a field that holds a section.
+    """Describes a field that holds a section."""
 
-    Attributes:
-        name: Of the field.
-        members: The sections it may hold, by kind; under "" where there is only one, which has no kind.
-        default: The kind it holds where nothing is said.
-    """
-
-    name: str
+    name: str  # of the field
+    # The sections it may hold, by kind; under "" where there is only one, which has no kind
     members: Mapping[str, type[Section]]
-    default: str
+    default: str  # the kind it holds where nothing is said
 
     @property
     def has_kinds(self) -> bool:
@@ -43,38 +38,23 @@ class Branch:
 
 @dataclass(frozen=True)
 class Choice:
-    """Names a kind that must be chosen.
+    """Names a kind that must be chosen."""
 
-    Attributes:
-        path: Names of the fields that lead to the branch, its own last.
-        kind: The kind.
-        default: The kind that is chosen there where nothing is said.
-    """
-
-    path: tuple[str, ...]
+    path: tuple[str, ...]  # names of the fields that lead to the branch, its own last
     kind: str
-    default: str
+    default: str  # the kind that is chosen there where nothing is said
 
 
 @dataclass(frozen=True)
 class Place:
-    """Tells where a field stands.
+    """Tells where a field stands."""
 
-    Attributes:
-        path: Names of the fields that lead to it, its own last.
-        choices: The kinds that must be chosen for it to exist, the outermost first.
-        owner: The section that has it.
-        field: Its type, range and description.
-        branch: Its sections, where it holds one.
-        by_name: Whether its name alone tells where it belongs.
-    """
-
-    path: tuple[str, ...]
-    choices: tuple[Choice, ...]
-    owner: type[Section]
-    field: FieldInfo
-    branch: Branch | None
-    by_name: bool
+    path: tuple[str, ...]  # names of the fields that lead to it, its own last
+    choices: tuple[Choice, ...]  # the kinds that must be chosen for it to exist, the outermost first
+    owner: type[Section]  # the section that has it
+    field: FieldInfo  # its type, range and description
+    branch: Branch | None  # its sections, where it holds one
+    by_name: bool  # whether its name alone tells where it belongs
 
     @property
     def name(self) -> str:

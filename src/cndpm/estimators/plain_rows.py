@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from cndpm.estimators.arrays import as_array
 from cndpm.model.inputs import LARGEST
 
-__all__ = ["CHANNELS", "flat_rows", "plain_labels", "plain_rows"]
-
 CHANNELS = (1, 3, 4)
 """Of images: grey, colours, colours and opacity."""
 
@@ -25,12 +23,7 @@ _FEW = 20
 
 
 def flat_rows(X: Any, input_shape: tuple[int, ...] | None) -> Any:
-    """Turns tensors into arrays and images into rows; tables (pandas) stay as they are, for their column names.
-
-    Args:
-        X: (n, n_features), or (n, *input_shape).
-        input_shape: Shape of one sample where it is not a row.
-    """
+    """Turns tensors into arrays and images into rows; tables (pandas) stay as they are, for their column names."""
     X = as_array(X, "X")
     if isinstance(X, np.ndarray) and X.ndim > 2:
         if input_shape is None or X.shape[1:] != tuple(input_shape):
@@ -52,18 +45,7 @@ def _unshaped(shape: tuple[int, ...], input_shape: tuple[int, ...] | None) -> st
 
 
 def plain_rows(X: Any, n_features: int) -> NDArray[np.float32] | None:
-    """Returns X as float32, (n, n_features), if it is a plain array of numbers that can be learned; None otherwise.
-
-    Args:
-        X: Anything.
-        n_features: Numbers of a row.
-
-    Example:
-        >>> plain_rows(np.array([[1, 2]]), 2)
-        array([[1., 2.]], dtype=float32)
-        >>> plain_rows(np.array([[1, np.nan]]), 2) is None and plain_rows([[1, 2]], 2) is None
-        True
-    """
+    """Returns X as float32, (n, n_features), if it is a plain array of numbers that can be learned; None otherwise."""
     if type(X) is not np.ndarray or X.dtype.kind not in "fiu" or X.ndim != 2 or X.shape[1] != n_features or not len(X):
         return None
     with np.errstate(over="ignore"):
@@ -73,12 +55,7 @@ def plain_rows(X: Any, n_features: int) -> NDArray[np.float32] | None:
 
 
 def plain_labels(y: Any) -> NDArray[Any] | None:
-    """Returns y if it is a plain array of whole numbers, truths or words, (n,), most of them repeated; None otherwise.
-
-    Example:
-        >>> plain_labels(np.array(["cat", "dog"])).tolist()
-        ['cat', 'dog']
-    """
+    """Returns y if it is a plain array of whole numbers, truths or words, (n,), most of them repeated; else None."""
     if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "iubU" or not len(y):
         return None
     return y if len(y) <= _FEW or len(set(y.tolist())) <= len(y) / 2 else None

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from cndpm.experts.neural.lateral import LateralMLP
-from cndpm.experts.neural.packed.columns import pack_columns
 from cndpm.experts.neural.packed.heads import SeparateHeads, pack_heads
+from cndpm.experts.neural.packed.packed_columns import pack_columns
 
 
 def separate(n=3):

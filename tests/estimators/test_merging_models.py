@@ -8,7 +8,7 @@ import pytest
 
 from cndpm import CNDPMClassifier, CNDPMDensity, merge
 from cndpm.cli import main
-from cndpm.estimators.merging import merge_in_turn
+from cndpm.estimators.merging_models import merge_in_turn
 
 
 def blobs(labels, n=60, seed=0):

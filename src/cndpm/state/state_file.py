@@ -46,12 +46,8 @@ class StateFile:
         format: Version of the format.
 
     Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     save_state(f"{folder}/a.cndpm", {"seed": 7}, kind="example", settings={"rate": 0.5})
-        ...     file = read_state(f"{folder}/a.cndpm", kind="example")
-        >>> file.settings, file.format
-        ({'rate': 0.5}, 2)
+        >>> StateFile({"seed": 7}, "example", {"rate": 0.5}, package="0.1.0", format=FORMAT_VERSION).settings
+        {'rate': 0.5}
     """
 
     state: State
@@ -103,14 +99,11 @@ def save_state(
 
 
 def load_state(path: str | Path, *, kind: str) -> State:
-    """Reads a state written by :func:`save_state`.
+    """Reads a state written by :func:`save_state`: the same tree, to the bit, with its tensors on the CPU.
 
     Args:
         path: The file.
         kind: The word that the file was written with; a file of another kind is refused.
-
-    Returns:
-        The tree that was written, to the bit, with its tensors on the CPU.
 
     Raises:
         MissingStateError: There is no such file; a kind of FileNotFoundError.

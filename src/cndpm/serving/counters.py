@@ -7,17 +7,12 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-__all__ = ["Metrics"]
-
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 _ROWS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 class Metrics:
     """Counts what a server does.
-
-    Attributes:
-        content_type: Of what :meth:`text` returns.
 
     Example:
         >>> metrics = Metrics()
@@ -40,13 +35,7 @@ class Metrics:
         self._checkpoints = Counter("cndpm_checkpoints", "Checkpoints written", registry=r)
 
     def requested(self, path: str, status: int, seconds: float) -> None:
-        """Counts a request.
-
-        Args:
-            path: The endpoint; unknown ones are counted together.
-            status: Of the answer.
-            seconds: From the first byte of the request to the last of the answer.
-        """
+        """Counts a request that took `seconds` from its first byte to the last of the answer."""
         self._requests.labels(path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
@@ -63,13 +52,7 @@ class Metrics:
         self._checkpoints.inc()
 
     def gauge(self, name: str, meaning: str, value: Callable[[], float]) -> None:
-        """Adds a number that is read when it is asked for.
-
-        Args:
-            name: After ``cndpm_``.
-            meaning: In a few words.
-            value: Returns it.
-        """
+        """Adds a number, named after ``cndpm_``, that is read when it is asked for."""
         Gauge(f"cndpm_{name}", meaning, registry=self._registry).set_function(value)
 
     def text(self) -> bytes:

@@ -9,18 +9,9 @@ from cndpm.estimators.fit_progress import progress_of
 from cndpm.estimators.journal import Between, Step
 from cndpm.model.cndpm import CNDPM
 
-__all__ = ["consolidate", "draw", "learning", "pruning"]
-
 
 def learning(x: Tensor, y: Tensor | None, batch_size: int, *, verbose: bool = False) -> Step:
-    """Returns the step that learns samples batch by batch.
-
-    Args:
-        x: Inputs, (n, *input_shape), that nobody else changes.
-        y: Class indices (n,), targets (n, n_outputs), or None.
-        batch_size: Samples of a batch.
-        verbose: Whether it says how far it is.
-    """
+    """Returns the step that learns samples, which nobody else changes, batch by batch."""
 
     def run(learner: CNDPM, between: Between | None) -> None:
         with progress_of(learner, len(x), verbose=verbose) as advance:
@@ -42,13 +33,7 @@ def _both(first: Between | None, second: Between | None) -> Between | None:
 
 
 def pruning(x: Tensor, y: Tensor | None, threshold: float) -> Step:
-    """Returns the step that removes experts which are redundant on given data; it returns the merges.
-
-    Args:
-        x: The data, (n, *input_shape).
-        y: Its targets, or None.
-        threshold: Pairs of experts that are less similar are left alone.
-    """
+    """Returns the step that removes experts which are redundant on given data; it returns the merges."""
     least = admit_number(threshold, "threshold")
     return Step(lambda learner, _: learner.prune(x, y, threshold=least), n_bytes=_n_bytes(x, y))
 
@@ -60,13 +45,7 @@ def consolidate(learner: CNDPM) -> None:
 
 
 def draw(learner: CNDPM, n_samples: int, random_state: int) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Draws samples; see :meth:`cndpm.model.cndpm.CNDPM.sample`.
-
-    Args:
-        learner: Is not changed.
-        n_samples: Number of samples.
-        random_state: Determines the draws.
-    """
+    """Draws samples; see :meth:`cndpm.model.cndpm.CNDPM.sample`."""
     n = whole_number(n_samples, "n_samples", least=1, most=1 << 31)
     return learner.sample(n, seed=whole_number(random_state, "random_state", least=0, most=(1 << 63) - 1))
 

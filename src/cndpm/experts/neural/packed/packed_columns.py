@@ -30,11 +30,9 @@ from cndpm.experts.neural.lateral import Column, Features, LateralMLP
 
 
 class PackedColumns(ABC):
-    """Base of packed columns: knows which rows of a layer belong to which column.
+    """Base of packed columns, in the order of birth: knows which rows of a layer belong to which column.
 
-    Args:
-        columns: In the order of birth, those of retired experts included.
-        sharing: Whether later columns look at earlier ones.
+    Columns of retired experts are among them; with `sharing` later columns look at earlier ones.
     """
 
     def __init__(self, columns: Sequence[Column], *, sharing: bool) -> None:
@@ -124,13 +122,7 @@ class _SeparateMLP(PackedColumns):
 
 
 def each(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Applies every column's own layer, (batch, K, outputs).
-
-    Args:
-        inputs: (batch, K inputs).
-        weight: (K, outputs, inputs).
-        bias: (K, outputs).
-    """
+    """Applies every column's own layer to inputs (batch, K inputs), (batch, K, outputs)."""
     own = inputs.view(len(inputs), len(weight), -1).transpose(0, 1)
     return torch.baddbmm(bias.unsqueeze(1), own, weight.transpose(1, 2)).transpose(0, 1)
 
