@@ -45,7 +45,7 @@ class NumericalError(CNDPMError, ValueError):
 
 
 class Guarded:
-    """Holds a learner such that every change of it can be undone; abstract. What is done to `learner_` is not guarded."""
+    """Holds a learner such that every change of it can be undone; abstract. Changes of `learner_` are not guarded."""
 
     _learner: CNDPM
     _is_stale: bool = False

@@ -35,6 +35,9 @@ _KNOWN_SHARE, _KNOWN = 0.8, 20
 _N_COMPARED = 200
 """Rows of each side that are compared."""
 
+_AT_ONCE = 100
+"""Rows that a new pool learns at once."""
+
 _NOWHERE = -5e5
 """Log densities below which no expert knows a row's units."""
 
@@ -81,7 +84,7 @@ class Places:
         >>> places = Places(lambda: ClassPool(2), lambda rows: np.zeros((len(rows), 0)))
         >>> x = np.random.default_rng(0).normal(size=(100, 2))
         >>> places.learn(x, (x[:, 0] > 0).astype(int))
-        >>> places.answer(np.array([[3.0, 0.0]])).argmax()
+        >>> int(places.answer(np.array([[3.0, 0.0]])).argmax())
         1
     """
 
@@ -206,8 +209,8 @@ class Places:
         order = np.flatnonzero(is_mine)[np.argsort(pool.rows.serial[is_mine])]
         made, x, y = self._make(), pool.rows.x[order].copy(), pool.rows.y[order].copy()
         with one_blas_thread:
-            for start in range(0, len(y), 10):
-                made.learn(x[start : start + 10], y[start : start + 10])
+            for start in range(0, len(y), _AT_ONCE):
+                made.learn(x[start : start + _AT_ONCE], y[start : start + _AT_ONCE])
             pool.forget(is_mine)
         self.pools.append(made)
         self._latest = len(self.pools) - 1

@@ -66,7 +66,7 @@ class _Asked(NamedTuple):
     prior: Floats
     logs: Floats
     now: Told
-    lifted: Floats
+    next: Told
 
 
 class ClassPool(Keeps):
@@ -164,8 +164,8 @@ class ClassPool(Keeps):
             return self._answer_for_any_time(x)
         asked = self._ask(x)
         if when == "next":
-            lifted = self._dynamics.lift(len(x), since) if len(since) else asked.lifted
-            return log_normalised(self._next.answer(self._told_next(asked.logs, lifted).candidates))
+            told = self._told_next(asked.logs, self._dynamics.lift(len(x), since)) if len(since) else asked.next
+            return log_normalised(self._next.answer(told.candidates))
         told, is_in_runs = asked.now, self._kept_scores is not None and 1 - self.mixing > _IN_RUNS
         if is_in_runs:
             told = self._now.ask(told.logs, self._kept_scores, 1 - self.mixing)
@@ -188,9 +188,9 @@ class ClassPool(Keeps):
             features = self._maps(x)
             of_slots, prior = self._of_slots(features), self._prior()
             likely = self._likely(of_slots, features[0], self._rules.weights)
-            now = self._now.ask(self._balanced(likely))
-            logs, lifted = log_normalised(likely + prior), self._dynamics.lift(len(x))
-            self._asked = _Asked(x.copy(), features, of_slots, prior, logs, now, lifted)
+            now, logs = self._now.ask(self._balanced(likely)), log_normalised(likely + prior)
+            soon = self._told_next(logs, self._dynamics.lift(len(x)))
+            self._asked = _Asked(x.copy(), features, of_slots, prior, logs, now, soon)
         return self._asked
 
     def _told_next(self, logs: Floats, lifted: Floats) -> Told:
@@ -277,8 +277,10 @@ class ClassPool(Keeps):
         np.add.at(self.lately, y, _LATELY ** rows[::-1])
         news = np.where(self.counts[y] >= KNOWN, self.mixing, 0.0)
         self._now.learn(asked.now, y, news)
-        lifted = self._dynamics.lift(len(y), y.tolist(), is_each_known=True) if row_by_row else asked.lifted
-        self._next.learn(self._told_next(asked.logs, lifted), y, np.ones(len(y)))
+        soon = asked.next
+        if row_by_row and len(y) > 1:
+            soon = self._told_next(asked.logs, self._dynamics.lift(len(y), y.tolist(), is_each_known=True))
+        self._next.learn(soon, y, np.ones(len(y)))
         is_known = self._rules.knows(y)
         if len(self._rules) > 1:
             of_rules = [log_normalised(s[-len(self._rules) :])[:, rows, y] for s in asked.of_slots]

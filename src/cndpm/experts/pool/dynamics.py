@@ -33,7 +33,7 @@ class Dynamics(Keeps):
         >>> dynamics = Dynamics()
         >>> dynamics.admit(2)
         >>> dynamics.learn(np.array([0, 1] * 50))
-        >>> dynamics.lift(1).argmax()  # 1 came last
+        >>> int(dynamics.lift(1).argmax())  # 1 came last
         0
     """
 

@@ -46,7 +46,7 @@ class KeptRows(Keeps):
         >>> rows.admit(2)
         >>> x = np.array([[5.0], [1.0], [2.0], [3.0]])
         >>> rows.add(x, x, np.array([0, 1, 1, 1]))
-        >>> sorted(rows.x.ravel())  # the label that has most gave up its oldest
+        >>> sorted(rows.x.ravel().tolist())  # the label that has most gave up its oldest
         [2.0, 3.0, 5.0]
     """
 
@@ -123,22 +123,19 @@ class KeptRows(Keeps):
             self._make_room(min(self._size + len(y), self.room))
             near = z.astype(np.float32), (z @ self.metric).astype(np.float32)
             lengths = [_lengths(part) for part in near]
+            nth, places = np.empty_like(y), np.empty_like(y)
             for i, label in enumerate(y.tolist()):
-                row = (
-                    x[i],
-                    label,
-                    self.n + i,
-                    self.counts[label],
-                    near[0][i],
-                    near[1][i],
-                    lengths[0][i],
-                    lengths[1][i],
-                )
-                place = self._place()
-                for part, value in zip(self._parts, row, strict=True):
-                    part[place] = value
+                places[i], nth[i] = self._size, self.counts[label]
+                if self._size < self.room:
+                    self._size += 1
+                else:
+                    places[i] = self._oldest_of_most()
+                self._parts[1][places[i]], self._parts[3][places[i]] = label, nth[i]
                 self.counts[label] += 1
                 self._n_kept[label] += 1
+            rows = (x, y, np.arange(self.n, self.n + len(y)), nth, *near, *lengths)
+            for part, values in zip(self._parts, rows, strict=True):
+                part[places] = values
         self.n += len(y)
 
     def _make_room(self, n: int) -> None:
@@ -146,13 +143,6 @@ class KeptRows(Keeps):
         if n > len(self._parts[1]):
             more = min(max(64, 2 * n), self.room) - len(self._parts[1])
             self._parts = [np.concatenate([p, np.zeros((more, *p.shape[1:]), p.dtype)]) for p in self._parts]
-
-    def _place(self) -> int:
-        """Returns where the next row goes: behind the others, or in the place of one that gives way."""
-        if self._size < self.room:
-            self._size += 1
-            return self._size - 1
-        return self._oldest_of_most()
 
     def _oldest_of_most(self) -> int:
         most = int(self._n_kept.argmax())

@@ -64,7 +64,7 @@ class Mix(Keeps):
         >>> right, wrong = np.log([[[0.9, 0.1]], [[0.1, 0.9]]])
         >>> for _ in range(20):
         ...     mix.learn(mix.ask(np.stack([right, wrong])), np.array([0]), np.ones(1))
-        >>> mix.answer(mix.ask(np.stack([right, wrong])).candidates).argmax()
+        >>> int(mix.answer(mix.ask(np.stack([right, wrong])).candidates).argmax())
         0
     """
 

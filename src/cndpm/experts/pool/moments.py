@@ -143,7 +143,8 @@ class Moments(Keeps):
             recent: Whether the recent slots learn it.
             rule: The rule that learns it.
         """
-        groups = [*(range(self._n_recent_groups) if recent else ()), *([] if rule is None else [self._group(rule)])]
+        groups = list(range(self._n_recent_groups)) if recent else []
+        groups += [] if rule is None else [self._n_recent_groups + rule]
         slots = np.array([slot for group in groups for slot in self._slots(group)])
         labels = np.unique(y)
         is_own = y == labels[:, None]  # (U, B)
@@ -158,10 +159,11 @@ class Moments(Keeps):
         self.means[at] += part[..., None] * step
         owner, last = is_own.argmax(axis=0), -1
         for group in groups:
-            last += len(self._slots(group))  # the slowest slot of a group tells its scatter
+            own = self._slots(group)
+            last += len(own)  # the slowest slot of a group tells its scatter
             between = np.sqrt(before[last] * part[last])[:, None] * step[last]
             self._scatter(group, f - mean[last][owner], between, n_new=int((before[last] == 0).sum()))
-            self._solve(group, labels)
+            self._solve(group, own, labels)
 
     def _scatter(self, group: int, within: Floats, between: Floats, n_new: int) -> None:
         """Adds deviations from the batch's means (B, d), and of these from the means before (U, d), to a scatter."""
@@ -175,9 +177,8 @@ class Moments(Keeps):
         self.weights[group] = left * self.weights[group] + added - n_new
         self.due[group] += n
 
-    def _solve(self, group: int, labels: Labels) -> None:
+    def _solve(self, group: int, slots: range, labels: Labels) -> None:
         """Brings discriminants up to date: of the labels just learned, or of all where the inverse is made anew."""
-        slots = self._slots(group)
         is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
         if is_due:
             self._renew(group)
@@ -200,7 +201,7 @@ class Moments(Keeps):
 
     def add_rule(self, old: int) -> None:
         """Begins a rule where another stands, lightly, so that labels that stay away are kept."""
-        slot, group = self.n_recent + old, self._group(old)
+        slot, group = self.n_recent + old, self._n_recent_groups + old
         weight = min(float(self.weights[group]), _LIGHT_SCATTER)
         scatter = self.scatters[group] * (weight / max(float(self.weights[group]), 1.0))
         self.n = np.append(self.n, np.minimum(self.n[slot], _LIGHT)[None], axis=0)
@@ -215,7 +216,7 @@ class Moments(Keeps):
         for name in ("n", "means", "slopes", "offsets"):
             setattr(self, name, np.delete(getattr(self, name), self.n_recent + rule, axis=0))
         for name in ("scatters", "inverses", "weights", "due"):
-            setattr(self, name, np.delete(getattr(self, name), self._group(rule), axis=0))
+            setattr(self, name, np.delete(getattr(self, name), self._n_recent_groups + rule, axis=0))
 
     def relabel(self, places: Labels) -> None:
         """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
@@ -223,9 +224,6 @@ class Moments(Keeps):
         order = np.argsort(places)
         for name in ("n", "means", "slopes", "offsets"):
             setattr(self, name, getattr(self, name)[:, order])
-
-    def _group(self, rule: int) -> int:
-        return self._n_recent_groups + rule
 
     def _slots(self, group: int) -> range:
         if (rule := group - self._n_recent_groups) >= 0:

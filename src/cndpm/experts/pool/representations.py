@@ -113,8 +113,7 @@ class Representations(Keeps):
         return [z, np.concatenate([z, waves], axis=1), np.concatenate([z, steps, products], axis=1)]
 
     def _steps(self, z: Floats) -> Floats:
-        above: Floats = (z[:, None, :] > self.thresholds).reshape(len(z), -1) * 2.0 - 1
-        return above
+        return np.where(z[:, None, :] > self.thresholds, 1.0, -1.0).reshape(len(z), -1)
 
     def load_state_dict(self, state: dict[str, object], **sizes: int) -> dict[str, int]:
         found = super().load_state_dict(state, **sizes)
