@@ -200,11 +200,21 @@ class Places:
             known = np.bincount(rows.y[others], minlength=int(y.max()) + 1)
             if np.mean(known[y] >= _KNOWN) < _KNOWN_SHARE:
                 return None
-        beside = [k for k, one in enumerate(self.of_experts) if one == place]
         latest = others[np.argsort(rows.serial[others])[-_N_COMPARED:]]
-        told = [self._log_densities(some) for some in (x[-_N_COMPARED:], rows.x[latest])]
-        mine, theirs = (one[:, -1] - one[:, beside].max(axis=1) for one in told)
-        return is_mine if np.mean(mine[:, None] > theirs) >= _APART else None
+        mine, theirs = self._gains(place, x[-_N_COMPARED:]), self._gains(place, rows.x[latest])
+        if np.mean(mine[:, None] > theirs) < _APART:
+            return None
+        beside = np.flatnonzero(~is_mine & (rows.serial >= rows.serial[is_mine].min()))
+        if len(beside):  # those that came among them and did not wait with them
+            is_mine[beside] = self._gains(place, rows.x[beside]) > 0
+        return is_mine
+
+    def _gains(self, place: int, x: Floats) -> Floats:
+        """Returns by how much rows (n, d) are likelier under the latest expert than under those of a place, (n,)."""
+        weighted = self._log_densities(x)
+        beside = [k for k, one in enumerate(self.of_experts) if one == place]
+        gains: Floats = weighted[:, -1] - weighted[:, beside].max(axis=1)
+        return gains
 
     def _move(self, pool: Pool, is_mine: NDArray[np.bool_]) -> None:
         """Has another pool, at a place of its own, learn some of the rows kept, and this one forget them."""

@@ -17,7 +17,7 @@ from cndpm.experts.pool.dynamics import Dynamics
 from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, neighbours
 from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, Told, log_normalised, softmax, tempered
 from cndpm.experts.pool.moments import Labels, Moments
-from cndpm.experts.pool.representations import Floats, Representations
+from cndpm.experts.pool.representations import FARTHEST, Floats, Representations
 from cndpm.experts.pool.rules import KNOWN, Rules
 from cndpm.state import Keeps, State, StateError, expect, maybe, number, part, tensor, whole
 
@@ -40,6 +40,9 @@ _FITTED_AT = (5, 20, 100, 500, 2500)
 
 _LATELY = 0.98
 """What the variety of the latest labels keeps: fifty samples."""
+
+_MOST_OUTSIDE = 0.3
+"""Share of the latest rows that may lie beyond what representations tell apart before they are fitted anew."""
 
 _JUDGED_EVERY, _N_JUDGED = 200, 200
 """Rows between two judgements on kept rows, and rows that are judged."""
@@ -104,6 +107,7 @@ class ClassPool(Keeps):
         "seed": whole(),
         "n_fits": whole(0, len(_FITTED_AT)),
         "measured_at": whole(),
+        "outside": number(0, 1),
     }
 
     def __init__(
@@ -114,6 +118,7 @@ class ClassPool(Keeps):
         self.rows, self._dynamics = KeptRows(n_columns, max(n_rows, _FITTED_AT[0])), Dynamics()
         self.counts, self.lately, self.mixing = np.zeros(0), np.zeros(0), 1.0
         self.n_seen = self.n_fits = self.measured_at = 0
+        self.outside = 0.0
         self._maps: Representations | None = None
         self._moments: list[Moments] = []
         self._rules = Rules(evidence=evidence, most=n_rules, n_labels=0)
@@ -264,6 +269,8 @@ class ClassPool(Keeps):
         self.rows.add(x, x if asked is None else asked.features[0], y)
         if asked is not None:
             self._learn(asked, y)
+            left, is_far = _LATELY ** len(y), np.abs(asked.features[0]).max(axis=1) >= FARTHEST
+            self.outside = left * self.outside + (1 - left) * float(is_far.mean())
         self._fit_if_due()
         if 1 - self.mixing > _IN_RUNS and self.n_seen % _JUDGED_EVERY < len(y):
             self._kept_scores = self._judged()
@@ -323,7 +330,8 @@ class ClassPool(Keeps):
     def _fit_if_due(self) -> None:
         """Fits representations to more rows, as long as all are kept and one rule tells all of them."""
         is_due = self.n_fits < len(_FITTED_AT) and self.n_seen >= _FITTED_AT[self.n_fits]
-        if is_due and self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5):
+        is_due &= self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5)
+        if is_due or (self.outside > _MOST_OUTSIDE and self._n_rows):
             self._fit()
             if not self._n_rows:
                 self.rows = KeptRows(self._n_columns, 0)
@@ -333,7 +341,7 @@ class ClassPool(Keeps):
 
     def _fit(self) -> None:
         """Fits representations to the rows kept, and has everything learn these anew."""
-        self.n_fits = sum(self.n_seen >= n for n in _FITTED_AT)
+        self.n_fits, self.outside = sum(self.n_seen >= n for n in _FITTED_AT), 0.0
         order = np.argsort(self.rows.serial)
         x, y = self.rows.x[order], self.rows.y[order]
         self._maps = Representations.fit(x, y, np.random.default_rng([self.seed, self.n_fits]))
