@@ -62,15 +62,15 @@ class Dynamics(Keeps):
             since: Labels that have come since those that were learned.
             is_each_known: Whether each of `since` is known before the sample behind it is asked about; those are the n.
         """
-        lifted = np.zeros((n, len(self.counts)))
-        if self.last < 0:
+        lifted, latest = np.zeros((n, len(self.counts))), since[-1] if len(since) and not is_each_known else self.last
+        if not 0 <= latest < len(self.counts):  # nothing has come, or a label that never came here
             return lifted
         step, usual = self.pairs + _PSEUDO, self.counts + _PSEUDO
         step /= step.sum(axis=1, keepdims=True)
         if is_each_known:
             lifted[:] = step[[self.last, *since[: n - 1]]]
         else:
-            lifted[0] = step[since[-1] if len(since) else self.last]
+            lifted[0] = step[latest]
             for h in range(1, n):
                 lifted[h] = lifted[h - 1] @ step
         gained: Floats = np.log(lifted) - np.log(usual / usual.sum())
