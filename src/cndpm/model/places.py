@@ -8,7 +8,7 @@ that comes later may move what was learned elsewhere. Labels that are new need n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +45,10 @@ _NOWHERE = -5e5
 class Pool(Protocol):
     """Answers p(y | x) at one place; see :class:`cndpm.experts.pool.ClassPool`."""
 
+    for_classes: ClassVar[bool]
     rows: Any
     n_seen: int
+    seed: int
 
     @property
     def is_ready(self) -> bool: ...
@@ -198,16 +200,27 @@ class Places:
             known = np.bincount(rows.y[others], minlength=int(y.max()) + 1)
             if np.mean(known[y] >= _KNOWN) < _KNOWN_SHARE:
                 return None
-        beside = [k for k, one in enumerate(self.of_experts) if one == place]
         latest = others[np.argsort(rows.serial[others])[-_N_COMPARED:]]
-        told = [self._log_densities(some) for some in (x[-_N_COMPARED:], rows.x[latest])]
-        mine, theirs = (one[:, -1] - one[:, beside].max(axis=1) for one in told)
-        return is_mine if np.mean(mine[:, None] > theirs) >= _APART else None
+        mine, theirs = self._gains(place, x[-_N_COMPARED:]), self._gains(place, rows.x[latest])
+        if np.mean(mine[:, None] > theirs) < _APART:
+            return None
+        beside = np.flatnonzero(~is_mine & (rows.serial >= rows.serial[is_mine].min()))
+        if len(beside):  # those that came among them and did not wait with them
+            is_mine[beside] = self._gains(place, rows.x[beside]) > 0
+        return is_mine
+
+    def _gains(self, place: int, x: Floats) -> Floats:
+        """Returns by how much rows (n, d) are likelier under the latest expert than under those of a place, (n,)."""
+        weighted = self._log_densities(x)
+        beside = [k for k, one in enumerate(self.of_experts) if one == place]
+        gains: Floats = weighted[:, -1] - weighted[:, beside].max(axis=1)
+        return gains
 
     def _move(self, pool: Pool, is_mine: NDArray[np.bool_]) -> None:
         """Has another pool, at a place of its own, learn some of the rows kept, and this one forget them."""
         order = np.flatnonzero(is_mine)[np.argsort(pool.rows.serial[is_mine])]
         made, x, y = self._make(), pool.rows.x[order].copy(), pool.rows.y[order].copy()
+        made.seed = pool.seed
         with one_blas_thread:
             for start in range(0, len(y), _AT_ONCE):
                 made.learn(x[start : start + _AT_ONCE], y[start : start + _AT_ONCE])
@@ -232,8 +245,8 @@ class Places:
             pool.relabel(places)
 
     def removed(self, expert: int) -> None:
-        """Follows an expert that went."""
-        del self.of_experts[expert]
+        """Follows an expert that went; one that went as soon as it was founded had no place yet."""
+        del self.of_experts[expert : expert + 1]
 
     def refresh(self) -> None:
         """Does what schedules have postponed."""

@@ -17,7 +17,7 @@ from cndpm.experts.pool.dynamics import Dynamics
 from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, neighbours
 from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, Told, log_normalised, softmax, tempered
 from cndpm.experts.pool.moments import Labels, Moments
-from cndpm.experts.pool.representations import Floats, Representations
+from cndpm.experts.pool.representations import FARTHEST, Floats, Representations
 from cndpm.experts.pool.rules import KNOWN, Rules
 from cndpm.state import Keeps, State, StateError, expect, maybe, number, part, tensor, whole
 
@@ -40,6 +40,9 @@ _FITTED_AT = (5, 20, 100, 500, 2500)
 
 _LATELY = 0.98
 """What the variety of the latest labels keeps: fifty samples."""
+
+_MOST_OUTSIDE = 0.3
+"""Share of the latest rows that may lie beyond what representations tell apart before they are fitted anew."""
 
 _JUDGED_EVERY, _N_JUDGED = 200, 200
 """Rows between two judgements on kept rows, and rows that are judged."""
@@ -82,6 +85,7 @@ class ClassPool(Keeps):
     Attributes:
         rows: The rows kept.
         n_seen: Rows learned.
+        seed: Of the representations, which a pool that is restored takes over.
 
     Example:
         >>> x = np.random.default_rng(0).normal(size=(1200, 3))
@@ -94,23 +98,27 @@ class ClassPool(Keeps):
         2
     """
 
+    for_classes: ClassVar[bool] = True
     kept: ClassVar = {
         "counts": tensor("labels"),
         "lately": tensor("labels"),
         "mixing": number(0, 1),
         "n_seen": whole(),
+        "seed": whole(),
         "n_fits": whole(0, len(_FITTED_AT)),
         "measured_at": whole(),
+        "outside": number(0, 1),
     }
 
     def __init__(
         self, n_columns: int, *, n_rows: int = 5000, evidence: float = 20.0, n_rules: int = 8, seed: int = 0
     ) -> None:
-        self._n_columns, self._n_rows, self._seed = n_columns, n_rows, seed
+        self._n_columns, self._n_rows, self.seed = n_columns, n_rows, seed
         self._evidence, self._most_rules = evidence, n_rules
         self.rows, self._dynamics = KeptRows(n_columns, max(n_rows, _FITTED_AT[0])), Dynamics()
         self.counts, self.lately, self.mixing = np.zeros(0), np.zeros(0), 1.0
         self.n_seen = self.n_fits = self.measured_at = 0
+        self.outside = 0.0
         self._maps: Representations | None = None
         self._moments: list[Moments] = []
         self._rules = Rules(evidence=evidence, most=n_rules, n_labels=0)
@@ -261,6 +269,8 @@ class ClassPool(Keeps):
         self.rows.add(x, x if asked is None else asked.features[0], y)
         if asked is not None:
             self._learn(asked, y)
+            left, is_far = _LATELY ** len(y), np.abs(asked.features[0]).max(axis=1) >= FARTHEST
+            self.outside = left * self.outside + (1 - left) * float(is_far.mean())
         self._fit_if_due()
         if 1 - self.mixing > _IN_RUNS and self.n_seen % _JUDGED_EVERY < len(y):
             self._kept_scores = self._judged()
@@ -320,7 +330,8 @@ class ClassPool(Keeps):
     def _fit_if_due(self) -> None:
         """Fits representations to more rows, as long as all are kept and one rule tells all of them."""
         is_due = self.n_fits < len(_FITTED_AT) and self.n_seen >= _FITTED_AT[self.n_fits]
-        if is_due and self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5):
+        is_due &= self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5)
+        if is_due or (self.outside > _MOST_OUTSIDE and self._n_rows):
             self._fit()
             if not self._n_rows:
                 self.rows = KeptRows(self._n_columns, 0)
@@ -330,10 +341,10 @@ class ClassPool(Keeps):
 
     def _fit(self) -> None:
         """Fits representations to the rows kept, and has everything learn these anew."""
-        self.n_fits = sum(self.n_seen >= n for n in _FITTED_AT)
+        self.n_fits, self.outside = sum(self.n_seen >= n for n in _FITTED_AT), 0.0
         order = np.argsort(self.rows.serial)
         x, y = self.rows.x[order], self.rows.y[order]
-        self._maps = Representations.fit(x, y, np.random.default_rng([self._seed, self.n_fits]))
+        self._maps = Representations.fit(x, y, np.random.default_rng([self.seed, self.n_fits]))
         sizes = zip(self._maps.sizes, _KEEPS, _FADES, strict=True)
         self._moments = [Moments(d, keeps, fades, self.n_labels) for d, keeps, fades in sizes]
         events, self._rules = self.events, Rules(evidence=self._evidence, most=self._most_rules, n_labels=self.n_labels)
@@ -389,7 +400,7 @@ class ClassPool(Keeps):
         labels = np.flatnonzero(shown >= 5)
         if self._maps is None or len(labels) < 2:
             return None
-        latest, rng = self.rows.latest(1000), np.random.default_rng([self._seed, self.n_seen])
+        latest, rng = self.rows.latest(1000), np.random.default_rng([self.seed, self.n_seen])
         latest = latest[np.argsort(rng.random(len(latest)))]
         at, each = [], max(3, _N_JUDGED // len(labels))
         for label in labels:

@@ -126,22 +126,39 @@ class LatestRows:
         squares = self._lengths[here] - 2 * (single @ self._z[here].T)
         squares += np.square(single).sum(axis=1)[:, None]
         np.maximum(squares, 0, out=squares)
-        ordered, at = _nearest(squares, _LOCAL)
+        ordered, at = self._nearest(single, squares, _LOCAL)
         ratios = self._ratios[here][at]
         width = np.maximum(ratios.mean(axis=1), 1e-3)
-        found = [self._mean(squares, ordered, at, *window) for window in WINDOWS]
+        found = [self._mean(single, squares, ordered, at, *window) for window in WINDOWS]
         return Near(np.stack([mean for mean, _ in found]), np.stack([far for _, far in found]), width)
 
+    def _nearest(
+        self, z: NDArray[np.float32], squares: NDArray[np.float32], k: int, skipped: int = 0
+    ) -> tuple[Floats, NDArray[np.int64]]:
+        """Returns squared distances to the k nearest in order, computed exactly, and where those are, (B, k) each."""
+        n = squares.shape[1]
+        at = skipped + (np.argpartition(squares, k - 1, axis=1)[:, :k] if k < n else np.argsort(squares, axis=1))
+        steps = (z[:, None] - self._z[self._begin : self._end][at]).astype(np.float64)
+        found = np.einsum("bkd,bkd->bk", steps, steps)
+        order = np.argsort(found, axis=1, kind="stable")
+        return np.take_along_axis(found, order, axis=1), np.take_along_axis(at, order, axis=1)
+
     def _mean(
-        self, squares: NDArray[np.float32], ordered: NDArray[np.float32], at: NDArray[np.int64], room: int, k: int
+        self,
+        single: NDArray[np.float32],
+        squares: NDArray[np.float32],
+        ordered: Floats,
+        at: NDArray[np.int64],
+        room: int,
+        k: int,
     ) -> tuple[Floats, Floats]:
         skipped = len(self) - min(room, len(self))
         if skipped:
-            ordered, at = _nearest(squares[:, skipped:], k)
-        distance = np.sqrt(ordered[:, :k].astype(np.float64))
+            ordered, at = self._nearest(single, squares[:, skipped:], k, skipped)
+        distance = np.sqrt(ordered[:, :k])
         weights = 1 / (1e-6 + distance)
         weights /= weights.sum(axis=1, keepdims=True)
-        mean = np.einsum("bk,bko->bo", weights, self.y[skipped + at[:, :k]])
+        mean = np.einsum("bk,bko->bo", weights, self.y[at[:, :k]])
         return mean, np.square(distance).mean(axis=1)
 
     def state_dict(self) -> State:
@@ -163,11 +180,3 @@ class LatestRows:
         self._begin = self._end = 0
         self.add(*(state[name].numpy() for name in ("x", "y", "ratios", "z")))
         self.n = state["n"]
-
-
-def _nearest(squares: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Returns the k least of every line in order, and where they are."""
-    at = np.argpartition(squares, k - 1, axis=1)[:, :k] if k < squares.shape[1] else np.argsort(squares, axis=1)
-    found = np.take_along_axis(squares, at, axis=1)
-    order = np.argsort(found, axis=1)
-    return np.take_along_axis(found, order, axis=1), np.take_along_axis(at, order, axis=1)

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from cndpm.state import Keeps, integers, tensor
 
-__all__ = ["Floats", "Representations"]
+__all__ = ["FARTHEST", "Floats", "Representations"]
 
 Floats = NDArray[np.float64]
 
-_FARTHEST = 8.0
+FARTHEST = 8.0
 """Deviations from the middle that a value is cut to, so that one value does not outweigh all others."""
 
 _N_WAVES = 200
@@ -102,7 +102,7 @@ class Representations(Keeps):
 
     def units(self, x: Floats) -> Floats:
         """Returns rows (n, d) in standard units."""
-        return np.clip((x - self.middle) / self.scale, -_FARTHEST, _FARTHEST)
+        return np.clip((x - self.middle) / self.scale, -FARTHEST, FARTHEST)
 
     def __call__(self, x: Floats) -> list[Floats]:
         """Returns the features of rows (n, d) in every representation, (n, size) each."""

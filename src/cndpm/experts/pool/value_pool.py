@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,8 @@ class ValuePool:
         >>> bool(abs(mean - np.sin(1)) < 0.1)
         True
     """
+
+    for_classes: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -236,6 +238,7 @@ class ValuePool:
             "before": self._before,
             "events": [list(event) for event in self.events],
             "n_seen": self.n_seen,
+            "seed": self.seed,
             "n_fits": self._n_fits,
             "measured": self._measured,
         }
@@ -246,7 +249,7 @@ class ValuePool:
         Raises:
             StateError: It has another form; nothing is changed.
         """
-        counts = dict.fromkeys(("n_seen", "n_fits", "measured"), whole())
+        counts = dict.fromkeys(("n_seen", "n_fits", "measured", "seed"), whole())
         expect(state, counts | dict.fromkeys(self._parts, part()) | {"members": maybe(part())})
         for name, held in self._parts.items():
             held.check(state[name])
@@ -259,6 +262,7 @@ class ValuePool:
             held.load_state_dict(state[name])
         self._members, self.events, self._before, self._asked = members, events, before, None
         self.n_seen, self._n_fits, self._measured = state["n_seen"], state["n_fits"], state["measured"]
+        self.seed = state["seed"]
 
 
 def _so_far(y: Floats) -> Floats:
