@@ -35,7 +35,7 @@ _FADES = ((0.95, 0.98, 0.993, 0.998), (0.998,), (0.998,))
 _FAST = 0.98
 """Models that keep no more may challenge a rule."""
 
-_FITTED_AT = (5, 20, 100, 500, 2500)
+_FITTED_AT = (5, 20, 100, 500)
 """Rows after which representations are fitted anew, and the rows kept are learned anew."""
 
 _LATELY = 0.98
@@ -126,7 +126,7 @@ class ClassPool(Keeps):
         self._fast, self._lasting = np.flatnonzero(rates <= _FAST), np.flatnonzero(rates == 1)
         self._n_members = len(rates) + N_NEIGHBOUR_MEMBERS
         trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]
-        self._now, self._next = Mix(self._n_members, trusted), Mix(2 * self._n_members, trusted)
+        self._now, self._next = Mix(self._n_members, trusted), Mix(2 * self._n_members, trusted, n_others=1)
         self._kept_scores: Floats | None = None
         self._asked: _Asked | None = None
 
@@ -172,8 +172,12 @@ class ClassPool(Keeps):
             return self._answer_for_any_time(x)
         asked = self._ask(x)
         if when == "next":
-            told = self._told_next(asked.logs, self._dynamics.lift(len(x), since)) if len(since) else asked.next
+            told = self._told_next(asked, self._dynamics.lift(len(x), since)) if len(since) else asked.next
             return log_normalised(self._next.answer(told.candidates))
+        return self._answer_now(asked)
+
+    def _answer_now(self, asked: _Asked) -> Floats:
+        """Answers by the evidence of the stream, or of kept rows where the labels come in runs."""
         told, is_in_runs = asked.now, self._kept_scores is not None and 1 - self.mixing > _IN_RUNS
         if is_in_runs:
             told = self._now.ask(told.logs, self._kept_scores, 1 - self.mixing)
@@ -197,13 +201,14 @@ class ClassPool(Keeps):
             of_slots, prior = self._of_slots(features), self._prior()
             likely = self._likely(of_slots, features[0], self._rules.weights)
             now, logs = self._now.ask(self._balanced(likely)), log_normalised(likely + prior)
-            soon = self._told_next(logs, self._dynamics.lift(len(x)))
-            self._asked = _Asked(x.copy(), features, of_slots, prior, logs, now, soon)
+            asked = _Asked(x.copy(), features, of_slots, prior, logs, now, now)
+            self._asked = asked._replace(next=self._told_next(asked, self._dynamics.lift(len(x))))
         return self._asked
 
-    def _told_next(self, logs: Floats, lifted: Floats) -> Told:
-        """Returns what is said for the next rows: by every member, and by each with what the labels before tell."""
-        return self._next.ask(np.concatenate([logs, log_normalised(logs + lifted)]))
+    def _told_next(self, asked: _Asked, lifted: Floats) -> Told:
+        """Returns what is said for the next rows: by members, by each with what the labels before tell, and for now."""
+        both = np.concatenate([asked.logs, log_normalised(asked.logs + lifted)])
+        return self._next.ask(both, others=[log_normalised(self._now.answer(asked.now.candidates) + asked.prior)])
 
     def _of_slots(self, features: list[Floats]) -> list[Floats]:
         return [moments.log_likelihood(f) for moments, f in zip(self._moments, features, strict=True)]
@@ -289,7 +294,7 @@ class ClassPool(Keeps):
         self._now.learn(asked.now, y, news)
         soon = asked.next
         if row_by_row and len(y) > 1:
-            soon = self._told_next(asked.logs, self._dynamics.lift(len(y), y.tolist(), is_each_known=True))
+            soon = self._told_next(asked, self._dynamics.lift(len(y), y.tolist(), is_each_known=True))
         self._next.learn(soon, y, np.ones(len(y)))
         is_known = self._rules.knows(y)
         if len(self._rules) > 1:
@@ -439,8 +444,8 @@ class ClassPool(Keeps):
         n_labels = {"labels": sizes["labels"]}
         self._dynamics.load_state_dict(state["dynamics"], **n_labels)
         self._rules.load_state_dict(state["rules"], **n_labels)
-        self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered)
-        self._next.load_state_dict(state["next"], members=2 * self._n_members, tempered=2 * n_tempered)
+        self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered, candidates=3)
+        self._next.load_state_dict(state["next"], members=2 * self._n_members, tempered=2 * n_tempered, candidates=4)
         self._maps, self._moments, self._asked = None, [], None
         if state["maps"] is not None:
             self._maps = Representations()

@@ -44,7 +44,7 @@ class Told(NamedTuple):
     Attributes:
         logs: Log-probabilities of the members, (M, B, C).
         each: Probabilities at every temperature, (T M, B, C).
-        candidates: Probabilities, (3, B, C).
+        candidates: Probabilities, (3 or more, B, C).
 
     Example:
         >>> told = Mix(2, trusted=[0]).ask(np.log(np.full((2, 5, 4), 0.25)))
@@ -63,6 +63,7 @@ class Mix(Keeps):
     Args:
         n_members: M.
         trusted: Members that are believed while there is no evidence.
+        n_others: Further candidates, which answer by themselves.
 
     Example:
         >>> mix = Mix(2, trusted=[0])
@@ -75,31 +76,36 @@ class Mix(Keeps):
 
     kept: ClassVar = {
         "scores": tensor(2, "tempered"),
-        "top": tensor(3),
+        "top": tensor("candidates"),
         "exponents": tensor("members"),
         "curvature": tensor("members", "members"),
     }
 
-    def __init__(self, n_members: int, trusted: Sequence[int]) -> None:
+    def __init__(self, n_members: int, trusted: Sequence[int], n_others: int = 0) -> None:
         self.scores = np.zeros((2, len(TEMPERATURES) * n_members))
         self.scores[:, list(trusted)] = _CREDIT
         self.scores[:, n_members:] -= _DEBIT
-        self.top = np.zeros(3)
+        self.top = np.zeros(3 + n_others)
         self.exponents, self.curvature = np.full(n_members, 1 / n_members), _RIDGE * np.eye(n_members)
 
-    def ask(self, logs: Floats, kept_scores: Floats | None = None, part: float = 0.0) -> Told:
+    def ask(
+        self, logs: Floats, kept_scores: Floats | None = None, part: float = 0.0, others: Sequence[Floats] = ()
+    ) -> Told:
         """Returns what members and candidates say.
 
         Args:
             logs: Log-probabilities of the members, (M, B, C).
+            others: Log-probabilities of further candidates, (B, C) each.
             kept_scores: Evidence on kept rows, (T M,), in the place of that of the stream.
             part: How far it takes that place.
         """
         each = tempered(logs)
         scores = self.scores if kept_scores is None else (1 - part) * self.scores + part * kept_scores
-        candidates = np.empty((3, *logs.shape[1:]))
+        candidates = np.empty((len(self.top), *logs.shape[1:]))
         candidates[:2] = (softmax(scores) @ each.reshape(len(each), -1)).reshape(2, *logs.shape[1:])
         candidates[2] = softmax(np.tensordot(self.exponents, logs, 1)) + _FLOOR / logs.shape[2]
+        for i, other in enumerate(others):
+            candidates[3 + i] = np.exp(other) + _FLOOR / logs.shape[2]
         return Told(logs, each, candidates)
 
     def answer(self, candidates: Floats, *, by_kept_rows: bool = False) -> Floats:

@@ -23,7 +23,7 @@ __all__ = ["Labels", "Moments"]
 
 Labels = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-_RENEWED = 0.1
+_RENEWED = 0.05
 """Part of its samples after which a group's inverse is made anew; means are always up to date."""
 
 _UNSEEN = 4.0
