@@ -1,7 +1,7 @@
 """The cost of a batch with many experts and many classes against few: ratios measured in one run.
 
     python -m benchmarks.growth                           # about five minutes on one core
-    python -m benchmarks.growth --representations one     # without the present beside the experts
+    python -m benchmarks.growth --representations one     # the experts answer alone
     python -m benchmarks.growth --what neural             # networks: 1,000 against 10; --device cuda on a GPU
 
 Gaussian experts are the default's, on rows of 32 features; only the memory is smaller, so that experts come quickly.

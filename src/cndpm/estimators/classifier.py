@@ -160,8 +160,9 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             exact: Whether the experts' covariance is brought up to date first. Otherwise it is as old as its last
                 renewal, which follows a schedule; means are always up to date. After `fit` and `consolidate` answers
                 are exact until more is learned.
-            when: "now" asks for the rule that holds now, "any" as if any time of the stream were equally likely. Only
-                tables with default features tell them apart.
+            when: "now" asks for the rule that holds now, "next" for the rows that come next in the stream, in the order
+                given, so that how labels follow each other counts too, "any" as if any time of the stream were equally
+                likely. Only tables with default features tell them apart.
         """
         best = self.predict_log_proba(X, exact=exact, when=when).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]

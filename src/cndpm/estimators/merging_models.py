@@ -30,10 +30,11 @@ __all__ = ["merge"]
 def merge(models: Sequence[Estimator]) -> Any:
     """Returns one model that has learned what all of them have; they are left alone.
 
-    Gaussian experts are sums, so the result equals, to rounding, a model that was given all streams; see
-    :mod:`cndpm.model.joining`. Networks are put side by side. All models are fitted, of one class and with the same
-    parameters; begin all but the first with ``first.with_same_representation()``. ValueError: they cannot be merged;
-    the message says why and what to do.
+    Gaussian experts are sums, so those of the result equal, to rounding, those of a model that was given all streams.
+    Where pools answer, as for tables, it answers as one that learned the first model's rows and then those that the
+    others keep; see :mod:`cndpm.model.joining`. Networks are put side by side. All models are fitted, of one class and
+    with the same parameters; begin all but the first with ``first.with_same_representation()``. ValueError: they cannot
+    be merged; the message says why and what to do.
 
     Example:
         >>> import numpy as np

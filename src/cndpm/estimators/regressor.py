@@ -97,7 +97,8 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         Args:
             X: (n, n_features), or (n, *input_shape).
             return_std: Whether its standard deviation is returned too.
-            when: "now" asks for the rule that holds now, "any" as if any time of the stream were equally likely. Only
+            when: "now" asks for the rule that holds now, "next" for the rows that come next in the stream, in the order
+                given, so that the latest errors count too, "any" as if any time of the stream were equally likely. Only
                 tables with default features tell them apart.
         """
         mean, variance = self._moments(*self._asked(X), when=when)

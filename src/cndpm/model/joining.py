@@ -3,10 +3,11 @@
 Gaussian experts are sums, so the merged learner has the statistics of one that was given both streams, to rounding.
 Experts that stand for the same concept become one (:mod:`cndpm.mixture.matching`); memories are joined and slept on
 when more is learned; levels of novelty are measured on the records of all. In which order learners are merged, all at
-once or some first, makes no difference beyond rounding, but for the numbering of the experts.
+once or some first, makes no difference to these beyond rounding, but for the numbering of the experts.
 
-What is true now (:mod:`cndpm.model.context`) begins anew, and rows kept to say how new others are (`watch`) stay the
-first learner's.
+Where pools answer (:mod:`cndpm.model.places`), the first learner's goes on with the rows that the others keep, as if
+these had come later: answers are those of one model that learned so. Rows kept to say how new others are (`watch`) stay
+the first learner's.
 
 Networks are not sums: those of all learners are put side by side, for `prune` to find the ones that are redundant.
 """

@@ -43,7 +43,14 @@ _NOWHERE = -5e5
 
 
 class Pool(Protocol):
-    """Answers p(y | x) at one place; see :class:`cndpm.experts.pool.ClassPool`."""
+    """Answers p(y | x) at one place; see :class:`cndpm.experts.pool.ClassPool`.
+
+    Example:
+        >>> from cndpm.experts.pool import ClassPool
+        >>> pool: Pool = ClassPool(2)
+        >>> pool.is_ready  # nothing has been learned
+        False
+    """
 
     for_classes: ClassVar[bool]
     rows: Any

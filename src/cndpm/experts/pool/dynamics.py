@@ -1,4 +1,4 @@
-r"""How labels follow each other: what the label before tells of the next one.
+r"""Labels as they follow each other: what the one before tells of the next.
 
 .. math::
     \log \frac{p(y_{t+h} \mid y_t)}{p(y)}

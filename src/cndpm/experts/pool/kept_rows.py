@@ -189,7 +189,12 @@ class KeptRows(Keeps):
         self._hold(x, y, serial, nth, x)
 
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
-        """Restores it to the bit, but for units, which must be measured anew."""
+        """Restores it to the bit, but for units, which must be measured anew.
+
+        Args:
+            state: As `state_dict` returns it.
+            sizes: Of dimensions that are known: d, labels.
+        """
         found = expect(state, self.kept, **sizes)
         arrays = {name: state[name].cpu().numpy().copy() for name in self.kept if name != "n"}
         if len(arrays["y"]) and arrays["y"].max() >= found["labels"]:

@@ -22,12 +22,17 @@ with x, on eight seeds that nothing is reported on."""
 
 
 class Near:
-    """What the nearest rows say of B rows.
+    """Holds what the nearest rows say of B rows.
 
-    Attributes:
+    Args:
         mean: Means of the nearest, the nearer the heavier, (4, B, o).
         far: Mean square of the distances to them, (4, B).
         width: Mean square of the errors near, as a ratio to those everywhere, (B,).
+
+    Example:
+        >>> near = Near(np.zeros((4, 2, 1)), np.zeros((4, 2)), np.ones(2))
+        >>> near.mean.shape
+        (4, 2, 1)
     """
 
     def __init__(self, mean: Floats, far: Floats, width: Floats) -> None:

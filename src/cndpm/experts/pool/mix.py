@@ -39,12 +39,17 @@ _CREDIT, _DEBIT = 2.0, 1.0
 
 
 class Told(NamedTuple):
-    """What members and candidates said to B samples: M members, T temperatures, C labels.
+    """Holds what members and candidates said to B samples: M members, T temperatures, C labels.
 
     Attributes:
         logs: Log-probabilities of the members, (M, B, C).
         each: Probabilities at every temperature, (T M, B, C).
         candidates: Probabilities, (3 or more, B, C).
+
+    Example:
+        >>> told = Mix(2, trusted=[0]).ask(np.log(np.full((2, 5, 4), 0.25)))
+        >>> told.each.shape, told.candidates.shape
+        ((6, 5, 4), (3, 5, 4))
     """
 
     logs: Floats

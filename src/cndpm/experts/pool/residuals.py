@@ -1,4 +1,4 @@
-"""What the latest errors say of the next one: an autoregression of second order, weighed by evidence."""
+"""Errors as they follow each other: an autoregression of second order, weighed by evidence."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Residuals:
 
 
 class NextTold:
-    """What was said of the next rows.
+    """Holds what was said of the next rows.
 
     Attributes:
         candidates: Without and with the errors before, (2, B, 2, o).

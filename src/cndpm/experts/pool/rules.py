@@ -125,7 +125,12 @@ class Rules(Keeps):
             self._note(sample, "returned")
 
     def challenge(self, gain: float, n: int) -> bool:
-        """Adds what challengers gained over the rules with n samples; returns whether another rule has begun."""
+        """Adds what challengers gained over the rules; returns whether another rule has begun.
+
+        Args:
+            gain: In nats.
+            n: Samples with which they gained it.
+        """
         self.lead = max(0.0, self.lead + gain - _ALLOWANCE * n)
         self.n_since = self.n_since + n if self.is_waiting else 0
         return self.lead > self._evidence and self.n_since >= _FEWEST

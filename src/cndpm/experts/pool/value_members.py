@@ -30,7 +30,7 @@ _ARRAYS = ("middle", "scale", "low", "high", "relevance", "bends", "errors", "fa
 
 
 class Said:
-    """What members say of B rows.
+    """Holds what members say of B rows.
 
     Attributes:
         x: The rows, (B, d).
@@ -41,6 +41,14 @@ class Said:
         mean: Of all members, (M, B, o).
         variance: Of all members, (M, B, o).
         width: How much larger squared errors are near each row than everywhere, (B,).
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(50, 2))
+        >>> rows = LatestRows(2, 1, room=50)
+        >>> rows.add(x, x[:, :1], np.ones(50))
+        >>> said = ValueMembers(rows, seed=[0]).say(x[:3], rows, np.ones(1))
+        >>> said.mean.shape == (N_MEMBERS, 3, 1)
+        True
     """
 
     x: Floats
@@ -147,7 +155,12 @@ class ValueMembers:
         self.low, self.high = np.minimum(self.low, said.x.min(axis=0)), np.maximum(self.high, said.x.max(axis=0))
 
     def found(self, x: Floats, values: Floats) -> None:
-        """Adds a rule of rows (n, d) and their targets in standard units (n, o)."""
+        """Adds a rule.
+
+        Args:
+            x: The rows that it is of, (n, d).
+            values: Their targets in standard units, (n, o).
+        """
         for moments, features in zip(self.moments, self.maps(x), strict=True):
             moments.found(features, values)
 
@@ -155,6 +168,10 @@ class ValueMembers:
         """Measures how much the waves rise along each column, and says anew where the rows kept lie.
 
         Distances count columns by their slopes, as expected gradients do (Trivedi et al. 2014); with few rows less so.
+
+        Args:
+            kept: The rows.
+            rule: The one whose waves are looked at.
         """
         d, n = kept.x.shape[1], len(kept)
         some = kept.x[:: max(1, n * d // 300)]  # asked 2 d times

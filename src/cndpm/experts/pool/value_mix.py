@@ -36,7 +36,13 @@ def softmax(a: Floats) -> Floats:
 
 
 def log_density(y: Floats, mean: Floats, variance: Floats) -> Floats:
-    """Returns the log density of targets up to a constant, summed over outputs: (..., B) of (..., B, o)."""
+    """Returns the log density of targets up to a constant, summed over outputs, (..., B).
+
+    Args:
+        y: Targets, (B, o).
+        mean: Of the Gaussians, (..., B, o).
+        variance: Of the Gaussians, (..., B, o).
+    """
     return np.asarray(-0.5 * ((y - mean) ** 2 / variance + np.log(variance)).sum(axis=-1))
 
 
@@ -59,7 +65,7 @@ def discounted(evidence: Floats, discount: Floats, scores: Floats) -> Floats:
 
 
 class Told:
-    """What was said of B rows, for learning from it.
+    """Holds what was said of B rows, for learning from it.
 
     Attributes:
         mean: Of the members, (M, B, o).
@@ -129,7 +135,12 @@ class ValueMix:
         return Told(mean, variance, plain, candidates, answer.transpose(1, 0, 2))
 
     def learn(self, y: Floats, told: Told) -> None:
-        """Learns from targets (B, o) how well they were foretold."""
+        """Learns how well targets were foretold.
+
+        Args:
+            y: Targets, (B, o).
+            told: What was said of them.
+        """
         wide = _WIDTHS[:, None, None, None] ** 2 * told.variance
         scores = floored(log_density(y, told.mean, wide).reshape(-1, len(y)))
         shape = self._evidence.shape

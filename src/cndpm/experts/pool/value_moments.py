@@ -87,7 +87,12 @@ class ValueMoments:
             self._learn(slot, y, answered)
 
     def begin(self, f: Floats, y: Floats) -> None:
-        """Learns rows at once as if they had come in turn, with errors of each row left out of what learned it."""
+        """Learns rows at once as if they had come in turn, with errors of each row left out of what learned it.
+
+        Args:
+            f: Features, (n, d).
+            y: Targets, (n, o).
+        """
         rows = _with_constant(f)
         for slot in range(len(self._n)):
             self._begin(slot, rows, y)
@@ -98,7 +103,12 @@ class ValueMoments:
             self._solve(int(slot))
 
     def found(self, f: Floats, y: Floats) -> None:
-        """Adds a rule that has learned rows (n, d) and targets (n, o)."""
+        """Adds a rule.
+
+        Args:
+            f: Features of the rows that it has learned, (n, d).
+            y: Their targets, (n, o).
+        """
         for name in _NAMES:
             part = getattr(self, f"_{name}")
             setattr(self, f"_{name}", np.concatenate([part, np.zeros_like(part[:1])]))
@@ -106,7 +116,12 @@ class ValueMoments:
         self._begin(len(self._n) - 1, _with_constant(f), y)
 
     def mean_of_rule(self, f: Floats, rule: int) -> Floats:
-        """Returns what a rule says of rows (B, d), (B, o)."""
+        """Returns what a rule says of rows, (B, o).
+
+        Args:
+            f: Features, (B, d).
+            rule: Its index.
+        """
         weights = self._weights[len(self.keeps) + rule]
         return np.asarray(f @ weights[:-1] + weights[-1])
 
@@ -116,7 +131,12 @@ class ValueMoments:
         return {name: torch.from_numpy(getattr(self, f"_{name}")[at : at + 1].copy()) for name in _NAMES}
 
     def set_rule(self, rule: int, state: State) -> None:
-        """Puts a rule back to what :meth:`rule_state` returned."""
+        """Puts a rule back to what it was.
+
+        Args:
+            rule: Its index.
+            state: As :meth:`rule_state` returned it.
+        """
         for name in _NAMES:
             getattr(self, f"_{name}")[len(self.keeps) + rule] = state[name].numpy()[0]
 
@@ -218,7 +238,7 @@ where nothing changed (friedman1, seeds 101 to 103)."""
 
 
 class Answer:
-    """What regressions say of B rows.
+    """Holds what regressions say of B rows.
 
     Attributes:
         rows: Features and a constant, (B, d + 1).

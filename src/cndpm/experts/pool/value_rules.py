@@ -51,7 +51,7 @@ class Rules:
 
     @property
     def weights(self) -> Floats:
-        """How likely each rule holds, (K,)."""
+        """The probability that each rule holds, (K,)."""
         return softmax(self.log_weights)
 
     @property
