@@ -19,7 +19,7 @@ from cndpm.model.events import Event
 __all__ = ["ExpertsDisplay", "IntervalDisplay", "NoveltyDisplay"]
 
 Floats = NDArray[np.float64]
-_MARKS = {"founded": "o", "returned": "^", "merged": "x", "dropped": "x"}
+_MARKS = {"founded": "o", "returned": "^", "merged": "x", "dropped": "x", "rule founded": "s", "rule returned": "D"}
 
 
 class _Display:

@@ -19,6 +19,10 @@ from cndpm.threads import one_thread
 __all__ = ["Answers"]
 
 
+_NEVER = math.log(1e-300)
+"""Log-probability of a class that was announced and never came."""
+
+
 class Answers:
     """Asks the experts, and a provisional model of what waits in the memory.
 
@@ -63,7 +67,7 @@ class Answers:
         if (places := self._answering(when, for_classes=True)) is not None:
             told = _joined([_of_places(places, samples, when, since) for samples in batches])
             missing = n_classes - told.shape[1]
-            return torch.nn.functional.pad(told, (0, missing), value=-torch.inf).to(self._device)
+            return torch.nn.functional.pad(told, (0, missing), value=_NEVER).to(self._device)
 
         def answer(samples: Samples) -> Tensor:
             mixed = self._bank.mixed(samples, exact=exact) if self._n_experts else None

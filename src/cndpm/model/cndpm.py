@@ -105,7 +105,7 @@ class CNDPM(Learner):
             founding, self.events, max_experts=settings.most_experts, policy=settings.at_limit, device=self.device
         )
         if self.places is not None:
-            self.events.on_removal = self.places.removed
+            self.events.on_removal, self.places.on_rule = self.places.removed, self._report_rule
         self._answers = Answers(self.bank, self.memory, self.places, anytime=settings.anytime, device=self.device)
         self.watch, self.n_exemplars = None, n_exemplars
         if n_exemplars:
@@ -419,6 +419,10 @@ class CNDPM(Learner):
         if n_classes > self.n_known_classes:
             self.n_known_classes = n_classes
             self.bank.admit(n_classes)
+
+    def _report_rule(self, kind: str, place: int) -> None:
+        assert self.places is not None
+        self.events.rule(kind, self.places.of_experts.index(place) if place in self.places.of_experts else 0)
 
     def _report(self, fraction: float) -> None:
         if self.on_progress is not None:

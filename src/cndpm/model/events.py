@@ -17,7 +17,7 @@ from cndpm.state import State, StateError, expect, number, whole
 
 __all__ = ["Event", "EventLog"]
 
-Kind = Literal["founded", "returned", "merged", "dropped"]
+Kind = Literal["founded", "returned", "merged", "dropped", "rule founded", "rule returned"]
 
 _MEMORY = 20
 """Samples over which the share of an expert is averaged."""
@@ -38,7 +38,8 @@ class Event(NamedTuple):
 
     Attributes:
         sample: Number of samples that had been learned by then, the batch in which it happened included.
-        kind: "founded", "returned", "merged" or "dropped".
+        kind: "founded", "returned", "merged" or "dropped" of an expert; "rule founded" or "rule returned" of what holds
+            at its place.
         expert: Its number at that moment. Experts behind one that is merged or dropped move up by one afterwards.
         into: The expert that it was merged into, numbered as before the merge; None for other kinds.
 
@@ -88,6 +89,10 @@ class EventLog:
         """
         self._add(Event(self.n_samples, "merged", expert, into))
         self._forget(expert)
+
+    def rule(self, kind: str, expert: int) -> None:
+        """Reports that a rule was "founded" or "returned" at the place of an expert."""
+        self._add(Event(self.n_samples, cast(Kind, f"rule {kind}"), expert))
 
     def extend(self, other: EventLog) -> None:
         """Appends the experts of another log, as if they had been founded now; its samples count as learned."""

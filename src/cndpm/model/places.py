@@ -26,11 +26,12 @@ LogDensities = Callable[[Floats], Floats]
 _MOST = 16
 """Places, and so pools; what would be another one belongs to the nearest."""
 
-_APART = 0.9
+_APART = 0.95
 """Area under the curve from which an expert's rows are told from those of another place."""
 
-_KNOWN_SHARE, _KNOWN = 0.8, 20
-"""The share of an expert's first samples whose labels must be known, and the samples that make one known."""
+_SAME_LABELS, _KNOWN = 0.9, 20
+"""The share of an expert's first samples whose labels the place must know, and of its labels that must be among them;
+and the samples that make one known. Some labels of many need no place of their own."""
 
 _N_COMPARED = 200
 """Rows of each side that are compared."""
@@ -86,6 +87,7 @@ class Places:
         pools: One a place.
         of_experts: The place of every expert, (K,).
         pending: The place that rows have come to which no expert knows yet; None where there is none.
+        on_rule: Is called with "founded" or "returned" and the place where that happened to a rule.
         row_by_row: Whether targets are known before the next row is asked about, though rows are learned together.
 
     Example:
@@ -103,6 +105,7 @@ class Places:
         self.of_experts: list[int] = []
         self.pending: int | None = None
         self._latest, self.row_by_row = 0, False
+        self.on_rule: Callable[[str, int], None] | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -150,8 +153,11 @@ class Places:
         place_of = np.zeros(len(x), np.int64) if len(self.pools) == 1 else self._shares(x).argmax(axis=1)
         with one_blas_thread:
             for place in np.unique(place_of).tolist():
-                mine = place_of == place
-                self.pools[place].learn(x[mine], y[mine], row_by_row=self.row_by_row)
+                mine, pool = place_of == place, self.pools[place]
+                before = pool.events[-1:]
+                pool.learn(x[mine], y[mine], row_by_row=self.row_by_row)
+                if self.on_rule is not None and pool.events[-1:] != before:
+                    self.on_rule(pool.events[-1][1], place)
         self._latest = int(place_of[-1])
 
     def _shares(self, x: Floats) -> Floats:
@@ -204,8 +210,9 @@ class Places:
         if len(others) < _KNOWN or not is_mine.any():
             return None
         if y.ndim == 1:
-            known = np.bincount(rows.y[others], minlength=int(y.max()) + 1)
-            if np.mean(known[y] >= _KNOWN) < _KNOWN_SHARE:
+            is_known = np.bincount(rows.y[others], minlength=int(y.max()) + 1) >= _KNOWN
+            is_here = np.bincount(y, minlength=len(is_known)) > 0
+            if min(np.mean(is_known[y]), np.mean(is_here[is_known]) if is_known.any() else 0.0) < _SAME_LABELS:
                 return None
         latest = others[np.argsort(rows.serial[others])[-_N_COMPARED:]]
         mine, theirs = self._gains(place, x[-_N_COMPARED:]), self._gains(place, rows.x[latest])

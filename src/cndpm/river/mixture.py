@@ -107,7 +107,7 @@ class Mixture:
 
     @property
     def drift_detected(self) -> bool:
-        """Whether the latest call that learned founded an expert, the first aside, or brought one back."""
+        """Whether the latest call that learned founded a rule or an expert, the first aside, or brought one back."""
         return self._has_drifted
 
     @property
@@ -315,7 +315,7 @@ class Mixture:
 
 
 def _is_drift(event: Event) -> bool:
-    return event.kind == "returned" or (event.kind == "founded" and event.expert > 0)
+    return "rule" in event.kind or event.kind == "returned" or (event.kind == "founded" and event.expert > 0)
 
 
 def _without_empty(rows: Rows) -> Rows:

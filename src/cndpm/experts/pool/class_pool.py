@@ -335,7 +335,7 @@ class ClassPool(Keeps):
     def _fit_if_due(self) -> None:
         """Fits representations to more rows, as long as all are kept and one rule tells all of them."""
         is_due = self.n_fits < len(_FITTED_AT) and self.n_seen >= _FITTED_AT[self.n_fits]
-        is_due &= self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5)
+        is_due &= self._maps is None or (self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5))
         if is_due or (self.outside > _MOST_OUTSIDE and self._n_rows):
             self._fit()
             if not self._n_rows:
