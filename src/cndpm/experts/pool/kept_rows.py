@@ -179,6 +179,7 @@ class KeptRows(Keeps):
         gone, stays = np.bincount(self.y[is_gone], minlength=len(self.counts)), ~is_gone
         self.counts, self._n_kept, self.n = self.counts - gone, self._n_kept - gone, self.n - int(is_gone.sum())
         x, y, serial, nth = self.x[stays], self.y[stays], self.serial[stays], self.nth[stays]
+        serial -= np.searchsorted(np.sort(self.serial[is_gone]), serial)
         for label in np.flatnonzero(gone):
             mine = np.flatnonzero(y == label)
             nth[mine[np.argsort(nth[mine])]] = self.counts[label] - len(mine) + np.arange(len(mine))

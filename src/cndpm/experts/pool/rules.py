@@ -151,10 +151,17 @@ class Rules(Keeps):
         return {**super().state_dict(), "events": [list(event) for event in self.events]}
 
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
-        found = expect(state, {**self.kept, "holds": whole(0, len(state["filter"]) - 1)}, **sizes)
-        events = [tuple(event) for event in state["events"]] if isinstance(state.get("events"), list) else [()]
-        if not all(len(e) == 3 and e[1] in ("founded", "returned") and type(e[0]) is type(e[2]) is int for e in events):
+        found = expect(state, self.kept, **sizes)
+        expect(state, {"holds": whole(0, found["rules"] - 1)})
+        saved = state.get("events")
+        events = saved if isinstance(saved, list) else [None]
+        if not all(map(_is_event, events)):
             raise StateError("'events' must be lists of a sample, 'founded' or 'returned', and a rule")
         super().load_state_dict(state, **sizes)
-        self.events = events  # type: ignore[assignment]
+        self.events = [tuple(event) for event in events]
         return found
+
+
+def _is_event(value: object) -> bool:
+    is_triple = isinstance(value, list | tuple) and len(value) == 3
+    return is_triple and type(value[0]) is type(value[2]) is int and value[1] in ("founded", "returned")
