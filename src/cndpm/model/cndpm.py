@@ -185,9 +185,11 @@ class CNDPM(Learner):
 
     def _found(self, way: Callable[..., None]) -> None:
         """Makes an expert of the memory, in one of founding's ways, and finds its place."""
-        waiting, before = self.memory.batch() if len(self.memory) else None, self.n_experts
+        waiting = self.memory.batch() if len(self.memory) else None
         way(self.bank, self.memory, self.novelty, self._report)
-        if self.places is not None and waiting is not None and waiting.y is not None and self.n_experts > before:
+        if self.places is None or waiting is None or waiting.y is None:
+            return
+        if self.n_experts > len(self.places.of_experts):  # at the limit another one may have gone
             self.events.follow(self.n_experts)
             self.places.founded(waiting.samples.x.cpu().double().numpy(), waiting.y.numpy())
 

@@ -117,19 +117,21 @@ class Places:
             with one_blas_thread:
                 return self.pools[0].answer(x, when, since)
         shares = self._shares(x)
+        shares[:, [not pool.is_ready for pool in self.pools]] = 0
+        shares[~shares.any(axis=1), 0] = 1  # nobody else can answer yet
         with one_blas_thread:
-            return self._mixed(x, shares, when, since)
+            return self._mixed(x, shares / shares.sum(axis=1, keepdims=True), when, since)
 
     def _mixed(self, x: Floats, shares: Floats, when: When, since: Sequence[Any]) -> Floats:
         """Returns the answers of all places, weighed by the rows' shares of them, (n, P)."""
         mixed: Floats | None = None
         for place, pool in enumerate(self.pools):
             mine = np.flatnonzero(shares[:, place] > 1e-3)
-            if not len(mine) or not pool.is_ready:
-                continue
-            told = pool.answer(x[mine], when if place == self._latest or when == "any" else "now", since)
-            mixed = _added(mixed, len(x), mine, told, shares[mine, place])
-        return self.pools[self._latest].answer(x, when) if mixed is None else _answer(mixed)
+            if len(mine):
+                told = pool.answer(x[mine], when if place == self._latest or when == "any" else "now", since)
+                mixed = _added(mixed, len(x), mine, told, shares[mine, place])
+        assert mixed is not None
+        return _answer(mixed)
 
     def learn(self, x: Floats, y: NDArray[Any]) -> None:
         """Has the pools learn a batch, each what lies at its place.
@@ -200,9 +202,11 @@ class Places:
                 return None
         beside = [k for k, one in enumerate(self.of_experts) if one == place]
         latest = others[np.argsort(rows.serial[others])[-_N_COMPARED:]]
-        told = [self._log_densities(some) for some in (x[-_N_COMPARED:], rows.x[latest])]
-        mine, theirs = (one[:, -1] - one[:, beside].max(axis=1) for one in told)
-        return is_mine if np.mean(mine[:, None] > theirs) >= _APART else None
+        told = [self._log_densities(some) for some in (x[-_N_COMPARED:], rows.x)]
+        mine, all_of_them = (one[:, -1] - one[:, beside].max(axis=1) for one in told)
+        if np.mean(mine[:, None] > all_of_them[latest]) < _APART:
+            return None
+        return all_of_them > 0  # a few of its first samples may not have waited with the others, or not be its own
 
     def _move(self, pool: Pool, is_mine: NDArray[np.bool_]) -> None:
         """Has another pool, at a place of its own, learn some of the rows kept, and this one forget them."""
@@ -232,8 +236,8 @@ class Places:
             pool.relabel(places)
 
     def removed(self, expert: int) -> None:
-        """Follows an expert that went."""
-        del self.of_experts[expert]
+        """Follows an expert that went; one that was just founded has no place yet."""
+        del self.of_experts[expert : expert + 1]
 
     def refresh(self) -> None:
         """Does what schedules have postponed."""
@@ -257,10 +261,10 @@ class Places:
             state: As :meth:`state_dict` returns it.
             n_experts: K.
         """
-        saved: Any = state["pools"]
+        saved: Any = state.get("pools")
         if not isinstance(saved, list) or not 1 <= len(saved) <= _MOST:
             raise StateError(f"'pools' must be a list of 1 to {_MOST} places")
-        places: Any = state["of_experts"]
+        places: Any = state.get("of_experts")
         is_list = isinstance(places, list) and all(type(one) is int and 0 <= one < len(saved) for one in places)
         if not is_list or len(places) != n_experts:
             raise StateError(f"'of_experts' must name places of {n_experts} experts")

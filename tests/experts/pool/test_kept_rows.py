@@ -109,7 +109,7 @@ def test_distances_are_those_of_scikit_learn_plain_and_whitened():
     z = np.random.default_rng(5).normal(size=(7, 3))
     covariance = np.cov(np.random.default_rng(6).normal(size=(3, 30)))
     rows.measure(rows.x.copy(), np.linalg.inv(covariance))
-    plain, whitened = rows.near(z)
+    plain, whitened = (near.squares for near in rows.near(z))
     for squares, asked, others in ((plain, z, rows.x), (whitened, z @ rows.metric, rows.x @ rows.metric)):
         reference = NearestNeighbors(n_neighbors=60).fit(others)
         distances, at = reference.kneighbors(asked)
@@ -137,7 +137,7 @@ def test_members_vote_by_the_nearest_of_the_latest_200_the_latest_1000_and_all()
     assert len(told) == N_NEIGHBOUR_MEMBERS
     for member, (room, k) in enumerate([(200, 5), (1000, 5), (5000, 5), (5000, 15)]):
         at = rows.latest(room)
-        np.testing.assert_allclose(told[member], plain_votes(z, rows.x[at], rows.y[at], k), atol=0.02)
+        np.testing.assert_allclose(told[member], plain_votes(z, rows.x[at], rows.y[at], k), atol=1e-4)
 
 
 def test_windows_that_hold_all_rows_say_the_same():
@@ -157,6 +157,15 @@ def test_a_row_does_not_vote_for_itself():
     others = plain_votes(x[:1], x[1:], y[1:], 5)
     shares = [np.bincount(one, minlength=N_LABELS) / len(one) for one in (y, y[1:])]  # which are those of all rows
     np.testing.assert_allclose(told + np.log(shares[0] + 0.1), others + np.log(shares[1] + 0.1), atol=1e-3)
+
+
+@given(histories)
+def test_what_neighbours_say_does_not_depend_on_what_else_is_asked(batches):
+    rows, _ = kept(batches, 30)
+    asked = np.concatenate([rows.x, rows.x + 3])
+    together = neighbours(rows, asked)
+    for i in range(len(asked)):
+        np.testing.assert_allclose(neighbours(rows, asked[i : i + 1])[:, 0], together[:, i], rtol=1e-9, atol=1e-9)
 
 
 def test_few_rows_say_nothing():

@@ -226,6 +226,8 @@ class ClassPool(Keeps):
         if (more := n_labels - self.n_labels) > 0:
             self.counts, self.lately = np.pad(self.counts, (0, more)), np.pad(self.lately, (0, more))
             self._asked = None
+            if n_labels > _MOST_LABELS:
+                self._give_up()
             for one in self._by_label:
                 one.admit(n_labels)
 
@@ -240,7 +242,7 @@ class ClassPool(Keeps):
 
     @property
     def _by_label(self) -> list[KeptRows | Dynamics | Rules | Moments]:
-        return [self.rows, self._dynamics, self._rules, *self._moments]
+        return [] if self.n_labels > _MOST_LABELS else [self.rows, self._dynamics, self._rules, *self._moments]
 
     def learn(self, x: Floats, y: Labels, *, row_by_row: bool = False) -> None:
         """Learns a batch: what was answered is weighed, then it is learned.
@@ -251,9 +253,13 @@ class ClassPool(Keeps):
             row_by_row: Whether each label was known before the next row was asked about.
         """
         self.admit(int(y.max()) + 1)
+        room = self.rows.room - self.rows.n
+        if self._maps is None and 0 < room < len(y):  # what representations are fitted to first must be kept
+            self.learn(x[:room], y[:room], row_by_row=row_by_row)
+            self.learn(x[room:], y[room:], row_by_row=row_by_row)
+            return
         self.n_seen += len(y)
         if self.n_labels > _MOST_LABELS:
-            self._give_up()
             return
         asked = self._weigh(x, y, row_by_row) if self._maps is not None else None
         np.add.at(self.counts, y, 1)
@@ -352,7 +358,8 @@ class ClassPool(Keeps):
     def _give_up(self) -> None:
         """Forgets all: labels are too many."""
         self.rows, self._moments, self._maps, self._asked = KeptRows(self._n_columns, 0), [], None, None
-        self._kept_scores = None
+        self._dynamics, self._kept_scores = Dynamics(), None
+        self._rules = Rules(evidence=self._evidence, most=self._most_rules, n_labels=0)
 
     def refresh(self) -> None:
         """Does what a schedule has postponed."""
@@ -421,11 +428,11 @@ class ClassPool(Keeps):
         parts = dict.fromkeys(("rows", "dynamics", "rules", "mix", "next"), part())
         n_tempered = self._n_members * len(TEMPERATURES)
         expect(state, {**self.kept, **parts, "maps": maybe(part()), "kept_scores": maybe(tensor(n_tempered))})
-        saved = state["moments"]
+        saved = state.get("moments")
         if not isinstance(saved, list) or len(saved) != (0 if state["maps"] is None else len(_KEEPS)):
             raise StateError(f"'moments' must be a list of the {len(_KEEPS)} representations")
         sizes = super().load_state_dict(state)
-        n_labels = {"labels": sizes["labels"]}
+        n_labels = {"labels": sizes["labels"] if sizes["labels"] <= _MOST_LABELS else 0}
         self._dynamics.load_state_dict(state["dynamics"], **n_labels)
         self._rules.load_state_dict(state["rules"], **n_labels)
         self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered)
@@ -439,7 +446,8 @@ class ClassPool(Keeps):
                 n = {"slots": len(keeps) + len(self._rules), "groups": len(fades) + len(self._rules)}
                 moments.load_state_dict(one, d=d, **n, **n_labels)
                 self._moments.append(moments)
-        room = 0 if self._maps is not None and not self._n_rows else max(self._n_rows, _FITTED_AT[0])
+        keeps_none = sizes["labels"] > _MOST_LABELS or (self._maps is not None and not self._n_rows)
+        room = 0 if keeps_none else max(self._n_rows, _FITTED_AT[0])
         self.rows = KeptRows(self._n_columns, room)
         self.rows.load_state_dict(state["rows"], d=self._n_columns, **n_labels)
         if len(self.rows) > room:

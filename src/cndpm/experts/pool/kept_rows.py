@@ -6,7 +6,7 @@ never displaced by those of one that does not.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,17 @@ N_NEIGHBOUR_MEMBERS = len(_WINDOWS) + 1
 
 _PSEUDO = 0.1
 """Votes and shares that every label has without a neighbour."""
+
+
+class _Near(NamedTuple):
+    """Rows that are asked about (B, d), those kept (m, d), and squared distances as fast as they are to be had (B, m).
+
+    These differ in the last digits by what else is asked, so the nearest are measured again.
+    """
+
+    asked: NDArray[np.float32]
+    rows: NDArray[np.float32]
+    squares: NDArray[np.float32]
 
 
 class KeptRows(Keeps):
@@ -200,11 +211,14 @@ class KeptRows(Keeps):
         """Takes over rows in standard units, (m, d)."""
         self._hold(self.x, self.y, self.serial, self.nth, z)
 
-    def near(self, z: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Returns squared distances of rows (B, d), in standard units, to those kept, (B, m): plain and whitened."""
+    def near(self, z: Floats) -> tuple[_Near, _Near]:
+        """Returns how near rows (B, d), in standard units, are to those kept: plain and whitened."""
         plain, whitened, *lengths = (part[: self._size] for part in self._parts[4:])
         asked = z.astype(np.float32), (z @ self.metric).astype(np.float32)
-        return _squares(asked[0], plain, lengths[0]), _squares(asked[1], whitened, lengths[1])
+        return (
+            _Near(asked[0], plain, _squares(asked[0], plain, lengths[0])),
+            _Near(asked[1], whitened, _squares(asked[1], whitened, lengths[1])),
+        )
 
 
 def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Floats:
@@ -218,19 +232,19 @@ def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Fl
     n_labels = len(kept.counts)
     if len(kept) <= _N_NEAREST:
         return np.zeros((N_NEIGHBOUR_MEMBERS, len(z), n_labels))
-    squares, squares_whitened = kept.near(z)
+    plain, whitened = kept.near(z)
     if without_itself:
-        is_same = squares < 1e-5
-        squares[is_same] = squares_whitened[is_same] = np.inf
+        is_same = plain.squares < 1e-5
+        plain.squares[is_same] = whitened.squares[is_same] = np.inf
     told: list[Floats] = []
     for i, room in enumerate(_WINDOWS):
         if i and len(kept) <= _WINDOWS[i - 1]:  # the window before holds all rows
             told.append(told[-1])
             continue
         at = kept.latest(room)
-        near = squares if len(at) == len(kept) else squares[:, at]
+        near = plain if len(at) == len(kept) else _Near(plain.asked, plain.rows[at], plain.squares[:, at])
         told.append(_votes(near, kept.y[at], _N_NEAREST, n_labels))
-    return np.stack([*told, _votes(squares_whitened, kept.y, _N_NEAREST_WHITENED, n_labels)])
+    return np.stack([*told, _votes(whitened, kept.y, _N_NEAREST_WHITENED, n_labels)])
 
 
 def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -246,11 +260,14 @@ def _squares(a: NDArray[np.float32], b: NDArray[np.float32], lengths: NDArray[np
     return np.maximum(squares, 0, out=squares)
 
 
-def _votes(squares: NDArray[np.float32], y: Labels, k: int, n_labels: int) -> Floats:
+def _votes(near: _Near, y: Labels, k: int, n_labels: int) -> Floats:
     """Returns log votes of the k nearest, weighed by distance, less log shares of the labels, (B, C)."""
-    k, n = min(k, len(y)), len(squares)
-    nearest = np.argpartition(squares, k - 1, axis=1)[:, :k]
-    weights = 1 / (1e-6 + np.sqrt(np.take_along_axis(squares, nearest, axis=1).astype(np.float64)))
+    k, n = min(k, len(y)), len(near.squares)
+    nearest = np.argpartition(near.squares, k - 1, axis=1)[:, :k]
+    away = np.subtract(near.asked[:, None], near.rows[nearest], dtype=np.float64)
+    distances = np.sqrt(np.einsum("bkd,bkd->bk", away, away))
+    distances[np.isinf(np.take_along_axis(near.squares, nearest, axis=1))] = np.inf
+    weights = 1 / (1e-6 + distances)
     weights *= k / weights.sum(axis=1, keepdims=True)
     at = np.arange(n)[:, None] * n_labels + y[nearest]
     votes = np.bincount(at.ravel(), weights.ravel(), n * n_labels).reshape(n, n_labels)
