@@ -60,7 +60,7 @@ class Answers:
             when: See :data:`cndpm.experts.pool.class_pool.When`; all the same where the experts answer themselves.
             since: Labels of rows that have come and were not learned yet, for "next".
         """
-        if (places := self._answering(when)) is not None:
+        if (places := self._answering(when, for_classes=True)) is not None:
             told = _joined([_of_places(places, samples, when, since) for samples in batches])
             missing = n_classes - told.shape[1]
             return torch.nn.functional.pad(told, (0, missing), value=-torch.inf).to(self._device)
@@ -88,7 +88,7 @@ class Answers:
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
             when: See :data:`cndpm.experts.pool.class_pool.When`; all the same where the experts answer themselves.
         """
-        if (places := self._answering(when)) is not None:
+        if (places := self._answering(when, for_classes=False)) is not None:
             return _joined([_of_places(places, samples, when) for samples in batches]).to(self._device)
 
         def answer(samples: Samples) -> Tensor:
@@ -190,10 +190,12 @@ class Answers:
     def _n_experts(self) -> int:
         return self._bank.counts.shape[0]
 
-    def _answering(self, when: When) -> Places | None:
+    def _answering(self, when: When, *, for_classes: bool) -> Places | None:
         if when not in ("now", "next", "any"):
             raise ValueError(f"when is 'now', 'next' or 'any'; got {when!r}")
-        return self._places if self._places is not None and self._places.is_ready else None
+        if self._places is None or not self._places.is_ready:
+            return None
+        return self._places if self._places.pools[0].for_classes == for_classes else None
 
     def _components(
         self, samples: Samples, exact: bool, mixed: tuple[Tensor, Tensor] | None = None

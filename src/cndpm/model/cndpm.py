@@ -189,7 +189,7 @@ class CNDPM(Learner):
         way(self.bank, self.memory, self.novelty, self._report)
         if self.places is None or waiting is None or waiting.y is None:
             return
-        if self.n_experts > len(self.places.of_experts):  # at the limit another one may have gone
+        if self.n_experts > len(self.places.of_experts):
             self.events.follow(self.n_experts)
             self.places.founded(waiting.samples.x.cpu().double().numpy(), waiting.y.numpy())
 

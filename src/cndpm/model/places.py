@@ -8,7 +8,7 @@ that comes later may move what was learned elsewhere. Labels that are new need n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +45,10 @@ _NOWHERE = -5e5
 class Pool(Protocol):
     """Answers p(y | x) at one place; see :class:`cndpm.experts.pool.ClassPool`."""
 
+    for_classes: ClassVar[bool]
     rows: Any
     n_seen: int
+    seed: int
 
     @property
     def is_ready(self) -> bool: ...
@@ -212,6 +214,7 @@ class Places:
         """Has another pool, at a place of its own, learn some of the rows kept, and this one forget them."""
         order = np.flatnonzero(is_mine)[np.argsort(pool.rows.serial[is_mine])]
         made, x, y = self._make(), pool.rows.x[order].copy(), pool.rows.y[order].copy()
+        made.seed = pool.seed
         with one_blas_thread:
             for start in range(0, len(y), _AT_ONCE):
                 made.learn(x[start : start + _AT_ONCE], y[start : start + _AT_ONCE])
@@ -236,7 +239,7 @@ class Places:
             pool.relabel(places)
 
     def removed(self, expert: int) -> None:
-        """Follows an expert that went; one that was just founded has no place yet."""
+        """Follows an expert that went; one that went as soon as it was founded had no place yet."""
         del self.of_experts[expert : expert + 1]
 
     def refresh(self) -> None:

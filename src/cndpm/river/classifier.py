@@ -12,7 +12,7 @@ from cndpm.estimators import CNDPMClassifier as Estimator
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.weights import log_class_weights
 from cndpm.river.columns import Floats
-from cndpm.river.mixture import Mixture, admit_table
+from cndpm.river.mixture import Mixture, admit_table, records_of
 from river import base
 
 __all__ = ["CNDPMClassifier"]
@@ -139,8 +139,8 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         admit_table(X)
         if not self._has_learned:
             return pd.DataFrame(index=X.index)
-        proba = self.estimator.predict_proba(self._rows_asked(X))
-        return pd.DataFrame(proba, columns=self.estimator.classes_, index=X.index)
+        proba = [self.predict_proba_one(x) for x in records_of(X)]
+        return pd.DataFrame(proba, index=X.index).reindex(columns=self.estimator.classes_)
 
 
 def _plain(label: Any) -> Any:

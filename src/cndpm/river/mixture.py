@@ -22,7 +22,7 @@ from cndpm.river.columns import Columns, Floats, Rows
 from cndpm.river.held_bytes import held_bytes
 from cndpm.river.kept_rows import Kept
 
-__all__ = ["Mixture", "admit_table"]
+__all__ = ["Mixture", "admit_table", "records_of"]
 
 _KEPT = 2000
 """Rows that a model can be founded anew on when columns have come."""
@@ -200,7 +200,7 @@ class Mixture:
         """
         before, self._has_drifted = self._columns, False
         try:
-            records = _records(X)
+            records = records_of(X)
             if len(records) != len(targets):
                 raise ValueError(f"X and y must have as many rows; got {len(records)} and {len(targets)}")
             for x in records:
@@ -307,7 +307,7 @@ class Mixture:
         return self._estimator(**given, batch_size=self.batch_size, device="cpu")
 
     def _rows_asked(self, X: Any) -> Rows:
-        return self._known(np.concatenate([self._row(x) for x in _records(X)]))
+        return self._known(np.concatenate([self._row(x) for x in records_of(X)]))
 
     @classmethod
     def _unit_test_params(cls) -> Iterable[dict[str, Any]]:
@@ -339,7 +339,7 @@ def admit_table(X: Any) -> None:
         raise TypeError(f"X is a pandas table whose columns are the features; got a {type(X).__name__}")
 
 
-def _records(X: Any) -> list[Mapping[Any, Any]]:
+def records_of(X: Any) -> list[Mapping[Any, Any]]:
     """Returns the rows of a table as dictionaries."""
     admit_table(X)
     with readable("X"):

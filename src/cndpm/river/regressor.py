@@ -16,7 +16,7 @@ from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.intervals import normal_interval
 from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Floats
-from cndpm.river.mixture import Mixture, admit_table
+from cndpm.river.mixture import Mixture, admit_table, records_of
 from river import base
 
 __all__ = ["CNDPMRegressor"]
@@ -112,7 +112,7 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
         import pandas as pd
 
         admit_table(X)
-        answers = self.estimator.predict(self._rows_asked(X)) if self._has_learned else np.zeros(len(X))
+        answers = [self.predict_one(x) for x in records_of(X)]
         return pd.Series(answers, index=X.index)
 
 

@@ -82,6 +82,7 @@ class ClassPool(Keeps):
     Attributes:
         rows: The rows kept.
         n_seen: Rows learned.
+        seed: Of the representations, which a pool that is restored takes over.
 
     Example:
         >>> x = np.random.default_rng(0).normal(size=(1200, 3))
@@ -94,11 +95,13 @@ class ClassPool(Keeps):
         2
     """
 
+    for_classes: ClassVar[bool] = True
     kept: ClassVar = {
         "counts": tensor("labels"),
         "lately": tensor("labels"),
         "mixing": number(0, 1),
         "n_seen": whole(),
+        "seed": whole(),
         "n_fits": whole(0, len(_FITTED_AT)),
         "measured_at": whole(),
     }
@@ -106,7 +109,7 @@ class ClassPool(Keeps):
     def __init__(
         self, n_columns: int, *, n_rows: int = 5000, evidence: float = 20.0, n_rules: int = 8, seed: int = 0
     ) -> None:
-        self._n_columns, self._n_rows, self._seed = n_columns, n_rows, seed
+        self._n_columns, self._n_rows, self.seed = n_columns, n_rows, seed
         self._evidence, self._most_rules = evidence, n_rules
         self.rows, self._dynamics = KeptRows(n_columns, max(n_rows, _FITTED_AT[0])), Dynamics()
         self.counts, self.lately, self.mixing = np.zeros(0), np.zeros(0), 1.0
@@ -339,7 +342,7 @@ class ClassPool(Keeps):
         self.n_fits = sum(self.n_seen >= n for n in _FITTED_AT)
         order = np.argsort(self.rows.serial)
         x, y = self.rows.x[order], self.rows.y[order]
-        self._maps = Representations.fit(x, y, np.random.default_rng([self._seed, self.n_fits]))
+        self._maps = Representations.fit(x, y, np.random.default_rng([self.seed, self.n_fits]))
         sizes = zip(self._maps.sizes, _KEEPS, _FADES, strict=True)
         self._moments = [Moments(d, keeps, fades, self.n_labels) for d, keeps, fades in sizes]
         events, self._rules = self.events, Rules(evidence=self._evidence, most=self._most_rules, n_labels=self.n_labels)
@@ -396,7 +399,7 @@ class ClassPool(Keeps):
         labels = np.flatnonzero(shown >= 5)
         if self._maps is None or len(labels) < 2:
             return None
-        latest, rng = self.rows.latest(1000), np.random.default_rng([self._seed, self.n_seen])
+        latest, rng = self.rows.latest(1000), np.random.default_rng([self.seed, self.n_seen])
         latest = latest[np.argsort(rng.random(len(latest)))]
         at, each = [], max(3, _N_JUDGED // len(labels))
         for label in labels:

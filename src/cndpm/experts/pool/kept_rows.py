@@ -6,7 +6,9 @@ never displaced by those of one that does not.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,8 @@ from cndpm.experts.pool.representations import Floats
 from cndpm.state import Keeps, State, StateError, expect, integers, tensor, whole
 
 __all__ = ["N_NEIGHBOUR_MEMBERS", "KeptRows", "neighbours"]
+
+Exactly = Callable[[NDArray[np.int64]], Floats]
 
 _WINDOWS = (200, 1000, 1 << 62)
 """Rows among which neighbours are sought: the latest tell a change, all of them a rule of many parts."""
@@ -27,17 +31,6 @@ N_NEIGHBOUR_MEMBERS = len(_WINDOWS) + 1
 
 _PSEUDO = 0.1
 """Votes and shares that every label has without a neighbour."""
-
-
-class _Near(NamedTuple):
-    """Rows that are asked about (B, d), those kept (m, d), and squared distances as fast as they are to be had (B, m).
-
-    These differ in the last digits by what else is asked, so the nearest are measured again.
-    """
-
-    asked: NDArray[np.float32]
-    rows: NDArray[np.float32]
-    squares: NDArray[np.float32]
 
 
 class KeptRows(Keeps):
@@ -211,14 +204,25 @@ class KeptRows(Keeps):
         """Takes over rows in standard units, (m, d)."""
         self._hold(self.x, self.y, self.serial, self.nth, z)
 
-    def near(self, z: Floats) -> tuple[_Near, _Near]:
-        """Returns how near rows (B, d), in standard units, are to those kept: plain and whitened."""
+    def near(self, z: Floats) -> list[tuple[NDArray[np.float32], Exactly]]:
+        """Returns how far rows (B, d), in standard units, are from those kept: plain and whitened.
+
+        Returns:
+            Each as squared distances (B, m), and a function that returns those to some, (B, k), exactly.
+        """
         plain, whitened, *lengths = (part[: self._size] for part in self._parts[4:])
         asked = z.astype(np.float32), (z @ self.metric).astype(np.float32)
-        return (
-            _Near(asked[0], plain, _squares(asked[0], plain, lengths[0])),
-            _Near(asked[1], whitened, _squares(asked[1], whitened, lengths[1])),
-        )
+        found: list[tuple[NDArray[np.float32], Exactly]] = []
+        for a, b, length in zip(asked, (plain, whitened), lengths, strict=True):
+            found.append((_squares(a, b, length), partial(_exactly, a, b)))
+        return found
+
+
+def _exactly(a: NDArray[np.float32], b: NDArray[np.float32], at: NDArray[np.int64]) -> Floats:
+    """Returns squared distances of rows (B, d) to rows `at`, (B, k), of others; 0 where they are the same."""
+    steps = (a[:, None] - b[at]).astype(np.float64)
+    squares: Floats = np.einsum("bkd,bkd->bk", steps, steps)
+    return squares
 
 
 def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Floats:
@@ -232,19 +236,19 @@ def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Fl
     n_labels = len(kept.counts)
     if len(kept) <= _N_NEAREST:
         return np.zeros((N_NEIGHBOUR_MEMBERS, len(z), n_labels))
-    plain, whitened = kept.near(z)
+    (squares, of_plain), (squares_whitened, of_whitened) = kept.near(z)
     if without_itself:
-        is_same = plain.squares < 1e-5
-        plain.squares[is_same] = whitened.squares[is_same] = np.inf
+        is_same = squares < 1e-5
+        squares[is_same] = squares_whitened[is_same] = np.inf
     told: list[Floats] = []
     for i, room in enumerate(_WINDOWS):
         if i and len(kept) <= _WINDOWS[i - 1]:  # the window before holds all rows
             told.append(told[-1])
             continue
         at = kept.latest(room)
-        near = plain if len(at) == len(kept) else _Near(plain.asked, plain.rows[at], plain.squares[:, at])
-        told.append(_votes(near, kept.y[at], _N_NEAREST, n_labels))
-    return np.stack([*told, _votes(whitened, kept.y, _N_NEAREST_WHITENED, n_labels)])
+        told.append(_votes(squares, of_plain, kept.y, at, _N_NEAREST, n_labels))
+    everywhere = np.arange(len(kept))
+    return np.stack([*told, _votes(squares_whitened, of_whitened, kept.y, everywhere, _N_NEAREST_WHITENED, n_labels)])
 
 
 def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -260,18 +264,18 @@ def _squares(a: NDArray[np.float32], b: NDArray[np.float32], lengths: NDArray[np
     return np.maximum(squares, 0, out=squares)
 
 
-def _votes(near: _Near, y: Labels, k: int, n_labels: int) -> Floats:
-    """Returns log votes of the k nearest, weighed by distance, less log shares of the labels, (B, C)."""
-    k, n = min(k, len(y)), len(near.squares)
-    nearest = np.argpartition(near.squares, k - 1, axis=1)[:, :k]
-    away = np.subtract(near.asked[:, None], near.rows[nearest], dtype=np.float64)
-    distances = np.sqrt(np.einsum("bkd,bkd->bk", away, away))
-    distances[np.isinf(np.take_along_axis(near.squares, nearest, axis=1))] = np.inf
-    weights = 1 / (1e-6 + distances)
-    weights *= k / weights.sum(axis=1, keepdims=True)
-    at = np.arange(n)[:, None] * n_labels + y[nearest]
-    votes = np.bincount(at.ravel(), weights.ravel(), n * n_labels).reshape(n, n_labels)
-    shares = np.bincount(y, minlength=n_labels) / len(y)
+def _votes(
+    squares: NDArray[np.float32], exactly: Exactly, y: Labels, at: NDArray[np.int64], k: int, n_labels: int
+) -> Floats:
+    """Returns log votes of the k nearest of rows `at`, weighed by distance, less log shares of labels, (B, C)."""
+    k, n, among = min(k, len(at)), len(squares), squares if len(at) == len(y) else squares[:, at]
+    chosen = np.argpartition(among, k - 1, axis=1)[:, :k]
+    nearest, is_out = at[chosen], np.isinf(np.take_along_axis(among, chosen, axis=1))
+    weights = np.where(is_out, 0.0, 1 / (1e-6 + np.sqrt(exactly(nearest))))
+    weights *= k / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    places = np.arange(n)[:, None] * n_labels + y[nearest]
+    votes = np.bincount(places.ravel(), weights.ravel(), n * n_labels).reshape(n, n_labels)
+    shares = np.bincount(y[at], minlength=n_labels) / len(at)
     log_votes: Floats = np.log(votes + _PSEUDO) - np.log(shares + _PSEUDO)
     return log_votes
 

@@ -1,8 +1,8 @@
 """All members of a pool for values: regressions over three representations, and means of the nearest rows.
 
-Outside the range of the rows so far nothing is known of what bends. There members answer as at the edge, continued along
-the straight line that the first representation learned, and the variance grows with the square of the way from the edge
-times that of the slopes which the waves have inside, beside the straight line's.
+Outside the range of the rows so far nothing is known of what bends. There members answer as at the edge, continued
+along the straight line that the first representation learned, and the variance grows with the square of the way from
+the edge times that of the slopes which the waves have inside, beside the straight line's.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ValueMembers:
 
     def in_units(self, y: Floats) -> Floats:
         """Returns targets in standard units."""
-        return (y - self.middle) / self.scale
+        return np.asarray((y - self.middle) / self.scale)
 
     def say(self, x: Floats, kept: LatestRows, weights: Floats) -> Said:
         """Asks all members.
@@ -157,7 +157,7 @@ class ValueMembers:
         Distances count columns by their slopes, as expected gradients do (Trivedi et al. 2014); with few rows less so.
         """
         d, n = kept.x.shape[1], len(kept)
-        some = kept.x[:: max(1, n * d // 1000)]
+        some = kept.x[:: max(1, n * d // 300)]  # asked 2 d times
         step = _STEP * np.diag(np.maximum(kept.x.std(axis=0), 1e-9))
         both = np.concatenate([some + way for way in (*step, *-step)])
         features = self.maps(both)
@@ -218,6 +218,8 @@ def _empty_moments(maps: Representations, n_outputs: int) -> list[ValueMoments]:
 
 def _with_rules(answer: Answer, n_recent: int, weights: Floats) -> tuple[Floats, Floats]:
     """Returns means and variances, (R + 1, B, o), of what forgets and of the rules by their weights."""
+    if len(weights) == 1:
+        return answer.mean, answer.variance
     mean, variance = answer.mean[n_recent:], answer.variance[n_recent:]
     middle = np.tensordot(weights, mean, 1)
     spread = np.tensordot(weights, variance + (mean - middle) ** 2, 1)

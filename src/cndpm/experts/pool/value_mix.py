@@ -42,7 +42,7 @@ def log_density(y: Floats, mean: Floats, variance: Floats) -> Floats:
 
 def floored(log_densities: Floats) -> Floats:
     """Bounds log densities, (M, B), from below by the best of each row."""
-    return np.maximum(log_densities, log_densities.max(axis=0) - _FLOOR)
+    return np.asarray(np.maximum(log_densities, log_densities.max(axis=0) - _FLOOR))
 
 
 def discounted(evidence: Floats, discount: Floats, scores: Floats) -> Floats:

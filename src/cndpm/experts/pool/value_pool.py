@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,11 @@ class ValuePool:
     answers a Gaussian; they are weighed by how well they foretold the rows so far. Where what forgets is better by far
     than the rule in force, the rows since then found another rule; one that holds again is found by its densities.
 
+    Constants: rates of forgetting, clocks, windows, the filter's and the lead's were given beforehand, as for
+    classes; ridges and noise follow from the rows. Chosen on streams of our own (friedman functions of other seeds, a
+    random walk of weights, pieces, two rules in turn, noise that grows with x): that only what forgets at 0.99 or
+    faster is evidence of a change, how long errors count, and the number of neighbours whose errors give the width.
+
     Args:
         n_columns: d.
         n_outputs: o.
@@ -56,6 +61,8 @@ class ValuePool:
         True
     """
 
+    for_classes: ClassVar[bool] = False
+
     def __init__(
         self,
         n_columns: int,
@@ -67,20 +74,20 @@ class ValuePool:
         seed: int = 0,
     ) -> None:
         self.n_columns, self.n_outputs, self.evidence, self.max_rules = n_columns, n_outputs, evidence, n_rules
-        self.seed, self.n_seen, self._n_fits, self._measured = seed, 0, 0, 0
+        self._n_rows, self.seed = n_rows, seed
+        self._begin()
+
+    def _begin(self) -> None:
+        """Has learned nothing."""
+        self.n_seen, self._n_fits, self._measured = 0, 0, 0
         self.events: list[tuple[int, str, int]] = []
         slow = np.flatnonzero(_RATES == 1)
-        self.rows = LatestRows(n_columns, n_outputs, n_rows)
-        self._mix = ValueMix(N_MEMBERS, n_outputs, trusted=tuple(slow.tolist()))
-        self._residuals, self._rules = Residuals(n_outputs), Rules(n_columns, n_outputs)
+        self.rows = LatestRows(self.n_columns, self.n_outputs, max(self._n_rows, _FITS[0]))
+        self._mix = ValueMix(N_MEMBERS, self.n_outputs, trusted=tuple(slow.tolist()))
+        self._residuals, self._rules = Residuals(self.n_outputs), Rules(self.n_columns, self.n_outputs)
         self._members: ValueMembers | None = None
         self._before: list[State] = []  # the rule in force as it was before the doubt
         self._asked: tuple[Said, Told] | None = None
-
-    @property
-    def n_rules(self) -> int:
-        """Rules so far."""
-        return len(self._rules)
 
     @property
     def is_ready(self) -> bool:
@@ -88,9 +95,14 @@ class ValuePool:
         return self.n_seen > 0
 
     @property
+    def n_rules(self) -> int:
+        """Rules so far."""
+        return len(self._rules)
+
+    @property
     def n_numbers_kept(self) -> int:
         """Numbers of a saved state."""
-        return _size(self.state_dict(), bytes_each=False)
+        return _size(self.state_dict())
 
     def answer(self, x: Floats, when: When = "now", since: Sequence[float] = ()) -> Floats:
         """Returns mean and variance, (B, 2, o).
@@ -139,14 +151,7 @@ class ValuePool:
         """Learns anew what it keeps but for some rows, (m,) bool, which turned out to belong elsewhere."""
         x, y = self.rows.x[~is_gone].copy(), self.rows.y[~is_gone].copy()
         events, n_seen = self.events, self.n_seen - int(is_gone.sum())
-        self.__init__(  # type: ignore[misc]
-            self.n_columns,
-            self.n_outputs,
-            n_rows=self.rows.room,
-            evidence=self.evidence,
-            n_rules=self.max_rules,
-            seed=self.seed,
-        )
+        self._begin()
         self.learn(x, y)
         self.events, self.n_seen = events, n_seen
 
@@ -162,9 +167,10 @@ class ValuePool:
             self.rows.add(x, y, np.ones(len(x)))
         else:
             self._learn_told(self._members, x, y)
-        if self._n_fits < len(_FITS) and self.n_seen >= _FITS[self._n_fits] and self.n_rules == 1:
+        is_due = self._n_fits < len(_FITS) and self.n_seen >= _FITS[self._n_fits]
+        if is_due and self.n_rules == 1 and len(self.rows) == self.rows.n:
             self._fit()
-        elif self._members is not None and self.n_seen >= 2 * self._measured:
+        elif self._members is not None and len(self.rows) and self.n_seen >= 2 * self._measured:
             self._members.measure_slopes(self.rows, self._rules.current)
             self._measured = self.n_seen
         self._asked = None
@@ -173,6 +179,8 @@ class ValuePool:
         self._n_fits = sum(self.n_seen >= n for n in _FITS)
         self._members = ValueMembers(self.rows, seed=[self.seed, self._n_fits])
         self._measured, self._before, self._rules = self.n_seen, [], Rules(self.n_columns, self.n_outputs)
+        if not self._n_rows:  # none is kept any longer than it takes to find units
+            self.rows = LatestRows(self.n_columns, self.n_outputs, 0)
 
     def _learn_told(self, members: ValueMembers, x: Floats, y: Floats) -> None:
         said, told = self._ask(members, x)
@@ -214,18 +222,23 @@ class ValuePool:
         self.events.append((self.n_seen, "founded", self._rules.current))
         if self.n_rules > self.max_rules:
             n = members.moments[0].n_of_rules[: self._rules.current]
-            for part_with_rules in (self._rules, *members.moments):
-                part_with_rules.drop(int(n.argmin()))
+            self._rules.drop(worst := int(n.argmin()))
+            for moments in members.moments:
+                moments.drop(worst)
+
+    @property
+    def _parts(self) -> dict[str, LatestRows | ValueMix | Residuals | Rules]:
+        return {"kept": self.rows, "mix": self._mix, "residuals": self._residuals, "rules": self._rules}
 
     def state_dict(self) -> State:
         """Returns everything that answers rest on."""
-        parts = {"kept": self.rows, "mix": self._mix, "residuals": self._residuals, "rules": self._rules}
         return {
-            **{name: held.state_dict() for name, held in parts.items()},
+            **{name: held.state_dict() for name, held in self._parts.items()},
             "members": None if self._members is None else self._members.state_dict(),
             "before": self._before,
             "events": [list(event) for event in self.events],
             "n_seen": self.n_seen,
+            "seed": self.seed,
             "n_fits": self._n_fits,
             "measured": self._measured,
         }
@@ -236,20 +249,20 @@ class ValuePool:
         Raises:
             StateError: It has another form; nothing is changed.
         """
-        counts = dict.fromkeys(("n_seen", "n_fits", "measured"), whole())
-        parts = {"kept": self.rows, "mix": self._mix, "residuals": self._residuals, "rules": self._rules}
-        expect(state, counts | dict.fromkeys(parts, part()) | {"members": maybe(part())})
-        for name, held in parts.items():
+        counts = dict.fromkeys(("n_seen", "n_fits", "measured", "seed"), whole())
+        expect(state, counts | dict.fromkeys(self._parts, part()) | {"members": maybe(part())})
+        for name, held in self._parts.items():
             held.check(state[name])
         members = None
         if state["members"] is not None:
             members = ValueMembers.from_state(state["members"], self.n_columns, self.n_outputs)
         events, before = _events(state.get("events")), _before(state.get("before"), members)
         _check_rules(self._rules.check(state["rules"]), members)
-        for name, held in parts.items():
+        for name, held in self._parts.items():
             held.load_state_dict(state[name])
         self._members, self.events, self._before, self._asked = members, events, before, None
         self.n_seen, self._n_fits, self._measured = state["n_seen"], state["n_fits"], state["measured"]
+        self.seed = state["seed"]
 
 
 def _so_far(y: Floats) -> Floats:
@@ -262,14 +275,13 @@ def _so_far(y: Floats) -> Floats:
     return np.stack([mean, np.maximum(spread, mean**2 / n**2 + 1e-12) * (1 + 3 / n)])
 
 
-def _size(node: Any, *, bytes_each: bool) -> int:
+def _size(node: Any) -> int:
+    """Returns how many numbers a state holds."""
     if isinstance(node, dict):
         node = list(node.values())
     if isinstance(node, list):
-        return sum(_size(one, bytes_each=bytes_each) for one in node)
-    if hasattr(node, "numel"):
-        return int(node.numel() * (node.element_size() if bytes_each else 1))
-    return 8 if bytes_each else 1
+        return sum(map(_size, node))
+    return int(node.numel()) if hasattr(node, "numel") else 1
 
 
 def _events(saved: Any) -> list[tuple[int, str, int]]:

@@ -37,7 +37,7 @@ class Rules:
     Example:
         >>> rules = Rules(1, 1)
         >>> for _ in range(30):
-        ...     rules.hear(np.zeros((1, 1)), np.ones(1), np.zeros((1, 1)), np.zeros((1, 1)))
+        ...     _ = rules.hear(np.zeros((1, 1)), np.ones(1), np.zeros((1, 1)), np.zeros((1, 1)))
         >>> rules.is_new(evidence=20.0), len(rules.x)
         (True, 28)
     """

@@ -1,0 +1,188 @@
+"""The pool for values: against closed forms, rules that return, intervals, and resuming to the bit."""
+
+import numpy as np
+import pytest
+
+from cndpm.experts.pool.latest_rows import LatestRows
+from cndpm.experts.pool.value_moments import ValueMoments
+from cndpm.experts.pool.value_pool import ValuePool
+from cndpm.state import StateError
+
+
+def noisy_sine(n, seed=0, noise=0.1):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-3, 3, (n, 1))
+    return x, np.sin(2 * x) + noise * rng.normal(size=x.shape)
+
+
+def rules_in_turn(n=1200, length=300, seed=0):
+    rng = np.random.default_rng(seed)
+    x, weights = rng.normal(size=(n, 4)), np.array([[1.0, 2.0, -1.0, 0.5], [-2.0, 0.5, 1.0, 1.0]])
+    return x, (x * weights[np.arange(n) // length % 2]).sum(axis=1, keepdims=True) + 0.1 * rng.normal(size=(n, 1))
+
+
+def errors_ahead(pool, x, y, batch, when="now"):
+    parts = [slice(i, i + batch) for i in range(0, len(x), batch)]
+    errors = []
+    for part in parts:
+        errors.append(y[part] - pool.answer(x[part], when)[:, 0])
+        pool.learn(x[part], y[part])
+    return np.concatenate(errors)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 50])
+def test_what_forgets_nothing_is_the_ridge_regression_of_all_rows(batch):
+    rng = np.random.default_rng(1)
+    f, y = rng.normal(size=(151, 6)), rng.normal(size=(151, 2))
+    regressions = ValueMoments(6, 2, keeps=(0.9,))
+    for i in range(0, 150, batch):  # and one more, so that something is left to refresh
+        regressions.learn(y[i : i + batch][: 150 - i], regressions.answer(f[i : i + batch][: 150 - i]), rule=0)
+    regressions.learn(y[150:], regressions.answer(f[150:]), rule=0)
+    ridge = float(regressions.state_dict()["ridges"][1])
+    regressions.refresh()
+    rows = np.hstack([f, np.ones((151, 1))])
+    wide = np.vstack([rows, np.sqrt(np.diag([*[ridge] * 6, 1e-6]))])
+    expected = np.linalg.lstsq(wide, np.vstack([y, np.zeros((7, 2))]), rcond=None)[0]
+    np.testing.assert_allclose(regressions.answer(f).mean[1], rows @ expected, atol=1e-9)
+
+
+def test_what_forgets_weighs_rows_by_their_age():
+    rng = np.random.default_rng(2)
+    f, y = rng.normal(size=(84, 3)), rng.normal(size=(84, 1))
+    regressions = ValueMoments(3, 1, keeps=(0.9,))
+    for i in range(0, 84, 8):
+        regressions.learn(y[i : i + 8], regressions.answer(f[i : i + 8]), rule=0)
+    ridge = float(regressions.state_dict()["ridges"][0])
+    regressions.refresh()
+    rows, weights = np.hstack([f, np.ones((84, 1))]), 0.9 ** np.arange(83, -1, -1)
+    precision = (rows * weights[:, None]).T @ rows + np.diag([ridge, ridge, ridge, 1e-6])
+    expected = np.linalg.solve(precision, (rows * weights[:, None]).T @ y)
+    np.testing.assert_allclose(regressions.answer(f).mean[0], rows @ expected, atol=1e-9)
+
+
+def test_nearest_rows_are_those_of_a_loop():
+    rng = np.random.default_rng(3)
+    x, y, asked = rng.normal(size=(300, 2)), rng.normal(size=(300, 1)), rng.normal(size=(4, 2))
+    rows = LatestRows(2, 1, room=250)
+    rows.add(x, y, np.ones(300), x)
+    found = rows.near(asked).mean[0, :, 0]
+    for row, mean in zip(asked, found, strict=True):
+        distance = np.linalg.norm(x[100:] - row, axis=1)
+        nearest = np.argsort(distance)[:5]
+        assert mean == pytest.approx(np.average(y[100:][nearest, 0], weights=1 / distance[nearest]), rel=1e-3)
+
+
+def test_a_rule_that_returns_is_found_within_ten_samples():
+    x, y = rules_in_turn()
+    pool = ValuePool(4, 1)
+    errors = np.abs(errors_ahead(pool, x, y, batch=1))
+    assert [what for _, what, _ in pool.events][:3] == ["founded", "returned", "returned"]
+    assert 600 < pool.events[1][0] <= 610 and 900 < pool.events[2][0] <= 910
+    assert errors[610:900].mean() < 0.12
+
+
+def test_one_rule_founds_no_other():
+    x, y = noisy_sine(800)
+    pool = ValuePool(1, 1)
+    pool.learn(x, y)
+    assert pool.n_rules == 1 and not pool.events
+
+
+def test_intervals_cover_where_noise_grows_with_x():
+    inside, fifths = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(0, 1, (2400, 1))
+        y = np.sin(6 * x) + (0.1 + x) * rng.normal(size=x.shape)
+        pool = ValuePool(1, 1, seed=seed)
+        pool.learn(x[:1600], y[:1600])
+        mean, variance = pool.answer(x[1600:])[:, :, 0].T
+        inside.append(np.abs(y[1600:, 0] - mean) < 1.645 * np.sqrt(variance))
+        fifths.append(np.minimum(5 * x[1600:, 0], 4).astype(int))
+    inside, fifths = np.concatenate(inside), np.concatenate(fifths)
+    assert all(0.85 <= inside[fifths == k].mean() <= 0.95 for k in range(5))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_intervals_widen_outside_the_rows(seed):
+    x, y = noisy_sine(500, seed)
+    pool = ValuePool(1, 1)
+    pool.learn(x, y)
+    mean, variance = pool.answer(np.array([[0.0], [4.0], [6.0]]))[:, :, 0].T
+    width = 1.645 * np.sqrt(variance)
+    assert abs(mean[1] - np.sin(8.0)) < width[1]
+    assert width[0] < 0.3 < 1.0 < width[1] < width[2]
+
+
+def test_a_straight_line_is_continued():
+    x = np.random.default_rng(0).uniform(-1, 1, (400, 1))
+    pool = ValuePool(1, 1)
+    pool.learn(x, 3 * x)
+    np.testing.assert_allclose(pool.answer(np.array([[3.0]]))[0, 0], 9.0, atol=0.5)
+
+
+def test_before_members_are_made_it_answers_mean_and_variance_so_far():
+    pool = ValuePool(2, 1)
+    assert pool.answer(np.zeros((3, 2))).shape == (3, 2, 1)
+    y = np.arange(10.0)[:, None]
+    pool.learn(np.zeros((10, 2)), y)
+    mean, variance = pool.answer(np.zeros((1, 2)))[0, :, 0]
+    assert mean == y.mean() and variance > y.var()
+
+
+@pytest.mark.parametrize("stop", [7, 57, 333, 620])
+def test_a_pool_resumes_to_the_bit(stop):
+    x, y = rules_in_turn(900)
+    whole, first, second = (ValuePool(4, 1, n_rows=400) for _ in range(3))
+    errors_ahead(whole, x[:stop], y[:stop], 7)
+    errors_ahead(first, x[:stop], y[:stop], 7)
+    second.load_state_dict(first.state_dict())
+    there, here = (errors_ahead(pool, x[stop:], y[stop:], 7, "next") for pool in (whole, second))
+    assert (there == here).all() and whole.events == second.events
+
+
+def test_answers_change_nothing():
+    x, y = rules_in_turn(400)
+    asked, silent = ValuePool(4, 1), ValuePool(4, 1)
+    for i in range(0, 400, 10):
+        asked.answer(x[::-1][:33], "next")
+        for pool in (asked, silent):
+            pool.learn(x[i : i + 10], y[i : i + 10])
+    assert (asked.answer(x) == silent.answer(x)).all()
+
+
+def test_a_state_of_another_form_changes_nothing():
+    x, y = noisy_sine(150)
+    pool, other = ValuePool(1, 1), ValuePool(2, 1)
+    pool.learn(x, y)
+    other.learn(np.hstack([x, x]), y)
+    before = pool.answer(x)
+    broken = pool.state_dict() | {"events": 3}
+    for state in (other.state_dict(), broken, {}, pool.state_dict() | {"n_seen": -1}):
+        with pytest.raises(StateError):
+            pool.load_state_dict(state)
+    assert (pool.answer(x) == before).all()
+
+
+def test_rows_one_by_one_and_in_tens_have_similar_errors():
+    x, y = noisy_sine(600)
+    one, ten = (np.abs(errors_ahead(ValuePool(1, 1), x, y, batch)).mean() for batch in (1, 10))
+    assert one == pytest.approx(ten, rel=0.15)
+
+
+def test_errors_that_go_on_help_with_the_next_row_only():
+    rng = np.random.default_rng(0)
+    x, level = rng.normal(size=(600, 2)), np.zeros((600, 1))
+    for i in range(1, 600):
+        level[i] = 0.95 * level[i - 1] + 0.3 * rng.normal()
+    y = x[:, :1] + level
+    now, after = (np.abs(errors_ahead(ValuePool(2, 1), x, y, 1, when))[100:].mean() for when in ("now", "next"))
+    assert after < 0.85 * now
+
+
+def test_what_is_kept_is_bounded():
+    x, y = noisy_sine(700)
+    pool = ValuePool(1, 1, n_rows=300)
+    pool.learn(x, y)
+    assert pool.n_seen == 700 and len(pool.rows) == 300
+    assert pool.n_numbers_kept > 300
