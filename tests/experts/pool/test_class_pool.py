@@ -93,6 +93,31 @@ def assert_resumes(x, y, stop, **chosen):
     return whole
 
 
+@pytest.mark.parametrize("far", [12.0, 50.0, 1e3])
+@pytest.mark.parametrize("rule", [1, -1])
+def test_rows_from_far_away_are_told_apart_and_nothing_near_is_lost(far, rule):
+    parts = []
+    for seed, where, sign in ((0, 0.0, 1), (1, far, rule)):
+        x = np.random.default_rng(seed).normal(size=(600, 3))
+        parts.append((x + where, (sign * x[:, 0] > 0).astype(int)))
+    pool = ClassPool(3)
+    for x, y in parts:
+        learned(x[:400], y[:400], pool)
+    for x, y in parts:
+        assert accuracy(pool, x[400:], y[400:]) > 0.85
+
+
+def test_a_few_wild_rows_and_columns_that_are_seldom_set_fit_nothing_anew(monkeypatch):
+    rng = np.random.default_rng(0)
+    x, y = rows(1500, d=40)
+    x[:, 5:] = rng.random(size=(1500, 35)) < 0.01  # far out wherever they are not 0, in a third of the rows
+    x[::40] *= 1e6
+    pool, fits = learned(x[:510], y[:510]), []
+    monkeypatch.setattr(pool, "_fit", lambda: fits.append(pool.n_seen))
+    learned(x[510:], y[510:], pool)
+    assert fits == []
+
+
 @few
 @given(st.integers(1, 59))
 def test_a_pool_resumes_to_the_bit_wherever_it_is_stopped(stop):

@@ -38,6 +38,9 @@ _FAST = 0.98
 _FITTED_AT = (5, 20, 100, 500, 2500)
 """Rows after which representations are fitted anew, and the rows kept are learned anew."""
 
+_OUTSIDE, _FEWEST_OUTSIDE = 0.01, 10.0
+"""Rows beyond the reach of representations, more than usual, after which these are fitted anew: a part of those kept."""
+
 _LATELY = 0.98
 """What the variety of the latest labels keeps: fifty samples."""
 
@@ -104,6 +107,8 @@ class ClassPool(Keeps):
         "seed": whole(),
         "n_fits": whole(0, len(_FITTED_AT)),
         "measured_at": whole(),
+        "n_outside": number(0),
+        "usually_outside": number(0, 1),
     }
 
     def __init__(
@@ -114,6 +119,7 @@ class ClassPool(Keeps):
         self.rows, self._dynamics = KeptRows(n_columns, max(n_rows, _FITTED_AT[0])), Dynamics()
         self.counts, self.lately, self.mixing = np.zeros(0), np.zeros(0), 1.0
         self.n_seen = self.n_fits = self.measured_at = 0
+        self.n_outside = self.usually_outside = 0.0
         self._maps: Representations | None = None
         self._moments: list[Moments] = []
         self._rules = Rules(evidence=evidence, most=n_rules, n_labels=0)
@@ -284,6 +290,8 @@ class ClassPool(Keeps):
             self.mixing = float(np.clip(variety, 0, 1))
         self.lately *= _LATELY ** len(y)
         np.add.at(self.lately, y, _LATELY ** rows[::-1])
+        is_cut = Representations.is_cut(asked.features[0])
+        self.n_outside = max(0.0, self.n_outside + float((is_cut - (1 + self.usually_outside) / 2).sum()))
         news = np.where(self.counts[y] >= KNOWN, self.mixing, 0.0)
         self._now.learn(asked.now, y, news)
         soon = asked.next
@@ -327,9 +335,13 @@ class ClassPool(Keeps):
             self._rules.drop(goes)
 
     def _fit_if_due(self) -> None:
-        """Fits representations to more rows, as long as all are kept and one rule tells all of them."""
+        """Fits representations to more rows, as long as all are kept and one rule tells all of them.
+
+        Where rows have come from beyond their reach, which all look alike, they are fitted anew at any rate.
+        """
         is_due = self.n_fits < len(_FITTED_AT) and self.n_seen >= _FITTED_AT[self.n_fits]
-        if is_due and self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5):
+        is_left = self.n_outside >= max(_FEWEST_OUTSIDE, _OUTSIDE * len(self.rows)) and self._n_rows > 0
+        if is_left or (is_due and self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5)):
             self._fit()
             if not self._n_rows:
                 self.rows = KeptRows(self._n_columns, 0)
@@ -352,6 +364,7 @@ class ClassPool(Keeps):
                 moments.learn(f, y[start : start + 500], rule=0)
         self._rules.count(y)
         self._measure(self._maps)
+        self.n_outside, self.usually_outside = 0.0, float(self._maps.is_cut(self._maps.units(x)).mean())
 
     def _measure(self, maps: Representations) -> None:
         """Measures distances between rows by the scatter of today's rule."""

@@ -104,6 +104,12 @@ class Representations(Keeps):
         """Returns rows (n, d) in standard units."""
         return np.clip((x - self.middle) / self.scale, -_FARTHEST, _FARTHEST)
 
+    @staticmethod
+    def is_cut(z: Floats) -> NDArray[np.bool_]:
+        """Returns which of rows in standard units (n, d) lie so far out that a value was cut, (n,)."""
+        cut: NDArray[np.bool_] = (np.abs(z) >= _FARTHEST).any(axis=1)
+        return cut
+
     def __call__(self, x: Floats) -> list[Floats]:
         """Returns the features of rows (n, d) in every representation, (n, size) each."""
         z = self.units(x)
