@@ -208,7 +208,8 @@ class Places:
         mine, all_of_them = (one[:, -1] - one[:, beside].max(axis=1) for one in told)
         if np.mean(mine[:, None] > all_of_them[latest]) < _APART:
             return None
-        return all_of_them > 0  # a few of its first samples may not have waited with the others, or not be its own
+        # a few of its first samples may not have waited with the others, and a few that did not be its own
+        return np.asarray(all_of_them > 0)
 
     def _move(self, pool: Pool, is_mine: NDArray[np.bool_]) -> None:
         """Has another pool, at a place of its own, learn some of the rows kept, and this one forget them."""

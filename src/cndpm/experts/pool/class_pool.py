@@ -39,7 +39,8 @@ _FITTED_AT = (5, 20, 100, 500, 2500)
 """Rows after which representations are fitted anew, and the rows kept are learned anew."""
 
 _OUTSIDE, _FEWEST_OUTSIDE = 0.01, 10.0
-"""Rows beyond the reach of representations, more than usual, after which these are fitted anew: a part of those kept."""
+"""Rows beyond the reach of representations, more than usual, after which these are fitted anew: a part of those kept,
+and the fewest."""
 
 _LATELY = 0.98
 """What the variety of the latest labels keeps: fifty samples."""

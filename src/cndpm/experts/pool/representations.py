@@ -107,8 +107,7 @@ class Representations(Keeps):
     @staticmethod
     def is_cut(z: Floats) -> NDArray[np.bool_]:
         """Returns which of rows in standard units (n, d) lie so far out that a value was cut, (n,)."""
-        cut: NDArray[np.bool_] = (np.abs(z) >= _FARTHEST).any(axis=1)
-        return cut
+        return np.asarray((np.abs(z) >= _FARTHEST).any(axis=1))
 
     def __call__(self, x: Floats) -> list[Floats]:
         """Returns the features of rows (n, d) in every representation, (n, size) each."""

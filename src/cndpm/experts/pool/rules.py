@@ -6,7 +6,7 @@ nats the samples since they began to lead found another rule. A sticky filter ov
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -153,15 +153,14 @@ class Rules(Keeps):
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
         found = expect(state, self.kept, **sizes)
         expect(state, {"holds": whole(0, found["rules"] - 1)})
-        saved = state.get("events")
-        events = saved if isinstance(saved, list) else [None]
-        if not all(map(_is_event, events)):
+        events: Any = state.get("events")
+        if not isinstance(events, list) or not all(map(_is_event, events)):
             raise StateError("'events' must be lists of a sample, 'founded' or 'returned', and a rule")
         super().load_state_dict(state, **sizes)
         self.events = [tuple(event) for event in events]
         return found
 
 
-def _is_event(value: object) -> bool:
+def _is_event(value: Any) -> bool:
     is_triple = isinstance(value, list | tuple) and len(value) == 3
     return is_triple and type(value[0]) is type(value[2]) is int and value[1] in ("founded", "returned")
