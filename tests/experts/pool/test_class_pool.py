@@ -156,6 +156,27 @@ def test_a_reversed_rule_is_founded_and_returns():
     assert accuracy(pool, x[700:], y[700:]) > 0.9
 
 
+def test_while_it_is_challenged_a_rule_learns_nothing_that_it_knew():
+    x, y = rows(400)
+    pool = learned(x, y)
+    pool._rules.lead = 5.0
+    before = [(moments.means[: moments.n_recent].copy(), moments.means[-1].copy()) for moments in pool._moments]
+    pool.learn(x[:10] + 1, y[:10])
+    for moments, (recent, rule) in zip(pool._moments, before, strict=True):
+        assert (moments.means[: moments.n_recent] != recent).any()
+        np.testing.assert_array_equal(moments.means[-1], rule)
+
+
+@pytest.mark.parametrize(("n", "at"), [(1000, 750), (1000, 300)])
+def test_for_any_time_rules_count_as_often_as_each_held(n, at):
+    x, y = reversing(n=n, at=at)
+    pool, asked = learned(x, y), np.random.default_rng(1).normal(size=(300, 2))
+    first = np.exp(pool.answer(asked, "any"))[np.arange(300), (asked[:, 0] > 0).astype(int)].mean()
+    assert pool.n_rules == 2
+    assert (first > 0.5) == (2 * at > n) and accuracy(pool, x[at:], y[at:]) > 0.9
+    np.testing.assert_allclose(pool._rules.held / pool._rules.held.sum(), [at / n, 1 - at / n], atol=0.06)
+
+
 @pytest.mark.parametrize("first", [1, 10, 200])
 def test_without_rows_it_keeps_none_and_still_learns(first):
     x, y = rows(300)

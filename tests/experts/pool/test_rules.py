@@ -94,6 +94,7 @@ def test_a_rule_that_is_founded_holds_and_knows_the_labels_of_the_one_before():
     assert rules.weights.tolist() == [0.5, 0.5] and rules.events == [(7, "founded", 1)]
     rules.count(np.array([1] * KNOWN))
     assert rules.seen.tolist() == [[KNOWN, 1], [KNOWN, KNOWN + 1]]
+    assert rules.held.tolist() == [KNOWN + 1, KNOWN]
 
 
 def test_the_oldest_makes_way_and_the_one_that_holds_keeps_its_name():

@@ -185,7 +185,7 @@ class ClassPool(Keeps):
         """Answers by members as kept rows judge them, and by rules as often as each held."""
         assert self._maps is not None
         features = self._maps(x)
-        shares = self._rules.seen.sum(axis=1) / self._rules.seen.sum()
+        shares = self._rules.held / self._rules.held.sum()
         logs = self._balanced(self._likely(self._of_slots(features), features[0], shares))
         scores = self._judged()
         told = self._now.ask(logs) if scores is None else self._now.ask(logs, scores, 1.0)
