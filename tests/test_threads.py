@@ -5,7 +5,8 @@ import threading
 import pytest
 import torch
 
-from cndpm.threads import allowed_threads, map_in_threads, one_thread, spread
+from cndpm import threads
+from cndpm.threads import allowed_threads, map_in_threads, one_blas_thread, one_thread, spread
 
 LARGE, SMALL = 1e12, 1.0
 
@@ -90,3 +91,68 @@ def test_a_thread_that_begins_while_another_is_inside_may_use_as_many_threads(n_
         thread.start()
         thread.join()
     assert seen == [n_threads, n_threads]
+
+
+class Library:
+    """Linear algebra that was told to use three threads."""
+
+    def __init__(self):
+        self.n_threads = 3
+
+    def get_num_threads(self):
+        return self.n_threads
+
+    def set_num_threads(self, n):
+        self.n_threads = n
+
+
+@pytest.fixture
+def libraries(monkeypatch):
+    found = [Library(), Library()]
+    found[1].n_threads = 5
+    monkeypatch.setattr(threads, "_blas_libraries", lambda: found)
+    return found
+
+
+def used(libraries):
+    return [library.n_threads for library in libraries]
+
+
+def test_linear_algebra_uses_one_thread_inside_and_as_many_as_before_outside(libraries):
+    with one_blas_thread:
+        assert used(libraries) == [1, 1]
+        with one_blas_thread:
+            assert used(libraries) == [1, 1]
+        assert used(libraries) == [1, 1]
+    assert used(libraries) == [3, 5]
+    with pytest.raises(KeyError), one_blas_thread:
+        raise KeyError
+    assert used(libraries) == [3, 5]
+
+
+def test_of_two_threads_inside_the_last_to_leave_restores_linear_algebra(libraries):
+    is_inside, may_leave, seen = threading.Event(), threading.Event(), []
+
+    def stay():
+        with one_blas_thread:
+            is_inside.set()
+            may_leave.wait(30)
+            seen.append(used(libraries))
+
+    other = threading.Thread(target=stay)
+    with one_blas_thread:
+        other.start()
+        assert is_inside.wait(30)
+    assert used(libraries) == [1, 1]  # the other one is still inside
+    may_leave.set()
+    other.join()
+    assert seen == [[1, 1]] and used(libraries) == [3, 5]
+
+
+def test_the_libraries_of_this_machine_are_told():
+    found = threads._blas_libraries()
+    before = [library.get_num_threads() for library in found]
+    assert found
+    with one_blas_thread:
+        assert {library.get_num_threads() for library in found} == {1}
+    assert [library.get_num_threads() for library in found] == before

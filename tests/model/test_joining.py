@@ -57,18 +57,18 @@ def assert_same(a: CNDPM, b: CNDPM, x) -> None:
 
 @settings(deadline=None, max_examples=3)
 @given(seed=st.integers(0, 10_000))
-def test_neither_the_order_of_merging_nor_its_grouping_matters(seed):
+def test_neither_the_order_of_merging_nor_its_grouping_matters_to_experts(seed):
     x, y = concepts(seed)
-    shards = sharded(new(n_fourier=8), x, y)
+    shards = sharded(new(n_fourier=8, representations="one"), x, y)
     at_once = merge(shards)
     a, b, c = shards
     for merged in (merge([c, a, b]), merge([merge([a, b]), c]), merge([merge([c, b]), a])):
         assert_same(merged, at_once, x)
 
 
-def test_order_and_grouping_do_not_matter_after_more_is_learned():
+def test_order_and_grouping_do_not_matter_to_experts_after_more_is_learned():
     x, y = concepts(3)
-    a, b, c = sharded(new(n_fourier=8), x, y)
+    a, b, c = sharded(new(n_fourier=8, representations="one"), x, y)
     later, labels = concepts(3, n=30)
     both = [learn(merged, later, labels) for merged in (merge([merge([c, a]), b]), merge([a, merge([b, c])]))]
     assert_same(*(finished(learner) for learner in both), x)
@@ -85,6 +85,18 @@ def test_merged_statistics_are_those_of_a_single_pass():
     torch.testing.assert_close(merged.counts, single.counts, rtol=1e-9, atol=1e-6)
     for mine, theirs, rtol in zip(sums(merged), sums(single), (1e-9, 1e-9, 1e-7), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=rtol, atol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["classes", "values"])
+def test_a_merged_model_answers_as_one_that_learned_the_rows_of_the_first_and_then_those_of_the_second(target):
+    x = torch.randn(400, 4, generator=torch.Generator().manual_seed(0))
+    y = (x[:, 0] > x[:, 1]).long() if target == "classes" else x[:, :1] - x[:, 1:2]
+    first = learn(new(target), x[:200], y[:200])
+    second = learn(with_same_representation(first), x[200:], y[200:])
+    merged = merge([first, second])
+    single = learn(learn(new(target), x[:200], y[:200]), x[200:], y[200:])
+    ask = CNDPM.predict_moments if target == "values" else CNDPM.predict_log_proba
+    torch.testing.assert_close(ask(merged, x), ask(single, x), rtol=1e-9, atol=1e-9)
 
 
 def test_sums_about_different_origins_are_brought_to_one():
@@ -108,7 +120,7 @@ def test_sums_about_different_origins_are_brought_to_one():
 def test_experts_with_covariances_of_their_own_merge_exactly(target):
     x, y = concepts(5, n=90)
     values = (x @ torch.ones(4, 1)) if target == "values" else y
-    shards = sharded(new(target), x, values)
+    shards = sharded(new(target, representations="one"), x, values)
     merged = merge(shards)
     assert_same(merge([merge([shards[2], shards[1]]), shards[0]]), merged, x)
     assert round(float(merged.counts.sum())) + len(merged.memory) == len(x)

@@ -129,19 +129,21 @@ class Places:
             with one_blas_thread:
                 return self.pools[0].answer(x, when, since)
         shares = self._shares(x)
+        shares[:, [not pool.is_ready for pool in self.pools]] = 0
+        shares[~shares.any(axis=1), 0] = 1  # nobody else can answer yet
         with one_blas_thread:
-            return self._mixed(x, shares, when, since)
+            return self._mixed(x, shares / shares.sum(axis=1, keepdims=True), when, since)
 
     def _mixed(self, x: Floats, shares: Floats, when: When, since: Sequence[Any]) -> Floats:
         """Returns the answers of all places, weighed by the rows' shares of them, (n, P)."""
         mixed: Floats | None = None
         for place, pool in enumerate(self.pools):
             mine = np.flatnonzero(shares[:, place] > 1e-3)
-            if not len(mine) or not pool.is_ready:
-                continue
-            told = pool.answer(x[mine], when if place == self._latest or when == "any" else "now", since)
-            mixed = _added(mixed, len(x), mine, told, shares[mine, place])
-        return self.pools[self._latest].answer(x, when) if mixed is None else _answer(mixed)
+            if len(mine):
+                told = pool.answer(x[mine], when if place == self._latest or when == "any" else "now", since)
+                mixed = _added(mixed, len(x), mine, told, shares[mine, place])
+        assert mixed is not None
+        return _answer(mixed)
 
     def learn(self, x: Floats, y: NDArray[Any]) -> None:
         """Has the pools learn a batch, each what lies at its place.
@@ -284,10 +286,10 @@ class Places:
             state: As :meth:`state_dict` returns it.
             n_experts: K.
         """
-        saved: Any = state["pools"]
+        saved: Any = state.get("pools")
         if not isinstance(saved, list) or not 1 <= len(saved) <= _MOST:
             raise StateError(f"'pools' must be a list of 1 to {_MOST} places")
-        places: Any = state["of_experts"]
+        places: Any = state.get("of_experts")
         is_list = isinstance(places, list) and all(type(one) is int and 0 <= one < len(saved) for one in places)
         if not is_list or len(places) != n_experts:
             raise StateError(f"'of_experts' must name places of {n_experts} experts")

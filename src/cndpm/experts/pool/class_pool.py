@@ -17,7 +17,7 @@ from cndpm.experts.pool.dynamics import Dynamics
 from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, neighbours
 from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, Told, log_normalised, softmax, tempered
 from cndpm.experts.pool.moments import Labels, Moments
-from cndpm.experts.pool.representations import FARTHEST, Floats, Representations
+from cndpm.experts.pool.representations import Floats, Representations
 from cndpm.experts.pool.rules import KNOWN, Rules
 from cndpm.state import Keeps, State, StateError, expect, maybe, number, part, tensor, whole
 
@@ -42,7 +42,7 @@ _LATELY = 0.98
 """What the variety of the latest labels keeps: fifty samples."""
 
 _MOST_OUTSIDE = 0.3
-"""Share of the latest rows that may lie beyond what representations tell apart before they are fitted anew."""
+"""Share of the latest rows, more than usual, that lie beyond what representations tell apart: they are fitted anew."""
 
 _JUDGED_EVERY, _N_JUDGED = 200, 200
 """Rows between two judgements on kept rows, and rows that are judged."""
@@ -108,6 +108,7 @@ class ClassPool(Keeps):
         "n_fits": whole(0, len(_FITTED_AT)),
         "measured_at": whole(),
         "outside": number(0, 1),
+        "usually_outside": number(0, 1),
     }
 
     def __init__(
@@ -118,7 +119,7 @@ class ClassPool(Keeps):
         self.rows, self._dynamics = KeptRows(n_columns, max(n_rows, _FITTED_AT[0])), Dynamics()
         self.counts, self.lately, self.mixing = np.zeros(0), np.zeros(0), 1.0
         self.n_seen = self.n_fits = self.measured_at = 0
-        self.outside = 0.0
+        self.outside = self.usually_outside = 0.0
         self._maps: Representations | None = None
         self._moments: list[Moments] = []
         self._rules = Rules(evidence=evidence, most=n_rules, n_labels=0)
@@ -187,7 +188,7 @@ class ClassPool(Keeps):
         """Answers by members as kept rows judge them, and by rules as often as each held."""
         assert self._maps is not None
         features = self._maps(x)
-        shares = self._rules.seen.sum(axis=1) / self._rules.seen.sum()
+        shares = self._rules.held / self._rules.held.sum()
         logs = self._balanced(self._likely(self._of_slots(features), features[0], shares))
         scores = self._judged()
         told = self._now.ask(logs) if scores is None else self._now.ask(logs, scores, 1.0)
@@ -239,6 +240,8 @@ class ClassPool(Keeps):
         if (more := n_labels - self.n_labels) > 0:
             self.counts, self.lately = np.pad(self.counts, (0, more)), np.pad(self.lately, (0, more))
             self._asked = None
+            if n_labels > _MOST_LABELS:
+                self._give_up()
             for one in self._by_label:
                 one.admit(n_labels)
 
@@ -253,7 +256,7 @@ class ClassPool(Keeps):
 
     @property
     def _by_label(self) -> list[KeptRows | Dynamics | Rules | Moments]:
-        return [self.rows, self._dynamics, self._rules, *self._moments]
+        return [] if self.n_labels > _MOST_LABELS else [self.rows, self._dynamics, self._rules, *self._moments]
 
     def learn(self, x: Floats, y: Labels, *, row_by_row: bool = False) -> None:
         """Learns a batch: what was answered is weighed, then it is learned.
@@ -264,9 +267,13 @@ class ClassPool(Keeps):
             row_by_row: Whether each label was known before the next row was asked about.
         """
         self.admit(int(y.max()) + 1)
+        room = self.rows.room - self.rows.n
+        if self._maps is None and 0 < room < len(y):  # what representations are fitted to first must be kept
+            self.learn(x[:room], y[:room], row_by_row=row_by_row)
+            self.learn(x[room:], y[room:], row_by_row=row_by_row)
+            return
         self.n_seen += len(y)
         if self.n_labels > _MOST_LABELS:
-            self._give_up()
             return
         asked = self._weigh(x, y, row_by_row) if self._maps is not None else None
         np.add.at(self.counts, y, 1)
@@ -274,8 +281,8 @@ class ClassPool(Keeps):
         self.rows.add(x, x if asked is None else asked.features[0], y)
         if asked is not None:
             self._learn(asked, y)
-            left, is_far = _LATELY ** len(y), np.abs(asked.features[0]).max(axis=1) >= FARTHEST
-            self.outside = left * self.outside + (1 - left) * float(is_far.mean())
+            left = _LATELY ** len(y)
+            self.outside = left * self.outside + (1 - left) * float(Representations.is_cut(asked.features[0]).mean())
         self._fit_if_due()
         if 1 - self.mixing > _IN_RUNS and self.n_seen % _JUDGED_EVERY < len(y):
             self._kept_scores = self._judged()
@@ -333,10 +340,13 @@ class ClassPool(Keeps):
             self._rules.drop(goes)
 
     def _fit_if_due(self) -> None:
-        """Fits representations to more rows, as long as all are kept and one rule tells all of them."""
+        """Fits representations to more rows, as long as all are kept and one rule tells all of them.
+
+        Where rows have come from beyond their reach, which all look alike, they are fitted anew at any rate.
+        """
         is_due = self.n_fits < len(_FITTED_AT) and self.n_seen >= _FITTED_AT[self.n_fits]
         is_due &= self._maps is None or (self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5))
-        if is_due or (self.outside > _MOST_OUTSIDE and self._n_rows):
+        if is_due or (self.outside > self.usually_outside + _MOST_OUTSIDE and self._n_rows):
             self._fit()
             if not self._n_rows:
                 self.rows = KeptRows(self._n_columns, 0)
@@ -346,10 +356,11 @@ class ClassPool(Keeps):
 
     def _fit(self) -> None:
         """Fits representations to the rows kept, and has everything learn these anew."""
-        self.n_fits, self.outside = sum(self.n_seen >= n for n in _FITTED_AT), 0.0
+        self.n_fits = sum(self.n_seen >= n for n in _FITTED_AT)
         order = np.argsort(self.rows.serial)
         x, y = self.rows.x[order], self.rows.y[order]
         self._maps = Representations.fit(x, y, np.random.default_rng([self.seed, self.n_fits]))
+        self.outside = self.usually_outside = float(Representations.is_cut(self._maps.units(x)).mean())
         sizes = zip(self._maps.sizes, _KEEPS, _FADES, strict=True)
         self._moments = [Moments(d, keeps, fades, self.n_labels) for d, keeps, fades in sizes]
         events, self._rules = self.events, Rules(evidence=self._evidence, most=self._most_rules, n_labels=self.n_labels)
@@ -368,7 +379,8 @@ class ClassPool(Keeps):
     def _give_up(self) -> None:
         """Forgets all: labels are too many."""
         self.rows, self._moments, self._maps, self._asked = KeptRows(self._n_columns, 0), [], None, None
-        self._kept_scores = None
+        self._dynamics, self._kept_scores = Dynamics(), None
+        self._rules = Rules(evidence=self._evidence, most=self._most_rules, n_labels=0)
 
     def refresh(self) -> None:
         """Does what a schedule has postponed."""
@@ -437,11 +449,11 @@ class ClassPool(Keeps):
         parts = dict.fromkeys(("rows", "dynamics", "rules", "mix", "next"), part())
         n_tempered = self._n_members * len(TEMPERATURES)
         expect(state, {**self.kept, **parts, "maps": maybe(part()), "kept_scores": maybe(tensor(n_tempered))})
-        saved = state["moments"]
+        saved = state.get("moments")
         if not isinstance(saved, list) or len(saved) != (0 if state["maps"] is None else len(_KEEPS)):
             raise StateError(f"'moments' must be a list of the {len(_KEEPS)} representations")
         sizes = super().load_state_dict(state)
-        n_labels = {"labels": sizes["labels"]}
+        n_labels = {"labels": sizes["labels"] if sizes["labels"] <= _MOST_LABELS else 0}
         self._dynamics.load_state_dict(state["dynamics"], **n_labels)
         self._rules.load_state_dict(state["rules"], **n_labels)
         self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered, candidates=3)
@@ -455,7 +467,8 @@ class ClassPool(Keeps):
                 n = {"slots": len(keeps) + len(self._rules), "groups": len(fades) + len(self._rules)}
                 moments.load_state_dict(one, d=d, **n, **n_labels)
                 self._moments.append(moments)
-        room = 0 if self._maps is not None and not self._n_rows else max(self._n_rows, _FITTED_AT[0])
+        keeps_none = sizes["labels"] > _MOST_LABELS or (self._maps is not None and not self._n_rows)
+        room = 0 if keeps_none else max(self._n_rows, _FITTED_AT[0])
         self.rows = KeptRows(self._n_columns, room)
         self.rows.load_state_dict(state["rows"], d=self._n_columns, **n_labels)
         if len(self.rows) > room:

@@ -183,6 +183,7 @@ class KeptRows(Keeps):
         gone, stays = np.bincount(self.y[is_gone], minlength=len(self.counts)), ~is_gone
         self.counts, self._n_kept, self.n = self.counts - gone, self._n_kept - gone, self.n - int(is_gone.sum())
         x, y, serial, nth = self.x[stays], self.y[stays], self.serial[stays], self.nth[stays]
+        serial -= np.searchsorted(np.sort(self.serial[is_gone]), serial)
         for label in np.flatnonzero(gone):
             mine = np.flatnonzero(y == label)
             nth[mine[np.argsort(nth[mine])]] = self.counts[label] - len(mine) + np.arange(len(mine))
@@ -273,9 +274,10 @@ def _votes(
 ) -> Floats:
     """Returns log votes of the k nearest of rows `at`, weighed by distance, less log shares of labels, (B, C)."""
     k, n, among = min(k, len(at)), len(squares), squares if len(at) == len(y) else squares[:, at]
-    nearest = at[np.argpartition(among, k - 1, axis=1)[:, :k]]
-    weights = 1 / (1e-6 + np.sqrt(exactly(nearest)))
-    weights *= k / weights.sum(axis=1, keepdims=True)
+    chosen = np.argpartition(among, k - 1, axis=1)[:, :k]
+    nearest, is_out = at[chosen], np.isinf(np.take_along_axis(among, chosen, axis=1))
+    weights = np.where(is_out, 0.0, 1 / (1e-6 + np.sqrt(exactly(nearest))))
+    weights *= k / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     places = np.arange(n)[:, None] * n_labels + y[nearest]
     votes = np.bincount(places.ravel(), weights.ravel(), n * n_labels).reshape(n, n_labels)
     shares = np.bincount(y[at], minlength=n_labels) / len(at)

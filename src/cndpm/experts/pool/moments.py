@@ -157,16 +157,19 @@ class Moments(Keeps):
         step, part = mean - self.means[at], total / (before + total)
         self.n[at] = before + total
         self.means[at] += part[..., None] * step
-        owner, last = is_own.argmax(axis=0), -1
+        owner, first, last = is_own.argmax(axis=0), is_own.argmax(axis=1), -1
         for group in groups:
             own = self._slots(group)
             last += len(own)  # the slowest slot of a group tells its scatter
             between = np.sqrt(before[last] * part[last])[:, None] * step[last]
-            self._scatter(group, f - mean[last][owner], between, n_new=int((before[last] == 0).sum()))
+            self._scatter(group, f - mean[last][owner], between, begins=first[before[last] == 0])
             self._solve(group, own, labels)
 
-    def _scatter(self, group: int, within: Floats, between: Floats, n_new: int) -> None:
-        """Adds deviations from the batch's means (B, d), and of these from the means before (U, d), to a scatter."""
+    def _scatter(self, group: int, within: Floats, between: Floats, begins: Labels) -> None:
+        """Adds deviations from the batch's means (B, d), and of these from the means before (U, d), to a scatter.
+
+        A label's first sample tells nothing of it; those are at `begins` of the batch.
+        """
         fade, n = float(self._fade[min(group, self._n_recent_groups)]), len(within)
         if fade < 1 and n > 1 / (1 - fade):  # a batch so long that its beginning has faded by its end
             within = within * fade ** (0.5 * np.arange(n)[::-1, None])
@@ -174,7 +177,7 @@ class Moments(Keeps):
         self.scatters[group] *= left
         self.scatters[group] += deviations.T @ deviations
         added = n if fade == 1 else (1 - left) / (1 - fade)
-        self.weights[group] = left * self.weights[group] + added - n_new
+        self.weights[group] = left * self.weights[group] + added - float((fade ** (n - 1 - begins)).sum())
         self.due[group] += n
 
     def _solve(self, group: int, slots: range, labels: Labels) -> None:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from cndpm.state import Keeps, integers, tensor
 
-__all__ = ["FARTHEST", "Floats", "Representations"]
+__all__ = ["Floats", "Representations"]
 
 Floats = NDArray[np.float64]
 
-FARTHEST = 8.0
+_FARTHEST = 8.0
 """Deviations from the middle that a value is cut to, so that one value does not outweigh all others."""
 
 _N_WAVES = 200
@@ -102,7 +102,12 @@ class Representations(Keeps):
 
     def units(self, x: Floats) -> Floats:
         """Returns rows (n, d) in standard units."""
-        return np.clip((x - self.middle) / self.scale, -FARTHEST, FARTHEST)
+        return np.clip((x - self.middle) / self.scale, -_FARTHEST, _FARTHEST)
+
+    @staticmethod
+    def is_cut(z: Floats) -> NDArray[np.bool_]:
+        """Returns which of rows in standard units (n, d) lie so far out that a value was cut, (n,)."""
+        return np.asarray((np.abs(z) >= _FARTHEST).any(axis=1))
 
     def __call__(self, x: Floats) -> list[Floats]:
         """Returns the features of rows (n, d) in every representation, (n, size) each."""

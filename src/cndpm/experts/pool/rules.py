@@ -6,7 +6,7 @@ nats the samples since they began to lead found another rule. A sticky filter ov
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,7 +49,8 @@ class Rules(Keeps):
 
     Attributes:
         filter: Log weights of the rules, (K,).
-        seen: Samples of every label that each has learned, (K, C).
+        seen: Samples of every label that each has learned, those of the rule that it began from included, (K, C).
+        held: Samples that each has learned itself, (K,).
         lead: Nats by which the challengers lead.
         n_since: Samples since they began to.
         holds: The rule that learns.
@@ -66,6 +67,7 @@ class Rules(Keeps):
     kept: ClassVar = {
         "filter": tensor("rules"),
         "seen": tensor("rules", "labels"),
+        "held": tensor("rules"),
         "lead": number(0),
         "n_since": whole(),
         "holds": whole(),
@@ -73,7 +75,7 @@ class Rules(Keeps):
 
     def __init__(self, *, evidence: float, most: int, n_labels: int) -> None:
         self._evidence, self._most = evidence, most
-        self.filter, self.seen = np.zeros(1), np.zeros((1, n_labels))
+        self.filter, self.seen, self.held = np.zeros(1), np.zeros((1, n_labels)), np.zeros(1)
         self.lead, self.n_since, self.holds = 0.0, 0, 0
         self.events: list[tuple[int, str, int]] = []
 
@@ -107,6 +109,7 @@ class Rules(Keeps):
     def count(self, y: Labels) -> None:
         """Counts labels (B,) that the rule that holds has learned."""
         np.add.at(self.seen[self.holds], y, 1)
+        self.held[self.holds] += len(y)
 
     def follow(self, log_scores: Floats, sample: int) -> None:
         """Moves the filter by what every rule gave the labels of B samples.
@@ -138,14 +141,15 @@ class Rules(Keeps):
     def found(self, sample: int) -> int | None:
         """Begins a rule beside the others, which holds from now on; returns the one that makes way, if any."""
         self.seen = np.append(self.seen, self.seen[self.holds][None], axis=0)
-        self.filter = np.append(self.filter, self.filter.max())
+        self.filter, self.held = np.append(self.filter, self.filter.max()), np.append(self.held, 0.0)
         self.holds, self.lead, self.n_since = len(self) - 1, 0.0, 0
         self._note(sample, "founded")
         return 0 if len(self) > self._most else None
 
     def drop(self, rule: int) -> None:
         """Gives up a rule that does not hold."""
-        self.filter, self.seen = np.delete(self.filter, rule), np.delete(self.seen, rule, axis=0)
+        self.filter, self.held = np.delete(self.filter, rule), np.delete(self.held, rule)
+        self.seen = np.delete(self.seen, rule, axis=0)
         self.holds -= rule < self.holds
 
     def _note(self, sample: int, kind: str) -> None:
@@ -156,10 +160,16 @@ class Rules(Keeps):
         return {**super().state_dict(), "events": [list(event) for event in self.events]}
 
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
-        found = expect(state, {**self.kept, "holds": whole(0, len(state["filter"]) - 1)}, **sizes)
-        events = [tuple(event) for event in state["events"]] if isinstance(state.get("events"), list) else [()]
-        if not all(len(e) == 3 and e[1] in ("founded", "returned") and type(e[0]) is type(e[2]) is int for e in events):
+        found = expect(state, self.kept, **sizes)
+        expect(state, {"holds": whole(0, found["rules"] - 1)})
+        events: Any = state.get("events")
+        if not isinstance(events, list) or not all(map(_is_event, events)):
             raise StateError("'events' must be lists of a sample, 'founded' or 'returned', and a rule")
         super().load_state_dict(state, **sizes)
-        self.events = events  # type: ignore[assignment]
+        self.events = [tuple(event) for event in events]
         return found
+
+
+def _is_event(value: Any) -> bool:
+    is_triple = isinstance(value, list | tuple) and len(value) == 3
+    return is_triple and type(value[0]) is type(value[2]) is int and value[1] in ("founded", "returned")

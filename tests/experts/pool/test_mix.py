@@ -1,0 +1,140 @@
+"""Evidence against plain loops, the stack's step against numerical derivatives."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, _discounted, log_normalised, softmax, tempered
+
+N_MEMBERS, N_LABELS = 3, 4
+
+
+def said(n, seed=0):
+    """Log-probabilities of members, (M, n, C), and labels, (n,)."""
+    rng = np.random.default_rng(seed)
+    return log_normalised(rng.normal(size=(N_MEMBERS, n, N_LABELS))), rng.integers(N_LABELS, size=n)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(0, 99))
+def test_evidence_is_discounted_sample_by_sample(weights, seed):
+    rng = np.random.default_rng(seed)
+    scores, news = rng.normal(size=(2, 5)), rng.normal(size=(5, len(weights)))
+    clocks, plain = np.array([[0.9], [0.5]]), scores.copy()
+    for i, weight in enumerate(weights):
+        plain = (1 - (1 - clocks) * weight) * plain + weight * news[:, i]
+    np.testing.assert_allclose(_discounted(scores, clocks, news, np.array(weights)), plain, atol=1e-9)
+
+
+@given(st.integers(0, 99), st.integers(1, 5))
+def test_batches_give_the_evidence_of_single_samples(seed, n):
+    """As long as what is said stays the same, which it does but for the candidates."""
+    logs, y = said(n, seed)
+    at_once, apart = Mix(N_MEMBERS, [0]), Mix(N_MEMBERS, [0])
+    at_once.learn(at_once.ask(logs), y, np.ones(n))
+    for i in range(n):
+        apart.learn(apart.ask(logs[:, i : i + 1]), y[i : i + 1], np.ones(1))
+    np.testing.assert_allclose(at_once.scores, apart.scores)
+
+
+def test_samples_without_weight_change_nothing():
+    logs, y = said(20)
+    mix = Mix(N_MEMBERS, [0])
+    mix.learn(mix.ask(logs), y, np.ones(20))
+    before = [getattr(mix, name).copy() for name in mix.kept]
+    mix.learn(mix.ask(logs), y, np.zeros(20))
+    for name, value in zip(mix.kept, before, strict=True):
+        np.testing.assert_array_equal(getattr(mix, name), value)
+
+
+def log_loss(exponents, logs, y, weights):
+    """Minus the weighted log-probability of the labels by the stack."""
+    return -weights @ log_normalised(np.tensordot(exponents, logs, 1))[np.arange(len(y)), y]
+
+
+def test_the_stack_takes_one_of_newtons_steps_on_the_log_loss():
+    logs, y = said(30)
+    weights, mix, h = np.random.default_rng(1).uniform(size=30), Mix(N_MEMBERS, [0]), 1e-4
+    units, start = h * np.eye(N_MEMBERS), mix.exponents.copy()
+
+    def loss(*steps):
+        return log_loss(start + sum(steps), logs, y, weights)
+
+    gradient = np.array([(loss(u) - loss(-u)) / (2 * h) for u in units])
+
+    def bent(u, v):
+        return (loss(u, v) - loss(u, -v) - loss(-u, v) + loss(-u, -v)) / (4 * h * h)
+
+    second = np.array([[bent(u, v) for v in units] for u in units])
+    mix.learn(mix.ask(logs), y, weights)
+    curvature = second + 20.0 * np.eye(N_MEMBERS)  # what fades of the ridge is put back
+    np.testing.assert_allclose(mix.curvature, curvature, atol=0.05)  # but for the floor beneath the stack's answer
+    np.testing.assert_allclose(mix.exponents - start, -np.linalg.solve(curvature, gradient), atol=0.005)
+
+
+def test_the_stack_finds_the_exponents_that_answer_best():
+    rng = np.random.default_rng(0)
+    logs, _ = said(3000, seed=4)
+    best = np.array([1.2, 0.0, 0.5])
+    y = np.array([rng.choice(N_LABELS, p=p) for p in softmax(np.tensordot(best, logs, 1))])
+    mix = Mix(N_MEMBERS, [0])
+    for i in range(0, 3000, 10):
+        mix.learn(mix.ask(logs[:, i : i + 10]), y[i : i + 10], np.ones(10))
+    np.testing.assert_allclose(mix.exponents, best, atol=0.25)
+
+
+def test_the_member_that_is_right_answers_and_the_latest_evidence_counts_more():
+    mix = Mix(2, trusted=[0])
+    right, wrong = np.log([[[0.9, 0.1]]]), np.log([[[0.1, 0.9]]])
+    for logs, n in (([right, wrong], 60), ([wrong, right], 120)):
+        told = np.concatenate(logs)
+        for _ in range(n):
+            mix.learn(mix.ask(told), np.array([0]), np.ones(1))
+        assert np.exp(mix.answer(mix.ask(told).candidates))[0, 0] > 0.8
+
+
+def test_members_that_are_trusted_answer_while_there_is_no_evidence():
+    logs, _ = said(1)
+    weights = softmax(Mix(N_MEMBERS, [1]).scores)
+    assert (weights.argmax(axis=1) == 1).all()
+    assert weights[0, 1] / weights[0, 0] == pytest.approx(np.exp(2.0))
+    assert weights[0, 0] / weights[0, N_MEMBERS] == pytest.approx(np.e)
+    assert np.isfinite(Mix(N_MEMBERS, [1]).answer(Mix(N_MEMBERS, [1]).ask(logs).candidates)).all()
+
+
+def test_kept_rows_take_the_place_of_the_streams_evidence():
+    logs, _ = said(6)
+    mix = Mix(N_MEMBERS, [0])
+    scores = np.full(N_MEMBERS * len(TEMPERATURES), -1e3)
+    scores[2] = 0.0  # at the first temperature
+    told = mix.ask(logs, scores, 1.0)
+    np.testing.assert_allclose(told.candidates[0], tempered(logs)[2])
+    answer = mix.answer(told.candidates, by_kept_rows=True)
+    np.testing.assert_allclose(answer, np.log(tempered(logs)[2]))  # the stack was not judged by them
+    np.testing.assert_array_equal(mix.ask(logs, scores, 0.0).candidates, mix.ask(logs).candidates)
+
+
+def test_answers_at_a_temperature_are_powers_with_a_floor_beneath():
+    logs, _ = said(5)
+    told = tempered(logs).reshape(len(TEMPERATURES), N_MEMBERS, 5, N_LABELS)
+    for temperature, each in zip(TEMPERATURES, told, strict=True):
+        powers = np.exp(logs) ** temperature
+        np.testing.assert_allclose(each, powers / powers.sum(axis=2, keepdims=True) + 1e-3 / N_LABELS)
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=6))
+def test_log_probabilities_are_normalised_and_none_is_below_the_lowest(values):
+    logs = log_normalised(np.array([values]))
+    assert logs.min() >= LOWEST
+    assert np.exp(logs).sum() == pytest.approx(1, abs=len(values) * np.exp(LOWEST))
+    np.testing.assert_allclose(softmax(np.array([values])), np.exp(logs), atol=np.exp(LOWEST))
+
+
+def test_state_resumes_to_the_bit():
+    logs, y = said(40)
+    mix, resumed = Mix(N_MEMBERS, [0]), Mix(N_MEMBERS, [0])
+    mix.learn(mix.ask(logs), y, np.ones(40))
+    resumed.load_state_dict(mix.state_dict())
+    for one in (mix, resumed):
+        one.learn(one.ask(logs), y, np.ones(40))
+    np.testing.assert_array_equal(mix.ask(logs).candidates, resumed.ask(logs).candidates)
