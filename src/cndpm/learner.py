@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -310,22 +310,15 @@ class Learner(ABC):
         """Returns mean and variance of every target, (batch, 2, n_outputs), for learners of real values. No effect."""
         raise NotImplementedError(f"{type(self).__name__} predicts classes, not values")
 
-    def predict_ever(self, x: Inputs) -> Tensor:
-        """Returns log-probabilities as if any time of the stream were equally likely, (batch, n_classes).
+    def predict_for(self, x: Inputs, when: Literal["next", "any"], *, values: bool = False) -> Tensor:
+        """Returns what :meth:`predict_log_proba` or :meth:`predict_moments` does, for another time than now.
 
-        A test over all classes ever seen asks so. The same as :meth:`predict_log_proba` for learners that do not tell
-        now from ever.
-        """
-        return self.predict_log_proba(x)
-
-    def predict_next(self, x: Inputs, *, values: bool = False) -> Tensor:
-        """Returns what :meth:`predict_log_proba` or :meth:`predict_moments` does, for the samples that come next.
-
-        Whoever learns samples right after they were answered asks so. The same as those for learners that do not ask
-        how targets follow each other.
+        The same as those for learners that do not tell times apart.
 
         Args:
             x: Inputs, (batch, *input_shape), or prepared ones.
+            when: "next" for samples that come next, which are learned right after; "any" as if any time of the stream
+                were equally likely, as a test over all classes ever seen asks.
             values: Whether moments of values are asked for.
         """
         return self.predict_moments(x) if values else self.predict_log_proba(x)

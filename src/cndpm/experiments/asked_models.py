@@ -90,6 +90,8 @@ class AskedEstimator:
         self._model, self._target = model, stream.target
         takes_classes = "classes" in inspect.signature(model.partial_fit).parameters
         self._first = {"classes": np.asarray(classes)} if takes_classes and classes is not None else {}
+        tells_times = hasattr(model, "predict") and "when" in inspect.signature(model.predict).parameters
+        self._next: dict[str, Any] = {"when": "next"} if tells_times else {}
 
     def ask(self, batch: Batch) -> Answers | None:
         self._batch = batch
@@ -125,7 +127,7 @@ class AskedEstimator:
         truth = y.cpu()
         if not hasattr(self._model, "predict_proba"):
             return ClassAnswers(torch.as_tensor(np.asarray(self._model.predict(x))).long(), truth)
-        proba = torch.as_tensor(np.asarray(self._model.predict_proba(x))).double()
+        proba = torch.as_tensor(np.asarray(self._model.predict_proba(x, **self._next))).double()
         known = torch.as_tensor(np.asarray(self._model.classes_)).long()
         by_class = torch.zeros(len(x), int(known.max()) + 1, dtype=torch.float64)
         by_class[:, known] = proba
@@ -134,7 +136,7 @@ class AskedEstimator:
     def _values(self, x: NDArray[np.float32], y: Tensor) -> ValueAnswers:
         truth = y.cpu().reshape(len(y), -1)
         if "return_std" in inspect.signature(self._model.predict).parameters:
-            mean, deviation = (torch.as_tensor(part) for part in self._model.predict(x, return_std=True))
+            mean, deviation = (torch.as_tensor(part) for part in self._model.predict(x, return_std=True, **self._next))
             return ValueAnswers(mean.reshape(truth.shape), truth, deviation.reshape(truth.shape).square())
         return ValueAnswers(torch.as_tensor(np.asarray(self._model.predict(x))).reshape(truth.shape), truth)
 

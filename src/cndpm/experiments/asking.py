@@ -20,13 +20,13 @@ def ask(learner: Learner, x: Inputs, y: Tensor | None, target: Target) -> Answer
     """
     if target == "classes":
         assert y is not None
-        return class_answers(learner.predict_next(x), y)
+        return class_answers(learner.predict_for(x, "next"), y)
     kept = learner.footprint()
     if target == "values":
         if kept.n_experts + kept.memory_samples == 0:
             return None
         assert y is not None
-        moments = learner.predict_next(x, values=True)
+        moments = learner.predict_for(x, "next", values=True)
         return ValueAnswers(moments[:, 0], y.to(moments.device).reshape(len(y), -1), moments[:, 1])
     if kept.n_experts == 0 or not learner.describes_x:
         return None

@@ -90,7 +90,7 @@ def evaluate(learner: Learner, test: TestSet) -> Evaluation:
         return Evaluation()
     tasks = range(len(test.tasks))
     if test.labelled:
-        scores = [_per_sample(test, t, lambda x, y: _is_right(learner.predict_ever(x), y)) for t in tasks]
+        scores = [_per_sample(test, t, lambda x, y: _is_right(learner.predict_for(x, "any"), y)) for t in tasks]
         by_task = [100 * float(score.mean()) for score in scores]
         return Evaluation(accuracy=100 * float(torch.cat(scores).mean()), task_accuracy=by_task)
     if learner.footprint().n_experts == 0 or not learner.describes_x:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 import torch
@@ -244,11 +244,8 @@ class CNDPM(Learner):
         n, exact = max(1, self.n_known_classes), exact or self._is_exact
         return self._answers.predict_log_proba(self._asked(x), n, exact=exact, when=when, since=since)
 
-    def predict_ever(self, x: Inputs) -> Tensor:
-        return self.predict_log_proba(x, when="any")
-
-    def predict_next(self, x: Inputs, *, values: bool = False) -> Tensor:
-        return self.predict_moments(x, when="next") if values else self.predict_log_proba(x, when="next")
+    def predict_for(self, x: Inputs, when: Literal["next", "any"], *, values: bool = False) -> Tensor:
+        return self.predict_moments(x, when=when) if values else self.predict_log_proba(x, when=when)
 
     def predict_moments(self, x: Inputs, *, exact: bool = False, when: When = "now") -> Tensor:
         """Returns mean and variance of every target, (batch, 2, n_outputs), for target='values'.

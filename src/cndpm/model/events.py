@@ -91,7 +91,12 @@ class EventLog:
         self._forget(expert)
 
     def rule(self, kind: str, expert: int) -> None:
-        """Reports that a rule was "founded" or "returned" at the place of an expert."""
+        """Reports what happened to a rule.
+
+        Args:
+            kind: "founded" or "returned".
+            expert: The first at its place.
+        """
         self._add(Event(self.n_samples, cast(Kind, f"rule {kind}"), expert))
 
     def extend(self, other: EventLog) -> None:

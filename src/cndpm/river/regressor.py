@@ -84,7 +84,7 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
         return mean, variance
 
     def _answers(self, rows: Tensor) -> Floats:
-        return self._learner.predict_next(rows, values=True)[:, :, 0].numpy()
+        return self._learner.predict_for(rows, "next", values=True)[:, :, 0].numpy()
 
     def _surprise(self, answer: Floats, y: Any) -> float:
         mean, variance = answer.tolist()
