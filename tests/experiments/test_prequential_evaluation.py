@@ -24,7 +24,7 @@ def test_a_learner_is_asked_before_it_learns_as_in_a_loop_by_hand(kind, settings
     hits, losses = [], []
     for x, y in stream:
         prepared = twin.prepare(x)
-        log_proba = twin.predict_log_proba(prepared)
+        log_proba = twin.predict_for(prepared, "next")
         hits += (log_proba.argmax(1) == y).tolist()
         losses += (-log_proba.gather(1, y[:, None])[:, 0]).double().tolist()
         twin.learn(prepared, y)
