@@ -9,19 +9,19 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 377,
-    "lines": 46839,
-    "executable lines": 27820,
-    "docstring lines": 10890,
+    "modules": 372,
+    "lines": 47580,
+    "executable lines": 28387,
+    "docstring lines": 10966,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 586,
-    "numeric constants": 154,
-    "file names used twice": 9,
+    "public names": 576,
+    "numeric constants": 175,
+    "file names used twice": 8,
 }
-MEMBERS = {"Learner": 15, "Bank": 24, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
-MOST_CONCEPTS = 35
+MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
+MOST_CONCEPTS = 36
 
 
 @pytest.mark.parametrize("what", CEILINGS)

@@ -85,7 +85,7 @@ def test_a_late_column_is_used_as_if_it_had_been_missing_before():
     estimator = Estimator(memory_size=50, batch_size=10, random_state=0)
     estimator.partial_fit(fill_missing(values, values[60:]), [y for _, y in rows])
     asked = np.array([[0.0, 5.0, 25.0]], dtype=np.float32)
-    proba = dict(zip(estimator.classes_.tolist(), estimator.predict_proba(asked)[0].tolist(), strict=True))
+    proba = dict(zip(estimator.classes_.tolist(), estimator.predict_proba(asked, when="next")[0].tolist(), strict=True))
     assert model.predict_proba_one({"a": 0.0, "b": 5.0, "late": 25.0}) == proba
 
 

@@ -25,10 +25,14 @@ def test_rows_wait_for_others_and_are_learned_as_the_estimator_learns_a_batch():
         for i, (x, y) in enumerate(rows[start:stop]):
             assert model.n_waiting == i
             if start:
-                proba = estimator.predict_proba(X[i : i + 1])[0].tolist()
-                assert model.predict_proba_one(x) == dict(zip(estimator.classes_.tolist(), proba, strict=True))
+                learner, codec = estimator.learner_, estimator._codec
+                since = [codec.find(label) for _, label in rows[start : start + i]]  # those that wait are known
+                asked = torch.from_numpy(X[i : i + 1].astype(np.float32))
+                proba = learner.predict_log_proba(asked, when="next", since=since)[0].exp().tolist()
+                assert model.predict_proba_one(x) == pytest.approx(dict(zip(codec.labels, proba, strict=True)), abs=1e-12)
             model.learn_one(x, y)
         estimator.partial_fit(X, [y for _, y in rows[start:stop]])
+        estimator.learner_.places.row_by_row = True
     assert model.events == estimator.events_ and model.n_experts == estimator.n_experts_ > 0
 
 
@@ -125,7 +129,7 @@ def test_an_answer_is_kept_until_something_is_learned_and_no_longer():
     after = model.predict_proba_one(x)
     assert after[True] > before[True] + 0.01
     row = torch.from_numpy(model._columns.row(x))
-    assert list(after.values()) == model._learner.predict_log_proba(row)[0].exp().tolist()
+    assert list(after.values()) == model._learner.predict_log_proba(row, when="next")[0].exp().tolist()
 
 
 def test_questions_do_not_change_what_is_learned():
