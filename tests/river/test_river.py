@@ -75,7 +75,9 @@ def test_a_row_is_learned_as_the_estimator_learns_it():
     for x, y in datasets.Phishing().take(120):
         row = np.array([[x[name] for name in sorted(x)]])
         if hasattr(estimator, "learner_"):
-            expected = dict(zip(estimator.classes_.tolist(), estimator.predict_proba(row, when="next")[0].tolist(), strict=True))
+            expected = dict(
+                zip(estimator.classes_.tolist(), estimator.predict_proba(row, when="next")[0].tolist(), strict=True)
+            )
             assert model.predict_proba_one(x) == expected
         model.learn_one(x, y)
         estimator.partial_fit(row, [y])

@@ -29,7 +29,9 @@ def test_rows_wait_for_others_and_are_learned_as_the_estimator_learns_a_batch():
                 since = [codec.find(label) for _, label in rows[start : start + i]]  # those that wait are known
                 asked = torch.from_numpy(X[i : i + 1].astype(np.float32))
                 proba = learner.predict_log_proba(asked, when="next", since=since)[0].exp().tolist()
-                assert model.predict_proba_one(x) == pytest.approx(dict(zip(codec.labels, proba, strict=True)), abs=1e-12)
+                assert model.predict_proba_one(x) == pytest.approx(
+                    dict(zip(codec.labels, proba, strict=True)), abs=1e-12
+                )
             model.learn_one(x, y)
         estimator.partial_fit(X, [y for _, y in rows[start:stop]])
         estimator.learner_.places.row_by_row = True
