@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from cndpm.experts.pool.class_pool import When
-from cndpm.state import State, StateError, expect, whole
+from cndpm.state import State, StateError, expect, tensor, whole
 from cndpm.threads import one_blas_thread
 
 __all__ = ["Places", "Pool"]
@@ -38,6 +39,9 @@ _N_COMPARED = 200
 
 _AT_ONCE = 100
 """Rows that a new pool learns at once."""
+
+_FEW, _RECENTLY = 0.3, 0.95
+"""The share of the latest rows below which those of a place are not learned there; what it keeps after a row."""
 
 _NOWHERE = -5e5
 """Log densities below which no expert knows a row's units."""
@@ -104,7 +108,7 @@ class Places:
         self.pools: list[Pool] = [make()]
         self.of_experts: list[int] = []
         self.pending: int | None = None
-        self._latest, self.row_by_row = 0, False
+        self._latest, self._recent, self.row_by_row = 0, np.ones(1), False
         self.on_rule: Callable[[str, int], None] | None = None
 
     @property
@@ -152,15 +156,28 @@ class Places:
             x: Rows, (B, d).
             y: Labels (B,) or values (B, o).
         """
-        place_of = np.zeros(len(x), np.int64) if len(self.pools) == 1 else self._shares(x).argmax(axis=1)
+        place_of = np.zeros(len(x), np.int64) if len(self.pools) == 1 else self._places_of(x)
         with one_blas_thread:
-            for place in np.unique(place_of).tolist():
+            for place in np.unique(place_of[place_of >= 0]).tolist():
                 mine, pool = place_of == place, self.pools[place]
                 before = pool.events[-1:]
                 pool.learn(x[mine], y[mine], row_by_row=self.row_by_row)
                 if self.on_rule is not None and pool.events[-1:] != before:
                     self.on_rule(pool.events[-1][1], place)
-        self._latest = int(place_of[-1])
+        self._latest = int(place_of[-1]) if place_of[-1] >= 0 else self._latest
+
+    def _places_of(self, x: Floats) -> NDArray[np.int64]:
+        """Returns the place that learns each of rows (B, d), (B,); -1 for those that hardly any came with lately.
+
+        A few rows of the place where most come now look like those of another, and would move what was learned there.
+        """
+        place_of = self._shares(x).argmax(axis=1)
+        recent = np.pad(self._recent, (0, len(self.pools) - len(self._recent)))
+        if self._latest >= len(self._recent):
+            recent[self._latest] = 1.0  # it has just begun
+        left = _RECENTLY ** len(x)
+        self._recent = left * recent + (1 - left) * np.bincount(place_of, minlength=len(recent)) / len(x)
+        return np.where(self._recent[place_of] >= _FEW, place_of, -1)
 
     def _shares(self, x: Floats) -> Floats:
         """Returns p(place | x), (n, P)."""
@@ -177,7 +194,12 @@ class Places:
         """Begins a place with the latest n rows, whose units no expert knows."""
         if len(self.pools) < _MOST:
             pool = self.pools[self._latest]
-            self._move(pool, pool.rows.serial >= pool.rows.n - n)
+            latest = np.flatnonzero(pool.rows.serial >= pool.rows.n - _N_COMPARED)
+            is_mine = pool.rows.serial >= pool.rows.n - n
+            is_mine[latest] |= (
+                self._log_densities(pool.rows.x[latest]).max(axis=1) < _NOWHERE
+            )  # came before it was noticed
+            self._move(pool, is_mine)
             self.pending = self._latest
 
     def founded(self, x: Floats, y: NDArray[Any]) -> None:
@@ -277,6 +299,7 @@ class Places:
             "of_experts": list(self.of_experts),
             "pending": -1 if self.pending is None else self.pending,
             "latest": self._latest,
+            "recent": torch.from_numpy(self._recent.copy()),
         }
 
     def load_state_dict(self, state: State, n_experts: int) -> None:
@@ -293,11 +316,12 @@ class Places:
         is_list = isinstance(places, list) and all(type(one) is int and 0 <= one < len(saved) for one in places)
         if not is_list or len(places) != n_experts:
             raise StateError(f"'of_experts' must name places of {n_experts} experts")
-        expect(state, {"pending": whole(-1, len(saved) - 1), "latest": whole(0, len(saved) - 1)})
+        expect(state, {"pending": whole(-1, len(saved) - 1), "latest": whole(0, len(saved) - 1), "recent": tensor("n")})
         self.pools = [self._make() for _ in saved]
         for pool, one in zip(self.pools, saved, strict=True):
             pool.load_state_dict(one)
         self.of_experts, self._latest = list(places), state["latest"]
+        self._recent = state["recent"].cpu().numpy().copy()[: len(saved)]
         self.pending = None if state["pending"] < 0 else state["pending"]
 
 

@@ -8,7 +8,8 @@ away. How often labels come is a factor of its own, so members are compared by b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from copy import deepcopy
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -46,6 +47,9 @@ _MOST_OUTSIDE = 0.3
 
 _JUDGED_EVERY, _N_JUDGED = 200, 200
 """Rows between two judgements on kept rows, and rows that are judged."""
+
+_NOTED_EVERY = 100
+"""Rows between two notes of the evidence, so that there is one from before a change that was noticed late."""
 
 _IN_RUNS = 0.2
 """How much less varied the latest labels must be than all for kept rows to judge in their place."""
@@ -128,6 +132,7 @@ class ClassPool(Keeps):
         self._n_members = len(rates) + N_NEIGHBOUR_MEMBERS
         trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]
         self._now, self._next = Mix(self._n_members, trusted), Mix(2 * self._n_members, trusted, n_others=1)
+        self._earlier = [(deepcopy(self._now), deepcopy(self._next))] * 2
         self._kept_scores: Floats | None = None
         self._asked: _Asked | None = None
 
@@ -286,6 +291,8 @@ class ClassPool(Keeps):
         self._fit_if_due()
         if 1 - self.mixing > _IN_RUNS and self.n_seen % _JUDGED_EVERY < len(y):
             self._kept_scores = self._judged()
+        if self.n_seen % _NOTED_EVERY < len(y):
+            self._earlier = [self._earlier[1], (deepcopy(self._now), deepcopy(self._next))]
         self._asked = None
 
     def _weigh(self, x: Floats, y: Labels, row_by_row: bool) -> _Asked:
@@ -395,6 +402,7 @@ class ClassPool(Keeps):
         self._asked, self._kept_scores = None, None
         if len(self.rows) >= _FITTED_AT[0]:
             self._fit()
+        self._now, self._next = deepcopy(self._earlier[0])  # what came lately spoke of those rows
 
     def extend(self, other: ClassPool) -> None:
         """Goes on with the rows that another pool keeps, and counts all that it has learned."""
@@ -440,6 +448,7 @@ class ClassPool(Keeps):
         return {
             **super().state_dict(),
             **{name: one.state_dict() for name, one in (parts | mixes).items()},
+            "earlier": [mix.state_dict() for pair in self._earlier for mix in pair],
             "maps": None if self._maps is None else self._maps.state_dict(),
             "moments": [moments.state_dict() for moments in self._moments],
             "kept_scores": None if scores is None else torch.tensor(scores),
@@ -458,6 +467,7 @@ class ClassPool(Keeps):
         self._rules.load_state_dict(state["rules"], **n_labels)
         self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered, candidates=3)
         self._next.load_state_dict(state["next"], members=2 * self._n_members, tempered=2 * n_tempered, candidates=4)
+        self._load_earlier(state.get("earlier"), n_tempered)
         self._maps, self._moments, self._asked = None, [], None
         if state["maps"] is not None:
             self._maps = Representations()
@@ -477,3 +487,12 @@ class ClassPool(Keeps):
         scores = state["kept_scores"]
         self._kept_scores = None if scores is None else scores.cpu().numpy().copy()
         return sizes
+
+    def _load_earlier(self, saved: Any, n_tempered: int) -> None:
+        """Restores the notes of the evidence."""
+        if not isinstance(saved, list) or len(saved) != 4:
+            raise StateError("'earlier' must be a list of four states of evidence")
+        self._earlier = [(deepcopy(self._now), deepcopy(self._next)) for _ in range(2)]
+        for i, (mix, one) in enumerate(zip([mix for pair in self._earlier for mix in pair], saved, strict=True)):
+            n = 1 + i % 2
+            mix.load_state_dict(one, members=n * self._n_members, tempered=n * n_tempered, candidates=2 + n)
