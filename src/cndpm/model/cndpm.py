@@ -406,6 +406,8 @@ class CNDPM(Learner):
 
     def _log_weighted(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns log N_k + log p(x | k) of rows (n, d), (n, K)."""
+        if not len(x):
+            return np.zeros((0, self.n_experts))
         rows = torch.from_numpy(x.astype(np.float32)).to(self.device)
         with torch.no_grad(), one_thread():
             log_density = [self.bank.log_density(samples, exact=False).cpu() for samples in self.bank.open(rows)]

@@ -243,8 +243,7 @@ class Places:
         if np.mean(mine[:, None] > theirs) < _APART:
             return None
         beside = np.flatnonzero(~is_mine & (rows.serial >= rows.serial[is_mine].min()))
-        if len(beside):  # those that came among them and did not wait with them
-            is_mine[beside] = self._gains(place, rows.x[beside]) > 0
+        is_mine[beside] = self._gains(place, rows.x[beside]) > 0  # came among them and did not wait with them
         return is_mine
 
     def _gains(self, place: int, x: Floats) -> Floats:
