@@ -78,16 +78,6 @@ class Samples:
             self._alone = Samples(self.x)
         return self._alone
 
-    @property
-    def derived(self) -> dict[str, tuple[object, Any]] | None:
-        """Results derived so far, by name, of samples that are a whole chunk; None of a part of one."""
-        return self.whole._derived if self.whole.x.shape[0] == self.x.shape[0] else None
-
-    def take_over(self, derived: dict[str, tuple[object, Any]] | None) -> None:
-        """Takes over what was derived of other samples with the same inputs, if both are whole chunks."""
-        if derived is not None and self.derived is not None:
-            self.whole._derived.update(derived)
-
     def select(self, rows: Tensor) -> Samples:
         """Returns some of the samples, by mask or index on the host, with those of their features that are known."""
         selected = Samples(self.x[rows.to(self.x.device)])

@@ -306,9 +306,6 @@ class Mixture:
         given: dict[str, Any] = {"memory_size": self.memory_size, "settings": self.settings, "random_state": self.seed}
         return self._estimator(**given, batch_size=self.batch_size, device="cpu")
 
-    def _rows_asked(self, X: Any) -> Rows:
-        return self._known(np.concatenate([self._row(x) for x in records_of(X)]))
-
     @classmethod
     def _unit_test_params(cls) -> Iterable[dict[str, Any]]:
         yield {"memory_size": 50}
