@@ -413,6 +413,7 @@ def test_a_learner_that_asks_is_told_where_tasks_begin_and_end():
     ("first", "second", "alike"),
     [
         (torch.ones(2), torch.ones(2, dtype=torch.float64), False),
+        (torch.zeros(2), torch.zeros(2, dtype=torch.int32), False),
         (torch.ones(2), torch.ones(2, 1), False),
         (torch.tensor([torch.nan]), torch.tensor([torch.nan]), True),
         ({"a": 1}, {"a": 1, "b": 2}, False),
