@@ -16,8 +16,12 @@ jobs=${JOBS:-1} minutes=0 failed=0 n=0
 runs=$(mktemp -d) && trap 'rm -rf "$runs"' EXIT
 gpu=$([ "$mode" = all ] && python -c 'import torch; print(int(torch.cuda.is_available()))')
 
-# step MINUTES WHAT: announces one, with the minutes it takes (of one core, or of an H200).
-step() { printf '%s %4s min  %s\n' "$(date +%H:%M)" "$1" "$2" && minutes=$((minutes + $1)); }
+# step MINUTES WHAT: announces one, with the minutes it takes (of one core, or of an H200), and says what the last took.
+step() {
+    [ "$mode" = list ] || [ -z "${began:-}" ] || echo "           took $((SECONDS - began)) s"
+    began=$SECONDS minutes=$((minutes + $1))
+    printf '%5s min  %s\n' "$1" "$2"
+}
 
 # do_it COMMAND: runs it; its output goes to the log of OUT.
 do_it() {
@@ -49,7 +53,7 @@ little --seeds 1 --fraction 0.2 -- --seeds 5
 cndpm split-digits "${chosen[@]}" --device cpu
 record split-digits-cpu.jsonl
 
-step 20 "rules that change beside river's models: results/drift.md -> drift.json"
+step 60 "rules that change beside river's models: results/drift.md -> drift.json"
 little --streams drift-flip --models cndpm -- --jobs "$jobs"
 do_it python -m benchmarks.drift --rows-by-seed "${seeds[@]}" "${chosen[@]}" --commit "$commit" --out "$out/drift.json"
 
@@ -81,11 +85,14 @@ step 5 "cells that are missing: howto/table.md -> missing.txt"
 little --seeds 1 wine -- --seeds 5
 text missing.txt python -m benchmarks.missing "${chosen[@]}"
 
-step 20 "river's own datasets: river.md -> river.txt, river-regression.txt"
+step 30 "river's own datasets, and words: river.md -> river.txt, river-regression.txt, river-words.txt"
 little --streams Phishing --
 text river.txt python -m benchmarks.river_data "${seeds[@]}" "${chosen[@]}"
+[ "$mode" = try ] || text river-bananas.txt python -m benchmarks.river_data --streams Bananas --seeds {3..9}
 little --streams TrumpApproval --
-text river-regression.txt python -m benchmarks.river_data --kind regression --seeds 0 "${chosen[@]}"
+text river-regression.txt python -m benchmarks.river_data --kind regression "${seeds[@]}" "${chosen[@]}"
+little --streams STAGGER --
+text river-words.txt python -m benchmarks.river_data --kind words "${seeds[@]}" "${chosen[@]}"
 
 step 3 "streams that hurt: scale.md -> hard-streams.txt"
 [ "$mode" = try ] || text hard-streams.txt python -m benchmarks.hard_streams
