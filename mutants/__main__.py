@@ -90,7 +90,9 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def _room(outcome: Outcome) -> str:
-    return outcome.mutant.module.split("/")[0]
+    """Returns the folder of a mutant; experts have rooms of their own."""
+    first, *others = outcome.mutant.module.split("/")[:-1] or ["."]
+    return f"{first}/{others[0]}" if first == "experts" and others else first
 
 
 if __name__ == "__main__":
