@@ -75,7 +75,7 @@ known=(--seeds {0..11}) && [ "$mode" = try ] && known=(--seeds 0)
 do_it python -m figures.facts --out "$out/densities.jsonl" --commit "$commit" "${known[@]}" -- \
     python -m benchmarks.densities "${chosen[@]}"
 
-step 3 "models merged: scale.md -> merging.jsonl"
+step 4 "models merged: scale.md -> merging.jsonl"
 do_it python -m benchmarks.merging rows "${seeds[@]}" --commit "$commit" --out "$out/merging.jsonl"
 
 step 5 "what is new: watching.md -> novelty.txt"
