@@ -53,7 +53,7 @@ little --seeds 1 --fraction 0.2 -- --seeds 5
 cndpm split-digits "${chosen[@]}" --device cpu
 record split-digits-cpu.jsonl
 
-step 60 "rules that change beside river's models: results/drift.md -> drift.json"
+step 25 "rules that change beside river's models: results/drift.md -> drift.json"
 little --streams drift-flip --models cndpm -- --jobs "$jobs"
 do_it python -m benchmarks.drift --rows-by-seed "${seeds[@]}" "${chosen[@]}" --commit "$commit" --out "$out/drift.json"
 
@@ -61,7 +61,7 @@ step 10 "what goes with them: recovery, regression, scales, calibration, outlier
 little columns novelty --seeds 0 -- --seeds 0,1,2
 do_it python -m benchmarks.evidence "${chosen[@]}" --rows-by-seed --commit "$commit" --out "$out/evidence.json"
 
-step 10 "local rules, row by row: results/drift.md -> local.json"
+step 15 "local rules, row by row: results/drift.md -> local.json"
 little --streams board --models cndpm -- --jobs "$jobs"
 do_it python -m benchmarks.local --rows-by-seed "${seeds[@]}" "${chosen[@]}" --commit "$commit" --out "$out/local.json"
 
