@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from cndpm.reports.collection import collect
 from cndpm.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from cndpm.reports.groups import Group, compare
 from cndpm.reports.paper_values import published_values
+from cndpm.reports.pruned import find_prunings, pruning_table
 from cndpm.reports.run import Run
 from cndpm.reports.tables import (
     Row,
@@ -192,3 +194,16 @@ def test_runs_of_other_settings_are_in_no_cell_of_an_experiment(records):
     runs = collect([records / "cndpm"]).runs
     table = experiment_table(find_experiment("concentration"), [Group("cndpm", tuple(runs))], n_seeds=1)
     assert all(row.entries["accuracy"].value is None for row in table.rows) and len(table.missing) == 3
+
+
+def test_pruning_tells_before_from_after_beside_the_paper(tmp_path):
+    moments = {"before": {"n_experts": 7, "accuracy": 87.0}, "after": {"n_experts": 5, "accuracy": 86.0}}
+    runs = [moments, {**moments, "after": {"n_experts": 4, "accuracy": 84.0}}]
+    (tmp_path / "mine").mkdir()
+    file = tmp_path / "mine" / "pruning.json"
+    file.write_text(json.dumps({"threshold": 0.9, "runs": runs, "paper": moments}))
+    assert find_prunings([tmp_path]) == [file]
+    before, after = pruning_table(file).rows
+    assert (before.entries["accuracy"].value, before.entries["accuracy"].error) == (87.0, 0.0)
+    assert (after.entries["accuracy"].value, after.entries["accuracy"].error) == (85.0, 1.0)
+    assert (after.entries["n_experts"].value, after.entries["n_experts"].published.value) == (4.5, 5.0)
