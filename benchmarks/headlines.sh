@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes the headline figures of README and the documentation again, on one commit, as records and texts below OUT.
-#   bash benchmarks/headlines.sh list                     # the steps, and about how long each takes on one core
+#   bash benchmarks/headlines.sh list                     # the steps, their commands, and about how long each takes
 #   bash benchmarks/headlines.sh try OUT COMMIT           # every step that needs no GPU, with as little as it takes
 #   bash benchmarks/headlines.sh all OUT COMMIT [DATA]    # all of them; what needs a GPU and DATA is skipped without
 # DATA holds the published datasets. Streams that are generated are drawn anew for every seed. Copy the records to
@@ -12,7 +12,11 @@ case $mode in list | try | all) ;; *) sed -n '2,8p' "$0" && exit 2 ;; esac
 cd "$(dirname "$0")/.." || exit 2
 export PYTHONPATH=src:. OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 jobs=${JOBS:-1} minutes=0 failed=0 n=0
-[ "$mode" = list ] || { [ -n "$commit" ] && mkdir -p "$out"; } || { echo "OUT and COMMIT are needed" >&2 && exit 2; }
+if [ "$mode" = list ]; then
+    out=${out:-OUT} commit=${commit:-COMMIT} data=${data:-DATA}
+else
+    { [ -n "$commit" ] && mkdir -p "$out"; } || { echo "OUT and COMMIT are needed" >&2 && exit 2; }
+fi
 runs=$(mktemp -d) && trap 'rm -rf "$runs"' EXIT
 gpu=$([ "$mode" = all ] && python -c 'import torch; print(int(torch.cuda.is_available()))')
 
@@ -25,13 +29,13 @@ step() {
 
 # do_it COMMAND: runs it; its output goes to the log of OUT.
 do_it() {
-    [ "$mode" = list ] && return
+    [ "$mode" = list ] && echo "           $*" && return
     "$@" >>"$out/headlines.log" 2>&1 || { echo "      failed: $*" && failed=1; }
 }
 
 # text FILE COMMAND: the same, for what only prints.
 text() {
-    [ "$mode" = list ] && return
+    [ "$mode" = list ] && echo "           ${*:2} > $out/$1" && return
     "${@:2}" >"$out/$1" 2>>"$out/headlines.log" || { echo "      failed: ${*:2}" && failed=1; }
 }
 
@@ -44,7 +48,10 @@ little() {
 }
 
 cndpm() { do_it python -m cndpm run "$@" --quiet --out "$runs/$((n += 1))"; }
-record() { do_it python -m figures.collecting "$runs" --commit "$commit" --out "$out/$1" && rm -rf "${runs:?}"/*; }
+record() {
+    do_it python -m figures.collecting "$runs" --commit "$commit" --out "$out/$1"
+    rm -rf "${runs:?}"/*
+}
 seeds=(--seeds 0 1 2) && [ "$mode" = try ] && seeds=(--seeds 0)
 
 echo "On a CPU:"
