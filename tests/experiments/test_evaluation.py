@@ -204,3 +204,10 @@ def test_test_data_are_asked_about_as_if_any_time_were_equally_likely():
 
     evaluate(Asked(torch.zeros(8, 1), one_hot_log([[0]] * 8, 4)), two_tasks())
     assert set(asked) == {"any"}
+
+
+def test_who_is_in_charge_of_a_task_is_told_by_its_labels_where_the_gate_does_not_know():
+    gate = torch.zeros(8, 2).log_softmax(1)
+    answers = one_hot_log([[0, 2]] * 2 + [[1, 3]] * 2 + [[0, 2]] * 2 + [[1, 3]] * 2, 4)
+    assert dissect(Table(gate, answers), two_tasks(), [0, 1]).expert_tasks == [0, 1]
+    assert dissect(Table(gate, answers.flip(1)), two_tasks(), [0, 1]).expert_tasks == [1, 0]
