@@ -21,8 +21,7 @@ from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step
-from cndpm.estimators.learning_steps import consolidate, learning
+from cndpm.estimators.journal import Step, consolidate, learning
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
 from cndpm.estimators.notebook import mixture_html

@@ -7,9 +7,9 @@ This is where the time of patch features goes, so products are made once for bot
   E + O, and E - O is its response to the mirror image, at the mirrored place.
 - Patches are divided by their deviation before they are multiplied: they are fewer numbers than responses. Centring is
   in the filters, which sum to zero; bias and threshold are the weight of one more number, which is 1 in every patch.
-- Patches are laid out cell by cell of the grid, so that pooling sums neighbours in memory. Written with tensors it takes
-  seven passes over responses that no cache of one core holds, longer than the products that make them. On a CPU it is
-  one pass, compiled, where numba is installed; a GPU has the bandwidth, and its responses never come to the host.
+- Patches are laid out cell by cell of the grid, so that pooling sums neighbours in memory. Written with tensors it
+  takes seven passes over responses that no cache of one core holds, longer than the products that make them. On a CPU
+  it is one pass, compiled, where numba is installed; a GPU has the bandwidth, and responses never come to the host.
 """
 
 from __future__ import annotations
