@@ -9,14 +9,14 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 372,
-    "lines": 47611,
-    "executable lines": 28412,
-    "docstring lines": 10971,
+    "modules": 365,
+    "lines": 46677,
+    "executable lines": 28283,
+    "docstring lines": 10227,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 576,
+    "public names": 521,
     "numeric constants": 176,
     "file names used twice": 8,
 }

@@ -1,18 +1,13 @@
-"""The number of threads for the size of the work, and the buffers of each.
+"""The number of threads for the size of the work.
 
 A step of a stream is hundreds of operations on a few numbers. Shared among threads each of them costs a wait for the
 slowest, and where cores are busy with something else that wait is a turn of the scheduler: steps take ten times as
 long. So the package learns and answers in one thread, and spreads single pieces of work that are worth it over as many
 as torch was told to use.
-
-Fresh megabytes cost more than the arithmetic done in them: the system hands out zeroed pages one fault at a time and
-takes them back as soon as they are free. So large buffers are used again. On a GPU the allocator of torch keeps its
-memory, so nothing is done there.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,9 +25,6 @@ a second of one core."""
 
 _WORTH_A_THREAD = 3e8
 """Multiplications from which samples are shared among a pool of threads, which wait for each other only once."""
-
-_MAX_KEPT = 4
-"""Buffers of a thread that are kept, the largest."""
 
 
 class _Allowance(threading.local):
@@ -167,34 +159,3 @@ def map_in_threads(
             return torch.cat(list(map(function, parts)))
     with ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,)) as threads:
         return torch.cat(list(threads.map(function, parts)))
-
-
-class _Shelf(threading.local):
-    """Flat buffers that are not in use, ascending by size; every thread has its own."""
-
-    def __init__(self) -> None:
-        self.buffers: list[Tensor] = []
-
-
-_shelf = _Shelf()
-
-
-def borrow(shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """Returns a tensor of arbitrary contents, reserved for the caller until :func:`give_back`."""
-    if like.device.type != "cpu":
-        return like.new_empty(shape)
-    size = math.prod(shape)
-    for i, buffer in enumerate(_shelf.buffers):
-        if buffer.numel() >= size and buffer.dtype is like.dtype:
-            return _shelf.buffers.pop(i)[:size].view(shape)
-    return like.new_empty(size).view(shape)
-
-
-def give_back(*tensors: Tensor) -> None:
-    """Takes borrowed tensors back; the caller must not use them again."""
-    for tensor in tensors:
-        if tensor.device.type == "cpu":
-            whole = tensor.untyped_storage().nbytes() // tensor.element_size()
-            _shelf.buffers.append(torch.as_strided(tensor.detach(), (whole,), (1,), 0))
-    _shelf.buffers.sort(key=Tensor.numel)
-    del _shelf.buffers[: max(0, len(_shelf.buffers) - _MAX_KEPT)]

@@ -128,7 +128,7 @@ class Turn:
 
 
 class _Lines:
-    """Who waits to change a model, and who waits to read it, between two batches."""
+    """The lines of threads that want to change a model, and of those that want to read it between two batches."""
 
     def __init__(self) -> None:
         self.changing, self.answering = Turns(), Turns()

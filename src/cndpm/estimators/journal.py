@@ -19,7 +19,7 @@ from torch import Tensor
 from cndpm.estimators.arrays import admit_number, whole_number
 from cndpm.estimators.fit_progress import progress_of
 from cndpm.model.cndpm import CNDPM
-from cndpm.state import State
+from cndpm.state import State, copied
 
 _RATIO = 80.0
 """Seconds of steps for each second of taking a state."""
@@ -90,7 +90,7 @@ class Journal:
 
     def restore(self, learner: CNDPM) -> None:
         """Brings a learner that was just made to where the last step that is done has left the other one."""
-        learner.load_state_dict(_copied(self._state))
+        learner.load_state_dict(copied(self._state))  # it may go on with tensors that it is given
         for step in self._log[: self.n_done - self._n_before]:
             step.run(learner, None)
 
@@ -99,15 +99,6 @@ class Journal:
         journal = copy(self)
         journal._log, journal.is_whole, journal.before = self._log[: self.n_done - self._n_before], True, None
         return journal
-
-
-def _copied(state: Any) -> Any:
-    """Copies a tree with its tensors: a learner may go on with those that it is given."""
-    if isinstance(state, Tensor):
-        return state.clone()
-    if isinstance(state, dict):
-        return {key: _copied(value) for key, value in state.items()}
-    return [_copied(value) for value in state] if isinstance(state, list) else state
 
 
 def _mark(learner: CNDPM) -> tuple[int, int, int]:

@@ -1,18 +1,26 @@
-"""Samples as a bank sees them: inputs, and quantities that were computed from them once.
+"""Samples as a bank sees them: inputs, and quantities computed from them once, in buffers that are used again.
 
 A bank opens a block of samples and cuts it into batches. Batches of one chunk share what is computed from it, so that
-frozen features are computed for many samples at once.
+frozen features are computed for many samples at once. Fresh megabytes cost more than the arithmetic done in them: the
+system hands out zeroed pages one fault at a time and takes them back as soon as they are free. So large buffers are
+borrowed and given back. On a GPU the allocator of torch keeps its memory, so nothing is done there.
 """
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+import torch
 from torch import Tensor
 
 __all__ = ["Samples"]
+
+_MAX_KEPT = 4
+"""Buffers of a thread that are kept, the largest."""
 
 
 class Samples:
@@ -145,3 +153,34 @@ def _chunks(x: Tensor, batch_size: int, size: int, start: int, in_order: bool) -
         # A chunk refers to itself, so only the garbage collector would free what was computed of it, and much later.
         done, chunk = chunk, chunk.following
         done.following, done._derived = None, {}
+
+
+class _Shelf(threading.local):
+    """Flat buffers that are not in use, ascending by size; every thread has its own."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Tensor] = []
+
+
+_shelf = _Shelf()
+
+
+def borrow(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Returns a tensor of arbitrary contents, reserved for the caller until :func:`give_back`."""
+    if like.device.type != "cpu":
+        return like.new_empty(shape)
+    size = math.prod(shape)
+    for i, buffer in enumerate(_shelf.buffers):
+        if buffer.numel() >= size and buffer.dtype is like.dtype:
+            return _shelf.buffers.pop(i)[:size].view(shape)
+    return like.new_empty(size).view(shape)
+
+
+def give_back(*tensors: Tensor) -> None:
+    """Takes borrowed tensors back; the caller must not use them again."""
+    for tensor in tensors:
+        if tensor.device.type == "cpu":
+            whole = tensor.untyped_storage().nbytes() // tensor.element_size()
+            _shelf.buffers.append(torch.as_strided(tensor.detach(), (whole,), (1,), 0))
+    _shelf.buffers.sort(key=Tensor.numel)
+    del _shelf.buffers[: max(0, len(_shelf.buffers) - _MAX_KEPT)]

@@ -23,8 +23,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cndpm.experts.chunks import borrow, give_back
 from cndpm.extras import is_installed
-from cndpm.threads import borrow, give_back
 
 CONTRAST_FLOOR = 10 / 255**2
 """Added to a patch's variance before it is divided by its root."""

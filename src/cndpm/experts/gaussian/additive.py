@@ -14,11 +14,8 @@ from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-from cndpm.experts.gaussian.transfer import to_device
 from cndpm.learner import Footprint
-from cndpm.state import State, expect, tensor
-
-__all__ = ["AdditiveBank"]
+from cndpm.state import State, copied, expect, tensor
 
 Gaussians = TypeVar("Gaussians", bound=SharedGaussians | OwnGaussians)
 
@@ -33,24 +30,10 @@ _ANSWER_SIZE = 1000
 
 
 class AdditiveBank(Bank, Generic[Gaussians]):
-    """Gaussians over the features of x.
+    """Gaussians over the features of x; abstract.
 
-    Args:
-        feature_map: Where the Gaussians live; fitted on the first memory unless it already is.
-        seed: Of the feature map's random choices.
-        device: Where features are computed.
-
-    Example:
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> from cndpm.experts.gaussian import GaussianBank
-        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
-        >>> bank: AdditiveBank = GaussianBank(IdentityFeatures())
-        >>> for memory in x.split(10):
-        ...     bank.found(Samples(memory), None)
-        ...     done = bank.train(max_steps=1)
-        >>> bank.remove(1, into=0)
-        >>> bank.counts
-        tensor([20.], dtype=torch.float64)
+    The feature map is where they live; it is fitted on the first memory unless it already is, by random choices of
+    `seed`.
     """
 
     def __init__(self, feature_map: FeatureMap, *, seed: int, device: torch.device | str) -> None:
@@ -107,7 +90,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
     def adopt(self, representation: State) -> None:
         if self._gaussians is not None:
             raise RuntimeError("a bank that has experts keeps its own representation")
-        representation = to_device(representation, self.device)
+        representation = copied(representation, self.device)
         self.feature_map.load_state_dict(representation["feature_map"])
         self._frozen = object()
         self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0
@@ -140,7 +123,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
 
     def load_state_dict(self, state: State) -> None:
         expect(state, {"generator": tensor("bytes", dtype=torch.uint8)})
-        state = to_device(state, self.device)
+        state = copied(state, self.device)
         self.feature_map.load_state_dict(state["feature_map"])
         self._frozen = object()
         self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0

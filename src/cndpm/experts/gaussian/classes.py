@@ -23,7 +23,7 @@ from cndpm.experts.bank import Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.additive import AdditiveBank
-from cndpm.experts.gaussian.conjugate import host_values
+from cndpm.experts.gaussian.factor import host_values
 from cndpm.experts.gaussian.label_table import LabelTable
 from cndpm.experts.gaussian.merging import ClassMerging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
@@ -236,8 +236,8 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         self._gaussians.found(rows, *self._component_weights(y.numpy(), all_its))
 
     def _merge(self, k: int, into: int) -> None:
-        pairs, keep = self.labels.merge_expert(k, into)
-        self.ready().merge_components(pairs, keep)
+        groups = [[other, k] if other == into else [other] for other in range(self.labels.n_experts) if other != k]
+        self.ready().merge_components(*self.labels.unite(groups))
 
     def renamed(self, mapping: Sequence[int]) -> None:
         """Takes note that class c has the index mapping[c] from now on."""
@@ -302,14 +302,10 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return Evidence(torch.from_numpy(log_known), torch.from_numpy(log_new))
 
     def _component_weights(self, labels: Indices, shares: Floats) -> tuple[Tensor, Indices | None]:
-        """Returns weights (B, J) of samples for components, which are made where there are none yet.
+        """Returns weights (B, J) of samples with labels (B,) for components, which are made where there are none yet.
 
-        Args:
-            labels: (B,).
-            shares: Responsibilities, (B, K).
-
-        Returns:
-            The weights and None; where components are many, weights (B, S) and the components (S,) that they are for.
+        Shares are responsibilities, (B, K). Where components are many, weights are (B, S), for components (S,) that
+        come with them, None otherwise.
         """
         gaussians = self._gaussians or self.ready()
         if gaussians.is_wide:

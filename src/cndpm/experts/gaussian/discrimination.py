@@ -19,8 +19,6 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["expected_accuracy", "expected_distance"]
-
 _N_PROBES = 64
 _N_SCORES = 20_000_000
 _MAX_DRAWS = 50_000
@@ -36,13 +34,8 @@ _N_DRAWS = 2_000
 def expected_distance(cholesky: Tensor, *, degrees: float, shrinkage: float, floor: float) -> float:
     """Returns tr C A, the expected squared distance of new samples from the true mean of their component.
 
-    The distance is d where Sigma(lambda) is as wide as the data.
-
-    Args:
-        cholesky: The factor L of Sigma(lambda) = (1 - lambda) S + floor I, lower triangular, (d, d).
-        degrees: nu, the degrees of freedom behind S.
-        shrinkage: lambda, below 1.
-        floor: What was added to the diagonal.
+    It is d where Sigma(lambda) = L L' = (1 - lambda) S + floor I, with S of nu `degrees` of freedom, is as wide as the
+    data.
     """
     return degrees * _delta(cholesky, degrees, floor) / (1 - shrinkage)
 
@@ -52,16 +45,9 @@ def expected_accuracy(
 ) -> float:
     """Returns the expected share of new samples whose own component has the highest density.
 
-    Components are taken to be as frequent as they were. Where they are many, 64 of them speak for all, and each is
-    compared with its 31 nearest: a sample is rarely mistaken for one of a component that lies farther away.
-
-    Args:
-        cholesky: The factor L of Sigma(lambda), lower triangular, (d, d), float32 or float64.
-        means: Estimated means of the components, (J, d), of the same type, about any common origin.
-        counts: Samples behind each, (J,), positive.
-        degrees: nu, the degrees of freedom behind S.
-        shrinkage: lambda, below 1.
-        floor: What was added to the diagonal.
+    Components are taken to be as frequent as they were: `counts` (J,), positive; `means` (J, d) are about any common
+    origin. Where they are many, 64 of them speak for all, and each is compared with its 31 nearest: a sample is rarely
+    mistaken for one of a component that lies farther away. The factor is as for :func:`expected_distance`.
     """
     share, delta = 1 - shrinkage, _delta(cholesky, degrees, floor)
     whitened = torch.linalg.solve_triangular(cholesky, means.T, upper=False)
@@ -91,17 +77,7 @@ def _nearest(points: Tensor, judged: Tensor) -> Tensor:
 def _hit_rate(
     cholesky: Tensor, means: Tensor, count: Tensor, *, degrees: float, share: float, floor: float, delta: float
 ) -> Tensor:
-    """Returns how often a new sample of the first of some components has the highest density under it, ().
-
-    Args:
-        cholesky: L, (d, d).
-        means: Of the components, (n, d).
-        count: Samples of the first, ().
-        degrees: nu.
-        share: 1 - lambda.
-        floor: What the shrinkage added to the diagonal.
-        delta: As in the head of this module.
-    """
+    """Returns how often a new sample of the first of n components (n, d) has the highest density under it, ()."""
     duals = torch.cholesky_solve(means.T, cholesky).double()
     inner = duals.T @ means.T.double()
     covariance = (1 + delta) ** 2 * (duals.T @ (means.T - floor * duals)) / share

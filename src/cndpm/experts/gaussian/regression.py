@@ -17,9 +17,8 @@ from cndpm.experts.bank import Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.additive import AdditiveBank
-from cndpm.experts.gaussian.conjugate import log_student_t
 from cndpm.experts.gaussian.merging import RegressionMerging
-from cndpm.experts.gaussian.own_covariance import OwnGaussians
+from cndpm.experts.gaussian.own_covariance import OwnGaussians, log_student_t
 from cndpm.experts.gaussian.provisional import kernel_model
 from cndpm.state import State
 

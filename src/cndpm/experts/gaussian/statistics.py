@@ -21,35 +21,17 @@ from torch import Tensor
 from cndpm.state import State, expect, integers, maybe, tensor
 from cndpm.threads import spread
 
-__all__ = ["SharedStatistics", "pack_symmetric", "unpack_triangle"]
-
 _STRIP = 512
 """Rows of a symmetric matrix updated together; with several strips nearly half of the products are never made."""
 
 
 class SharedStatistics:
-    """Sums of J components over d features.
+    """Sums of J components over d features, of which a fixed `origin` (d,) is subtracted.
 
     The rank-one updates of the second moment gather in a block and are applied by one matrix product when :meth:`flush`
-    is called. Until then the block is data that the scatter has not seen, on which the shrinkage is chosen.
-
-    Args:
-        origin: Subtracted from every feature row, (d,); the mean of the first memory is a good one.
-
-    Attributes:
-        n_features: d.
-        counts: Weight of each component, (J,), float64, on the host.
-        changes: How often the sums of each component have changed, (J,); not part of the state.
-        n_pending: Rows that wait to enter the second moment.
-
-    Example:
-        >>> statistics = SharedStatistics(origin=torch.zeros(2))
-        >>> statistics.add_components(1)
-        >>> rows = torch.tensor([[1.0, 0.0], [3.0, 0.0]], dtype=torch.float64)
-        >>> weights = statistics.add(rows, torch.ones(2, 1, dtype=torch.float64))
-        >>> statistics.within_scatter().round(decimals=6)
-        tensor([[2., 0.],
-                [0., 0.]], dtype=torch.float64)
+    is called. Until then the block is data that the scatter has not seen, on which the shrinkage is chosen. `counts`
+    are the weights of the components, (J,), float64, on the host; `changes` how often the sums of each have changed,
+    (J,), not part of the state; `n_pending` rows wait to enter the second moment.
     """
 
     def __init__(self, origin: Tensor) -> None:
@@ -66,7 +48,6 @@ class SharedStatistics:
 
     @property
     def n_components(self) -> int:
-        """J."""
         return len(self.counts)
 
     @property
@@ -103,15 +84,9 @@ class SharedStatistics:
         self._sums = torch.cat([self._sums, self._sums.new_zeros(n, self.n_features)])
 
     def add(self, rows: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> Tensor:
-        """Adds rows to the sums and keeps them until the next flush.
+        """Adds shifted rows (B, d) to the sums, keeps them until the next flush, returns the weights on their device.
 
-        Args:
-            rows: Shifted feature rows, (B, d).
-            weights: (B, J), or (B, S) for some of the components; float64, on the host.
-            components: The components that the weights are for, (S,); None for all.
-
-        Returns:
-            A copy of the weights on the device of the rows.
+        Weights are (B, J), or (B, S) for some `components` (S,) alone; float64, on the host.
         """
         self.settle()
         beside = self._here(weights)
@@ -123,13 +98,7 @@ class SharedStatistics:
         return beside
 
     def note(self, rows: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
-        """Counts rows whose sums are deferred and keeps them until the next flush.
-
-        Args:
-            rows: Shifted feature rows, (B, d).
-            weights: (B, J), or (B, S) for some of the components; float64, on the host.
-            components: The components that the weights are for, (S,); None for all.
-        """
+        """Counts rows whose sums are deferred, as :meth:`add` takes them, and keeps them until the next flush."""
         values = weights.numpy()
         owners = values.argmax(axis=1)
         if components is None:
@@ -202,12 +171,7 @@ class SharedStatistics:
         return scatter
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
-        """Adds components to others, then drops some.
-
-        Args:
-            pairs: (i, j) for every component i to be added to component j.
-            keep: The components to keep, in their new order.
-        """
+        """Adds component i to component j for every pair (i, j), then keeps some, in their new order."""
         self.settle()
         place = torch.full((self.n_components,), -1, dtype=torch.int64)
         place[keep] = torch.arange(len(keep))
@@ -258,7 +222,6 @@ class SharedStatistics:
 
     @classmethod
     def from_state(cls, state: State) -> SharedStatistics:
-        """Returns statistics with the sums of :meth:`state_dict`, to the bit."""
         n = expect(state, {"origin": tensor("d"), "counts": tensor("components"), "sums": tensor("components", "d")})
         triangle = tensor(n["d"] * (n["d"] + 1) // 2)
         expect(state, {"second_moment": triangle if n["components"] else maybe(triangle)})
@@ -297,17 +260,7 @@ def pack_symmetric(matrix: Tensor) -> Tensor:
 
 
 def unpack_triangle(packed: Tensor, n_rows: int) -> Tensor:
-    """Returns the lower triangular matrix (d, d) with a given triangle.
-
-    Args:
-        packed: The triangle, row by row, (d (d + 1) / 2,).
-        n_rows: d.
-
-    Example:
-        >>> unpack_triangle(torch.tensor([1.0, 2.0, 3.0]), 2)
-        tensor([[1., 0.],
-                [2., 3.]])
-    """
+    """Returns the lower triangular matrix (d, d) with a given triangle, row by row, (d (d + 1) / 2,)."""
     matrix = packed.new_zeros(n_rows, n_rows)
     start = 0
     for i in range(n_rows):
