@@ -24,8 +24,6 @@ from cndpm.learner import Footprint
 from cndpm.mixture.pooling import add_evidence, exponent_grid, mean_exponents, pool_log_proba, score_exponents
 from cndpm.state import State, expect, tensor
 
-__all__ = ["CombinedBank"]
-
 _JUDGED_AT_ONCE = 250
 """Samples whose evidence is computed at once, which bounds the memory it takes."""
 
@@ -34,40 +32,11 @@ _NEGLIGIBLE = 1e-3
 
 
 class CombinedBank(CompositeBank):
-    """A Gaussian bank and a bank of networks of the same experts.
+    """A Gaussian bank, which routes and predicts, and a bank of networks of the same experts, which predicts.
 
-    Args:
-        gaussians: Routes samples, and predicts labels.
-        networks: Predicts labels; its densities play no part.
-        jitter: Random changes of the samples that networks learn, or None.
-        n_recent: Latest samples kept, which networks learn more than once; 0 keeps none.
-        wake_steps: Steps of the networks for every batch learned.
-        content: No step is taken for a batch whose labels a network predicted with a mean loss below this, in nats.
-        batch_size: Samples of one such step, drawn from the recent ones.
-        horizon: Samples after which evidence for or against a predictor has faded to 1/e.
-        seed: Of draws and jitter.
-        device: Where samples and networks live.
-
-    Example:
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> from cndpm.experts.neural.lesson import LessonSchedule
-        >>> from cndpm.experts.neural.neural_expert import PartTraining
-        >>> from cndpm.experts.neural.parts import NoDensity
-        >>> from cndpm.experts.neural.lateral_predictors import Classifier
-        >>> def make_density(*, first, lateral_widths):
-        ...     return NoDensity()
-        >>> def make_predictor(*, first, lateral_widths, n_classes):
-        ...     return Classifier((3,), n_classes, hidden=(8,), lateral_widths=lateral_widths)
-        >>> training = PartTraining(lr=1e-2, sleep=LessonSchedule(max_steps=5))
-        >>> networks = NeuralBank(make_density, make_predictor, density_training=training, predictor_training=training)
-        >>> bank = CombinedBank(GaussianBank(IdentityFeatures()), networks)
-        >>> bank.admit(n_classes=2)
-        >>> x, y = torch.randn(40, 3), torch.arange(40) % 2
-        >>> bank.found(Samples(x), y)
-        >>> bank.train(max_steps=10)
-        1.0
-        >>> bank.predictive(Samples(x)).shape
-        torch.Size([40, 1, 2])
+    For every batch networks take `wake_steps` steps, on it or on `batch_size` of the `n_recent` latest samples, changed
+    by `jitter`; none for a batch whose labels a network predicted with a mean loss below `content`, in nats. Evidence
+    for or against a predictor has faded to 1/e after `horizon` samples.
     """
 
     def __init__(

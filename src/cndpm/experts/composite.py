@@ -22,9 +22,7 @@ from cndpm.state import State
 class CompositeBank(Bank):
     """Base of banks made of two banks: routes by the chooser, founds and removes experts in both.
 
-    Args:
-        chooser: Decides which expert is responsible and which samples are new; founds its experts in few steps.
-        companion: Has one expert for each of the chooser's.
+    The chooser founds its experts in few steps; the companion has one expert for each of them.
     """
 
     def __init__(self, chooser: Bank, companion: Bank) -> None:

@@ -19,23 +19,9 @@ from cndpm.experts.composite import CompositeBank
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["SelectedBank"]
-
 
 class SelectedBank(CompositeBank):
-    """Routes by one bank and answers by another one.
-
-    Args:
-        selector: Decides which expert is responsible and which samples are new; founds its experts in few steps.
-        describer: Gives densities, predictions and samples.
-
-    Example:
-        >>> from cndpm.experts.features import FourierFeatures, IdentityFeatures
-        >>> from cndpm.experts.gaussian import GaussianBank
-        >>> bank = SelectedBank(GaussianBank(FourierFeatures(16)), GaussianBank(IdentityFeatures()))
-        >>> bank.selector.density_of, bank.density_of
-        ('features', 'x by sums')
-    """
+    """Routes by one bank, the selector, and answers by another one, the describer."""
 
     def __init__(self, selector: Bank, describer: Bank) -> None:
         super().__init__(selector, describer)

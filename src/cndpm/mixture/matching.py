@@ -18,12 +18,7 @@ _MOST = 0.5
 
 
 def best_of_sources(margins: NDArray[np.float64], sources: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Returns whether i takes samples of j, as the best of its mixture, [i, j], (S, S).
-
-    Args:
-        margins: Of typical samples of j under i, [i, j], (S, S).
-        sources: The mixture of each, (S,).
-    """
+    """Returns whether i takes samples of j, as the best of its mixture, [i, j], by their margins under i, (S, S)."""
     best = np.zeros(margins.shape, dtype=bool)
     for source in np.unique(sources):
         mine = sources == source
@@ -32,14 +27,10 @@ def best_of_sources(margins: NDArray[np.float64], sources: NDArray[np.int64]) ->
 
 
 def same_concepts(explained: Tensor, sources: Sequence[int]) -> list[list[int]]:
-    """Groups experts that stand for the same concept.
+    """Groups experts that stand for the same concept; groups ascend, and are in the order of their first members.
 
-    Args:
-        explained: The share of the samples of expert b that expert a explains, [a, b], (K, K).
-        sources: The mixture that each expert comes from, (K,); two of the same are never linked directly.
-
-    Returns:
-        Groups of experts, each ascending, by their first members; every expert is in one.
+    `explained` is the share of the samples of expert b that expert a explains, [a, b], (K, K); two experts of the same
+    source are never linked directly.
 
     Example:
         >>> import torch

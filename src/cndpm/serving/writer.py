@@ -37,12 +37,7 @@ class WriterFailedError(CNDPMError, RuntimeError):
 
 @dataclass(frozen=True)
 class LearnRequest:
-    """Rows that one client wants learned.
-
-    Example:
-        >>> LearnRequest(np.ones((2, 3), dtype=np.float32), ["a", "b"], "mine").future.done()
-        False
-    """
+    """Rows that one client wants learned."""
 
     X: NDArray[np.float32]  # rows as the model reads them, (n, width)
     y: Sequence[Any] | None  # labels or targets, n of them; None for densities

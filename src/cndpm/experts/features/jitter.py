@@ -20,12 +20,7 @@ class Jitter:
         self.mirrors = False
 
     def fit(self, x: Tensor, labels: Tensor | None = None) -> None:
-        """Decides on the first memory whether images may be mirrored.
-
-        Args:
-            x: The first memory, (M, C, H, W).
-            labels: Class indices (M,), where there are any.
-        """
+        """Decides on the first memory (M, C, H, W) whether images may be mirrored."""
         self.mirrors = "mirror" in admissible_views(x, labels, candidates=("mirror",))
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
@@ -46,13 +41,9 @@ class Jitter:
 
 
 def shift_and_mirror(x: Tensor, shifts: Tensor, mirrored: Tensor, *, reach: int) -> Tensor:
-    """Crops each image, padded by `reach` zeros on every side, at its own place; mirrors those marked.
+    """Crops images (n, C, H, W), padded by `reach` zeros, each at its own place; mirrors those marked (n,).
 
-    Args:
-        x: (batch, channels, height, width).
-        shifts: Row and column of the crop's corner, 0 to 2 reach, (2, batch).
-        mirrored: Which images are mirrored left to right, (batch,).
-        reach: Padding.
+    A shift is the row and the column of the crop's corner, 0 to 2 reach, (2, n).
     """
     height, width = x.shape[-2:]
     columns = torch.arange(width, device=x.device)

@@ -25,8 +25,6 @@ from cndpm.state import State, expect, tensor, whole
 from cndpm.threads import spread
 from cndpm.training.recorded_steps import StepRecorder
 
-__all__ = ["NeuralBank"]
-
 _ANSWER_SIZE = 250
 """Samples of one answer, which bounds the memory it takes."""
 
@@ -38,35 +36,14 @@ _N_PASSES = 10
 
 
 class NeuralBank(Bank):
-    """Experts made of networks.
+    """Experts made of networks; without a maker of predictors, an unlabelled mixture.
 
-    The hypothesis "new" is an expert drawn once from the initialisation and never trained (settings of the release).
-    An expert that is pruned while later ones look at its features stays as a retired column: it answers no more.
-
-    Args:
-        make_density: Makes a density.
-        make_predictor: Makes a predictor; None for an unlabelled mixture.
-        density_training: How densities learn.
-        predictor_training: How predictors learn.
-        n_classes: Number of classes where it is known up front; 0 when they are discovered.
-        sharing: Whether experts look at the features of earlier ones.
-        inheriting: Whether a new density begins as a copy of the one that explains its memory best; not with sharing,
-            where later densities have another shape.
-        standardise: Whether inputs and real-valued targets are scaled by the statistics of the first memory.
-        min_share: An expert is updated when its share of the batch exceeds this.
-        seed: Determines initialisations, batches and noise.
-        device: Where everything lives.
-
-    Example:
-        >>> from cndpm.experts.neural.lesson import LessonSchedule
-        >>> from cndpm.experts.neural.vae import VAE
-        >>> def make_density(*, first, lateral_widths):
-        ...     return VAE((3,), hidden=(4,), latent_dim=2, lateral_widths=lateral_widths)
-        >>> training = PartTraining(lr=1e-2, sleep=LessonSchedule(max_steps=5))
-        >>> bank = NeuralBank(make_density, None, density_training=training, predictor_training=training)
-        >>> bank.found(Samples(torch.rand(20, 3)), None)
-        >>> bank.train(max_steps=5)
-        1.0
+    The hypothesis "new" is an expert drawn once from the initialisation and never trained (settings of the release). An
+    expert that is pruned while later ones look at its features stays as a retired column: it answers no more. The
+    number of classes is 0 when they are discovered. A new density may begin as a copy of the one that explains its
+    memory best (`inheriting`), but not with `sharing`, where later densities have another shape. `standardise` scales
+    inputs and real-valued targets by the statistics of the first memory. An expert is updated when its share of a batch
+    exceeds `min_share`.
     """
 
     def __init__(
@@ -162,12 +139,7 @@ class NeuralBank(Bank):
 
     @torch.no_grad()
     def predictive_of(self, k: int, samples: Samples) -> Tensor:
-        """Returns p(y | x, k) of one expert, (B, C) or (B, 2, n_outputs); the others give features at most.
-
-        Args:
-            k: The expert.
-            samples: (B, ...).
-        """
+        """Returns p(y | x, k) of one expert, (B, C) or (B, 2, n_outputs); the others give features at most."""
         predictor = self.experts[k].predictor
         if predictor is None:
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")
