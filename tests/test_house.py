@@ -9,15 +9,15 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 365,
-    "lines": 46677,
-    "executable lines": 28283,
-    "docstring lines": 10227,
+    "modules": 358,
+    "lines": 46155,
+    "executable lines": 28218,
+    "docstring lines": 9817,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 521,
-    "numeric constants": 176,
+    "public names": 505,
+    "numeric constants": 168,
     "file names used twice": 8,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}

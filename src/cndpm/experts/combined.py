@@ -19,13 +19,11 @@ from cndpm.experts.composite import CompositeBank
 from cndpm.experts.features.jitter import Jitter
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural.neural_bank import NeuralBank
+from cndpm.experts.neural.panel import AT_ONCE
 from cndpm.experts.neural.recent import RecentSamples
 from cndpm.learner import Footprint
 from cndpm.mixture.pooling import add_evidence, exponent_grid, mean_exponents, pool_log_proba, score_exponents
 from cndpm.state import State, expect, tensor
-
-_JUDGED_AT_ONCE = 250
-"""Samples whose evidence is computed at once, which bounds the memory it takes."""
 
 _NEGLIGIBLE = 1e-3
 """An expert that learns less than this part of a sample of a batch is not judged on it."""
@@ -178,7 +176,7 @@ class CombinedBank(CompositeBank):
             by_network, weight = self.networks.predictive_of(k, samples).to(by_gaussians), responsibilities[:, k]
             loss -= float(weight @ by_network.gather(1, y[:, None])[:, 0])
             each = torch.stack([by_gaussians[:, k], by_network], dim=1).unsqueeze(1)
-            for rows in torch.split(torch.arange(len(samples)), _JUDGED_AT_ONCE):
+            for rows in torch.split(torch.arange(len(samples)), AT_ONCE):
                 scores, before = score_exponents(each[rows], y[rows], self._grid), self._evidence[k : k + 1]
                 self._evidence[k] = add_evidence(before, scores, weight[rows, None], horizon=self.horizon)[0]
         return loss / float(responsibilities.sum())

@@ -13,9 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-_MOST = 0.5
-"""The share of an expert's samples that another must explain."""
-
 
 def best_of_sources(margins: NDArray[np.float64], sources: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Returns whether i takes samples of j, as the best of its mixture, [i, j], by their margins under i, (S, S)."""
@@ -37,7 +34,7 @@ def same_concepts(explained: Tensor, sources: Sequence[int]) -> list[list[int]]:
         >>> same_concepts(torch.tensor([[1.0, 0.0, 0.9], [0.0, 1.0, 0.0], [0.2, 0.0, 1.0]]), sources=[0, 0, 1])
         [[0, 2], [1]]
     """
-    linked = ((explained > _MOST) | (explained.T > _MOST)).tolist()
+    linked = ((explained > 1 / 2) | (explained.T > 1 / 2)).tolist()  # most samples
     n, group = len(sources), list(range(len(sources)))
     for a in range(n):
         for b in range(a):

@@ -12,6 +12,7 @@ from torch import Tensor
 from cndpm.experts.bank import Bank, DensityOf
 from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.features import FeatureMap
+from cndpm.experts.gaussian.ledger import WINDOW
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.learner import Footprint
@@ -20,10 +21,8 @@ from cndpm.state import State, copied, expect, tensor
 Gaussians = TypeVar("Gaussians", bound=SharedGaussians | OwnGaussians)
 
 _CPU_CHUNK = 500
-"""Samples whose features are computed together: a triangular solve for ten rows reads the whole factor."""
-
-_GPU_CHUNK = 80
-"""The same on a GPU, which computes the following chunk while the host is busy with this one."""
+"""Samples whose features are computed together: a triangular solve for ten rows reads the whole factor. On a GPU it is
+a window, and the following one is computed while the host is busy with this one."""
 
 _ANSWER_SIZE = 1000
 """Samples of one answer: it takes little more memory than their features."""
@@ -58,7 +57,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         x = x.to(self.device)
         if batch_size is None:
             return open_block(x, _ANSWER_SIZE, chunk_size=_ANSWER_SIZE, start=start)
-        chunk_size = _GPU_CHUNK if self.device.type == "cuda" else _CPU_CHUNK
+        chunk_size = WINDOW if self.device.type == "cuda" else _CPU_CHUNK
         return open_block(x, batch_size, chunk_size=chunk_size, start=start, in_order=True)
 
     def found(self, samples: Samples, y: Tensor | None) -> None:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from cndpm.experts.gaussian.factor import Factor, Values, host_values, log_elliptical
 
-_ROWS = 128
-"""Rows whose components are gathered at once."""
+FEW_ROWS = 128
+"""Rows whose components are gathered, or compared, at once: a table of their distances fits into a cache."""
 
 
 def draw(factor: Factor, component: int, count: float, n: int, generator: torch.Generator) -> Tensor:
@@ -30,8 +30,8 @@ def near_log_prob(factor: Factor, whitened: Tensor, components: Tensor, counts: 
     """Returns predictive log densities of whitened rows (B, d) under some of the J components each, (B, S)."""
     kappas = counts.to(whitened.device)[components] + factor.kappa
     distance = torch.empty_like(kappas)
-    for start in range(0, len(whitened), _ROWS):
-        part = slice(start, start + _ROWS)
+    for start in range(0, len(whitened), FEW_ROWS):
+        part = slice(start, start + FEW_ROWS)
         anchors, rows = factor.anchors[components[part]], whitened[part]
         cross = torch.bmm(anchors, rows[:, :, None])[:, :, 0] + factor.kappa * (rows @ factor.mean)[:, None]
         lengths = torch.linalg.vector_norm(anchors, dim=2).square()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from cndpm.experts.gaussian.densities import FEW_ROWS
 from cndpm.experts.gaussian.factor import Factor
 from cndpm.state import State
 
@@ -21,9 +22,6 @@ _N_DIRECTIONS = 64
 
 _N_NEAREST = 24
 """Components that are asked exactly."""
-
-_ROWS = 128
-"""Rows that are compared at once: a table of their distances fits into a cache."""
 
 
 class MeanIndex:
@@ -51,7 +49,7 @@ class MeanIndex:
             table = torch.cat([table, _table(_means(factor, counts, first=n_known) @ self._directions)])
         points = torch.nn.functional.pad(rows.float() @ self._directions, (0, 1), value=1.0)
         n_nearest = min(_N_NEAREST, len(table))
-        return torch.cat([(part @ table.T).topk(n_nearest, dim=1).indices for part in torch.split(points, _ROWS)])
+        return torch.cat([(part @ table.T).topk(n_nearest, dim=1).indices for part in torch.split(points, FEW_ROWS)])
 
     def state_dict(self) -> State:
         return {"directions": self._directions.clone(), "points": self._points.clone()}

@@ -17,12 +17,10 @@ from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.densities import Posteriors, draw, near_log_prob
 from cndpm.experts.gaussian.factor import Factor, host_values
 from cndpm.experts.gaussian.prediction import LaggingFactor
+from cndpm.experts.gaussian.statistics import BLOCK_SIZE
 
 if TYPE_CHECKING:
     from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-
-_BLOCK_SIZE = 512
-"""Rows that are whitened at once."""
 
 
 class SharedAnswers:
@@ -99,11 +97,11 @@ class SharedAnswers:
         means = self._posteriors(factor).means
 
         def multiply(chunk: Samples) -> Tensor:
-            if chunk.x.shape[0] <= _BLOCK_SIZE:
+            if chunk.x.shape[0] <= BLOCK_SIZE:
                 return _with_squares(self.whitened(chunk, factor), means)
             z = self._features(chunk)
             # A GPU solves for many rows in hardly more time than for few.
-            parts = torch.split(z, _BLOCK_SIZE if z.device.type == "cpu" else 4 * _BLOCK_SIZE)
+            parts = torch.split(z, BLOCK_SIZE if z.device.type == "cpu" else 4 * BLOCK_SIZE)
             shift = self._gaussians.statistics.shift
             return torch.cat([_with_squares(factor.whiten(shift(part)), means) for part in parts])
 

@@ -30,11 +30,9 @@ from cndpm.experts.gaussian.ledger import WINDOW, Ledger
 from cndpm.experts.gaussian.neighbourhood import MeanIndex
 from cndpm.experts.gaussian.prediction import factorise
 from cndpm.experts.gaussian.shared_answers import SharedAnswers
-from cndpm.experts.gaussian.statistics import SharedStatistics
+from cndpm.experts.gaussian.statistics import BLOCK_SIZE, SharedStatistics
 from cndpm.state import State, StateError, expect, maybe, tensor, whole
 from cndpm.threads import spread
-
-_BLOCK_SIZE = 512
 
 _FEW = 128
 """Components up to which windows of inner products serve; their products with each other grow with the square."""
@@ -115,7 +113,7 @@ class SharedGaussians:
             shifted = self.statistics.shift(self._features(samples)) if whitened is None else whitened.shifted
             self._add_outside(shifted, whitened, weights, components)
         self._renew_if_due(n_samples=self.statistics.n_features, share=0.05)
-        if self.statistics.n_pending >= _BLOCK_SIZE:
+        if self.statistics.n_pending >= BLOCK_SIZE:
             self.statistics.flush()
 
     def add_components(self, n: int) -> None:

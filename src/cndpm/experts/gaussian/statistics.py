@@ -21,8 +21,8 @@ from torch import Tensor
 from cndpm.state import State, expect, integers, maybe, tensor
 from cndpm.threads import spread
 
-_STRIP = 512
-"""Rows of a symmetric matrix updated together; with several strips nearly half of the products are never made."""
+BLOCK_SIZE = 512
+"""Rows that are computed with together; also those of a symmetric matrix, of which strips make half of the products."""
 
 
 class SharedStatistics:
@@ -245,8 +245,8 @@ class SharedStatistics:
 def _add_products(matrix: Tensor, left: Tensor, right: Tensor) -> None:
     """Adds leftᵀ right, (N, d) each, to the lower triangle of a matrix (d, d), strip by strip."""
     with spread(left.numel() * len(matrix)):
-        for start in range(0, len(matrix), _STRIP):
-            stop = min(start + _STRIP, len(matrix))
+        for start in range(0, len(matrix), BLOCK_SIZE):
+            stop = min(start + BLOCK_SIZE, len(matrix))
             matrix[start:stop, :stop].addmm_(left[:, start:stop].T, right[:, :stop])
 
 

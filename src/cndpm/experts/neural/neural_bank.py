@@ -15,18 +15,14 @@ from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.merging_networks import NeuralMerging
-from cndpm.experts.neural.neural_expert import NeuralExpert, PartTraining
-from cndpm.experts.neural.nursery import Nursery
-from cndpm.experts.neural.panel import Panel, Seat
+from cndpm.experts.neural.neural_expert import NeuralExpert, Nursery, PartTraining
+from cndpm.experts.neural.panel import AT_ONCE, Panel, Seat
 from cndpm.experts.neural.parts import DensityMaker, PredictorMaker
 from cndpm.experts.neural.scaling import Scalings
 from cndpm.learner import Footprint
 from cndpm.state import State, expect, tensor, whole
 from cndpm.threads import spread
 from cndpm.training.recorded_steps import StepRecorder
-
-_ANSWER_SIZE = 250
-"""Samples of one answer, which bounds the memory it takes."""
 
 _N_PLACES = 100
 """About how often a convolutional weight is used for one image."""
@@ -108,7 +104,7 @@ class NeuralBank(Bank):
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         x = x.to(self._device)
         self._placeholder.density.check(x)
-        size = _ANSWER_SIZE if batch_size is None else batch_size  # a chunk each: networks change with every step
+        size = AT_ONCE if batch_size is None else batch_size  # a chunk each: networks change with every step
         return open_block(x, size, chunk_size=size, start=start)
 
     # Evaluation
