@@ -10,13 +10,13 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 358,
-    "lines": 46155,
-    "executable lines": 28218,
-    "docstring lines": 9817,
+    "lines": 46066,
+    "executable lines": 28206,
+    "docstring lines": 9745,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 505,
+    "public names": 499,
     "numeric constants": 168,
     "file names used twice": 8,
 }

@@ -26,9 +26,9 @@ EXPONENTS = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
 """The values that each β may take."""
 
 
-def exponent_grid(n_predictors: int, device: torch.device | str = "cpu") -> Tensor:
+def exponent_grid(n_predictors: int) -> Tensor:
     """Returns every combination of exponents, (8^M, M), float64."""
-    axis = torch.tensor(EXPONENTS, dtype=torch.float64, device=device)
+    axis = torch.tensor(EXPONENTS, dtype=torch.float64)
     return torch.cartesian_prod(*[axis] * n_predictors).reshape(-1, n_predictors)
 
 

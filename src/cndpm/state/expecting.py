@@ -45,7 +45,7 @@ def expect(state: Any, forms: Mapping[str, Form], **sizes: int) -> Sizes:
 
 
 def tensor(*shape: Side, dtype: torch.dtype | tuple[torch.dtype, ...] = torch.float64, finite: bool = True) -> Form:
-    """Returns the form of a tensor of one type, or of several that are allowed; sides are numbers, or words for sizes."""
+    """Returns the form of a tensor of one of the types allowed; sides are numbers, or words that stand for sizes."""
     allowed = dtype if isinstance(dtype, tuple) else (dtype,)
 
     def check(name: str, value: Any, sizes: Sizes) -> None:

@@ -21,8 +21,6 @@ from cndpm.state import State, StateError, expect, tensor
 from cndpm.threads import map_in_threads
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
-__all__ = ["PatchFeatures"]
-
 _WHITENING_FLOOR = 0.1
 
 _CPU_BLOCK = 4
@@ -40,14 +38,10 @@ class PatchFilters(NamedTuple):
 
 
 class PatchFeatures(FeatureMap):
-    """Patch features of images (B, C, H, W) with values in about [0, 1].
+    """Patch features of images (B, C, H, W) in about [0, 1]: 16 for each of `n_patches` filters of each size.
 
-    Args:
-        n_patches: Filters per patch size; d = 16 * n_patches * number of sizes.
-        sizes: Edge lengths of the patches; longer ones are clipped to the image.
-        threshold: Of the rectification, in units of a response's deviation.
-        views: "auto" tests the candidates on the first memory; otherwise the views themselves.
-        chunk_size: Images whose views are made together.
+    Longer edges of patches are clipped to the image. The threshold of the rectification is in units of a response's
+    deviation. Views "auto" are tested on the first memory; `chunk_size` images are computed together.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)

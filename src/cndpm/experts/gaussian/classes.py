@@ -32,8 +32,6 @@ from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.mixture.inference import log_normalise
 from cndpm.state import State, StateError, expect, integers
 
-__all__ = ["GaussianBank"]
-
 _MOST_LABELS = 1 << 40
 _LOG_UNSEEN_LABEL = -1e6
 """log p(y | x, k) of a label that expert k has never seen, as routing sees it: the evidence for a new expert in
@@ -52,27 +50,18 @@ Indices = NDArray[np.int64]
 class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     """Gaussian experts for labelled streams (class indices) and unlabelled ones.
 
-    Args:
-        feature_map: Where the Gaussians live; fitted on the first memory unless it already is.
-        n_classes: Number of labels, if known; more may come. The width of :meth:`predictive`.
-        covariance: "shared" by all components, or each its "own" (normal-inverse-Wishart; for few features).
-        for_classes: Whether answers are to tell components apart, so that a shared covariance is shrunk for classes;
-            otherwise they give densities.
-        shrinkage: Of the shared covariance; None lets the data choose.
-        tail: Degrees of freedom of components that share a covariance, inf for normal ones; None likewise.
-        seed: Of the feature map's random choices.
-        device: Where statistics live and computation runs.
+    The number of classes, if known, is the width of :meth:`predictive`; more may come. A covariance is "shared" by all
+    components, or each has its "own" (normal-inverse-Wishart; for few features). One that is shared is shrunk
+    `for_classes` where answers are to tell components apart, and for densities otherwise; shrinkage and tail (degrees
+    of freedom, inf for normal components) are chosen by the data where they are None.
 
     Example:
-        >>> import torch
         >>> from cndpm.experts.features import IdentityFeatures
         >>> x, y = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 2
         >>> bank = GaussianBank(IdentityFeatures(), n_classes=2)
         >>> bank.found(Samples(x), y)
         >>> bank.train(1)
         1.0
-        >>> bank.evidence(Samples(x[:10]), y[:10]).log_known.shape
-        torch.Size([10, 1])
     """
 
     def __init__(
