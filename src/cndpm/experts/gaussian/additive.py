@@ -139,6 +139,17 @@ class AdditiveBank(Bank, Generic[Gaussians]):
             self._memory = (samples, state["memory"]["y"].cpu())
         self._generator.set_state(state["generator"].cpu())
 
+    def _begin(self, rows: Tensor) -> Gaussians:
+        """Returns the components; makes them, none yet, by the template or by the rows of the first memory, (M, d)."""
+        if self._gaussians is None:
+            known, self._template = self._template, None  # from now on it follows from the components
+            self._gaussians = self._new_gaussians(rows) if known is None else self._restored_gaussians(known)
+        return self._gaussians
+
+    @abstractmethod
+    def _new_gaussians(self, rows: Tensor) -> Gaussians:
+        """Makes the components, none yet; their prior comes from the rows of the first memory, (M, d)."""
+
     @abstractmethod
     def _restored_gaussians(self, state: State) -> Gaussians:
         """Makes components from their state."""

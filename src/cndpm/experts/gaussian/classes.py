@@ -215,14 +215,11 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         if self._gaussians is None:
             self._freeze(samples.x, labels=y)
         rows = self._features(samples)
-        if self._gaussians is None:
-            known = self._template
-            self._gaussians = self._new_gaussians(rows) if known is None else self._restored_gaussians(known)
-            self._template = None  # from now on it follows from the components
+        gaussians = self._begin(rows)
         self.labels.add_expert()
         all_its = np.zeros((len(samples), self.labels.n_experts))
         all_its[:, -1] = 1
-        self._gaussians.found(rows, *self._component_weights(y.numpy(), all_its))
+        gaussians.found(rows, *self._component_weights(y.numpy(), all_its))
 
     def _merge(self, k: int, into: int) -> None:
         groups = [[other, k] if other == into else [other] for other in range(self.labels.n_experts) if other != k]
@@ -238,7 +235,6 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     # Inside
 
     def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
-        """Makes the components, none yet; their prior comes from the rows of the first memory, (M, d)."""
         if self.covariance == "own":
             return OwnGaussians(rows.double().cpu(), self._features)
         return SharedGaussians(

@@ -102,6 +102,9 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     def _load_own_state(self, state: State) -> None:
         self._targets.load_state_dict({name: _on_host(value) for name, value in state["targets"].items()})
 
+    def _new_gaussians(self, rows: Tensor) -> OwnGaussians:
+        return OwnGaussians(rows, self._values)
+
     def _restored_gaussians(self, state: State) -> OwnGaussians:
         d = self.feature_map.n_features + self._targets.n_features
         gaussians = OwnGaussians(torch.zeros(1, d, dtype=torch.float64), self._values)
@@ -120,14 +123,11 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
             if self._template is None:
                 self._targets.fit(y, generator=self._generator)
         rows = torch.cat([self._values(samples), self._standardised(y)], dim=1)
-        if self._gaussians is None:
-            known = self._template
-            self._gaussians = OwnGaussians(rows, self._values) if known is None else self._restored_gaussians(known)
-            self._template = None  # from now on it follows from the components
-        self._gaussians.add_components(1)
+        gaussians = self._begin(rows)
+        gaussians.add_components(1)
         weights = torch.zeros(len(samples), len(self.counts), dtype=torch.float64)
         weights[:, -1] = 1
-        self._gaussians.found(rows, weights)
+        gaussians.found(rows, weights)
 
     def _merge(self, k: int, into: int) -> None:
         self.ready().merge_components([(k, into)], [j for j in range(len(self.counts)) if j != k])

@@ -41,9 +41,7 @@ class SharedStatistics:
         self._sums = self.origin.new_zeros(0, self.n_features)
         self._deferred: Callable[[], Tensor] | None = None
         self._moment: Tensor | None = None
-        self._pending: list[Tensor] = []
-        self._pending_weights: list[Tensor] = []
-        self._pending_owners: list[Tensor] = []
+        self._pending: list[tuple[Tensor, Tensor, Tensor]] = []
         self.n_pending = 0
 
     @property
@@ -108,9 +106,7 @@ class SharedStatistics:
             self.counts, self.changes, owners = self.counts.clone(), self.changes.copy(), components[owners]
             self.counts.numpy()[components] += values.sum(axis=0)
             self.changes[components] += values.any(axis=0)
-        self._pending.append(rows)
-        self._pending_weights.append(torch.from_numpy(values.sum(axis=1)))
-        self._pending_owners.append(torch.from_numpy(owners))
+        self._pending.append((rows, torch.from_numpy(values.sum(axis=1)), torch.from_numpy(owners)))
         self.n_pending += len(rows)
 
     def flush(self) -> None:
@@ -118,13 +114,14 @@ class SharedStatistics:
         if self._pending:
             rows, weights, _ = self.pending()
             _add_products(self._second_moment, rows * self._here(weights)[:, None], rows)
-            self._pending, self._pending_weights, self._pending_owners, self.n_pending = [], [], [], 0
+            self._pending, self.n_pending = [], 0
 
     def pending(self) -> tuple[Tensor, Tensor, Tensor]:
         """Returns waiting rows (N, d); on the host their weights (N,) and the components with most of each, (N,)."""
         if not self._pending:
             return self._sums.new_zeros(0, self.n_features), self.counts[:0], torch.zeros(0, dtype=torch.long)
-        return torch.cat(self._pending), torch.cat(self._pending_weights), torch.cat(self._pending_owners)
+        rows, weights, owners = map(torch.cat, zip(*self._pending, strict=True))
+        return rows, weights, owners
 
     def shift(self, z: Tensor) -> Tensor:
         """Returns features (B, d) less the origin, float64."""
@@ -179,7 +176,7 @@ class SharedStatistics:
             self.counts[target] += self.counts[source]
             self._sums[target] += self._sums[source]
             place[source] = place[target]
-        self._pending_owners = [place[owners] for owners in self._pending_owners]
+        self._pending = [(rows, weights, place[owners]) for rows, weights, owners in self._pending]
         self.counts, self._sums = self.counts[keep], self._sums[keep]
         self.changes = np.zeros(len(keep), dtype=np.int64)
 
@@ -200,9 +197,7 @@ class SharedStatistics:
         self._sums = torch.cat([self._sums, sums + other.counts.to(sums.device)[:, None] * by])
         self.changes = np.zeros(len(self.counts), dtype=np.int64)
         if len(rows):
-            self._pending.append(moved)
-            self._pending_weights.append(weights)
-            self._pending_owners.append(owners + n)
+            self._pending.append((moved, weights, owners + n))
             self.n_pending += len(rows)
 
     def _here(self, values: Tensor) -> Tensor:
@@ -235,9 +230,8 @@ class SharedStatistics:
             statistics._moment = unpack_triangle(state["second_moment"], statistics.n_features)
         pending = state["pending"]
         if len(pending["rows"]):
-            statistics._pending = [pending["rows"].clone()]
-            statistics._pending_weights = [pending["weights"].cpu().clone()]
-            statistics._pending_owners = [pending["owners"].cpu().clone()]
+            on_host = (pending[name].cpu().clone() for name in ("weights", "owners"))
+            statistics._pending = [(pending["rows"].clone(), *on_host)]
             statistics.n_pending = len(pending["rows"])
         return statistics
 
