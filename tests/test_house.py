@@ -10,9 +10,9 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 358,
-    "lines": 46066,
-    "executable lines": 28206,
-    "docstring lines": 9745,
+    "lines": 45993,
+    "executable lines": 28157,
+    "docstring lines": 9737,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

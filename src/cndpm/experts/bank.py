@@ -87,20 +87,16 @@ class Bank(ABC):
         tensor([50.], dtype=torch.float64)
     """
 
+    is_additive: bool
+    """Whether an expert is a sum over its samples, so that removing it into another one loses nothing."""
+
+    density_of: DensityOf
+    """Tells what :meth:`log_density` is a density of, and what it is made of."""
+
     @property
     @abstractmethod
     def counts(self) -> Tensor:
         """N_k, the samples that each expert has learned, (K,), float64, on the host; one in training does not count."""
-
-    @property
-    @abstractmethod
-    def is_additive(self) -> bool:
-        """Whether an expert is a sum over its samples, so that removing it into another one loses nothing."""
-
-    @property
-    @abstractmethod
-    def density_of(self) -> DensityOf:
-        """Tells what :meth:`log_density` is a density of, and what it is made of."""
 
     @property
     @abstractmethod

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import DensityOf, Provisional
+from cndpm.experts.bank import Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.composite import CompositeBank
 from cndpm.experts.features.jitter import Jitter
@@ -53,6 +53,7 @@ class CombinedBank(CompositeBank):
     ) -> None:
         super().__init__(gaussians, networks)
         self.gaussians, self.networks, self.jitter = gaussians, networks, jitter
+        self.density_of = gaussians.density_of
         self.recent = RecentSamples(n_recent, device) if n_recent else None
         self.wake_steps, self.content, self.batch_size, self.horizon = wake_steps, content, batch_size, horizon
         self._generator = torch.Generator().manual_seed(seed)
@@ -65,10 +66,6 @@ class CombinedBank(CompositeBank):
         return mean_exponents(self._evidence, self._grid)
 
     # Evaluation
-
-    @property
-    def density_of(self) -> DensityOf:
-        return self.gaussians.density_of
 
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         self.networks.open(x)
@@ -100,7 +97,9 @@ class CombinedBank(CompositeBank):
         if self.recent is not None:
             self.recent.add(*batch)
         for _ in range(self.wake_steps if surprise > self.content else 0):
-            self._practise(*(self.recent.draw(self.batch_size, self._generator) if self.recent is not None else batch))
+            x, labels, shares = batch if self.recent is None else self.recent.draw(self.batch_size, self._generator)
+            x = x if self.jitter is None else self.jitter(x, self._generator)
+            self.networks.learn(Samples(x), labels, shares)
 
     def found(self, samples: Samples, y: Tensor | None) -> None:
         y = _required(y)
@@ -180,10 +179,6 @@ class CombinedBank(CompositeBank):
                 scores, before = score_exponents(each[rows], y[rows], self._grid), self._evidence[k : k + 1]
                 self._evidence[k] = add_evidence(before, scores, weight[rows, None], horizon=self.horizon)[0]
         return loss / float(responsibilities.sum())
-
-    def _practise(self, x: Tensor, y: Tensor, responsibilities: Tensor) -> None:
-        x = x if self.jitter is None else self.jitter(x, self._generator)
-        self.networks.learn(Samples(x), y, responsibilities)
 
 
 def _required(y: Tensor | None) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank, DensityOf, Evidence, Provisional
+from cndpm.experts.bank import Bank, Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.merging import Merging
 from cndpm.learner import Footprint
@@ -29,14 +29,11 @@ class CompositeBank(Bank):
 
     def __init__(self, chooser: Bank, companion: Bank) -> None:
         self.chooser, self.companion = chooser, companion
+        self.is_additive = chooser.is_additive
 
     @property
     def counts(self) -> Tensor:
         return self.chooser.counts
-
-    @property
-    def is_additive(self) -> bool:
-        return self.chooser.is_additive
 
     @property
     def merging(self) -> CompositeMerging:
@@ -138,11 +135,7 @@ class SelectedBank(CompositeBank):
 
     def __init__(self, selector: Bank, describer: Bank) -> None:
         super().__init__(selector, describer)
-        self.selector, self.describer = selector, describer
-
-    @property
-    def density_of(self) -> DensityOf:
-        return self.describer.density_of
+        self.selector, self.describer, self.density_of = selector, describer, describer.density_of
 
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         of_describer = self.describer.open(x)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from cndpm.experts.features.views import admissible_views
-from cndpm.state import State, expect, flag
+from cndpm.state import Keeps, flag
 
 
-class Jitter:
+class Jitter(Keeps):
     """Small random changes of images for networks to learn from: shifts, and mirror images where they are admissible.
 
     An image is shifted by up to a sixteenth of its width; whether it may be mirrored is tested on the first memory.
     """
+
+    kept: ClassVar = {"mirrors": flag()}
 
     def __init__(self) -> None:
         self.mirrors = False
@@ -29,15 +33,6 @@ class Jitter:
         shifts = torch.randint(0, 2 * reach + 1, (2, len(x)), generator=generator)
         mirrored = torch.rand(len(x), generator=generator) < (0.5 if self.mirrors else 0.0)
         return shift_and_mirror(x, shifts.to(x.device), mirrored.to(x.device), reach=reach).contiguous()
-
-    def state_dict(self) -> State:
-        """Returns whether images may be mirrored."""
-        return {"mirrors": self.mirrors}
-
-    def load_state_dict(self, state: State) -> None:
-        """Restores that decision."""
-        expect(state, {"mirrors": flag()})
-        self.mirrors = state["mirrors"]
 
 
 def shift_and_mirror(x: Tensor, shifts: Tensor, mirrored: Tensor, *, reach: int) -> Tensor:

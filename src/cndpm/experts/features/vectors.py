@@ -26,10 +26,12 @@ class IdentityFeatures(FeatureMap):
                 [ 1.,  0.]])
     """
 
+    keeps_x = True
+
     def __init__(self) -> None:
         self._shape: tuple[int, ...] | None = None
-        self._mean: Tensor = torch.empty(0)
-        self._scale: Tensor = torch.empty(0)
+        self.shift: Tensor = torch.empty(0)  # mean that is subtracted from each coordinate, (d,)
+        self.scale: Tensor = torch.empty(0)  # deviation that it is divided by, (d,)
 
     @property
     def fitted(self) -> bool:
@@ -38,48 +40,34 @@ class IdentityFeatures(FeatureMap):
     @property
     def n_features(self) -> int:
         self._require_fitted()
-        return self._mean.numel()
+        return self.shift.numel()
 
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
         rows = x.flatten(1).double()
         deviation = rows.std(dim=0, correction=0)
         mean, scale = rows.mean(dim=0), torch.where(deviation > 1e-6, deviation, 1.0)
-        self._shape, self._mean, self._scale = tuple(x.shape[1:]), mean.float(), scale.float()
+        self._shape, self.shift, self.scale = tuple(x.shape[1:]), mean.float(), scale.float()
 
     def __call__(self, x: Tensor) -> Tensor:
         self._require_fitted()
-        return (x.flatten(1).float() - self._mean) / self._scale
-
-    @property
-    def shift(self) -> Tensor:
-        """Mean that is subtracted from each coordinate, (d,)."""
-        return self._mean
-
-    @property
-    def scale(self) -> Tensor:
-        """Deviation that each coordinate is divided by, (d,)."""
-        return self._scale
-
-    @property
-    def keeps_x(self) -> bool:
-        return True
+        return (x.flatten(1).float() - self.shift) / self.scale
 
     @property
     def log_volume(self) -> float:
-        return float(self._scale.double().log().sum())
+        return float(self.scale.double().log().sum())
 
     def inverse(self, features: Tensor) -> Tensor:
         self._require_fitted()
-        rows = features.to(self._mean.dtype) * self._scale + self._mean
+        rows = features.to(self.shift.dtype) * self.scale + self.shift
         return rows.reshape(-1, *(self._shape or ()))
 
     @property
     def n_numbers_kept(self) -> int:
-        return self._mean.numel() + self._scale.numel()
+        return self.shift.numel() + self.scale.numel()
 
     def state_dict(self) -> State:
         shape = None if self._shape is None else list(self._shape)
-        return {"shape": shape, "mean": self._mean.clone(), "scale": self._scale.clone()}
+        return {"shape": shape, "mean": self.shift.clone(), "scale": self.scale.clone()}
 
     def load_state_dict(self, state: State) -> None:
         form = tensor("d", dtype=(torch.float32, torch.float64))
@@ -90,7 +78,7 @@ class IdentityFeatures(FeatureMap):
         if not (state["scale"] > 0).all():
             raise StateError("'scale' must hold positive numbers")
         self._shape = None if shape is None else tuple(shape)
-        self._mean, self._scale = state["mean"].clone(), state["scale"].clone()
+        self.shift, self.scale = state["mean"].clone(), state["scale"].clone()
 
 
 class FourierFeatures(FeatureMap):

@@ -32,7 +32,15 @@ _MAX_DIRECTIONS = 48
 def apply_view(x: Tensor, view: str) -> Tensor:
     """Returns images (B, C, H, W) as seen in a view: primitive ones joined by commas, in turn; "" is none."""
     for name in filter(None, view.split(",")):
-        x = _apply_primitive(x, name)
+        if name == "mirror":
+            x = x.flip(-1)
+        elif name.startswith("turn"):  # about the centre; places outside repeat the border
+            grid = _turned_grid(float(name.removeprefix("turn")), x.shape[-2], x.shape[-1], x.dtype, x.device)
+            grid = grid.expand(len(x), -1, -1, -1)
+            x = functional.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
+        else:
+            views = sorted(view for group in VIEW_GROUPS.values() for view in group)
+            raise ValueError(f"a view is one of {views}; got {name!r}")
     return x
 
 
@@ -107,20 +115,6 @@ def density_change(x: Tensor, *views: str, labels: Tensor | None = None) -> tupl
     plain = log_density(held_out)
     changes = [float(log_density(apply_view(held_out, view)).mean() - plain.mean()) for view in views]
     return changes, float(plain.std())
-
-
-def _apply_primitive(x: Tensor, name: str) -> Tensor:
-    if name == "mirror":
-        return x.flip(-1)
-    if name.startswith("turn"):
-        return _turn(x, float(name.removeprefix("turn")))
-    raise ValueError(f"a view is one of {sorted(v for group in VIEW_GROUPS.values() for v in group)}; got {name!r}")
-
-
-def _turn(x: Tensor, degrees: float) -> Tensor:
-    """Turns images about the centre by bilinear interpolation; places outside repeat the border."""
-    grid = _turned_grid(degrees, x.shape[-2], x.shape[-1], x.dtype, x.device).expand(len(x), -1, -1, -1)
-    return functional.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
 @lru_cache(maxsize=64)

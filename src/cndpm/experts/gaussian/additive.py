@@ -35,8 +35,11 @@ class AdditiveBank(Bank, Generic[Gaussians]):
     `seed`.
     """
 
+    is_additive = True
+
     def __init__(self, feature_map: FeatureMap, *, seed: int, device: torch.device | str) -> None:
         self.feature_map = feature_map
+        self.density_of: DensityOf = "x by sums" if feature_map.keeps_x else "features"
         self.device = torch.device(device)
         self._generator = torch.Generator().manual_seed(seed)
         self._gaussians: Gaussians | None = None
@@ -44,14 +47,6 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         self._frozen = object()  # stands for the map as it was fitted or loaded
         self._log_volume = 0.0
         self._template: State | None = None
-
-    @property
-    def is_additive(self) -> bool:
-        return True
-
-    @property
-    def density_of(self) -> DensityOf:
-        return "x by sums" if self.feature_map.keeps_x else "features"
 
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         x = x.to(self.device)

@@ -37,6 +37,8 @@ class OwnGaussians:
     better place: on a GPU a batch is a hundred tiny operations, and a factorisation a wait.
     """
 
+    is_wide = False  # samples are asked and taught about all components
+
     def __init__(self, memory: Tensor, features: Callable[[Samples], Tensor]) -> None:
         d = memory.shape[1]
         self._features = features
@@ -75,11 +77,6 @@ class OwnGaussians:
         self._sums = torch.cat([self._sums, self._sums.new_zeros(n, d)])
         self._second_moments = torch.cat([self._second_moments, self._sums.new_zeros(n, d, d)])
         self._factors = None
-
-    @property
-    def is_wide(self) -> bool:
-        """False: samples are asked and taught about all components."""
-        return False
 
     def found(self, z: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
         """Adds a founding memory of feature rows (M, d) with weights (M, J)."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.densities import Posteriors
-from cndpm.experts.gaussian.factor import Factor, host_values, log_sum
+from cndpm.experts.gaussian.factor import host_values, log_sum
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
@@ -61,15 +61,11 @@ class ProvisionalGaussians:
         """Returns log p(label) p(x | label), (B, number of labels)."""
         factor, groups = self._gaussians.answers.factor(exact=self._exact), self._groups
         if groups is None or groups.factor is not factor:
-            groups = self._groups = self._made_with(factor)
+            if self._whitened is None or self._whitened[0] is not factor.cholesky:
+                self._whitened = (factor.cholesky, factor.whiten(self._sums))
+            groups = self._groups = Posteriors.of(factor, sums=self._whitened[1], counts=self._counts)
         weighted: Tensor = samples.derive("of memory", groups, lambda chunk: self._log_prob(chunk, groups))
         return weighted
-
-    def _made_with(self, factor: Factor) -> Posteriors:
-        """Makes components of the labels of the memory, without adding them."""
-        if self._whitened is None or self._whitened[0] is not factor.cholesky:
-            self._whitened = (factor.cholesky, factor.whiten(self._sums))
-        return Posteriors.of(factor, sums=self._whitened[1], counts=self._counts)
 
     def _log_prob(self, samples: Samples, groups: Posteriors) -> Tensor:
         """Returns the log density of samples under every group and its label's share, (B, G)."""

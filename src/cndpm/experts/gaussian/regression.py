@@ -8,8 +8,6 @@ features; random Fourier features make it one in a function space.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -20,7 +18,7 @@ from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.merging import RegressionMerging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians, log_student_t
 from cndpm.experts.gaussian.provisional import kernel_model
-from cndpm.state import State
+from cndpm.state import State, copied
 
 
 class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
@@ -100,7 +98,7 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         return {"targets": self._targets.state_dict()}
 
     def _load_own_state(self, state: State) -> None:
-        self._targets.load_state_dict({name: _on_host(value) for name, value in state["targets"].items()})
+        self._targets.load_state_dict(copied(state["targets"], "cpu"))
 
     def _new_gaussians(self, rows: Tensor) -> OwnGaussians:
         return OwnGaussians(rows, self._values)
@@ -163,7 +161,3 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         # The density in the units of x and y: the scales are the Jacobian.
         log_volume = self._log_volume + self._targets.log_volume
         return log_student_t(rows, degrees, location, cholesky) - log_volume
-
-
-def _on_host(value: Any) -> Any:
-    return value.cpu() if isinstance(value, Tensor) else value

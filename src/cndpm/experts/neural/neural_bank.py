@@ -42,6 +42,9 @@ class NeuralBank(Bank):
     exceeds `min_share`.
     """
 
+    is_additive = False
+    density_of: DensityOf = "x by networks"
+
     def __init__(
         self,
         make_density: DensityMaker,
@@ -88,14 +91,6 @@ class NeuralBank(Bank):
     @property
     def counts(self) -> Tensor:
         return self._counts.clone()
-
-    @property
-    def is_additive(self) -> bool:
-        return False
-
-    @property
-    def density_of(self) -> DensityOf:
-        return "x by networks"
 
     @property
     def merging(self) -> NeuralMerging:
