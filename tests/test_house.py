@@ -10,13 +10,13 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 358,
-    "lines": 45993,
-    "executable lines": 28157,
-    "docstring lines": 9737,
+    "lines": 45889,
+    "executable lines": 28155,
+    "docstring lines": 9638,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 499,
+    "public names": 494,
     "numeric constants": 168,
     "file names used twice": 8,
 }
