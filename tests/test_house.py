@@ -10,14 +10,14 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 358,
-    "lines": 45889,
-    "executable lines": 28155,
-    "docstring lines": 9638,
+    "lines": 45883,
+    "executable lines": 28150,
+    "docstring lines": 9637,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
     "public names": 494,
-    "numeric constants": 168,
+    "numeric constants": 164,
     "file names used twice": 8,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}

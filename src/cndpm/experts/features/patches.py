@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from cndpm.experts.features.feature_map import FeatureMap
-from cndpm.experts.features.responses import CONTRAST_FLOOR, GRID, N_MOMENTS, FoldedFilters, fold_filters
+from cndpm.experts.features.responses import CONTRAST_FLOOR, GRID, FoldedFilters, fold_filters
 from cndpm.experts.features.views import admissible_views, apply_view, mirror_pairs
 from cndpm.state import State, StateError, expect, tensor
 from cndpm.threads import map_in_threads
@@ -78,7 +78,8 @@ class PatchFeatures(FeatureMap):
 
     @property
     def n_features(self) -> int:
-        return N_MOMENTS * GRID**2 * self.n_patches * len(self.sizes)
+        # Mean and deviation above the threshold, and the same below the negative one, in every cell.
+        return 4 * GRID**2 * self.n_patches * len(self.sizes)
 
     @torch.no_grad()
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:

@@ -32,9 +32,6 @@ CONTRAST_FLOOR = 10 / 255**2
 GRID = 2
 """Cells along an edge of the image; the middle row of an odd number belongs to both sides."""
 
-N_MOMENTS = 4
-"""Mean and deviation above the threshold, and the same below the negative one."""
-
 
 @dataclass(frozen=True)
 class FoldedFilters:

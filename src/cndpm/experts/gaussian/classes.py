@@ -32,7 +32,6 @@ from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.mixture.inference import log_normalise
 from cndpm.state import State, StateError, expect, integers
 
-_MOST_LABELS = 1 << 40
 _LOG_UNSEEN_LABEL = -1e6
 """log p(y | x, k) of a label that expert k has never seen, as routing sees it: the evidence for a new expert in
 labelled streams, below any difference of two densities."""
@@ -191,7 +190,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return {"labels": torch.from_numpy(self.labels.table.copy())}
 
     def _load_own_state(self, state: State) -> None:
-        expect(state, {"labels": integers("experts", "classes", low=-1, below=_MOST_LABELS)})
+        expect(state, {"labels": integers("experts", "classes", low=-1)})
         table = state["labels"].cpu().numpy().copy()
         if sorted(table[table >= 0].tolist()) != list(range(int((table >= 0).sum()))):
             raise StateError("'labels' must number the components from 0, each once")

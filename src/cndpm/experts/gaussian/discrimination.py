@@ -19,14 +19,15 @@ import math
 import torch
 from torch import Tensor
 
-_N_PROBES = 64
+_SOME = 64
+"""Random signs that stand for all features, and components that stand for all where there are too many."""
+
 _N_SCORES = 20_000_000
 _MAX_DRAWS = 50_000
 
 _ALL = 256
 """Components up to which each is compared with every other one; beyond, some with their nearest."""
 
-_N_JUDGED = 64
 _N_NEAREST = 32
 _N_DRAWS = 2_000
 
@@ -52,7 +53,7 @@ def expected_accuracy(
     share, delta = 1 - shrinkage, _delta(cholesky, degrees, floor)
     whitened = torch.linalg.solve_triangular(cholesky, means.T, upper=False)
     if len(means) > _ALL:
-        judged = torch.linspace(0, len(means) - 1, _N_JUDGED).long().to(means.device)
+        judged = torch.linspace(0, len(means) - 1, _SOME).long().to(means.device)
         near = _nearest(whitened.T, judged)
         share_of = {"degrees": degrees, "share": share, "floor": floor, "delta": delta}
         hits = torch.stack([_hit_rate(cholesky, means[one], counts[one[0]], **share_of) for one in near])
@@ -98,10 +99,10 @@ def _delta(cholesky: Tensor, degrees: float, floor: float) -> float:
 def _trace_of_inverse(cholesky: Tensor) -> float:
     """Returns tr (L L')^-1, by 64 random signs where there are more features (Hutchinson 1990)."""
     d = len(cholesky)
-    if d <= _N_PROBES:
+    if d <= _SOME:
         probes = torch.eye(d, dtype=cholesky.dtype, device=cholesky.device) * math.sqrt(d)
     else:
-        signs = torch.randint(2, (d, _N_PROBES), generator=torch.Generator().manual_seed(0))
+        signs = torch.randint(2, (d, _SOME), generator=torch.Generator().manual_seed(0))
         probes = (2 * signs - 1).to(cholesky)
     return float(torch.linalg.solve_triangular(cholesky, probes, upper=False).square().sum()) / probes.shape[1]
 

@@ -22,9 +22,6 @@ from cndpm.state import State, StateError, copied, expect, tensor
 _KAPPA = 0.05
 """Pseudo-samples behind the prior mean."""
 
-_EXTRA_DEGREES = 1.0
-"""Degrees of freedom of the prior above d + 1; the smaller, the vaguer the prior."""
-
 _SHARE = 0.1
 """Expected variance of a component, as a share of the memory's: a component is narrower than the whole memory, and
 targets are narrower given the features."""
@@ -47,12 +44,11 @@ class OwnGaussians:
         variance = deviations.square().mean(dim=0)
         # Coordinates that do not vary in the first memory keep a small variance, so that psi has an inverse.
         variance = variance.clamp_min(1e-3 * float(variance.mean().clamp_min(1e-6)))
-        nu = d + 1 + _EXTRA_DEGREES
         self.prior = NormalInverseWishart(
             mean=torch.zeros_like(self._origin),
             kappa=variance.new_tensor(_KAPPA),
-            nu=variance.new_tensor(nu),
-            psi=torch.diag(variance) * _SHARE * (nu - d - 1),
+            nu=variance.new_tensor(d + 2.0),  # the fewest whole degrees of freedom with an expectation: psi itself
+            psi=torch.diag(variance) * _SHARE,
         )
         self.counts = memory.new_zeros(0)
         self._sums = memory.new_zeros(0, d)
