@@ -182,7 +182,8 @@ class CNDPM(Learner):
         self._waiting = None
 
     def _sleep_if_due(self) -> None:
-        while self.memory.is_full or self.bank.train(0) < 1:  # a sleep that was interrupted need not have a full memory
+        # A sleep that was interrupted need not have a full memory.
+        while self.memory.size >= self.memory.capacity or self.bank.train(0) < 1:
             self._found(self.founding.sleep)
 
     def _found(self, way: Callable[..., None]) -> None:
