@@ -18,8 +18,8 @@ from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.journal import consolidate, draw, learning, pruning
 from cndpm.estimators.label_codec import LabelCodec
-from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import Completions, log_mean_over
 from cndpm.estimators.plain_rows import plain_labels
 from cndpm.estimators.serial import from_plain, to_plain
