@@ -9,10 +9,10 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 372,
-    "lines": 47611,
-    "executable lines": 28412,
-    "docstring lines": 10971,
+    "modules": 364,
+    "lines": 47321,
+    "executable lines": 28268,
+    "docstring lines": 10890,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

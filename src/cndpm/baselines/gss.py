@@ -8,8 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.baselines.shared.gradients import per_sample_gradients
-from cndpm.baselines.shared.replay import ReplaySettings
-from cndpm.baselines.shared.replay_learner import ReplayLearner
+from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
 __all__ = ["GSS"]
 
