@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.estimators.label_codec import from_plain, to_plain
 from cndpm.state import State, StateError
 
 Rows = NDArray[np.float32]
