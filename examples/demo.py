@@ -73,7 +73,7 @@ def draw(runs: list[Run], path: Path) -> Path:
         axes[2].step([10 * step for step in steps], experts, where="post", label=name, linestyle=style, linewidth=2)
     axes[2].set(title="experts over time", xlabel="samples seen", ylabel="experts")
     axes[2].legend()
-    runs[1].plot_samples(axes[3])
+    runs[1].plot("samples", axes[3])
     figure.savefig(path, dpi=110)
     return path
 

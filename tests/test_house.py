@@ -9,16 +9,16 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 364,
-    "lines": 47321,
-    "executable lines": 28268,
-    "docstring lines": 10890,
+    "modules": 338,
+    "lines": 46126,
+    "executable lines": 27414,
+    "docstring lines": 10734,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 576,
+    "public names": 536,
     "numeric constants": 176,
-    "file names used twice": 8,
+    "file names used twice": 7,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
 MOST_CONCEPTS = 36

@@ -4,15 +4,8 @@ import json
 
 import pytest
 
-from cndpm.experiments import (
-    ConfigError,
-    RecordError,
-    claim_folder,
-    compare_learners,
-    configure,
-    latest_folder,
-    run_seeds,
-)
+from cndpm.experiments import ConfigError, RecordError, compare_learners, configure, run_seeds
+from cndpm.experiments.sweep import claim_folder, latest_folder
 
 QUICK = ["run.evaluations=0", "run.max_batches=20"]
 

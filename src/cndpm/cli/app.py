@@ -10,8 +10,8 @@ import typer
 
 from cndpm.cli import options
 from cndpm.cli.data import data_app
-from cndpm.cli.engines import chosen_engine
 from cndpm.cli.models import fit, merge, play, serve
+from cndpm.cli.options import chosen_engine
 from cndpm.cli.reports import add_report_commands, leave_report
 from cndpm.cli.sweeping import sweep
 
@@ -93,7 +93,8 @@ def run(
     Example: cndpm run split-mnist --preset paper --seeds 3 --set learner.log_alpha=-600
     """
     from cndpm.cli.show import Watch, show_results
-    from cndpm.experiments import claim_folder, configure, latest_folder, run_seeds
+    from cndpm.experiments import configure, run_seeds
+    from cndpm.experiments.sweep import claim_folder, latest_folder
 
     _find_own_modules()
     watch = Watch(quiet=quiet, tensorboard=tensorboard, monitors=monitor or ())
@@ -124,8 +125,7 @@ def run(
             engine=made,
             command=context.obj,
         )
-    title = f"{config.scenario.name}{_HELD_OUT * validate}: records in {folder}"
-    show_results([result], title, result, as_json=json)
+    show_results([result], f"{config.scenario.name}{_HELD_OUT * validate}: records in {folder}", result, as_json=json)
     leave_report([result], f"{folder}/report", as_json=json)
 
 

@@ -56,7 +56,12 @@ def fit(
 
     where = Path(folder or f"{out}.shards")
     parts, shape = _shards(data, target, kind, shards or workers, data_dir)
-    model = _model(kind or ("classifier" if shape or target or _labelled(data) else "density"), shape, seed, set_ or [])
+    model = _model(
+        kind or ("classifier" if shape or target or all(name.endswith(".npz") for name in data) else "density"),
+        shape,
+        seed,
+        set_ or [],
+    )
     began = time.perf_counter()
     fitted = fit_sharded(model, parts, engine=engine, workers=workers, folder=where, address=address)
     seconds = time.perf_counter() - began
@@ -168,10 +173,6 @@ def play(
             server.serve_forever()
         except KeyboardInterrupt:
             print()
-
-
-def _labelled(data: list[str]) -> bool:
-    return all(name.endswith(".npz") for name in data)
 
 
 def _shards(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 
@@ -50,3 +52,17 @@ Validate = Annotated[
 ]
 Prequential = Annotated[bool, typer.Option("--prequential", help="Answer each batch before learning it.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+@contextmanager
+def chosen_engine(
+    name: str, workers: int, address: str | None = None, *, n_gpus: float = 0.0, retries: int = 0
+) -> Iterator[Any]:
+    """Makes an engine and closes it; with one local worker there is none, and runs take place in this process."""
+    from cndpm.engines import make_engine
+
+    engine = make_engine(name, workers, address=address, n_gpus=n_gpus, retries=retries)
+    try:
+        yield "local" if name == "local" and workers == 1 else engine
+    finally:
+        engine.close()

@@ -101,7 +101,7 @@ def leave_report(
     from cndpm.paper import find_experiment
     from cndpm.paper.reproduction import select_cells
     from cndpm.reports import write_report
-    from cndpm.reports.pruned import find_prunings
+    from cndpm.reports.content import find_prunings
 
     folders = [run["folder"] for result in results for run in result["runs"]]
     folders += [file.parent for file in find_prunings([Path(out).parent])] if experiment is not None else []

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cndpm.cli import options
-from cndpm.cli.engines import chosen_engine
+from cndpm.cli.options import chosen_engine
 from cndpm.cli.reports import leave_report
 
 
@@ -44,7 +44,7 @@ def sweep(
             read_sweep(file),
             folder,
             engine=made,
-            workers=workers,
+            jobs=workers,
             device=device,
             beside=Path(file).parent,
             data_dir=data_dir,

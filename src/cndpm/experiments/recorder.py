@@ -19,8 +19,6 @@ from filelock import FileLock, Timeout
 from cndpm.errors import DamageWarning
 from cndpm.experiments.checkpoint_file import read_checkpoint_of
 from cndpm.experiments.config import differing_keys
-from cndpm.experiments.log_file import LogFile, salt_of
-from cndpm.experiments.portrait_file import PORTRAIT
 from cndpm.experiments.record import (
     CHECKPOINT,
     CONFIG,
@@ -36,7 +34,7 @@ from cndpm.experiments.record import (
     read_rows,
     read_summary,
 )
-from cndpm.experiments.sealed_json import write_json
+from cndpm.experiments.record_files import PORTRAIT, LogFile, salt_of, write_json
 from cndpm.state import State, StateError, save_state
 from cndpm.storage import clear_leftovers, make_folder, move_file, remove_file
 

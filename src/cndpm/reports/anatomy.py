@@ -134,12 +134,14 @@ def similarity_map(run: Run, threshold: float | None = None) -> HeatMap | None:
     else:
         key, title, shown = "pruning", f"More similar than {threshold:g}", (values > threshold).astype(float)
         caption = f"Pairs that pruning would merge: {above or 'none'}."
-    pairs = _pairs(values)
+    pairs = values[np.triu_indices(len(values), 1)]
+    between = f"Pairs of experts lie between {pairs.min():.3f} and {pairs.max():.3f}."
     return HeatMap(
         key=key,
         title=title,
         caption=caption,
-        alt=f"{len(values)} by {len(values)} matrix. " + (f"{above} pairs exceed {threshold}." if threshold else pairs),
+        alt=f"{len(values)} by {len(values)} matrix. "
+        + (f"{above} pairs exceed {threshold}." if threshold else between),
         x_label="expert",
         y_label="expert",
         values=shown.tolist(),
@@ -180,11 +182,6 @@ def _padded(values: list[Any], n: int) -> list[float]:
 def _responsible(shares: NDArray[np.float64], n_experts: int) -> str:
     means = ", ".join(f"expert {k + 1} {value:.0f} %" for k, value in enumerate(shares[1:].mean(axis=1)))
     return f"Heat map of {n_experts} experts and the memory. Mean shares: memory {shares[0].mean():.0f} %, {means}."
-
-
-def _pairs(values: NDArray[np.float64]) -> str:
-    pairs = values[np.triu_indices(len(values), 1)]
-    return f"Pairs of experts lie between {pairs.min():.3f} and {pairs.max():.3f}."
 
 
 def _pixels(x: NDArray[np.float32]) -> NDArray[np.uint8]:

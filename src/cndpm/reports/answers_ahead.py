@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cndpm.reports.curves import X_LABEL, group_lines, line_ends, stages_of_groups
+from cndpm.reports.curves import X_LABEL, group_lines, line_ends, stages_of_groups, values_of
 from cndpm.reports.figures import ChartPanel, HeatMap, LineChart
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
@@ -29,7 +29,7 @@ def prequential_chart(groups: Sequence[Group]) -> LineChart | None:
     score = next((name for name in _SCORES if name in found), None)
     if score is None:
         return None
-    lines = group_lines(groups, lambda run: _curve(run, score))
+    lines = group_lines(groups, lambda run: values_of(windows(run), score))
     title, label = _SCORES[score]
     over = recovery_words(groups)
     return LineChart(
@@ -92,11 +92,6 @@ def answering_map(run: Run) -> HeatMap | None:
 def windows(run: Run) -> list[dict[str, Any]]:
     """Returns the lines of a record that score windows of answers."""
     return [row for row in run.record.rows if row["event"] == "window"]
-
-
-def _curve(run: Run, score: str) -> tuple[list[int], list[float | None]]:
-    rows = windows(run)
-    return [row["step"] for row in rows], [row.get(score) for row in rows]
 
 
 def _recovery(group: Group) -> list[dict[str, Any]]:

@@ -51,7 +51,8 @@ def collect(paths: Sequence[str | Path]) -> Collection:
                 read = _read(folder)
                 if isinstance(read, Run):
                     runs.append(read)
-                    problems += [Problem(folder, reason) for reason in _damage(read)]
+                    damage = (*read.record.problems[:_MOST_NAMED], read.portrait_problem)
+                    problems += [Problem(folder, reason) for reason in damage if reason is not None]
                 else:
                     problems.append(read)
     return Collection(tuple(runs), tuple(problems))
@@ -66,11 +67,6 @@ def _read(folder: Path) -> Run | Problem:
     except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         return Problem(folder, f"the record is damaged: {type(error).__name__}: {error}")
     return Problem(folder, missing) if missing else run
-
-
-def _damage(run: Run) -> list[str]:
-    """Returns what could not be read of a run that is shown nevertheless."""
-    return [*run.record.problems[:_MOST_NAMED], *([] if run.portrait_problem is None else [run.portrait_problem])]
 
 
 def _missing(run: Run) -> str | None:

@@ -17,7 +17,7 @@ from PIL import Image
 
 from cndpm.experiments.metric_texts import METRICS
 from cndpm.reports.figures import AreaChart, Figure, HeatMap, ImageGrid, LineChart
-from cndpm.reports.layout import lay_out
+from cndpm.reports.formats import lay_out
 from cndpm.reports.palette import RAMP
 from cndpm.reports.tables import Table
 

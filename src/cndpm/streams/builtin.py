@@ -48,14 +48,11 @@ def _split(dataset: str, groups: Sequence[tuple[int, ...]], names: Sequence[str 
     ]
 
 
-def _split_digits() -> Scenario:
-    summary = "Five tasks of two digits each, 8 x 8 grey, from scikit-learn: needs no download"
-    return Scenario(name="split-digits", summary=summary, stages=tuple(_split("digits", _PAIRS)))
-
-
-def _split_mnist() -> Scenario:
-    summary = "Five tasks of two handwritten digits each, 28 x 28 grey"
-    return Scenario(name="split-mnist", summary=summary, stages=tuple(_split("mnist", _PAIRS)))
+def _pairs(dataset: str, summary: str) -> Scenario:
+    """Makes five tasks of two classes each."""
+    return Scenario(
+        name=f"split-{dataset.removesuffix('-mnist')}", summary=summary, stages=tuple(_split(dataset, _PAIRS))
+    )
 
 
 def _split_mnist_gen() -> Scenario:
@@ -63,16 +60,6 @@ def _split_mnist_gen() -> Scenario:
     stages = tuple(_split("mnist", _PAIRS))
     transform = Transform(binarise=True)
     return Scenario(name="split-mnist-gen", summary=summary, stages=stages, transform=transform, labelled=False)
-
-
-def _split_fashion() -> Scenario:
-    summary = "Five tasks of two kinds of clothing each, 28 x 28 grey"
-    return Scenario(name="split-fashion", summary=summary, stages=tuple(_split("fashion-mnist", _PAIRS)))
-
-
-def _split_cifar10() -> Scenario:
-    summary = "Five tasks of two kinds of photographs each, 32 x 32 colour"
-    return Scenario(name="split-cifar10", summary=summary, stages=tuple(_split("cifar10", _PAIRS)))
 
 
 def _split_cifar100() -> Scenario:
@@ -122,14 +109,16 @@ def _permuted_mnist() -> Scenario:
 
 
 PRESETS: dict[str, Callable[[], Scenario]] = {
-    "split-digits": _split_digits,
-    "split-mnist": _split_mnist,
+    "split-digits": lambda: _pairs(
+        "digits", "Five tasks of two digits each, 8 x 8 grey, from scikit-learn: needs no download"
+    ),
+    "split-mnist": lambda: _pairs("mnist", "Five tasks of two handwritten digits each, 28 x 28 grey"),
     "split-mnist-gen": _split_mnist_gen,
     "fuzzy-split-mnist": _fuzzy_split_mnist,
     "mnist-svhn": _mnist_svhn,
-    "split-cifar10": _split_cifar10,
+    "split-cifar10": lambda: _pairs("cifar10", "Five tasks of two kinds of photographs each, 32 x 32 colour"),
     "split-cifar100": _split_cifar100,
-    "split-fashion": _split_fashion,
+    "split-fashion": lambda: _pairs("fashion-mnist", "Five tasks of two kinds of clothing each, 28 x 28 grey"),
     "rotated-mnist": _rotated_mnist,
     "permuted-mnist": _permuted_mnist,
 }

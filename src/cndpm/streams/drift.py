@@ -37,14 +37,12 @@ class _Source(NamedTuple):
 
 
 DRIFTS: dict[str, _Source] = {
-    "drift-flip": _Source("rules.flipped_rule", "A linear rule that is reversed half-way: needs no download"),
-    "drift-rotate": _Source("rules.rotated_rule", "A linear rule that is turned by 90 degrees half-way"),
-    "drift-in-turn": _Source("rules.rules_in_turn", "Two linear rules that take turns of 2,000 rows"),
-    "drift-turning": _Source("rules.turning_rule", "A linear rule of three classes that turns slowly by 180 degrees"),
-    "drift-scales": _Source("rules.tripling_scales", "Five domains with a rule each, whose scale triples every time"),
-    "drift-sign": _Source(
-        "rules.flipped_sign", "Regression: a linear target whose sign is reversed half-way", "values"
-    ),
+    "drift-flip": _Source("rows.flipped_rule", "A linear rule that is reversed half-way: needs no download"),
+    "drift-rotate": _Source("rows.rotated_rule", "A linear rule that is turned by 90 degrees half-way"),
+    "drift-in-turn": _Source("rows.rules_in_turn", "Two linear rules that take turns of 2,000 rows"),
+    "drift-turning": _Source("rows.turning_rule", "A linear rule of three classes that turns slowly by 180 degrees"),
+    "drift-scales": _Source("rows.tripling_scales", "Five domains with a rule each, whose scale triples every time"),
+    "drift-sign": _Source("rows.flipped_sign", "Regression: a linear target whose sign is reversed half-way", "values"),
     "drift-sine": _Source("river_rows.sine", "River's Sine, reversed half-way"),
     "drift-sine-in-turn": _Source("river_rows.sine_in_turn", "River's Sine and its reverse in turns of 2,000 rows"),
     "drift-mixed": _Source("river_rows.mixed", "River's Mixed, reversed half-way"),

@@ -18,9 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.streams.ordering import Rows, batch_sizes, blur, draw_stage
+from cndpm.streams.ordering import Purpose, Rows, batch_sizes, blur, device_generator, draw_stage, host_generator
 from cndpm.streams.pool import Pool
-from cndpm.streams.randomness import Purpose, device_generator, host_generator
 from cndpm.streams.stream import Block, Stream, Task
 from cndpm.streams.transforms import binarise
 from cndpm.validation import ConfigError

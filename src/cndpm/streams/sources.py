@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
 from cndpm.streams.named_columns import NamedBatches, is_dataset
-from cndpm.streams.randomness import Purpose, host_generator
+from cndpm.streams.ordering import Purpose, host_generator
 from cndpm.streams.stream import Block, Stream, Task
 
 __all__ = ["SourceStream", "drifting_clusters", "stream_from"]
@@ -166,7 +166,10 @@ class SourceStream(Stream):
             raise ValueError(f"every batch of this stream is {kind}, as the first one was; got the other kind")
         if not len(inputs):
             raise ValueError("a batch of this stream has no samples; leave it out of the source")
-        return Block(inputs, None if y is None else _targets(torch.as_tensor(y, device=self.device)), len(inputs))
+        if y is not None:
+            y = torch.as_tensor(y, device=self.device)
+            y = y.float() if y.is_floating_point() else y.long()
+        return Block(inputs, y, len(inputs))
 
 
 def _pair(raw: Any, columns: NamedBatches) -> tuple[Any, Any]:
@@ -192,11 +195,6 @@ def _inputs(x: Any) -> Tensor:
             f"inputs of a stream are numbers with a leading batch dimension; got {type(x).__name__} ({error}). "
             "Text has to become rows first, by hashing or by a network."
         ) from error
-
-
-def _targets(y: Tensor) -> Tensor:
-    """Returns class indices as int64, real-valued targets as float32."""
-    return y.float() if y.is_floating_point() else y.long()
 
 
 def _opened(source: Iterable[Any] | Callable[[int], Any]) -> tuple[Callable[[int], Iterator[Any]], Callable[[], Any]]:
