@@ -10,15 +10,15 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 338,
-    "lines": 46126,
-    "executable lines": 27414,
-    "docstring lines": 10734,
+    "lines": 46023,
+    "executable lines": 27366,
+    "docstring lines": 10666,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
     "public names": 536,
     "numeric constants": 176,
-    "file names used twice": 7,
+    "file names used twice": 6,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
 MOST_CONCEPTS = 36

@@ -28,11 +28,6 @@ def as_array(values: Any, name: str) -> Any:
 
     A message calls it by `name`. ValueError: there are masked values, or parts of a sparse matrix do not fit each
     other.
-
-    Example:
-        >>> as_array(np.ma.masked_array([1.0, 2.0], mask=[False, True]), "y")
-        Traceback (most recent call last):
-        ValueError: y has 1 masked values, which cannot be learned. Impute or drop them.
     """
     if type(values) is np.ndarray and values.dtype.kind != "O":
         return values

@@ -20,13 +20,7 @@ _MAX_BITS = 1024
 
 
 class LabelCodec:
-    """Numbers labels in the order of their first arrival and counts them; a `closed` one takes no others.
-
-    Example:
-        >>> codec = LabelCodec()
-        >>> codec.encode(["cat", "dog", "cat"], learn=True).tolist(), codec.counts
-        ([0, 1, 0], [2, 1])
-    """
+    """Numbers labels in the order of their first arrival and counts them; a `closed` one takes no others."""
 
     def __init__(self, labels: Iterable[Hashable] = (), *, closed: bool = False) -> None:
         self.labels: list[Hashable] = []

@@ -45,12 +45,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class ReadRows:
-    """Rows that a model's reader has read before, to be given in place of X.
-
-    Example:
-        >>> ReadRows(np.ones((2, 3), dtype=np.float32)).values.shape
-        (2, 3)
-    """
+    """Rows that a model's reader has read before, to be given in place of X."""
 
     values: Rows  # (n, width), float32, NaN where one is missing
 
@@ -256,12 +251,7 @@ def _dated(name: str, value: Any) -> ValueError:
 
 
 def admit_numbers(X: Any, columns: Sequence[tuple[str, Any, list[Hashable] | None]] | None = None) -> None:
-    """Refuses a table by the first column that holds neither numbers nor what can be read as numbers.
-
-    Args:
-        X: Anything; what is no table passes.
-        columns: Those of the table, where they were looked up before.
-    """
+    """Refuses a table by the first column that holds neither numbers nor what can be read as numbers."""
     for name, values, _ in columns or _columns_of(X) or ():
         if values.dtype.kind not in "biuf":
             _numbers(name, values, None)

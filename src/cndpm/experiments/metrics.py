@@ -154,12 +154,7 @@ def summarise_run(
 
 
 def summarise_prequential(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Summarises answers given before learning: the one that tables show under a name of its own, and all of them.
-
-    Example:
-        >>> summarise_prequential({"accuracy": 91.0, "kappa": 0.82})
-        {'prequential_accuracy': 91.0, 'prequential': {'accuracy': 91.0, 'kappa': 0.82}}
-    """
+    """Summarises answers given before learning: the one that tables show under a name of its own, and all of them."""
     names = {"accuracy": "accuracy", "absolute_error": "error", "bits_per_dim": "bits_per_dim"}
     shown = {f"prequential_{short}": results[name] for name, short in names.items() if name in results}
     return shown | {"prequential": dict(results)}

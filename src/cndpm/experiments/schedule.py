@@ -53,22 +53,12 @@ def run_length(stream: Stream, max_batches: int | None) -> int:
 
 
 def window_size(n_samples: int) -> int:
-    """Returns the samples of a prequential window: 100, or more where that makes over 200 windows.
-
-    Example:
-        >>> window_size(6000), window_size(60000)
-        (100, 300)
-    """
+    """Returns the samples of a prequential window: 100, or more where that makes over 200 windows."""
     return max(100, -(-n_samples // 200))
 
 
 def evenly_spaced(n_batches: int, points: int) -> frozenset[int]:
-    """Returns at most `points` steps from 1 to `n_batches`, evenly spaced, the last one included.
-
-    Example:
-        >>> sorted(evenly_spaced(10, 4))
-        [2, 5, 8, 10]
-    """
+    """Returns at most `points` steps from 1 to `n_batches`, evenly spaced, the last one included."""
     return frozenset(round(n_batches * (i + 1) / points) for i in range(points)) - {0}
 
 

@@ -26,7 +26,7 @@ _TOLD_SECONDS = 0.2
 
 
 class SweepOptions(TypedDict, total=False):
-    """How several runs are carried out."""
+    """Says how several runs are carried out."""
 
     data_dir: str | Path | None  # where datasets lie
     resume: bool  # skips runs that are complete and goes on with those that were interrupted

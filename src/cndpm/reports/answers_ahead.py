@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cndpm.reports.curves import X_LABEL, group_lines, line_ends, stages_of_groups, values_of
 from cndpm.reports.figures import ChartPanel, HeatMap, LineChart
@@ -70,22 +72,33 @@ def answering_map(run: Run) -> HeatMap | None:
         shares[1 : 1 + len(row["experts"]), j] = row["experts"]
         shares[0, j] = row["n_samples"] - sum(row["experts"])
     shares = 100 * shares / np.maximum(1, shares.sum(axis=0))
-    starts = [0, *(row["step"] for row in rows[:-1])]
-    edges = [band.start for band in run.stages]
-    return HeatMap(
+    return expert_map(
+        run,
+        shares,
+        [row["step"] for row in rows],
         key="answering",
         title="Which expert answered, when",
         caption="Each column is a window of the stream. An answer is a mixture of all experts; counted is the one with "
         "the largest share in it. Before there is an expert the memory answers (top row).",
-        alt=_most(shares),
+        value_label="share of the window (%)",
+    )
+
+
+def expert_map(run: Run, shares: NDArray[np.float64], steps: Sequence[int], **words: str) -> HeatMap:
+    """Shows the shares (%) of the memory and of every expert, (1 + n_experts, n), in stretches that end at `steps`."""
+    names = ["memory", *(f"expert {k}" for k in range(1, len(shares)))]
+    means = ", ".join(f"{name} {value:.0f} %" for name, value in zip(names, shares.mean(axis=1), strict=True))
+    edges = [band.start for band in run.stages if band.start < steps[-1]]
+    return HeatMap(
+        **words,
+        alt=f"Heat map of {len(shares) - 1} experts and the memory. Mean shares: {means}.",
         x_label=X_LABEL,
         y_label="",
         values=np.round(shares, 1).tolist(),
-        rows=["memory", *(f"expert {k + 1}" for k in range(n_experts))],
-        columns=[f"{a + 1}–{row['step']}" for a, row in zip(starts, rows, strict=True)],
-        value_label="share of the window (%)",
+        rows=names,
+        columns=[f"{a + 1}–{b}" for a, b in pairwise([0, *steps])],
         limits=(0, 100),
-        ticks=[int(np.searchsorted(starts, edge)) for edge in edges if edge <= starts[-1]],
+        ticks=[int(np.searchsorted(steps, edge, side="right")) for edge in edges],
     )
 
 
@@ -104,9 +117,3 @@ def _recovery(group: Group) -> list[dict[str, Any]]:
 
 def _samples(row: dict[str, Any]) -> str:
     return "never" if row["samples"] is None else f"{row['samples']:,}"
-
-
-def _most(shares: Any) -> str:
-    names = ["the memory", *(f"expert {k}" for k in range(1, len(shares)))]
-    means = ", ".join(f"{name} {value:.0f} %" for name, value in zip(names, shares.mean(axis=1), strict=True))
-    return f"Heat map of windows by expert. Mean shares: {means}."

@@ -17,12 +17,7 @@ RAMP = "cividis"
 
 
 def colour(i: int, n: int) -> str:
-    """Returns the colour number i of n, as #rrggbb.
-
-    Example:
-        >>> colour(0, 3), colour(1, 3)
-        ('#0072b2', '#d55e00')
-    """
+    """Returns the colour number i of n, as #rrggbb."""
     if n > 2 * len(_DISTINCT):
         return to_hex(colormaps[RAMP](i / (n - 1)))
     red, green, blue = to_rgb(_DISTINCT[i % len(_DISTINCT)])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cndpm.cli import options
 from cndpm.cli.data import data_app
 from cndpm.cli.models import fit, merge, play, serve
-from cndpm.cli.options import chosen_engine
 from cndpm.cli.reports import add_report_commands, leave_report
 from cndpm.cli.sweeping import sweep
 
@@ -61,32 +60,17 @@ def list_names(
 
 
 @app.command()
+@options.takes(options.RECIPE, options.CARRIED)
 def run(
     context: typer.Context,
     scenario: options.Scenario,
     learner: options.Learner = "cndpm",
-    preset: options.Preset = "default",
-    seed: options.Seed = 0,
-    seeds: options.Seeds = 1,
-    epochs: options.Epochs = None,
-    repeats: options.Repeats = None,
-    fraction: options.Fraction = None,
-    prequential: options.Prequential = False,
-    validate: options.Validate = False,
-    set_: options.Set = None,
-    device: options.Device = "auto",
-    data_dir: options.DataDir = None,
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder of the record.", show_default="runs/SCENARIO-LEARNER")
     ] = None,
-    resume: options.Resume = False,
-    jobs: options.Jobs = 1,
-    engine: options.EngineName = "local",
-    address: options.Address = None,
     tensorboard: options.TensorBoard = False,
     monitor: options.OwnMonitors = None,
-    quiet: options.Quiet = False,
-    json: options.Json = False,
+    **given: Any,
 ) -> None:
     """Run one learner on a scenario; write a record and a report.
 
@@ -97,63 +81,27 @@ def run(
     from cndpm.experiments.sweep import claim_folder, latest_folder
 
     _find_own_modules()
-    watch = Watch(quiet=quiet, tensorboard=tensorboard, monitors=monitor or ())
-    config = configure(
-        scenario,
-        learner=learner,
-        preset=preset,
-        seed=seed,
-        device=device,
-        overrides=set_ or (),
-        epochs=epochs,
-        repeats=repeats,
-        fraction=fraction,
-        prequential=prequential,
-        validation=validate or None,
-    )
+    watch, seed = Watch(quiet=given["quiet"], tensorboard=tensorboard, monitors=monitor or ()), given["seed"]
+    config = configure(scenario, learner=learner, seed=seed, **options.recipe(given))
     name = f"{config.scenario.name}-{learner}"
-    folder = out or (latest_folder(config, name) if resume else None) or claim_folder(name)
-    with chosen_engine(engine, jobs, address) as made:
-        result = run_seeds(
-            config,
-            range(seed, seed + seeds),
-            folder,
-            data_dir=data_dir,
-            resume=resume,
-            watch=watch,
-            jobs=jobs,
-            engine=made,
-            command=context.obj,
-        )
-    show_results([result], f"{config.scenario.name}{_HELD_OUT * validate}: records in {folder}", result, as_json=json)
-    leave_report([result], f"{folder}/report", as_json=json)
+    folder = out or (latest_folder(config, name) if given["resume"] else None) or claim_folder(name)
+    with options.carried(given, context.obj, watch) as carried:
+        result = run_seeds(config, range(seed, seed + given["seeds"]), folder, **carried)
+    title = f"{config.scenario.name}{_HELD_OUT * given['validate']}: records in {folder}"
+    show_results([result], title, result, as_json=given["json"])
+    leave_report([result], f"{folder}/report", as_json=given["json"])
 
 
 @app.command()
+@options.takes(options.RECIPE, options.CARRIED)
 def compare(
     context: typer.Context,
     scenario: options.Scenario,
     learners: options.Learners = "cndpm,finetune,reservoir",
-    preset: options.Preset = "default",
-    seed: options.Seed = 0,
-    seeds: options.Seeds = 1,
-    epochs: options.Epochs = None,
-    repeats: options.Repeats = None,
-    fraction: options.Fraction = None,
-    prequential: options.Prequential = False,
-    validate: options.Validate = False,
-    set_: options.Set = None,
-    device: options.Device = "auto",
-    data_dir: options.DataDir = None,
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder of the records.", show_default="runs/compare-SCENARIO")
     ] = None,
-    resume: options.Resume = False,
-    jobs: options.Jobs = 1,
-    engine: options.EngineName = "local",
-    address: options.Address = None,
-    quiet: options.Quiet = False,
-    json: options.Json = False,
+    **given: Any,
 ) -> None:
     """Run several learners on one scenario; write a report.
 
@@ -163,33 +111,17 @@ def compare(
     from cndpm.experiments import compare_learners
 
     _find_own_modules()
-    with chosen_engine(engine, jobs, address) as made:
-        comparison = compare_learners(
-            scenario,
-            [name.strip() for name in learners.split(",") if name.strip()],
-            out,
-            preset=preset,
-            seeds=range(seed, seed + seeds),
-            device=device,
-            overrides=set_ or (),
-            data_dir=data_dir,
-            resume=resume,
-            watch=Watch(quiet=quiet),
-            jobs=jobs,
-            engine=made,
-            command=context.obj,
-            epochs=epochs,
-            repeats=repeats,
-            fraction=fraction,
-            prequential=prequential,
-            validation=validate or None,
-        )
-    title = f"{comparison['scenario']}{_HELD_OUT * validate}: records in {comparison['folder']}"
-    show_results(comparison["learners"], title, comparison, as_json=json)
-    leave_report(comparison["learners"], f"{comparison['folder']}/report", as_json=json)
+    names, seed = [name.strip() for name in learners.split(",") if name.strip()], given["seed"]
+    with options.carried(given, context.obj, Watch(quiet=given["quiet"])) as carried:
+        seeds = range(seed, seed + given["seeds"])
+        made = compare_learners(scenario, names, out, seeds=seeds, **options.recipe(given), **carried)
+    title = f"{made['scenario']}{_HELD_OUT * given['validate']}: records in {made['folder']}"
+    show_results(made["learners"], title, made, as_json=given["json"])
+    leave_report(made["learners"], f"{made['folder']}/report", as_json=given["json"])
 
 
 @app.command()
+@options.takes({name: kind for name, kind in options.CARRIED.items() if name != "resume"})
 def reproduce(
     context: typer.Context,
     experiment: Annotated[str, typer.Argument(help="Name of an experiment; see `cndpm list experiments`.")],
@@ -203,13 +135,8 @@ def reproduce(
     ] = None,
     set_: options.Set = None,
     device: options.Device = "auto",
-    data_dir: options.DataDir = None,
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder of all reproductions.")] = "runs/paper",
-    jobs: options.Jobs = 1,
-    engine: options.EngineName = "local",
-    address: options.Address = None,
-    quiet: options.Quiet = False,
-    json: options.Json = False,
+    **given: Any,
 ) -> None:
     """Run an experiment of the paper; compare with its values.
 
@@ -221,25 +148,12 @@ def reproduce(
     from cndpm.paper import reproduce as reproduce_experiment
 
     cells = [name.strip() for name in (only or "").split(",") if name.strip()]
-    with chosen_engine(engine, jobs, address) as made:
-        summary = reproduce_experiment(
-            experiment,
-            out,
-            n_seeds=seeds,
-            seed=seed,
-            preset=preset,
-            device=device,
-            data_dir=data_dir,
-            overrides=set_ or (),
-            only=cells,
-            watch=Watch(quiet=quiet),
-            jobs=jobs,
-            engine=made,
-            command=context.obj,
-        )
-    show_reproduction(summary, as_json=json)
-    expected = {"preset": preset, "n_seeds": seeds, "overrides": set_ or ()}
-    leave_report(summary["cells"], f"{out}/{experiment}/report", experiment, only=cells, as_json=json, **expected)
+    expected: dict[str, Any] = {"preset": preset, "n_seeds": seeds, "overrides": set_ or ()}
+    with options.carried(given, context.obj, Watch(quiet=given["quiet"])) as carried:
+        summary = reproduce_experiment(experiment, out, seed=seed, device=device, only=cells, **expected, **carried)
+    show_reproduction(summary, as_json=given["json"])
+    report = f"{out}/{experiment}/report"
+    leave_report(summary["cells"], report, experiment, only=cells, as_json=given["json"], **expected)
 
 
 add_report_commands(app)
