@@ -10,13 +10,13 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 338,
-    "lines": 46023,
-    "executable lines": 27366,
-    "docstring lines": 10666,
+    "lines": 45934,
+    "executable lines": 27365,
+    "docstring lines": 10580,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 536,
+    "public names": 531,
     "numeric constants": 176,
     "file names used twice": 6,
 }

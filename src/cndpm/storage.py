@@ -75,9 +75,6 @@ def clear_leftovers(path: Path) -> None:
 class Appended:
     """A file that is only appended to.
 
-    Args:
-        path: The file; it is created where it is missing.
-
     Attributes:
         size: Its length in bytes.
     """

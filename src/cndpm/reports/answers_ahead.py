@@ -84,7 +84,7 @@ def answering_map(run: Run) -> HeatMap | None:
     )
 
 
-def expert_map(run: Run, shares: NDArray[np.float64], steps: Sequence[int], **words: str) -> HeatMap:
+def expert_map(run: Run, shares: NDArray[np.float64], steps: Sequence[int], **words: Any) -> HeatMap:
     """Shows the shares (%) of the memory and of every expert, (1 + n_experts, n), in stretches that end at `steps`."""
     names = ["memory", *(f"expert {k}" for k in range(1, len(shares)))]
     means = ", ".join(f"{name} {value:.0f} %" for name, value in zip(names, shares.mean(axis=1), strict=True))
