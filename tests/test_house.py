@@ -9,10 +9,10 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 338,
-    "lines": 45934,
-    "executable lines": 27365,
-    "docstring lines": 10580,
+    "modules": 337,
+    "lines": 45812,
+    "executable lines": 27274,
+    "docstring lines": 10572,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
