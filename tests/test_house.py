@@ -9,10 +9,10 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 337,
-    "lines": 45812,
-    "executable lines": 27274,
-    "docstring lines": 10572,
+    "modules": 334,
+    "lines": 45781,
+    "executable lines": 27260,
+    "docstring lines": 10564,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

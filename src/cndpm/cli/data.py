@@ -53,8 +53,7 @@ def fetch(
 
     Files that can be read are kept, damaged ones replaced; interrupted downloads resume.
     """
-    from cndpm.cli.progress import DownloadBars
-    from cndpm.cli.show import show
+    from cndpm.cli.show import DownloadBars, show
     from cndpm.datasets import dataset_names, fetch_dataset
     from cndpm.datasets.catalogue import catalogue_entry
 

@@ -16,12 +16,6 @@ from cndpm.cli import options
 Runs = Annotated[list[str], typer.Argument(metavar="RUNS", help="Folders of runs, or folders above them.")]
 
 
-def add_report_commands(app: typer.Typer) -> None:
-    """Adds `report` and `watch` to the command line."""
-    app.command()(report)
-    app.command()(watch)
-
-
 def report(
     runs: Runs,
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the report.")] = "report",

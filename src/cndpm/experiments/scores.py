@@ -7,6 +7,7 @@ error, log loss) and densities (bits per dimension). What is kept does not grow 
 from __future__ import annotations
 
 import math
+from collections import deque
 from copy import deepcopy
 from typing import Any, ClassVar, NamedTuple
 
@@ -62,7 +63,8 @@ class Sums:
 
     def state_dict(self) -> State:
         values = {name: getattr(self, name) for name in self.kept}
-        return {name: v.state_dict() if isinstance(v, Sums) else deepcopy(v) for name, v in values.items()}
+        plain = {name: list(value) if isinstance(value, deque) else value for name, value in values.items()}
+        return {name: v.state_dict() if isinstance(v, Sums) else deepcopy(v) for name, v in plain.items()}
 
     def load_state_dict(self, state: State) -> None:
         """Restores everything to the bit."""
@@ -71,7 +73,8 @@ class Sums:
             if isinstance(mine, Sums):
                 mine.load_state_dict(state[name])
             else:
-                setattr(self, name, deepcopy(state[name]))
+                value = deepcopy(state[name])
+                setattr(self, name, deque(value, mine.maxlen) if isinstance(mine, deque) else value)
 
 
 class Scores(Sums):

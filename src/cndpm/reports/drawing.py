@@ -20,7 +20,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from cndpm.reports.figures import AreaChart, Band, ChartPanel, Figure, HeatMap, ImageGrid, LineChart
-from cndpm.reports.palette import RAMP, colour, dashes
+from cndpm.reports.payload import RAMP, colour, dashes
 
 _SHADE = "#8894a6"
 _DPI = 160
