@@ -10,9 +10,9 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 334,
-    "lines": 45781,
-    "executable lines": 27260,
-    "docstring lines": 10564,
+    "lines": 45714,
+    "executable lines": 27229,
+    "docstring lines": 10546,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

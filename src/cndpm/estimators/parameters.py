@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from cndpm.devices import resolve_device
+from cndpm.estimators.arrays import whole_number
 from cndpm.estimators.plain_rows import CHANNELS
 from cndpm.estimators.weights import check_class_weight
 from cndpm.model.settings import CNDPMSettings
@@ -21,8 +22,8 @@ from cndpm.validation import describe_errors
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Refuses (ValueError, TypeError) values of parameters that are not settings of the learner."""
     check_always(parameters["batch_size"], parameters.get("false_alarm_rate", 0.5))
-    _check_count("n_exemplars", parameters["n_exemplars"], least=0)
-    _check_count("n_projected", parameters["n_projected"])
+    whole_number(parameters["n_exemplars"], "n_exemplars", least=0)
+    whole_number(parameters["n_projected"], "n_projected", least=1)
     check_class_weight(parameters.get("class_weight"))
     _check_shape(parameters["input_shape"])
     if not isinstance(parameters["verbose"], int):
@@ -56,7 +57,7 @@ def check_names(estimator: type, given: Iterable[str]) -> None:
 
 def check_always(batch_size: Any, rate: Any) -> None:
     """Checks the parameters that may change while a model learns: the size of a batch and the rate of false alarms."""
-    _check_count("batch_size", batch_size)
+    whole_number(batch_size, "batch_size", least=1)
     check_rate(rate)
 
 
@@ -108,13 +109,6 @@ def plain_values(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: plain_values(item) for key, item in value.items()}
     return value
-
-
-def _check_count(name: str, value: Any, *, least: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number; got {value!r}")
-    if int(value) < least:
-        raise ValueError(f"{name} must be at least {least}; got {value}")
 
 
 def _check_shape(shape: Any) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,20 +27,6 @@ _PER_COLUMN = 4
 _MOST_CATEGORIES = 1000
 _NUMBERS = frozenset((int, float, bool, type(None)))
 _WORDS = _NUMBERS | {str}
-
-
-class Reader(Protocol):
-    """Turns inputs into rows of `width` numbers."""
-
-    @property
-    def width(self) -> int:
-        """Numbers of a row."""
-
-    def __call__(self, X: Any) -> Rows:
-        """Returns inputs as rows, (n, width)."""
-
-    def state_dict(self) -> State:
-        """Returns everything by which it is made again."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +45,7 @@ class ProjectedRows:
     """
 
     def __init__(self, width: int) -> None:
-        self._width = width
-
-    @property
-    def width(self) -> int:
-        """Numbers of a row."""
-        return self._width
+        self.width = width
 
     def __call__(self, X: Any) -> Rows:
         rows = sparse.csr_matrix(X, dtype=np.float32)
@@ -76,8 +57,7 @@ class ProjectedRows:
         return np.ascontiguousarray(projected.toarray(), dtype=np.float32)
 
     def state_dict(self) -> State:
-        """Returns the width."""
-        return {"kind": "projected", "width": self._width}
+        return {"kind": "projected", "width": self.width}
 
     def _projection(self, columns: NDArray[Any]) -> Any:
         """Returns the rows of the projection for given columns, (n_columns, width), sparse."""
@@ -85,9 +65,9 @@ class ProjectedRows:
         keys: NDArray[np.uint64] = columns.astype(np.uint64)[:, None] * np.uint64(_PER_COLUMN) + each
         hashed = _hashed(keys)
         signs = np.where(hashed >> np.uint64(63), 1.0, -1.0) / np.sqrt(_PER_COLUMN)
-        targets = (hashed % np.uint64(self._width)).astype(np.int64)
+        targets = (hashed % np.uint64(self.width)).astype(np.int64)
         starts = np.arange(0, keys.size + 1, _PER_COLUMN)
-        shape = (len(columns), self._width)
+        shape = (len(columns), self.width)
         return sparse.csr_matrix((signs.ravel(), targets.ravel(), starts), shape=shape)
 
 
@@ -133,8 +113,11 @@ class TableRows:
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def state_dict(self) -> State:
-        """Returns names and categories."""
         return {"kind": "table", "columns": [[name, to_plain(categories)] for name, categories in self.columns]}
+
+
+Reader = ProjectedRows | TableRows
+"""Turns inputs into rows of `width` numbers; its state is everything by which it is made again."""
 
 
 def make_reader(X: Any, *, width: int) -> Reader | None:

@@ -37,51 +37,6 @@ _SIZES = frozenset((
 """Settings that say how large something is that a model is made of."""
 
 
-def save_model(path: str | Path, exported: State, *, kind: str) -> None:
-    """Writes everything that an estimator exported; StateError where not all is finite, or nothing can be written."""
-    if broken := _broken(exported):
-        raise StateError(
-            f"nothing was saved: the model holds values that are not finite, in {', '.join(broken[:3])}. It has "
-            "diverged; go on from an earlier file"
-        )
-    try:
-        save_state(
-            path, {k: v for k, v in exported.items() if k != "settings"}, kind=kind, settings=exported["settings"]
-        )
-    except OSError as error:
-        raise StateError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def load_model(
-    path: str | Path, *, kind: str, parameters: frozenset[str], imports: bool
-) -> tuple[State, dict[str, Any]]:
-    """Returns what an estimator exported and its parameters, once all is checked that can be before a model is made.
-
-    With `imports` settings may name classes to import, which is to run code. StateError: the file is damaged, of
-    another kind, incomplete, or of a version that cannot be read.
-    """
-    file = read_state(path, kind=kind)
-    try:
-        state = {**file.state, "settings": file.settings}
-        _check(state, parameters)
-        _admit_sizes(state)
-        if not imports and (named := _imports(state)):
-            raise StateError(
-                f"names code to import: {', '.join(named[:3])}. If you trust it, load it with imports=True"
-            )
-        return {**state, "package": file.package}, _on_this_machine(from_plain(state["params"]))
-    except Exception as error:
-        raise StateError(refusal(path, kind, file.package, error)) from error
-
-
-def refusal(path: str | Path, kind: str, package: str | None, error: Exception) -> str:
-    """Says why a file cannot be loaded, and which version to install where another one wrote it."""
-    reason = str(error) if isinstance(error, StateError) else f"{type(error).__name__}: {str(error)[:300]}"
-    other = package is not None and package != __version__
-    remedy = f". It was written by cndpm {package}; install cndpm=={package} to load it" if other else ""
-    return f"{path} does not hold a complete {kind} that this version can load: {reason}{remedy}"
-
-
 def _check(state: State, parameters: frozenset[str]) -> None:
     facts = {
         "seed": whole(high=_MOST),
@@ -196,7 +151,16 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
                     f"{name}={getattr(self, name)!r} is code, which the file does not hold; pickle the model, or save "
                     "learner_.state_dict() with cndpm.state.save_state"
                 )
-        save_model(path, self._exported(), kind=self._kind)
+        exported = self._exported()
+        if broken := _broken(exported):
+            raise StateError(
+                f"nothing was saved: the model holds values that are not finite, in {', '.join(broken[:3])}. It has "
+                "diverged; go on from an earlier file"
+            )
+        try:
+            save_state(path, exported, kind=self._kind, settings=exported.pop("settings"))
+        except OSError as error:
+            raise StateError(f"cannot write {path}: {error.strerror or error}") from error
 
     @classmethod
     def load(cls, path: str | Path, *, imports: bool = False) -> Self:
@@ -210,16 +174,25 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
         Raises:
             StateError: The file is damaged, of another kind, or of a version that this one cannot read.
         """
-        names = frozenset(cls._get_param_names()) - set(_CODE)
-        state, params = load_model(path, kind=cls._kind, parameters=names, imports=imports)
+        file = read_state(path, kind=cls._kind)
         try:
-            estimator = cls(**params)
+            state = {**file.state, "settings": file.settings}
+            _check(state, frozenset(cls._get_param_names()) - set(_CODE))
+            _admit_sizes(state)
+            if not imports and (named := _imports(state)):
+                raise StateError(f"names code to import: {', '.join(named[:3])}. If you trust it, say imports=True")
+            estimator = cls(**_on_this_machine(from_plain(state["params"])))
             estimator._check(anew=True)
             estimator._import(state)
             check_same_form(state.pop("learner"), estimator.learner_.state_dict())
             estimator._rehearse()
         except Exception as error:
-            raise StateError(refusal(path, cls._kind, state["package"], error)) from error
+            reason = str(error) if isinstance(error, StateError) else f"{type(error).__name__}: {str(error)[:300]}"
+            by = file.package if file.package != __version__ else None
+            remedy = f". It was written by cndpm {by}; install cndpm=={by} to load it" if by is not None else ""
+            raise StateError(
+                f"{path} does not hold a complete {cls._kind} that this version can load: {reason}{remedy}"
+            ) from error
         return estimator
 
     @answers

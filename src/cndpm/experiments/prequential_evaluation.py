@@ -13,7 +13,7 @@ import math
 import pickle
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -33,26 +33,7 @@ __all__ = ["Prequential", "prequential"]
 _BYTES = 4  # of one number that a learner keeps
 
 
-class AskedModel(Protocol):
-    """Is asked about a batch, then told which expert was asked, then taught the batch: in this order."""
-
-    def ask(self, batch: Batch) -> Answers | None:
-        """Returns the answers to a batch beside the truth; None where the model cannot answer yet."""
-
-    def gate(self) -> Tensor | None:
-        """Returns the experts' log-probabilities for this batch, (batch, n_experts); None where there are no experts.
-
-        For a mixture without an expert it has no columns.
-        """
-
-    def learn(self) -> None:
-        """Learns the batch that was asked about."""
-
-    def memory(self) -> dict[str, int]:
-        """Returns what the model keeps: bytes, and experts where it has any."""
-
-
-def asked_model(model: Any, stream: Stream, classes: Sequence[Any] | None = None) -> AskedModel:
+def asked_model(model: Any, stream: Stream, classes: Sequence[Any] | None = None) -> AskedLearner | AskedEstimator:
     """Returns a learner or an estimator as a model that can be asked; TypeError for what is neither."""
     if isinstance(model, Learner):
         return AskedLearner(model, stream)
@@ -67,17 +48,19 @@ def asked_model(model: Any, stream: Stream, classes: Sequence[Any] | None = None
 
 
 class AskedLearner:
-    """A learner that is asked; what it computes of a batch to answer serves to learn it."""
+    """A learner that is asked about a batch and then taught it; what it computes of it to answer serves to learn it."""
 
     def __init__(self, learner: Learner, stream: Stream) -> None:
         self._learner, self._target, self._step = learner, stream.target, 0
         self._bell = None if learner.task_listener is None else Bell(learner.task_listener, stream)
 
     def ask(self, batch: Batch) -> Answers | None:
+        """Returns the answers to a batch beside the truth; None where the model cannot answer yet."""
         self._x, self._y = self._learner.prepare(batch.x), batch.y
         return ask(self._learner, self._x, batch.y, self._target)
 
     def gate(self) -> Tensor | None:
+        """Returns the experts' log-probabilities for the batch, (batch, n_experts); None where there are no experts."""
         return expert_gate(self._learner, self._x)
 
     def learn(self) -> None:
@@ -89,6 +72,7 @@ class AskedLearner:
             self._bell.after_batch(self._step)
 
     def memory(self) -> dict[str, int]:
+        """Returns what the model keeps: bytes, and experts where it has any."""
         return _kept(self._learner.footprint())
 
 
@@ -208,7 +192,7 @@ class Prequential:
         (52, 3000)
     """
 
-    def __init__(self, model: AskedModel, batches: Iterator[Batch], meter: Meter) -> None:
+    def __init__(self, model: AskedLearner | AskedEstimator, batches: Iterator[Batch], meter: Meter) -> None:
         self._model, self._batches, self._meter = model, batches, meter
         self.seconds = 0.0
 
