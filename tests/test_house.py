@@ -10,13 +10,13 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 334,
-    "lines": 45714,
-    "executable lines": 27229,
-    "docstring lines": 10546,
+    "lines": 45662,
+    "executable lines": 27221,
+    "docstring lines": 10503,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 531,
+    "public names": 525,
     "numeric constants": 176,
     "file names used twice": 6,
 }

@@ -17,7 +17,8 @@ from cndpm.names import UnknownNameError
 if TYPE_CHECKING:
     import torch
 
-    from cndpm.streams.rows import Rows, RowStream
+    from cndpm.streams.rows import Rows
+    from cndpm.streams.stream import Stream
 
 __all__ = ["DriftScenario"]
 
@@ -124,9 +125,7 @@ class DriftScenario(BaseModel):
 
         return rows_of_file(self.rows, data_dir)
 
-    def build(
-        self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu"
-    ) -> RowStream:
+    def build(self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu") -> Stream:
         """Draws the rows and makes the stream.
 
         Args:

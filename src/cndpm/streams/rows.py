@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cndpm.streams.stream import Block, Stream, Task
 
-__all__ = ["RowStream", "Rows", "stream_of_rows"]
+__all__ = ["Rows", "stream_of_rows"]
 
 
 _BLOCK_BATCHES = 50  # batches whose samples a learner may see together: enough to compute ahead
@@ -46,7 +46,7 @@ def stream_of_rows(
     n_classes: int | None = None,
     device: torch.device | str = "cpu",
     name: str = "rows",
-) -> RowStream:
+) -> Stream:
     """Makes a stream of samples that lie in memory, in their order.
 
     Args:
@@ -76,22 +76,7 @@ def stream_of_rows(
 
 
 class RowStream(Stream):
-    """Batches of rows in their order; a stage begins at every change. See :func:`stream_of_rows`.
-
-    Args:
-        rows: The samples and their changes.
-        batch_size: Samples in a batch.
-        n_classes: Number of classes; None counts the labels.
-        seed: The seed that the rows were drawn with; None where there is none.
-        device: Where batches arrive.
-        description: Plain values that tell this stream from others; `name` is among them.
-
-    Example:
-        >>> rows = Rows(np.arange(12.0).reshape(6, 2), np.arange(6) % 2, changes=(3,))
-        >>> stream = RowStream(rows, batch_size=2, description={"name": "six"})
-        >>> stream.stage_starts, [len(batch.x) for batch in stream]
-        ((0, 2), [2, 1, 2, 1])
-    """
+    """Batches of rows in their order; a stage begins at every change. See :func:`stream_of_rows`."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from cndpm.streams.named_columns import NamedBatches, is_dataset
 from cndpm.streams.ordering import Purpose, host_generator
 from cndpm.streams.stream import Block, Stream, Task
 
-__all__ = ["SourceStream", "drifting_clusters", "stream_from"]
+__all__ = ["drifting_clusters", "stream_from"]
 
 
 def stream_from(
@@ -32,7 +32,7 @@ def stream_from(
     x_column: str | None = None,
     y_column: str | None = None,
     batch_size: int = 10,
-) -> SourceStream:
+) -> Stream:
     """Makes a stream of data that need not exist yet.
 
     Args:
@@ -90,23 +90,7 @@ def stream_from(
 class SourceStream(Stream):
     """Batches of whatever arrives: one stage, tasks only where they were given; see :func:`stream_from`.
 
-    Args:
-        open_at: Returns an iterator that begins with batch number `start`.
-        input_shape: Shape of one input.
-        labelled: Whether batches carry labels.
-        n_classes: Number of classes, where known.
-        n_batches: Number of batches, where known.
-        tasks: Test sets.
-        device: Where batches arrive.
-        name: Its name in records and reports.
-        batch_size: Samples of the first batch, where it was seen.
-        real_valued: Whether labels are real values, where the first batch was seen.
-        columns: Names the columns of batches that are dictionaries.
-
-    Example:
-        >>> stream = stream_from(lambda i: torch.full((2, 3), float(i)), n_batches=5, name="mine")
-        >>> [float(batch.x[0, 0]) for batch in stream.batches(start=3)]
-        [3.0, 4.0]
+    `open_at` returns an iterator that begins with the batch of a number.
     """
 
     def __init__(
