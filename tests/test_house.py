@@ -10,9 +10,9 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 334,
-    "lines": 45662,
-    "executable lines": 27221,
-    "docstring lines": 10503,
+    "lines": 45620,
+    "executable lines": 27186,
+    "docstring lines": 10501,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

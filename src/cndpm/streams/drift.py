@@ -1,14 +1,16 @@
 """Scenarios of rows whose rule changes: ``drift-...``, each a recipe that a seed turns into a stream.
 
 They ask how the next rows are answered, so they have no test sets and are evaluated prequentially. Seed 0 draws the
-rows of the published comparisons.
+rows of the published comparisons. Which there are says ``drifts.toml`` beside this file.
 """
 
 from __future__ import annotations
 
+import tomllib
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -37,34 +39,11 @@ class _Source(NamedTuple):
         return rows
 
 
-DRIFTS: dict[str, _Source] = {
-    "drift-flip": _Source("rows.flipped_rule", "A linear rule that is reversed half-way: needs no download"),
-    "drift-rotate": _Source("rows.rotated_rule", "A linear rule that is turned by 90 degrees half-way"),
-    "drift-in-turn": _Source("rows.rules_in_turn", "Two linear rules that take turns of 2,000 rows"),
-    "drift-turning": _Source("rows.turning_rule", "A linear rule of three classes that turns slowly by 180 degrees"),
-    "drift-scales": _Source("rows.tripling_scales", "Five domains with a rule each, whose scale triples every time"),
-    "drift-sign": _Source("rows.flipped_sign", "Regression: a linear target whose sign is reversed half-way", "values"),
-    "drift-sine": _Source("river_rows.sine", "River's Sine, reversed half-way"),
-    "drift-sine-in-turn": _Source("river_rows.sine_in_turn", "River's Sine and its reverse in turns of 2,000 rows"),
-    "drift-mixed": _Source("river_rows.mixed", "River's Mixed, reversed half-way"),
-    "drift-sea": _Source("river_rows.sea", "River's SEA with a tenth of the labels wrong: variant 0, 3, 0"),
-    "drift-agrawal": _Source("river_rows.agrawal", "River's Agrawal: rule 0, 4, 0"),
-    "drift-hyperplane": _Source("river_rows.hyperplane", "River's Hyperplane, five of ten weights moving"),
-    "drift-rbf": _Source("river_rows.moving_centroids", "River's RandomRBFDrift, all twenty centroids moving"),
-    "drift-image-segments": _Source("river_rows.image_segments", "Segments of outdoor images, seven classes"),
-    "drift-phishing": _Source("river_rows.phishing", "Websites, phishing or not"),
-    "drift-water-flow": _Source("river_rows.water_flow", "Regression: the flow of water, hour by hour", "values"),
-    "drift-approval": _Source("river_rows.approval", "Regression: approval, by day and polls", "values"),
-}
-"""Every scenario of rows by its name; those after `drift-sign` need ``cndpm[river]``."""
+_TABLE = tomllib.loads(files("cndpm.streams").joinpath("drifts.toml").read_text(encoding="utf-8"))
+DRIFTS = {name: _Source(**facts) for name, facts in _TABLE.items() if "path" in facts}
+"""Every scenario of rows that are drawn, by its name."""
 
-FILED = {
-    "electricity": "Whether the price of electricity rises, half-hour by half-hour; needs your file",
-    "covertype": "What grows on a patch of forest; needs your file",
-    "insects-abrupt": "Which insect flies by while the temperature jumps; needs your file",
-    "insects-gradual": "Which insect flies by while the temperature changes gradually; needs your file",
-    "insects-incremental": "Which insect flies by while the temperature rises; needs your file",
-}
+FILED: dict[str, Any] = {name: facts for name, facts in _TABLE.items() if "path" not in facts}
 """Scenarios of rows that the user has in a file; see :mod:`cndpm.streams.row_files`."""
 
 
@@ -146,5 +125,5 @@ class DriftScenario(BaseModel):
 
 def drift_scenario(name: str, batch_size: int = 10) -> DriftScenario:
     """Returns the recipe of this name."""
-    summary = DRIFTS[name].summary if name in DRIFTS else FILED[name]
+    summary = DRIFTS[name].summary if name in DRIFTS else FILED[name]["summary"]
     return DriftScenario(name=name, summary=summary, rows=name, batch_size=batch_size)
