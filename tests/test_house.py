@@ -10,13 +10,13 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 334,
-    "lines": 45620,
-    "executable lines": 27186,
-    "docstring lines": 10501,
+    "lines": 45580,
+    "executable lines": 27179,
+    "docstring lines": 10473,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 525,
+    "public names": 524,
     "numeric constants": 176,
     "file names used twice": 6,
 }

@@ -49,6 +49,8 @@ class Guarded:
 
     _learner: CNDPM
     _is_stale: bool = False
+    _restored_learner: Callable[[], CNDPM]
+    """Makes a learner with the settings of the present one, which has learned nothing."""
 
     @property
     def learner_(self) -> CNDPM:
@@ -58,10 +60,6 @@ class Guarded:
         if self._is_broken and not self._answering_turns.is_mine:
             _between_batches(self, lambda: None)
         return self._learner
-
-    def _restored_learner(self) -> CNDPM:
-        """Makes a learner with the settings of the present one, which has learned nothing."""
-        raise NotImplementedError
 
     # Changes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -125,19 +126,12 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
     """What tells the models from others that this one was merged from; see :func:`cndpm.merge`."""
     n_features_in_: int
 
-    def _make_learner(
-        self, *, n_classes: int | None = None, n_outputs: int = 1, settings: CNDPMSettings | None = None
-    ) -> CNDPM:
-        """Makes a learner of the parameters, which has learned nothing."""
-        raise NotImplementedError
-
-    def _check(self, *, anew: bool) -> None:
-        """Checks all parameters, before anything changes."""
-        raise NotImplementedError
-
-    def _input_shape(self) -> tuple[int, ...]:
-        """Returns the shape of one sample."""
-        raise NotImplementedError
+    _make_learner: Callable[..., CNDPM]
+    """Makes a learner of the parameters, which has learned nothing."""
+    _check: Callable[..., None]
+    """Checks all parameters, before anything changes."""
+    _input_shape: Callable[[], tuple[int, ...]]
+    """Returns the shape of one sample."""
 
     def save(self, path: str | Path) -> None:
         """Writes parameters and everything learned to one file: data, no code.

@@ -108,7 +108,7 @@ class Monitors(Relay):
             getattr(monitor, event)(*arguments, **values)
 
 
-class NumberMonitor(Monitor, ABC):
+class NumberMonitor(Relay):
     """Base of monitors that pass the numbers of a run on to a service; `examples/trackers.py` has two.
 
     Example:
@@ -128,14 +128,10 @@ class NumberMonitor(Monitor, ABC):
             row: Of the log; `numbers_of` names its numbers.
         """
 
-    def progressed(self, row: Row) -> None:
-        self.log("progress", row)
-
-    def evaluated(self, row: Row) -> None:
-        self.log("evaluation", row)
-
-    def windowed(self, row: Row) -> None:
-        self.log("window", row)
+    def tell(self, event: str, *arguments: Any, **values: Any) -> None:
+        group = {"progressed": "progress", "evaluated": "evaluation", "windowed": "window"}.get(event)
+        if group is not None:
+            self.log(group, *arguments)
 
 
 class TensorBoardMonitor(NumberMonitor):
