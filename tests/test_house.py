@@ -10,13 +10,13 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 334,
-    "lines": 45580,
-    "executable lines": 27179,
-    "docstring lines": 10473,
+    "lines": 45537,
+    "executable lines": 27173,
+    "docstring lines": 10440,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 524,
+    "public names": 517,
     "numeric constants": 176,
     "file names used twice": 6,
 }

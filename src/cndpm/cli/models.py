@@ -162,7 +162,7 @@ def play(
     """
     import webbrowser
 
-    from cndpm.play import make_play_server
+    from cndpm.play.serving import make_play_server
 
     with make_play_server(port=port) as server:
         address = f"http://127.0.0.1:{server.server_port}/"

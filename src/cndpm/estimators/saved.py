@@ -25,9 +25,6 @@ from cndpm.state.tree import detach_tensors
 from cndpm.validation import ConfigError
 from cndpm.version import __version__
 
-__all__ = ["Saved"]
-
-
 _MOST = 1 << 31
 _TIMES, _ALWAYS = 10, 1 << 28  # bytes of memory for each byte of a file, and those that any file may take
 _SIZES = frozenset((
@@ -110,13 +107,7 @@ _CODE = ("density", "predictor", "features")
 
 
 class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
-    """Writes an estimator to a file, reads it, pickles and copies it; abstract.
-
-    Example:
-        >>> from cndpm import CNDPMDensity
-        >>> isinstance(CNDPMDensity(), Saved)
-        True
-    """
+    """Writes an estimator to a file, reads it, pickles and copies it; abstract."""
 
     __signature__: ClassVar[inspect.Signature]
     _kind: ClassVar[str]

@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from cndpm.experiments.prequential_evaluation import Prequential, prequential
     from cndpm.experiments.record import Record, RecordError, find_records, read_record
     from cndpm.experiments.sweep import compare_learners, run_seeds
-    from cndpm.experiments.terminal import Bars, TerminalMonitor
+    from cndpm.experiments.terminal import TerminalMonitor
     from cndpm.experiments.workers import RunsFailedError
     from cndpm.validation import ConfigError
 
 __all__ = [
-    "Bars",
     "ConfigError",
     "Monitor",
     "Monitors",

@@ -9,8 +9,6 @@ from pathlib import Path
 from cndpm.experiments.record import CHECKPOINT, LOG, RecordError, find_records, read_record
 from cndpm.reports.run import Run
 
-__all__ = ["collect"]
-
 _MOST_NAMED = 5
 
 
