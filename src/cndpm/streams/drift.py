@@ -31,11 +31,12 @@ class _Source(NamedTuple):
     path: str
     summary: str
     target: Literal["classes", "values"] = "classes"
+    arguments: dict[str, Any] | None = None
 
     def draw(self, seed: int) -> Rows:
         """Imports the function and calls it."""
         module, name = self.path.split(".")
-        rows: Rows = getattr(import_module(f"cndpm.streams.{module}"), name)(seed)
+        rows: Rows = getattr(import_module(f"cndpm.streams.{module}"), name)(seed, **(self.arguments or {}))
         return rows
 
 
