@@ -9,10 +9,10 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 334,
-    "lines": 45513,
-    "executable lines": 27164,
-    "docstring lines": 10435,
+    "modules": 333,
+    "lines": 45509,
+    "executable lines": 27161,
+    "docstring lines": 10434,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from cndpm.cli.show import show
 from cndpm.datasets.catalogue import catalogue_entry, dataset_names
-from cndpm.experiments.folding_table import FoldingTable
 from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.presets import PRESETS
+from cndpm.experiments.printed_tables import FoldingTable
 from cndpm.names import UnknownNameError
 from cndpm.paper.paper import EXPERIMENTS
 from cndpm.streams.scenario_files import load_scenario, scenario_names

@@ -52,7 +52,7 @@ def fit(
     """
     from cndpm.cli.show import show
     from cndpm.engines import fit_sharded
-    from cndpm.experiments.folding_table import FoldingTable
+    from cndpm.experiments.printed_tables import FoldingTable
 
     where = Path(folder or f"{out}.shards")
     parts, shape = _shards(data, target, kind, shards or workers, data_dir)
@@ -87,7 +87,7 @@ def merge(
     """
     from cndpm.cli.show import show
     from cndpm.estimators.merging_models import load_estimator, merge_in_turn
-    from cndpm.experiments.folding_table import FoldingTable
+    from cndpm.experiments.printed_tables import FoldingTable
 
     rows = []
 

@@ -11,9 +11,8 @@ from typing import Any, Self
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from cndpm.experiments.folding_table import FoldingTable
-from cndpm.experiments.metric_texts import METRICS, format_value
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
+from cndpm.experiments.printed_tables import METRICS, FoldingTable, format_value
 from cndpm.experiments.terminal import Bars, TerminalMonitor
 from cndpm.names import load_object
 

@@ -19,8 +19,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from cndpm.experiments.metric_texts import format_count
 from cndpm.experiments.monitor import Monitor
+from cndpm.experiments.printed_tables import format_count
 
 __all__ = ["TerminalMonitor"]
 

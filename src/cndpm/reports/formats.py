@@ -16,8 +16,7 @@ from rich.console import Group
 from rich.text import Text
 
 from cndpm.errors import printable
-from cndpm.experiments.folding_table import FoldingTable
-from cndpm.experiments.metric_texts import METRICS, format_value
+from cndpm.experiments.printed_tables import METRICS, FoldingTable, format_value
 from cndpm.reports.tables import Row, Table, TableEntry
 
 

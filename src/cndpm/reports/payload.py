@@ -15,7 +15,7 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex, to_rgb
 from PIL import Image
 
-from cndpm.experiments.metric_texts import METRICS
+from cndpm.experiments.printed_tables import METRICS
 from cndpm.reports.figures import AreaChart, Figure, HeatMap, ImageGrid, LineChart
 from cndpm.reports.formats import lay_out
 from cndpm.reports.tables import Table

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from cndpm.experiments.description import OWN
-from cndpm.experiments.metric_texts import format_count, format_value
+from cndpm.experiments.printed_tables import format_count, format_value
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.run import Run
 
