@@ -10,9 +10,9 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 333,
-    "lines": 45509,
-    "executable lines": 27161,
-    "docstring lines": 10434,
+    "lines": 45498,
+    "executable lines": 27151,
+    "docstring lines": 10433,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

@@ -328,10 +328,10 @@ class _Run:
 
     def summarise(self) -> dict[str, Any]:
         """Returns the results; for mixtures that log what their experts learned, also when these were founded."""
-        summary = summarise_run(self.record.evaluations, self.stream.stage_tasks, self.seconds)
+        summary = summarise_run(self.record.rows("evaluation"), self.stream.stage_tasks, self.seconds)
         if self.meter is not None:
             summary |= summarise_prequential(self.meter.results())
-        progress = self.record.progress
+        progress = self.record.rows("progress")
         if progress and all("expert_counts" in row for row in progress):
             summary["foundings"] = foundings(progress, self.stream.stage_starts)
         return summary

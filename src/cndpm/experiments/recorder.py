@@ -80,15 +80,9 @@ class Recorder:
         """The results, if the run is complete and they can be read."""
         return read_summary(self.folder, read_head(self.folder))[0]
 
-    @property
-    def evaluations(self) -> list[dict[str, Any]]:
-        """All evaluations up to now."""
-        return [row for row in read_rows(self.folder).rows if row["event"] == "evaluation"]
-
-    @property
-    def progress(self) -> list[dict[str, Any]]:
-        """All lines of progress up to now."""
-        return [row for row in read_rows(self.folder).rows if row["event"] == "progress"]
+    def rows(self, event: str) -> list[dict[str, Any]]:
+        """Returns all lines of one kind up to now."""
+        return [row for row in read_rows(self.folder).rows if row["event"] == event]
 
     def append(self, event: str, step: int, /, **values: Any) -> dict[str, Any]:
         """Adds one line to the log, for readers to see at once."""
