@@ -128,8 +128,7 @@ def map_in_threads(
 ) -> Tensor:
     """Returns function(x) of samples (n, ...) on a CPU, part by part in all allowed threads; torch uses one in each.
 
-    A part has `part_size` samples at most, fewer where there are too few parts for the threads; one sample takes about
-    `n_multiplications`.
+    Parts have at most `part_size` samples, fewer where the threads need more; one takes about `n_multiplications`.
     """
     n_threads = allowed_threads() if n_multiplications * len(x) >= _WORTH_A_THREAD else 1
     parts: Sequence[Tensor] = torch.split(x, max(1, min(part_size, -(-len(x) // n_threads))))

@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
+import cndpm.cli.app as commands
 import pytest
+from cndpm.cli.engines import chosen_engine
+from cndpm.experiments.folding_table import FoldingTable
 from rich.console import Console
 
-import cndpm.cli.app as commands
 import cndpm.cli.show as printing
 from cndpm import datasets, engines, experiments, paper, reports
-from cndpm.cli.engines import chosen_engine
 from cndpm.cli.exit_codes import exit_code
 from cndpm.cli.show import Watch, show
 from cndpm.datasets import Check
 from cndpm.experiments import RecordError, sweep_file
-from cndpm.experiments.folding_table import FoldingTable
 from cndpm.experiments.workers import RunsFailedError
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError

@@ -11,8 +11,8 @@ from cndpm.cli.exit_codes import exit_code
 from cndpm.engines import LostWorkerError
 from cndpm.engines.engine import Attempt
 from cndpm.experiments import Monitor, RecordError, RunsFailedError, configure, read_record, workers
-from cndpm.experiments.portrait_file import load_portrait
 from cndpm.experiments.record import CHECKPOINT
+from cndpm.experiments.record_files import load_portrait
 from cndpm.experiments.workers import Job, run_jobs
 from cndpm.state import load_state
 

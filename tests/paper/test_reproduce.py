@@ -7,8 +7,8 @@ import pytest
 
 from cndpm.experiments import Monitor, read_record
 from cndpm.experiments.evaluation import Evaluation
-from cndpm.experiments.metric_texts import format_value
-from cndpm.experiments.portrait_file import load_portrait
+from cndpm.experiments.printed_tables import format_value
+from cndpm.experiments.record_files import load_portrait
 from cndpm.paper import analyses
 from cndpm.paper.experiment import Cell, Experiment, Published
 from cndpm.paper.reproduction import run_experiment

@@ -15,9 +15,8 @@ from cndpm.reports.anatomy import (
     similarity_map,
 )
 from cndpm.reports.collection import collect
-from cndpm.reports.composition import _stage_shares, composition
 from cndpm.reports.content import run_figures
-from cndpm.reports.curves import growth_chart, mean_curve, metric_chart, task_chart
+from cndpm.reports.curves import _stage_shares, composition, growth_chart, mean_curve, metric_chart, task_chart
 from cndpm.reports.drawing import save_figure
 from cndpm.reports.groups import compare
 from cndpm.reports.payload import figure_values

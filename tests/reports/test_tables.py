@@ -12,10 +12,9 @@ from cndpm.paper import find_experiment
 from cndpm.paper.experiment import Published
 from cndpm.paper.reproduction import cell_config
 from cndpm.reports.collection import collect
+from cndpm.reports.content import find_prunings, pruning_table
 from cndpm.reports.formats import to_csv, to_latex, to_markdown, to_terminal
-from cndpm.reports.groups import Group, compare
-from cndpm.reports.paper_values import published_values
-from cndpm.reports.pruned import find_prunings, pruning_table
+from cndpm.reports.groups import Group, compare, published_values
 from cndpm.reports.run import Run
 from cndpm.reports.tables import (
     Row,

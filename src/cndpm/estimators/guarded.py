@@ -140,6 +140,8 @@ class Guarded:
     _learner: CNDPM
     _journal: Journal | None = None
     _is_stale: bool = False
+    _restored_learner: Callable[[], CNDPM]
+    """Makes a learner with the settings of the present one, which has learned nothing."""
 
     @property
     def learner_(self) -> CNDPM:
@@ -150,10 +152,6 @@ class Guarded:
         if journal is not None and not journal.is_whole and not _lines(self).answering.is_mine:
             _between_batches(self, lambda: None)
         return self._learner
-
-    def _restored_learner(self) -> CNDPM:
-        """Makes a learner with the settings of the present one, which has learned nothing."""
-        raise NotImplementedError
 
     # Changes
 

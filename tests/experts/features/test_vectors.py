@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from cndpm.experts.features import FourierFeatures, IdentityFeatures, ModuleFeatures
-from cndpm.state import StateError
 
 
 def rows(n: int = 300) -> torch.Tensor:
@@ -74,34 +73,3 @@ def test_features_that_were_not_fitted_are_restored_as_such():
     features = FourierFeatures(8)
     features.load_state_dict(FourierFeatures(8).state_dict())
     assert not features.fitted
-
-
-def test_a_density_of_standardised_rows_is_one_of_the_rows_once_their_units_are_counted():
-    x = rows()[:, 1:]
-    features = fitted(IdentityFeatures(), x)
-    assert features.log_volume == pytest.approx(float(x.std(dim=0, correction=0).log().sum()), abs=1e-5)
-
-
-def test_a_column_that_does_not_vary_is_only_centred():
-    features = fitted(IdentityFeatures(), torch.tensor([[5.0, 0.0], [5.0, 2.0]]))
-    assert features(torch.tensor([[7.0, 1.0]])).tolist() == [[2.0, 0.0]]
-
-
-def test_rows_beside_waves_can_be_had_back():
-    features = fitted(FourierFeatures(8, include_input=True), rows())
-    torch.testing.assert_close(features.inverse(features(rows())), rows())
-    assert features.n_numbers_kept == 5 * 8 + 8 + 2 * 5
-
-
-def test_a_map_that_was_in_use_answers_as_the_one_it_is_loaded_from():
-    first, second = fitted(FourierFeatures(8), rows()), FourierFeatures(8)
-    second.fit(rows() + 1, generator=torch.Generator().manual_seed(1))
-    assert not torch.equal(first(rows()), second(rows()))
-    first.load_state_dict(second.state_dict())
-    assert torch.equal(first(rows()), second(rows()))
-
-
-def test_states_with_scales_that_divide_by_nothing_are_refused():
-    state = fitted(IdentityFeatures(), rows()).state_dict()
-    with pytest.raises(StateError, match="positive"):
-        IdentityFeatures().load_state_dict(state | {"scale": torch.zeros(5)})
