@@ -114,6 +114,33 @@ def test_a_number_of_classes_that_the_labels_do_not_have_is_refused(path):
         CNDPMClassifier.load(path)
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("tree/learner/n_known_classes", 1 << 31),  # took 80 GiB when it was asked
+        ("tree/learner/places/pools/0/dynamics/last", 4),
+        ("tree/learner/bank/gaussians/routing/tail", 0.1),
+        ("settings/novelty/novelty_rate", 1e-320),
+        ("settings/novelty/novelty_window", 10**400),
+        ("tree/label_counts/0", "x" * 100_000),
+    ],
+)
+def test_numbers_that_a_model_would_break_at_when_it_is_used_are_refused_when_it_is_loaded(tmp_path, place, value):
+    path = tmp_path / "m.cndpm"
+    CNDPMClassifier(memory_size=20, random_state=0).partial_fit(X, Y).save(path)
+
+    def change(header, _):
+        *above, name = [int(key) if key.isdecimal() else key for key in place.split("/")]
+        for key in above:
+            header = header[key]
+        header[name] = value
+
+    reseal(path, change)
+    with pytest.raises(StateError) as refused:
+        CNDPMClassifier.load(path)
+    assert len(str(refused.value)) < 1000
+
+
 @pytest.mark.parametrize("name", ["n_fourier", "n_patches"])
 def test_sizes_beyond_what_a_file_holds_are_refused_before_anything_is_made(path, name, monkeypatch):
     def change(header, _):

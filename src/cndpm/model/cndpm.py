@@ -372,7 +372,7 @@ class CNDPM(Learner):
         }
 
     def load_state_dict(self, state: State) -> None:
-        expect(state, {"n_known_classes": whole(self.n_classes or 0, 1 << 31), "is_exact": flag()})
+        expect(state, {"n_known_classes": whole(self.n_classes or 0, self.n_classes or 1 << 31), "is_exact": flag()})
         facts = (self.settings.target, self.settings.n_outputs, state["n_known_classes"])
         check_kept(state["memory"], self.input_shape, facts)  # those of merged models may exceed the capacity
         if state["waiting"] is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol  # others do not bound the bytes of a head
 
 from cndpm.serving.limits import Limits
 
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
-_Uvicorns: Any = AutoHTTPProtocol
+_Uvicorns: Any = H11Protocol
 
 
 def bounded_protocol(limits: Limits) -> type[asyncio.Protocol]:

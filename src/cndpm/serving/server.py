@@ -84,8 +84,9 @@ class Server:
             self._socket.close()
             raise
         app = create_app(store, limits=limits, token=token, hosts=LOOPBACK if is_local else None)
-        options: Any = {"log_level": "warning", "access_log": False, "lifespan": "on", "timeout_keep_alive": 60}
-        self._server = uvicorn.Server(uvicorn.Config(app, http=bounded_protocol(limits or Limits()), **options))
+        options: Any = {"log_level": "error", "access_log": False, "lifespan": "on", "timeout_keep_alive": 60}
+        protocols: Any = {"http": bounded_protocol(limits or Limits()), "ws": "none"}
+        self._server = uvicorn.Server(uvicorn.Config(app, **protocols, **options))
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:
@@ -114,9 +115,7 @@ class Server:
 
 def _check_token(token: str | None, host: str, *, is_local: bool) -> None:
     if token is None and not is_local:
-        raise ConfigError(
-            f"others can reach {host}, so a token is needed. Set CNDPM_TOKEN, or serve on 127.0.0.1, the default."
-        )
+        raise ConfigError(f"others can reach {host}, so a token is needed. Set CNDPM_TOKEN, or serve on 127.0.0.1.")
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise ConfigError(
             f"a token has at least {_SHORTEST_TOKEN} printable ASCII characters; got {len(token)}. Make one: "

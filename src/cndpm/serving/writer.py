@@ -53,7 +53,7 @@ class LearnRequest:
 class Writer:
     """Learns rows one request after another, of a store whose model nobody else may change.
 
-    `learned` is told the number of rows, after they were written, `checkpointed` of every checkpoint.
+    `learned` is told the number of rows that were written, `checkpointed` of every checkpoint; `n_waiting` rows wait.
     """
 
     def __init__(
@@ -67,17 +67,12 @@ class Writer:
         self._store, self._limits = store, limits or Limits()
         self._learned, self._checkpointed = learned, checkpointed
         self._waiting: deque[LearnRequest] = deque()
-        self._n_waiting = 0
+        self.n_waiting = 0
         self._changed = threading.Condition()
         self._is_closing = False
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="cndpm-writer", daemon=True)
         self._thread.start()
-
-    @property
-    def n_waiting(self) -> int:
-        """Rows that wait to be learned."""
-        return self._n_waiting
 
     @property
     def failure(self) -> Exception | None:
@@ -96,10 +91,10 @@ class Writer:
                 raise WriterFailedError(f"learned rows could not be written: {failure}. Start the server again.")
             if self._is_closing:
                 raise BusyError("the server is being stopped")
-            if self._n_waiting and self._n_waiting + len(request.X) > self._limits.waiting_rows:
-                raise BusyError(f"{self._n_waiting} rows wait to be learned; come again later")
+            if self.n_waiting and self.n_waiting + len(request.X) > self._limits.waiting_rows:
+                raise BusyError(f"{self.n_waiting} rows wait to be learned; come again later")
             self._waiting.append(request)
-            self._n_waiting += len(request.X)
+            self.n_waiting += len(request.X)
             self._changed.notify()
         return request.future
 
@@ -124,7 +119,7 @@ class Writer:
             while requests := self._take():
                 self._learn_new(requests)
                 with self._changed:
-                    self._n_waiting -= sum(len(request.X) for request in requests)
+                    self.n_waiting -= sum(len(request.X) for request in requests)
                 if self._store.is_due and self._failure is None:
                     self._guarded(self._store.checkpoint)
                     if self._failure is None:
@@ -159,7 +154,7 @@ class Writer:
                         taken.append(request)
                         n_rows += len(request.X)
                     else:
-                        self._n_waiting -= len(request.X)
+                        self.n_waiting -= len(request.X)
             return taken
 
     def _learn_new(self, requests: Sequence[LearnRequest]) -> None:

@@ -126,7 +126,7 @@ class Factor:
         """Returns the factor of :meth:`state_dict`, to the bit."""
         positive = number(0, _MOST)
         forms = {"log_det": number(-_MOST, _MOST), "kappa": positive, "count": positive, "degrees": positive}
-        forms |= {"shrinkage": number(0, 1), "tail": maybe(positive), "anchors": tensor("anchors", "d")}
+        forms |= {"shrinkage": number(0, 1), "tail": maybe(number(2.01)), "anchors": tensor("anchors", "d")}
         d = expect(state, forms)["d"]
         expect(state, {"cholesky": tensor(d * (d + 1) // 2, dtype=(torch.float32, torch.float64))})
         return cls(
