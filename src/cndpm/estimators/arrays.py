@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ def admit_magnitude(values: NDArray[Any], name: str) -> None:
 def whole_number(value: Any, name: str, *, least: int, most: int) -> int:
     """Returns an argument that is a whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number; got {value!r}")
+        raise TypeError(f"{name} must be a whole number; got {shown(value)}")
     if not least <= int(value) <= most:
         raise ValueError(f"{name} must lie between {least} and {most}; got {value}")
     return int(value)
@@ -173,7 +174,7 @@ def whole_number(value: Any, name: str, *, least: int, most: int) -> int:
 def admit_number(value: Any, name: str) -> float:
     """Returns an argument that is a real number, not NaN."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number; got {value!r}")
+        raise TypeError(f"{name} must be a number; got {shown(value)}")
     if np.isnan(float(value)):
         raise ValueError(f"{name} must be a number; got nan")
     return float(value)

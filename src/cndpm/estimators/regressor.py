@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import reprlib
+from reprlib import repr as shown
 from typing import Any, Self
 
 import numpy as np
@@ -214,5 +214,5 @@ def _numeric(y: Any) -> Any:
             return np.asarray(y, dtype=np.float64)
     except (ValueError, TypeError):
         raise ValueError(
-            f"y of a regressor holds numbers; got {reprlib.repr(y[:1])[:40]}. For labels use CNDPMClassifier."
+            f"y of a regressor holds numbers; got {shown(y[:1])[:40]}. For labels use CNDPMClassifier."
         ) from None
