@@ -170,13 +170,16 @@ class Course:
     def stored(cls, folder: Path, model: Subject) -> Course:
         """Returns what :meth:`store` has left in a folder; a course that begins with `model` if there is nothing."""
         path = folder / "course.pickle"
-        return cls(*pickle.loads(path.read_bytes())) if path.exists() else cls(model)
+        if not path.exists():
+            return cls(model)
+        learner, young, young_at, blocks = pickle.loads(path.read_bytes())
+        return cls(learner, young, young_at, [Block(*each) for each in blocks])
 
     def store(self, folder: Path) -> None:
         """Leaves everything in a folder for the next part; a kill leaves what was there before."""
         folder.mkdir(parents=True, exist_ok=True)
         new = folder / "course.pickle.new"
-        new.write_bytes(pickle.dumps((self.model, self.young, self.young_at, self.blocks)))
+        new.write_bytes(pickle.dumps((self.model, self.young, self.young_at, list(map(tuple, self.blocks)))))
         new.replace(folder / "course.pickle")
 
 
