@@ -10,7 +10,7 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 372,
-    "lines": 47609,
+    "lines": 47607,
     "executable lines": 28411,
     "docstring lines": 10970,
     "function median": 6,

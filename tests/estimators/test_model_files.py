@@ -141,6 +141,23 @@ def test_numbers_that_a_model_would_break_at_when_it_is_used_are_refused_when_it
     assert len(str(refused.value)) < 1000
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("learner/bank/gaussians/routing/cholesky", lambda packed: packed * (torch.arange(len(packed)) != 0)),
+        ("learner/bank/gaussians/routing/anchors", lambda anchors: anchors * 1e300),
+        ("learner/bank/gaussians/statistics/counts", lambda counts: counts - 1000),
+        ("learner/latest", lambda rows: rows[:, :-1].contiguous()),
+    ],
+)
+def test_experts_that_could_not_learn_are_refused_though_a_pool_would_answer(tmp_path, name, change):
+    path = tmp_path / "m.cndpm"
+    CNDPMClassifier(memory_size=20, random_state=0).partial_fit(X, Y).save(path)
+    reseal(path, lambda _, tensors: tensors.update({name: change(tensors[name])}))
+    with np.errstate(all="ignore"), pytest.raises(StateError, match=r"not numbers|a positive diagonal|rows of \(4,\)"):
+        CNDPMClassifier.load(path)
+
+
 @pytest.mark.parametrize("name", ["n_fourier", "n_patches"])
 def test_sizes_beyond_what_a_file_holds_are_refused_before_anything_is_made(path, name, monkeypatch):
     def change(header, _):

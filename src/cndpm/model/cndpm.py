@@ -377,6 +377,8 @@ class CNDPM(Learner):
         check_kept(state["memory"], self.input_shape, facts)  # those of merged models may exceed the capacity
         if state["waiting"] is not None:
             check_kept(dict(zip("xy", state["waiting"], strict=True)), self.input_shape, facts)
+        if len(state["latest"]) and tuple(state["latest"].shape[1:]) != self.input_shape:
+            raise StateError(f"'latest' must be rows of {self.input_shape}; got {tuple(state['latest'].shape)}")
         self.bank.load_state_dict(state["bank"])
         self.memory.load_state_dict(state["memory"])
         self.novelty.load_state_dict(state["novelty"])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cndpm.experts.gaussian.conjugate import Values, log_elliptical
 from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
-from cndpm.state import State, expect, maybe, number, tensor
+from cndpm.state import State, StateError, expect, maybe, number, tensor
 from cndpm.threads import spread
 
 __all__ = [
@@ -101,13 +101,6 @@ class Factor:
             self._inverse = inverse
         return self._inverse
 
-    def precision_times(self, shifted: Tensor) -> Tensor:
-        """Returns Sigma^-1 z for rows z (B, d), float64."""
-        whitened = self.whiten(shifted).to(self.cholesky.dtype)
-        with spread(whitened.numel() * whitened.shape[1]):
-            back: Tensor = torch.linalg.solve_triangular(self.cholesky.mT, whitened.T, upper=True)
-        return back.T.double()
-
     def state_dict(self) -> State:
         """Returns everything as tensors and plain values."""
         return {
@@ -129,8 +122,11 @@ class Factor:
         forms |= {"shrinkage": number(0, 1), "tail": maybe(number(2.01)), "anchors": tensor("anchors", "d")}
         d = expect(state, forms)["d"]
         expect(state, {"cholesky": tensor(d * (d + 1) // 2, dtype=(torch.float32, torch.float64))})
+        cholesky = unpack_triangle(state["cholesky"], d)
+        if not (cholesky.diagonal() > 0).all() or (state["anchors"].abs() > _MOST).any():
+            raise StateError(f"a factor has a positive diagonal, and anchors of at most {_MOST:g}; got others")
         return cls(
-            cholesky=unpack_triangle(state["cholesky"], state["anchors"].shape[1]),
+            cholesky=cholesky,
             log_det=state["log_det"],
             anchors=state["anchors"].clone(),
             kappa=state["kappa"],
