@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from cndpm import CNDPMClassifier
+from cndpm import CNDPMClassifier, CNDPMRegressor
+from cndpm.estimators.guarded import NumericalError
 from cndpm.state import StateError, save_state
 from cndpm.state.container import container_pieces, read_container
 
@@ -187,3 +188,13 @@ def test_nothing_in_a_file_commands_the_terminal(path):
     with pytest.raises(StateError) as caught:
         CNDPMClassifier.load(path)
     assert str(caught.value).isprintable() and r"\x1b[31m" in str(caught.value)
+
+
+def test_a_made_up_regressor_that_cannot_learn_says_so_as_the_packages_own_error(tmp_path):
+    path = tmp_path / "m.cndpm"
+    CNDPMRegressor(memory_size=20, random_state=0).partial_fit(X, Y.astype(float)).save(path)
+    name = "learner/places/pools/0/members/moments/0/inverses"
+    reseal(path, lambda _, tensors: tensors.update({name: -tensors[name]}))
+    model = CNDPMRegressor.load(path)
+    with pytest.raises(NumericalError, match=r"partial_fit|positive definite"):
+        model.partial_fit(X, Y.astype(float))

@@ -42,7 +42,6 @@ _SAID = 1000
 """Characters of an error."""
 
 _STATUSES: Mapping[type[Exception], int] = {BusyError: 503, WriterFailedError: 500, OtherRowsError: 409}
-_FEW = 10  # rows whose answer is written at once; that to more in a thread
 
 _write = json.JSONEncoder(allow_nan=False).encode
 
@@ -113,7 +112,7 @@ class _Service:
         """Answers rows."""
         X, _ = await self._content(request)
         answered = await self._predicting.ask(X)
-        return await asyncio.to_thread(_json, answered) if len(X) > _FEW else _json(answered)
+        return await asyncio.to_thread(_json, answered) if len(X) > 10 else _json(answered)
 
     async def explain(self, request: Request) -> Response:
         """Answers rows, and says which expert answered and how new each row is."""
