@@ -251,12 +251,15 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return {**super()._export(), **learned}
 
     def _import(self, state: State) -> None:
-        super()._import(state)
-        self._codec = LabelCodec([from_plain(label) for label in state["labels"]], closed=state["closed"])
-        self._codec.counts = _label_counts(state.get("label_counts"), len(self._codec))
-        n_classes = len(self._codec) if self._codec.closed else None
+        codec = LabelCodec([from_plain(label) for label in state["labels"]], closed=state["closed"])
+        codec.counts = _label_counts(state.get("label_counts"), len(codec))
+        n_classes = len(codec) if codec.closed else None
         if state["n_classes"] != n_classes:
             raise StateError(f"n_classes must be {n_classes}, as its labels say; got {state['n_classes']}")
+        super()._import(state)
+        if (n_known := self._learner.n_known_classes) > len(codec):
+            raise StateError(f"n_known_classes must be at most {len(codec)}, as its labels say; got {n_known}")
+        self._codec = codec
 
 
 def _label_counts(counts: Any, n_labels: int) -> list[int]:
@@ -265,7 +268,7 @@ def _label_counts(counts: Any, n_labels: int) -> list[int]:
         return [0] * n_labels
     is_count = isinstance(counts, list) and all(type(n) is int and n >= 0 for n in counts)
     if not is_count or len(counts) != n_labels:
-        raise StateError(f"label_counts must be {n_labels} whole numbers of at least 0; got {counts!r}")
+        raise StateError(f"label_counts must be {n_labels} whole numbers of at least 0; got {str(counts)[:80]}")
     return list(counts)
 
 

@@ -21,6 +21,7 @@ from fastapi.middleware import Middleware
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.serving.answering import described, explanations, learnable, predictions, rows
 from cndpm.serving.batcher import Batcher
 from cndpm.serving.bodies import Content, parse_body
@@ -39,6 +40,10 @@ _LONG = 1 << 15
 
 _SAID = 1000
 """Characters of an error."""
+
+_STATUSES: Mapping[type[Exception], int] = {BusyError: 503, WriterFailedError: 500, OtherRowsError: 409}
+
+_write = json.JSONEncoder(allow_nan=False).encode
 
 _PAGES = ("/", "/docs")
 """Addresses of the page: one file that asks nobody but the server it came from, and tells nothing by itself."""
@@ -111,7 +116,8 @@ class _Service:
     async def predict(self, request: Request) -> Response:
         """Answers rows."""
         X, _ = await self._content(request)
-        return _json(await self._predicting.ask(X))
+        answered = await self._predicting.ask(X)
+        return await asyncio.to_thread(_json, answered) if len(X) > 10 else _json(answered)
 
     async def explain(self, request: Request) -> Response:
         """Answers rows, and says which expert answered and how new each row is."""
@@ -124,14 +130,9 @@ class _Service:
         try:
             y = learnable(self.model, content.y, len(X))
             place = await asyncio.wrap_future(self.writer.submit(LearnRequest(X, y, content.id)))
-        except BusyError as error:
-            raise HTTPException(503, str(error), {"Retry-After": "1"}) from error
-        except WriterFailedError as error:
-            raise HTTPException(500, str(error)) from error
-        except OtherRowsError as error:
-            raise HTTPException(409, str(error)) from error
-        except (ValueError, TypeError) as error:
-            raise HTTPException(422, str(error)[:_SAID]) from error
+        except (ValueError, TypeError, BusyError, WriterFailedError) as error:
+            status = _STATUSES.get(type(error), 422)
+            raise HTTPException(status, str(error)[:_SAID], {"Retry-After": "1"} if status == 503 else None) from error
         return _json({"n_rows": len(X), "record": place.record, "row": place.row})
 
     async def events(self, since: Annotated[int, Query(ge=0)] = 0) -> Response:
@@ -170,7 +171,9 @@ class _Service:
         settings = self.model.learner_.settings
         sizes = {"n_columns": self.model.n_features_in_, "n_targets": settings.n_outputs}
         content = parse_body(body, path, self.limits, **sizes)
-        return rows(content.X, self.model, most=self.limits.rows), content
+        n_labels = len(self.model.classes_) if path == "/predict" and isinstance(self.model, CNDPMClassifier) else 1
+        most = min(self.limits.rows, max(1, self.limits.answer_values // n_labels))
+        return rows(content.X, self.model, most=most), content
 
     async def _read(self, question: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._executor, question)
@@ -184,7 +187,13 @@ class _Service:
 
 def _json(content: Mapping[str, Any], status: int = 200) -> Response:
     """Returns an answer; written here since checking one's own answers again takes longer than computing them."""
-    return Response(json.dumps(content, allow_nan=False), status_code=status, media_type="application/json")
+    texts = (f'"{name}": {_text(value)}' for name, value in content.items())
+    return Response("{" + ", ".join(texts) + "}", status_code=status, media_type="application/json")
+
+
+def _text(value: Any) -> str:
+    # Entry by entry: while one call wrote all of a long list, no other thread could do anything.
+    return f"[{', '.join(map(_write, value))}]" if isinstance(value, list) else _write(value)
 
 
 def _body_of(message: type[BaseModel]) -> dict[str, Any]:

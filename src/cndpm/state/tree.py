@@ -25,9 +25,7 @@ def detach_tensors(node: Any, tensors: dict[str, Tensor], name: str = "") -> Any
     if isinstance(node, dict):
         for key in node:
             if not isinstance(key, str) or key == _TENSOR:
-                raise TypeError(
-                    f"state keys are strings other than {_TENSOR!r}; got {key!r} under {name or 'the root'!r}"
-                )
+                raise TypeError(f"state keys are strings other than {_TENSOR!r}; got {key!r} under {name!r}")
         return {key: detach_tensors(value, tensors, f"{name}/{key}" if name else key) for key, value in node.items()}
     if isinstance(node, list | tuple):
         return [detach_tensors(value, tensors, f"{name}/{i}") for i, value in enumerate(node)]

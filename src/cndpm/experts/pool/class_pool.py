@@ -506,6 +506,7 @@ class ClassPool(Keeps):
         sizes = super().load_state_dict(state)
         n_labels = {"labels": sizes["labels"] if sizes["labels"] <= _MOST_LABELS else 0}
         self._dynamics.load_state_dict(state["dynamics"], **n_labels)
+        expect(state["dynamics"], {"last": whole(-1, n_labels["labels"] - 1)})
         self._rules.load_state_dict(state["rules"], **n_labels)
         self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered, candidates=3)
         self._next.load_state_dict(state["next"], members=2 * self._n_members, tempered=2 * n_tempered, candidates=4)
