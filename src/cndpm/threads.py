@@ -133,7 +133,9 @@ def map_in_threads(
     n_threads = allowed_threads() if n_multiplications * len(x) >= _WORTH_A_THREAD else 1
     parts: Sequence[Tensor] = torch.split(x, max(1, min(part_size, -(-len(x) // n_threads))))
     if n_threads < 2 or len(parts) < 2:
+        if _allowance.n_threads is not None and torch.get_num_threads() == 1:  # inside one_thread()
+            return torch.cat(list(map(function, parts)))
         with one_thread():
-            return torch.cat([function(part) for part in parts])
+            return torch.cat(list(map(function, parts)))
     with ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,)) as threads:
         return torch.cat(list(threads.map(function, parts)))

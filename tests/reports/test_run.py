@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import matplotlib
 import pytest
 from matplotlib import pyplot
@@ -37,3 +39,17 @@ def test_tasks_have_axes_of_their_own(records):
 def test_what_the_record_does_not_hold_is_said(records):
     with pytest.raises(ValueError, match="the record holds no data"):
         Run(records / "finetune" / "seed-0").plot("gate")
+
+
+def test_the_latest_values_are_those_of_the_run_and_not_of_a_window(records):
+    run = Run(records / "cndpm" / "seed-0")
+    window = {"event": "window", "step": run.n_steps, "accuracy": 1.0}
+    going = Run(replace(run.record, rows=[*run.record.rows, window], summary=None, status="running"))
+    assert going.last["accuracy"] == run.record.evaluations[-1]["accuracy"]
+    assert Run(replace(run.record, rows=[*run.record.rows, window])).last["accuracy"] == run.record.summary["accuracy"]
+    assert "expert_counts" in run.last  # what was logged and is not summed up
+
+
+def test_a_task_is_streamed_in_the_stages_that_draw_from_it(records):
+    run = Run(records / "finetune" / "seed-0")
+    assert [run.stages_of(task) for task in range(5)] == [[band] for band in run.stages]

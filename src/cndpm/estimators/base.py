@@ -23,17 +23,14 @@ from torch import Tensor, nn
 from cndpm.devices import resolve_device
 from cndpm.estimators.explanation import mixture_html
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step
-from cndpm.estimators.learning_steps import consolidate, learning
+from cndpm.estimators.journal import Step, consolidate, learning
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.parameters import (
     SEPARATOR,
     changed_settings,
-    check_always,
     check_names,
     check_parameters,
     check_unchanged,
-    is_unchanged,
     leaves,
     validated_settings,
 )
@@ -257,14 +254,22 @@ class Estimator(Reading):
 
     def _check(self, *, anew: bool) -> None:
         """Checks all parameters, before anything changes; those that learning began with have been checked then."""
-        if not anew and is_unchanged(self._begun_with, vars(self)):
-            check_always(self.batch_size, getattr(self, "false_alarm_rate", 0.5))
+        if not anew and self._is_as_begun():
             return
         check_parameters(self.get_params(deep=False))
         check_random_state(self.random_state)
         self._settings()
         if not anew:
             check_unchanged(self._begun_with, vars(self))
+
+    def _is_as_begun(self) -> bool:
+        """Returns whether parameters are the very ones that learning began with, and the others plain and in range."""
+        now = vars(self)
+        for name, then in self._begun_with.items():
+            if now[name] is not then and (name != "settings" or now[name] != then):
+                return False
+        size, rate = self.batch_size, now.get("false_alarm_rate", 0.5)
+        return type(size) is int and size >= 1 and type(rate) is float and 0 < rate < 1
 
     def _settings(self, n_outputs: int = 1) -> CNDPMSettings:
         facts = {"target": self._target} | ({"n_outputs": n_outputs} if self._target == "values" else {})

@@ -18,8 +18,8 @@ from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
+from cndpm.estimators.journal import consolidate, draw, learning, pruning
 from cndpm.estimators.label_codec import LabelCodec, from_plain, to_plain
-from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import Completions, log_mean_over
 from cndpm.estimators.plain_rows import plain_labels
 from cndpm.estimators.weights import log_class_weights

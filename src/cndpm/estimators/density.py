@@ -14,7 +14,7 @@ from torch import Tensor
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
+from cndpm.estimators.journal import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import log_mean_over
 from cndpm.estimators.parameters import check_rate
 from cndpm.mixture import Merge

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Hashable, Iterable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -36,20 +37,22 @@ class LabelCodec:
 
     def copy(self) -> LabelCodec:
         """Returns a codec that knows the same labels and can learn others."""
-        other = LabelCodec(closed=self.closed)
+        other = copy(self)
         other.labels, other._index, other.counts = self.labels.copy(), self._index.copy(), self.counts.copy()
         return other
 
     def encode(self, y: Sequence[Any] | NDArray[Any], *, learn: bool) -> NDArray[np.int64]:
         """Returns the indices of labels, (n,); `learn` counts them and adds unknown ones, which are an error else."""
         values = _plain_values(y)
-        unknown = dict.fromkeys(value for value in values if value not in self._index)
+        unknown = (
+            [] if self._index.keys() >= set(values) else [v for v in dict.fromkeys(values) if v not in self._index]
+        )
         if unknown and (self.closed or not learn):
             known = ", ".join(map(repr, self.labels)) or "none"
-            raise ValueError(f"y contains labels that are not among the known classes: {list(unknown)}; known: {known}")
+            raise ValueError(f"y contains labels that are not among the known classes: {unknown}; known: {known}")
         for label in unknown:
             self._add(label)
-        indices = [self._index[value] for value in values]
+        indices = list(map(self._index.__getitem__, values))
         if learn:
             for index in indices:
                 self.counts[index] += 1

@@ -21,7 +21,8 @@ from cndpm.validation import describe_errors
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Refuses (ValueError, TypeError) values of parameters that are not settings of the learner."""
-    check_always(parameters["batch_size"], parameters.get("false_alarm_rate", 0.5))
+    whole_number(parameters["batch_size"], "batch_size", least=1)
+    check_rate(parameters.get("false_alarm_rate", 0.5))
     whole_number(parameters["n_exemplars"], "n_exemplars", least=0)
     whole_number(parameters["n_projected"], "n_projected", least=1)
     check_class_weight(parameters.get("class_weight"))
@@ -53,18 +54,6 @@ def check_names(estimator: type, given: Iterable[str]) -> None:
     near = in_settings or nearest_names(unknown[0], [name for name in known if name != "self"])
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise TypeError(f"{estimator.__name__} has no parameter {unknown[0]!r}.{hint}")
-
-
-def check_always(batch_size: Any, rate: Any) -> None:
-    """Checks the parameters that may change while a model learns: the size of a batch and the rate of false alarms."""
-    whole_number(batch_size, "batch_size", least=1)
-    check_rate(rate)
-
-
-def is_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Returns whether parameters are the very ones that learning began with; settings must be equal."""
-    same = all(now[name] is then for name, then in begun.items() if name != "settings")
-    return same and now["settings"] == begun["settings"]
 
 
 def check_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
