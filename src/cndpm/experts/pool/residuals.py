@@ -11,7 +11,7 @@ from cndpm.experts.pool.representations import Floats
 from cndpm.experts.pool.value_mix import discounted, log_density
 from cndpm.state import Keeps, tensor
 
-__all__ = ["NextTold", "Residuals"]
+__all__ = ["Residuals"]
 
 _KEEP = np.array([0.99])
 _FAR = 10.0
@@ -24,10 +24,6 @@ class NextTold(NamedTuple):
     Attributes:
         candidates: Without and with the errors before, (2, B, 2, o).
         answer: (B, 2, o).
-
-    Example:
-        >>> Residuals(1).tell(np.ones((3, 2, 1))).candidates.shape
-        (2, 3, 2, 1)
     """
 
     candidates: Floats

@@ -21,7 +21,7 @@ from cndpm.experts.pool.representations import Floats, Representations
 from cndpm.experts.pool.value_moments import ERRORS_KEEP, Answer, ValueMoments
 from cndpm.state import Keeps, State, StateError, expect, part, tensor
 
-__all__ = ["KEEPS", "N_MEMBERS", "Said", "ValueMembers"]
+__all__ = ["KEEPS", "N_MEMBERS", "ValueMembers"]
 
 KEEPS = ((0.95, 0.985, 0.996), (0.99, 0.998), (0.99, 0.998))
 """What is left of a row's weight after the next one: row, waves and steps; each has rules besides."""
@@ -47,14 +47,6 @@ class Said(NamedTuple):
         far: Mean squares of the distances to the nearest rows, (4, B).
         mean: Of all members, (M, B, o).
         variance: Of all members, (M, B, o).
-
-    Example:
-        >>> x = np.random.default_rng(0).normal(size=(50, 2))
-        >>> rows = LatestRows(2, 1, room=50)
-        >>> rows.add(x, x[:, :1])
-        >>> said = ValueMembers(rows, seed=[0]).say(x[:3], rows, np.ones(1))
-        >>> said.mean.shape == (N_MEMBERS, 3, 1)
-        True
     """
 
     x: Floats

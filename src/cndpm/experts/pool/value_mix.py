@@ -18,7 +18,7 @@ from cndpm.experts.pool.representations import Floats
 from cndpm.experts.pool.value_moments import ERRORS_KEEP
 from cndpm.state import Keeps, tensor
 
-__all__ = ["Told", "ValueMix", "discounted", "floored", "log_density"]
+__all__ = ["ValueMix", "log_density"]
 
 _WIDTHS = np.array([0.5, 1.0, 2.0])
 _CLOCKS = np.array([0.98, 0.998])
@@ -69,11 +69,6 @@ class Told(NamedTuple):
         levels: What their errors ask for, (2, 3, 1, o).
         candidates: (3, 2, B, o).
         answer: (B, 2, o).
-
-    Example:
-        >>> told = ValueMix(2, 1, trusted=()).tell(np.zeros((2, 5, 1)), np.ones((2, 5, 1)), np.ones((5, 1)))
-        >>> told.candidates.shape, told.answer.shape
-        ((3, 2, 5, 1), (5, 2, 1))
     """
 
     mean: Floats

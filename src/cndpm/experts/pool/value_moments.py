@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from cndpm.experts.pool.representations import Floats
 from cndpm.state import Keeps, tensor
 
-__all__ = ["ERRORS_KEEP", "Answer", "ValueMoments"]
+__all__ = ["ValueMoments"]
 
 ERRORS_KEEP = 0.995
 """What is left of a squared error's weight after the next one: noise rests on the latest 200."""
@@ -42,10 +42,6 @@ class Answer(NamedTuple):
         gains: Rows times every P, (R + K, B, d + 1).
         mean: (R + K, B, o).
         spread: 1 + f' P f, (R + K, B): the variance of a target in units of the noise.
-
-    Example:
-        >>> ValueMoments(2, 1, keeps=()).answer(np.zeros((5, 2))).mean.shape
-        (1, 5, 1)
     """
 
     rows: Floats
