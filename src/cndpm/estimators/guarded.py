@@ -123,8 +123,7 @@ class Guarded:
 
     @property
     def _journal(self) -> Journal | None:
-        journal: Journal | None = vars(self).get("_journal")
-        return journal
+        return vars(self).get("_journal")
 
     @property
     def _is_broken(self) -> bool:

@@ -401,8 +401,7 @@ class CNDPM(Learner):
         return SampleBatch(Samples(x.to(self.device)), y)
 
     def _asked(self, x: Inputs) -> Iterable[Samples]:
-        asked: Iterable[Samples] = x.kept if isinstance(x, Prepared) else self.bank.open(admit_x(x, self.input_shape))
-        return asked
+        return x.kept if isinstance(x, Prepared) else self.bank.open(admit_x(x, self.input_shape))
 
     def _log_weighted(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns log N_k + log p(x | k) of rows (n, d), (n, K)."""

@@ -189,5 +189,4 @@ def _pairs(values: NDArray[np.float64]) -> str:
 
 def _pixels(x: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Converts (channels, height, width) in [0, 1] to (height, width, channels) of bytes."""
-    pixels: NDArray[np.uint8] = (255 * x.clip(0, 1)).round().astype(np.uint8).transpose(1, 2, 0)
-    return pixels
+    return (255 * x.clip(0, 1)).round().astype(np.uint8).transpose(1, 2, 0)

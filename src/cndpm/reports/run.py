@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,33 +162,23 @@ class Run:
 
     def plot_accuracy(self, ax: Axes | None = None) -> Axes:
         """Draws accuracy (or bits per dimension) over the stream."""
-        from cndpm.reports.curves import metric_chart
-
-        return self._plot(metric_chart([self.as_group()]), ax)
+        return self._plot(ax, "curves.metric_chart", [self.as_group()])
 
     def plot_prequential(self, ax: Axes | None = None) -> Axes:
         """Draws how samples were answered before they were learned, window by window."""
-        from cndpm.reports.answers_ahead import prequential_chart
-
-        return self._plot(prequential_chart([self.as_group()]), ax)
+        return self._plot(ax, "answers_ahead.prequential_chart", [self.as_group()])
 
     def plot_answering(self, ax: Axes | None = None) -> Axes:
         """Draws which expert answered each stretch of the stream before it was learned."""
-        from cndpm.reports.answers_ahead import answering_map
-
-        return self._plot(answering_map(self), ax)
+        return self._plot(ax, "answers_ahead.answering_map", self)
 
     def plot_experts(self, ax: Axes | None = None) -> Axes:
         """Draws the number of experts over the stream."""
-        from cndpm.reports.curves import growth_chart
-
-        return self._plot(growth_chart([self.as_group()], "n_experts"), ax)
+        return self._plot(ax, "curves.growth_chart", [self.as_group()], "n_experts")
 
     def plot_parameters(self, ax: Axes | None = None) -> Axes:
         """Draws the number of parameters over the stream."""
-        from cndpm.reports.curves import growth_chart
-
-        return self._plot(growth_chart([self.as_group()], "n_parameters"), ax)
+        return self._plot(ax, "curves.growth_chart", [self.as_group()], "n_parameters")
 
     def plot_tasks(self) -> Any:
         """Draws the accuracy of every task over the stream; returns an array of axes, one per task."""
@@ -198,21 +189,15 @@ class Run:
 
     def plot_responsibilities(self, ax: Axes | None = None) -> Axes:
         """Draws which expert learned each stretch of the stream."""
-        from cndpm.reports.anatomy import responsibility_map
-
-        return self._plot(responsibility_map(self), ax)
+        return self._plot(ax, "anatomy.responsibility_map", self)
 
     def plot_memory(self, ax: Axes | None = None) -> Axes:
         """Draws the number of samples in the short-term memory, by class."""
-        from cndpm.reports.anatomy import memory_chart
-
-        return self._plot(memory_chart(self), ax)
+        return self._plot(ax, "anatomy.memory_chart", self)
 
     def plot_gate(self, ax: Axes | None = None) -> Axes:
         """Draws the true task against the chosen expert."""
-        from cndpm.reports.anatomy import gate_map
-
-        return self._plot(gate_map(self), ax)
+        return self._plot(ax, "anatomy.gate_map", self)
 
     def plot_similarity(self, ax: Axes | None = None, *, threshold: float | None = None) -> Axes:
         """Draws the similarity of the experts.
@@ -221,21 +206,15 @@ class Run:
             ax: Axes to draw on; None makes a new figure.
             threshold: Shows the pairs above this similarity; None shows the similarities themselves.
         """
-        from cndpm.reports.anatomy import similarity_map
-
-        return self._plot(similarity_map(self, threshold), ax)
+        return self._plot(ax, "anatomy.similarity_map", self, threshold)
 
     def plot_samples(self, ax: Axes | None = None) -> Axes:
         """Draws samples from the mixture and from every expert."""
-        from cndpm.reports.anatomy import sample_grid
-
-        return self._plot(sample_grid(self), ax)
+        return self._plot(ax, "anatomy.sample_grid", self)
 
     def plot_composition(self, ax: Axes | None = None) -> Axes:
         """Draws the share of every task over the stream."""
-        from cndpm.reports.composition import composition_chart
-
-        return self._plot(composition_chart(self), ax)
+        return self._plot(ax, "composition.composition_chart", self)
 
     def as_group(self) -> Any:
         """Returns a group of this run alone."""
@@ -243,10 +222,12 @@ class Run:
 
         return Group(self.learner, (self,))
 
-    def _plot(self, figure: Any, ax: Axes | None) -> Axes:
+    def _plot(self, ax: Axes | None, chart: str, *given: Any) -> Axes:
+        """Draws what a function of this room, which may import this module, makes of something."""
         from cndpm.reports.drawing import draw
 
-        axes: Axes = draw(_there(figure), ax).flat[0]
+        room, name = chart.split(".")
+        axes: Axes = draw(_there(getattr(import_module(f"cndpm.reports.{room}"), name)(*given)), ax).flat[0]
         return axes
 
 

@@ -56,8 +56,7 @@ class PrincipalFeatures(FeatureMap):
 
     def __call__(self, x: Tensor) -> Tensor:
         self._require_fitted()
-        projected: Tensor = (self.inner(x) - self._mean) @ self._projection
-        return projected
+        return (self.inner(x) - self._mean) @ self._projection
 
     @property
     def n_numbers_kept(self) -> int:

@@ -101,13 +101,6 @@ class Factor:
             self._inverse = inverse
         return self._inverse
 
-    def precision_times(self, shifted: Tensor) -> Tensor:
-        """Returns Sigma^-1 z for rows z (B, d), float64."""
-        whitened = self.whiten(shifted).to(self.cholesky.dtype)
-        with spread(whitened.numel() * whitened.shape[1]):
-            back: Tensor = torch.linalg.solve_triangular(self.cholesky.mT, whitened.T, upper=True)
-        return back.T.double()
-
     def state_dict(self) -> State:
         """Returns everything as tensors and plain values."""
         return {

@@ -352,7 +352,9 @@ class ClassPool(Keeps):
         Where rows have come from beyond their reach, which all look alike, they are fitted anew at any rate.
         """
         is_due = self.n_fits < len(_FITTED_AT) and self.n_seen >= _FITTED_AT[self.n_fits]
-        is_due &= self._maps is None or (self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5))
+        is_due &= self._maps is None or len(self._rules) == 1 or self.mixing < 0.5
+        is_due |= self.n_fits < len(_FITTED_AT) and self._rules.are_parts
+        is_due &= self._maps is None or self.rows.is_whole
         if is_due or (self.outside > self.usually_outside + _MOST_OUTSIDE and self._n_rows):
             self._fit()
             if not self._n_rows:
