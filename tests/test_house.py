@@ -10,9 +10,9 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 372,
-    "lines": 47592,
-    "executable lines": 28405,
-    "docstring lines": 10965,
+    "lines": 47550,
+    "executable lines": 28349,
+    "docstring lines": 10969,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

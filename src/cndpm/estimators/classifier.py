@@ -134,10 +134,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     @changes
     def fit(
-        self,
-        X: ArrayLike | Tensor,
-        y: Sequence[Any] | NDArray[Any] | Tensor,
-        sample_weight: ArrayLike | None = None,
+        self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 

@@ -30,6 +30,4 @@ def from_plain(value: Any) -> Any:
         if set(value) == {_TUPLE}:
             return tuple(from_plain(item) for item in value[_TUPLE])
         return {key: from_plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [from_plain(item) for item in value]
-    return value
+    return [from_plain(item) for item in value] if isinstance(value, list) else value

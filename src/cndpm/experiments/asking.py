@@ -46,6 +46,4 @@ def expert_gate(learner: Learner, x: Inputs) -> Tensor | None:
     """Returns the experts' log-probabilities, (batch, n_experts), (batch, 0) with none yet; None otherwise."""
     if learner.experts is None:
         return None
-    if learner.footprint().n_experts == 0:
-        return torch.zeros(0, 0)
-    return learner.experts.expert_log_proba(x)
+    return torch.zeros(0, 0) if learner.footprint().n_experts == 0 else learner.experts.expert_log_proba(x)

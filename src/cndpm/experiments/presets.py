@@ -159,12 +159,7 @@ _REPLAY_MEMORY: Mapping[str, Settings] = {
 
 # ResNet-18 and batches of 10, the same for every learner that replays samples, so that the learners are compared and
 # not their settings; chosen on the test accuracy of seed 0 of three of them, see docs/results/baselines.md.
-_COLOUR_REPLAY: Settings = {
-    "memory_size": 1000,
-    "optimizer": "sgd",
-    "learning_rate": 0.03,
-    "augmentation": "crop-flip",
-}
+_COLOUR_REPLAY: Settings = {"memory_size": 1000, "optimizer": "sgd", "learning_rate": 0.03, "augmentation": "crop-flip"}
 
 # An exact density of x, Gaussians to choose the expert that learns it: see docs/results/generation.md.
 _CNDPM_OURS_GEN: Settings = {
@@ -208,32 +203,17 @@ def _told(presets: Mapping[str, Settings]) -> Mapping[str, Settings]:
 
 _OTHERS = "*"  # every scenario that is not listed
 
-_REPLAY: Mapping[str, Settings] = {
-    "split-cifar10": _COLOUR_REPLAY,
-    "split-cifar100": _COLOUR_REPLAY,
-    _OTHERS: {},
-}
+_REPLAY: Mapping[str, Settings] = {"split-cifar10": _COLOUR_REPLAY, "split-cifar100": _COLOUR_REPLAY, _OTHERS: {}}
 _REPLAYING = ("reservoir", "gss", "a-gem", "mir", "der", "der++", "er-ace", "scr", "gdumb")
 
 PRESETS: Mapping[str, Mapping[str, Mapping[str, Settings]]] = {
     "default": {
-        "cndpm": {
-            "split-digits": _CNDPM_SPLIT_DIGITS,
-            "split-mnist-gen": _CNDPM_OURS_GEN,
-            _OTHERS: {},
-        },
+        "cndpm": {"split-digits": _CNDPM_SPLIT_DIGITS, "split-mnist-gen": _CNDPM_OURS_GEN, _OTHERS: {}},
         "cndpm-tasks": {"split-digits": _CNDPM_SPLIT_DIGITS | _TOLD, _OTHERS: _TOLD},
         **dict.fromkeys(_REPLAYING, _REPLAY),
     },
-    "paper": {
-        "cndpm": _CNDPM,
-        "cndpm-tasks": _told(_CNDPM),
-        "reservoir": _REPLAY_MEMORY,
-    },
-    "fast": {
-        "cndpm": _CNDPM_FAST,
-        "cndpm-tasks": _told(_CNDPM_FAST),
-    },
+    "paper": {"cndpm": _CNDPM, "cndpm-tasks": _told(_CNDPM), "reservoir": _REPLAY_MEMORY},
+    "fast": {"cndpm": _CNDPM_FAST, "cndpm-tasks": _told(_CNDPM_FAST)},
 }
 """Preset, learner, scenario to settings. A learner that a preset does not list is used with its own defaults."""
 

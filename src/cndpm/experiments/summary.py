@@ -15,15 +15,7 @@ from cndpm.experiments.metrics import (
     values_at_task_ends,
 )
 
-RESULT_KEYS = (
-    "accuracy",
-    "bits_per_dim",
-    "n_experts",
-    "n_parameters",
-    "n_numbers_kept",
-    "memory_samples",
-    "seconds",
-)
+RESULT_KEYS = ("accuracy", "bits_per_dim", "n_experts", "n_parameters", "n_numbers_kept", "memory_samples", "seconds")
 """Keys that a result has for every learner: the mean over seeds, its standard error, and every seed's value."""
 
 PREQUENTIAL_KEYS = ("prequential_accuracy", "prequential_error", "prequential_bits_per_dim")

@@ -111,10 +111,7 @@ class CNDPM(Learner):
         if n_exemplars:
             self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
         self.arrivals = Arrivals(
-            self.bank,
-            door=Door() if len(self.input_shape) == 1 else None,
-            watch=self.watch,
-            places=self.places,
+            self.bank, door=Door() if len(self.input_shape) == 1 else None, watch=self.watch, places=self.places
         )
         self.experts = self
         self.task_listener = self.novelty.listener

@@ -255,11 +255,7 @@ SHARING = (
         "Split-MNIST",
         "split-mnist",
         "cndpm",
-        published={
-            "accuracy": Published(93.23, 0.09),
-            "n_experts": Published(5),
-            "n_parameters": Published(524e3),
-        },
+        published={"accuracy": Published(93.23, 0.09), "n_experts": Published(5), "n_parameters": Published(524e3)},
     ),
     Cell(
         "CN-DPM w/o PS",
@@ -267,11 +263,7 @@ SHARING = (
         "split-mnist",
         "cndpm",
         overrides=("learner.sharing=false",),
-        published={
-            "accuracy": Published(93.30, 0.24),
-            "n_experts": Published(5),
-            "n_parameters": Published(839e3),
-        },
+        published={"accuracy": Published(93.30, 0.24), "n_experts": Published(5), "n_parameters": Published(839e3)},
     ),
 )
 """The cells of the ablation of lateral connections."""

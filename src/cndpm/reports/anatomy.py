@@ -79,7 +79,7 @@ def memory_chart(run: Run) -> AreaChart | None:
         key="memory",
         title="Samples in the short-term memory",
         caption="Samples that no expert explains are kept here"
-        + (f", up to {capacity}" if capacity else "")
+        + (f" until there are {capacity} or a few more" if capacity else "")
         + "; each fall to zero is a sleep, in which a new expert is made of them.",
         alt=f"Samples in the memory by class against batches learned; at the end {rows[-1]['memory_samples']}.",
         x_label=X_LABEL,

@@ -149,9 +149,7 @@ def _origin(headers: dict[bytes, bytes]) -> bytes:
 def _name(host: bytes) -> str:
     """Returns the name in a Host header, without the port."""
     text = host.decode("latin-1")
-    if text.startswith("["):
-        return text.partition("]")[0] + "]"
-    return text.partition(":")[0]
+    return text.partition("]")[0] + "]" if text.startswith("[") else text.partition(":")[0]
 
 
 async def _answer(send: Send, status: int, reason: str) -> None:

@@ -27,8 +27,7 @@ class _File(NamedTuple):
 
 FILES = {
     "electricity": _File(
-        ("elecNormNew.arff", "elecNormNew.csv", "electricity-normalized.arff", "electricity.arff", "electricity.csv"),
-        8,
+        ("elecNormNew.arff", "elecNormNew.csv", "electricity-normalized.arff", "electricity.arff", "electricity.csv"), 8
     ),
     "covertype": _File(("covtypeNorm.arff", "covtype.data", "covtype.arff", "covtype.csv"), 54),
     **{

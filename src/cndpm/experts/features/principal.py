@@ -63,11 +63,7 @@ class PrincipalFeatures(FeatureMap):
         return self.inner.n_numbers_kept + self._mean.numel() + self._projection.numel()
 
     def state_dict(self) -> State:
-        return {
-            "inner": self.inner.state_dict(),
-            "mean": self._mean.clone(),
-            "projection": self._projection.clone(),
-        }
+        return {"inner": self.inner.state_dict(), "mean": self._mean.clone(), "projection": self._projection.clone()}
 
     def load_state_dict(self, state: State) -> None:
         self.inner.load_state_dict(state["inner"])

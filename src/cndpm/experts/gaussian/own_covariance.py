@@ -14,11 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
-from cndpm.experts.gaussian.conjugate import (
-    NormalInverseWishart,
-    log_student_t,
-    normal_inverse_wishart_from_sums,
-)
+from cndpm.experts.gaussian.conjugate import NormalInverseWishart, log_student_t, normal_inverse_wishart_from_sums
 from cndpm.experts.gaussian.transfer import normal_draws, to_device
 from cndpm.state import State, StateError, expect, tensor
 
