@@ -15,10 +15,7 @@ Learner = Annotated[
     ),
 ]
 Learners = Annotated[
-    str,
-    typer.Option(
-        "--learners", "--learner", metavar="A,B,C", help="Learners, yours and those of sklearn and river as for run."
-    ),
+    str, typer.Option(metavar="A,B,C", help="Names of learners, yours and those of sklearn and river as for run.")
 ]
 Preset = Annotated[str, typer.Option(metavar="NAME", help="Settings to start from: default (ours), paper or fast.")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The first seed.")]
