@@ -10,8 +10,8 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 372,
-    "lines": 47546,
-    "executable lines": 28345,
+    "lines": 47547,
+    "executable lines": 28346,
     "docstring lines": 10969,
     "function median": 6,
     "function 90 %": 16,
