@@ -16,7 +16,7 @@ CEILINGS = {
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 576,
+    "public names": 572,
     "numeric constants": 176,
     "file names used twice": 8,
 }

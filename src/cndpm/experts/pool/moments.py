@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from cndpm.experts.pool.representations import Floats
 from cndpm.state import Keeps, tensor
 
-__all__ = ["Labels", "Moments"]
+__all__ = ["Moments"]
 
 Labels = np.ndarray[tuple[int], np.dtype[np.int64]]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cndpm.state import Keeps, integers, tensor
 
-__all__ = ["Floats", "Representations"]
+__all__ = ["Representations"]
 
 Floats = NDArray[np.float64]
 
