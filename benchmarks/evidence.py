@@ -26,7 +26,7 @@ from benchmarks.tables import clustered
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 from cndpm.experiments import configure, prequential
 from cndpm.streams import DriftScenario, drifting_clusters, load_scenario
-from cndpm.streams.rules import flipped_rule, tripling_scales
+from cndpm.streams.rows import flipped_rule, tripling_scales
 
 Figures = Iterator[tuple[str, Any]]
 Split = tuple[Any, Any, Any, Any]

@@ -101,8 +101,8 @@ def mutated(mutant: Mutant, root: Path) -> str:
         raise MutantError(f"{mutant.name} ({mutant.claim}) changes nothing in {mutant.module}")
     changed = source.replace(mutant.find, mutant.replace)
     try:
-        compile(changed, mutant.module, "exec")
-    except SyntaxError as error:
+        tomllib.loads(changed) if mutant.module.endswith(".toml") else compile(changed, mutant.module, "exec")
+    except (SyntaxError, tomllib.TOMLDecodeError) as error:
         raise MutantError(
             f"{mutant.name} ({mutant.claim}) leaves no valid Python in {mutant.module}: {error}"
         ) from None

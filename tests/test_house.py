@@ -9,15 +9,15 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 372,
-    "lines": 47547,
-    "executable lines": 28346,
-    "docstring lines": 10969,
+    "modules": 322,
+    "lines": 44091,
+    "executable lines": 27069,
+    "docstring lines": 9191,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 572,
-    "numeric constants": 176,
+    "public names": 435,
+    "numeric constants": 164,
     "file names used twice": 8,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}

@@ -7,8 +7,8 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
-from cndpm.experiments.asked_models import asked_model
 from cndpm.experiments.learners import LEARNERS
+from cndpm.experiments.prequential_evaluation import asked_model
 from cndpm.experiments.presets import preset_settings
 from cndpm.learner import Learner
 from cndpm.streams import load_scenario, stream_from, stream_of_rows

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cndpm.experiments.asking import ask, class_answers, expert_gate
+from cndpm.experiments.teaching import ask, class_answers, expert_gate
 from cndpm.model.cndpm import CNDPM
 
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from torture.mutations import mutate
 
-from cndpm.experiments.log_file import Log, LogFile, digest_of, read_log
+from cndpm.experiments.record_files import Log, LogFile, digest_of, read_log
 
 
 def written(path, n=6):

@@ -10,8 +10,8 @@ import torch
 from cndpm.cli.exit_codes import exit_code
 from cndpm.engines import LostWorkerError
 from cndpm.experiments import Monitor, RecordError, RunsFailedError, configure, read_record
-from cndpm.experiments.portrait_file import load_portrait
 from cndpm.experiments.record import CHECKPOINT
+from cndpm.experiments.record_files import load_portrait
 from cndpm.experiments.workers import Job, run_jobs
 from cndpm.state import load_state
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cndpm.experiments import Monitor, read_record
-from cndpm.experiments.metric_texts import format_value
+from cndpm.experiments.printed_tables import format_value
 from cndpm.paper.experiment import Cell, Experiment, Published
 from cndpm.paper.reproduction import run_experiment
 

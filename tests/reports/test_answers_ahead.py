@@ -61,8 +61,8 @@ def test_both_figures_are_drawn(ahead, tmp_path):
     one = Run(ahead / "cndpm")
     for figure in (prequential_chart([one.as_group()]), answering_map(one)):
         assert save_figure(figure, tmp_path / figure.key, ["png"])[0].stat().st_size > 5000
-    assert one.plot_prequential().get_ylabel() == "accuracy of a window (%)"
-    assert one.plot_answering().get_xlabel() == "batches learned"
+    assert one.plot("prequential").get_ylabel() == "accuracy of a window (%)"
+    assert one.plot("answering").get_xlabel() == "batches learned"
 
 
 def test_the_report_compares_the_curves_and_tells_of_the_scores(ahead, tmp_path):

@@ -7,9 +7,8 @@ import pytest
 from cndpm.experiments import configure
 from cndpm.reports.anatomy import anatomy, gate_map, memory_chart, responsibility_map, sample_grid, similarity_map
 from cndpm.reports.collection import collect
-from cndpm.reports.composition import composition
 from cndpm.reports.content import run_figures
-from cndpm.reports.curves import growth_chart, mean_curve, metric_chart, task_chart
+from cndpm.reports.curves import composition, growth_chart, mean_curve, metric_chart, task_chart
 from cndpm.reports.drawing import save_figure
 from cndpm.reports.groups import compare
 from cndpm.reports.payload import figure_values

@@ -18,7 +18,7 @@ def _no_display():
     ["accuracy", "experts", "parameters", "responsibilities", "memory", "gate", "similarity", "samples", "composition"],
 )
 def test_figures_of_a_run_are_matplotlib_axes(records, name):
-    ax = getattr(Run(records / "cndpm" / "seed-0"), f"plot_{name}")()
+    ax = Run(records / "cndpm" / "seed-0").plot(name)
     assert isinstance(ax, Axes)
     assert ax.get_title()
     ax.figure.canvas.draw()
@@ -26,14 +26,14 @@ def test_figures_of_a_run_are_matplotlib_axes(records, name):
 
 def test_a_figure_can_be_drawn_on_given_axes(records):
     _, ax = pyplot.subplots()
-    assert Run(records / "finetune" / "seed-0").plot_accuracy(ax) is ax
+    assert Run(records / "finetune" / "seed-0").plot("accuracy", ax) is ax
     assert "batches" in ax.get_xlabel() and "%" in ax.get_ylabel()
 
 
 def test_tasks_have_axes_of_their_own(records):
-    assert len(Run(records / "finetune" / "seed-0").plot_tasks()) == 6
+    assert len(Run(records / "finetune" / "seed-0").plot("tasks")) == 6
 
 
 def test_what_the_record_does_not_hold_is_said(records):
     with pytest.raises(ValueError, match="the record holds no data"):
-        Run(records / "finetune" / "seed-0").plot_gate()
+        Run(records / "finetune" / "seed-0").plot("gate")

@@ -12,8 +12,7 @@ from cndpm.paper.experiment import Published
 from cndpm.paper.reproduction import cell_config
 from cndpm.reports.collection import collect
 from cndpm.reports.formats import to_csv, to_latex, to_markdown, to_terminal
-from cndpm.reports.groups import Group, compare
-from cndpm.reports.paper_values import published_values
+from cndpm.reports.groups import Group, compare, published_values
 from cndpm.reports.run import Run
 from cndpm.reports.tables import Row, Table, TableEntry, _best, comparison_table, experiment_table
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cndpm.experiments.portrait_file import load_portrait
 from cndpm.experiments.record import Record, RecordError, read_record
+from cndpm.experiments.record_files import load_portrait
 from cndpm.learner import Portrait
+from cndpm.names import UnknownNameError
 from cndpm.reports.figures import Band
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Run:
         >>> run = Run("runs/mine/seed-0")
         >>> run.title, run.record.status, run.task_names[0]
         ('split-digits · finetune · seed 0', 'complete', 'digits 0/1')
-        >>> run.plot_accuracy().get_ylabel()
+        >>> run.plot("accuracy").get_ylabel()
         'accuracy on all tasks (%)'
     """
 
@@ -158,83 +158,31 @@ class Run:
             return str(error)
         return None
 
-    # Figures
-
-    def plot_accuracy(self, ax: Axes | None = None) -> Axes:
-        """Draws accuracy (or bits per dimension) over the stream."""
-        return self._plot(ax, "curves.metric_chart", [self.as_group()])
-
-    def plot_prequential(self, ax: Axes | None = None) -> Axes:
-        """Draws how samples were answered before they were learned, window by window."""
-        return self._plot(ax, "answers_ahead.prequential_chart", [self.as_group()])
-
-    def plot_answering(self, ax: Axes | None = None) -> Axes:
-        """Draws which expert answered each stretch of the stream before it was learned."""
-        return self._plot(ax, "answers_ahead.answering_map", self)
-
-    def plot_experts(self, ax: Axes | None = None) -> Axes:
-        """Draws the number of experts over the stream."""
-        return self._plot(ax, "curves.growth_chart", [self.as_group()], "n_experts")
-
-    def plot_parameters(self, ax: Axes | None = None) -> Axes:
-        """Draws the number of parameters over the stream."""
-        return self._plot(ax, "curves.growth_chart", [self.as_group()], "n_parameters")
-
-    def plot_tasks(self) -> Any:
-        """Draws the accuracy of every task over the stream; returns an array of axes, one per task."""
-        from cndpm.reports.curves import task_chart
-        from cndpm.reports.drawing import draw
-
-        return draw(_there(task_chart([self.as_group()])))
-
-    def plot_responsibilities(self, ax: Axes | None = None) -> Axes:
-        """Draws which expert learned each stretch of the stream."""
-        return self._plot(ax, "anatomy.responsibility_map", self)
-
-    def plot_memory(self, ax: Axes | None = None) -> Axes:
-        """Draws the number of samples in the short-term memory, by class."""
-        return self._plot(ax, "anatomy.memory_chart", self)
-
-    def plot_gate(self, ax: Axes | None = None) -> Axes:
-        """Draws the true task against the chosen expert."""
-        return self._plot(ax, "anatomy.gate_map", self)
-
-    def plot_similarity(self, ax: Axes | None = None, *, threshold: float | None = None) -> Axes:
-        """Draws the similarity of the experts.
+    def plot(self, figure: str, ax: Axes | None = None, **options: Any) -> Any:
+        """Draws a figure and returns its axes, an array of them for one of several panels.
 
         Args:
-            ax: Axes to draw on; None makes a new figure.
-            threshold: Shows the pairs above this similarity; None shows the similarities themselves.
+            figure: One of accuracy (or bits per dimension), prequential, answering, experts, parameters, tasks,
+                composition, responsibilities, memory, gate, similarity and samples.
+            ax: Axes to draw on, for a figure of one panel; None makes a new figure.
+            **options: `threshold` of similarity: shows the pairs above it in place of the similarities themselves.
         """
-        return self._plot(ax, "anatomy.similarity_map", self, threshold)
+        from cndpm.reports.content import FIGURES
+        from cndpm.reports.drawing import draw
 
-    def plot_samples(self, ax: Axes | None = None) -> Axes:
-        """Draws samples from the mixture and from every expert."""
-        return self._plot(ax, "anatomy.sample_grid", self)
-
-    def plot_composition(self, ax: Axes | None = None) -> Axes:
-        """Draws the share of every task over the stream."""
-        return self._plot(ax, "composition.composition_chart", self)
+        if figure not in FIGURES:
+            raise UnknownNameError("figure", figure, FIGURES)
+        made = FIGURES[figure](self, **options)
+        if made is None:
+            raise ValueError(
+                "the record holds no data for this figure. Mixtures of experts log it from the first batches on; "
+                "samples and similarity are there when the run is complete"
+            )
+        axes = draw(made, ax)
+        return axes if len(axes) > 1 else axes.flat[0]
 
     def as_group(self) -> Any:
         """Returns a group of this run alone."""
         from cndpm.reports.groups import Group
 
         return Group(self.learner, (self,))
-
-    def _plot(self, ax: Axes | None, chart: str, *given: Any) -> Axes:
-        """Draws what a function of this room, which may import this module, makes of something."""
-        from cndpm.reports.drawing import draw
-
-        room, name = chart.split(".")
-        axes: Axes = draw(_there(getattr(import_module(f"cndpm.reports.{room}"), name)(*given)), ax).flat[0]
-        return axes
-
-
-def _there(figure: Any) -> Any:
-    if figure is None:
-        raise ValueError(
-            "the record holds no data for this figure. Mixtures of experts log it from the first batches on; samples "
-            "and similarity are there when the run is complete"
-        )
-    return figure

@@ -4,7 +4,7 @@ import threading
 
 import torch
 
-from cndpm.experts.workspace import borrow, give_back
+from cndpm.experts.chunks import borrow, give_back
 
 LIKE = torch.zeros(1)
 

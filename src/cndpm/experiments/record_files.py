@@ -1,4 +1,10 @@
-"""The log of a run: one event per line, only ever appended to, each with its number and a checksum.
+"""Files of a record: JSON with a checksum, the log of a run, and the portrait of a mixture.
+
+JSON files are written whole, and refused when they were changed: the key ``sha256`` holds the checksum of everything
+else, in a spelling that does not depend on spaces or order. ``portrait.npz`` holds what shows a mixture without its
+learner: samples drawn from it and from every expert, and the experts' similarity.
+
+The log has one event per line, is only ever appended to, and gives each line its number and a checksum:
 
     {"event": "progress", "step": 30, "n_experts": 2, "line": 4, "crc": "5d41402a"}
 
@@ -11,13 +17,63 @@ that lines of another run do not fit.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cndpm.storage import Appended
+import numpy as np
+
+from cndpm.datasets import DamagedFileError
+from cndpm.datasets.npz import read_npz
+from cndpm.errors import CNDPMError
+from cndpm.learner import Portrait
+from cndpm.storage import Appended, replace_file
+
+__all__ = ["RecordError"]
+
+
+_CHECKSUM = "sha256"
+_MOST_BYTES = 1 << 28
+
+
+class RecordError(CNDPMError, RuntimeError):
+    """A record cannot be read or written; the message says why and what to do."""
+
+
+def write_json(path: Path, content: dict[str, Any], *, sealed: bool = True, beside: Any = None) -> None:
+    """Writes a file whole or not at all; RecordError where the folder cannot be written, or the disk is full."""
+    seal = {_CHECKSUM: _checksum(content, beside)} if sealed else {}
+    try:
+        replace_file(path, [json.dumps(content | seal, indent=2).encode() + b"\n"])
+    except OSError as error:
+        raise RecordError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def read_json(path: Path, *, beside: Any = None) -> tuple[dict[str, Any], bool]:
+    """Returns what :func:`write_json` wrote, and whether it carries a checksum; RecordError where that is not right."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise RecordError(f"{path} is damaged: it has {path.stat().st_size} bytes")
+        content = json.loads(path.read_bytes())
+        if not isinstance(content, dict):
+            raise RecordError(f"{path} is damaged: it holds no JSON object")
+        sealed, seal = _CHECKSUM in content, content.pop(_CHECKSUM, None)
+        if sealed and seal != _checksum(content, beside):
+            raise RecordError(f"{path} is damaged: its checksum does not fit its content")
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path} is damaged: {str(error)[:200]}") from error
+    return content, sealed
+
+
+def _checksum(content: dict[str, Any], beside: Any) -> str:
+    plain = json.loads(json.dumps([content, beside]))  # as it will be read: keys are text, tuples are lists
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
 
 Row = dict[str, Any]
 """One event of a log, as plain values by name."""
@@ -152,3 +208,34 @@ def _parse(line: bytes, salt: int) -> tuple[Row | None, int | None]:
     body = text[:-_N_SEAL] + "}"
     fits = text[-_N_SEAL:] == f'{_SEAL}{seal}"}}' and seal == f"{zlib.crc32(body.encode(), salt):08x}"
     return (row, number) if fits and type(number) is int else (None, None)
+
+
+PORTRAIT = "portrait.npz"
+"""The file of a record that holds the portrait of a mixture."""
+
+
+def save_portrait(folder: Path, portrait: Portrait) -> None:
+    """Writes ``portrait.npz``, whole or not at all."""
+    content = io.BytesIO()
+    np.savez_compressed(content, **vars(portrait))
+    try:
+        replace_file(folder / PORTRAIT, [content.getvalue()])
+    except OSError as error:
+        raise RecordError(f"cannot write {folder / PORTRAIT}: {error.strerror or error}") from error
+
+
+def load_portrait(folder: str | Path) -> Portrait | None:
+    """Reads the portrait in a record; None where the run left none, RecordError where the file is damaged."""
+    path = Path(folder) / PORTRAIT
+    if not path.is_file():
+        return None
+    try:
+        arrays = read_npz(path, [tuple(Portrait.__dataclass_fields__)])
+    except DamagedFileError as error:
+        raise RecordError(f"{path} is damaged: {error}") from error
+    shapes = {name: array.shape for name, array in arrays.items()}
+    n, k = shapes["x"][:1], shapes["counts"]
+    per_sample = all(shapes[name] == n for name in ("y", "expert", "from_mixture"))
+    if not (n and per_sample and len(k) == 1 and shapes["similarity"] == k * 2):
+        raise RecordError(f"{path} is damaged: its arrays do not belong together, they have the shapes {shapes}")
+    return Portrait(**arrays)  # type: ignore[arg-type]
