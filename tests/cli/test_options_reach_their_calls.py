@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import cndpm.cli.commands as commands
 import pytest
-from cndpm.experiments.printed_tables import FoldingTable
 from rich.console import Console
 
+import cndpm.cli.commands as commands
 import cndpm.cli.show as printing
 from cndpm import datasets, engines, experiments, paper, reports
 from cndpm.cli.exit_codes import exit_code
@@ -14,6 +13,7 @@ from cndpm.cli.options import chosen_engine
 from cndpm.cli.show import Watch, show
 from cndpm.datasets import Check
 from cndpm.experiments import RecordError, sweep_file
+from cndpm.experiments.printed_tables import FoldingTable
 from cndpm.experiments.workers import RunsFailedError
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError
