@@ -92,9 +92,16 @@ def replaced(page: Path, name: str, table: str) -> str:
     return f"{before}{begin}\n{table}\n\n{end}{after}"
 
 
+def _text_of(value: Any) -> Any:
+    """Returns a whole number as a table names it; other values as they are."""
+    return str(value) if type(value) is int else value
+
+
 def _is_meant(row: Row, where: Mapping[str, Any], unlike: Mapping[str, Any]) -> bool:
     """Returns whether a row has some values and none of others; "none" stands for a field that is empty or missing."""
-    alike = all(row.get(key) == (None if value == "none" else value) for key, value in where.items())
+    alike = all(
+        (None if value == "none" else value) in (row.get(key), _text_of(row.get(key))) for key, value in where.items()
+    )
     return alike and not any(row.get(key) == value for key, value in unlike.items())
 
 

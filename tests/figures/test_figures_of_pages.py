@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from figures.__main__ import main
 from figures.pages import Page, load_pages
-from figures.records import Figure, FigureError, read_rows
+from figures.records import Figure, FigureError, read_rows, select
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -139,3 +139,9 @@ def test_a_template_asks_for_a_gain_by_the_names_of_two_figures(project):
     assert page.table() == "0.00 ± 0.00"
     with pytest.raises(FigureError, match="no figure 'b'"):
         project("{a over b}").table()
+
+
+def test_a_table_names_whole_numbers_of_a_record_as_they_are_written():
+    rows = [{"labels": 10}, {"labels": 100}, {"labels": "10"}, {"labels": True}]
+    assert select(rows, {}, labels="10") == [rows[0], rows[2]]
+    assert select(rows, {"where": {"labels": 100}}) == [rows[1]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -159,7 +160,7 @@ def admit_magnitude(values: NDArray[Any], name: str) -> None:
 def whole_number(value: Any, name: str, *, least: int, most: int | None = None) -> int:
     """Returns an argument that is a whole number from `least` on, to `most` where that is given."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number; got {value!r}")
+        raise TypeError(f"{name} must be a whole number; got {shown(value)}")
     if int(value) < least or (most is not None and int(value) > most):
         allowed = f"be at least {least}" if most is None else f"lie between {least} and {most}"
         raise ValueError(f"{name} must {allowed}; got {value}")
@@ -169,7 +170,7 @@ def whole_number(value: Any, name: str, *, least: int, most: int | None = None) 
 def admit_number(value: Any, name: str) -> float:
     """Returns an argument that is a real number, not NaN."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number; got {value!r}")
+        raise TypeError(f"{name} must be a number; got {shown(value)}")
     if np.isnan(float(value)):
         raise ValueError(f"{name} must be a number; got nan")
     return float(value)

@@ -86,10 +86,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     @changes
     def fit(
-        self,
-        X: ArrayLike | Tensor,
-        y: Sequence[Any] | NDArray[Any] | Tensor,
-        sample_weight: ArrayLike | None = None,
+        self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
@@ -149,8 +146,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def decision_function(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Returns log-odds of the second class, (n,), where there are two; else log-probabilities, (n, n_classes)."""
         log_proba = self.predict_log_proba(X)
-        decision: NDArray[np.float64] = log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
-        return decision
+        return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
 
     @answers
     def explain(self, X: ArrayLike | Tensor) -> Explanation:
@@ -251,12 +247,15 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return {**super()._export(), **learned}
 
     def _import(self, state: State) -> None:
-        super()._import(state)
-        self._codec = LabelCodec([from_plain(label) for label in state["labels"]], closed=state["closed"])
-        self._codec.counts = _label_counts(state.get("label_counts"), len(self._codec))
-        n_classes = len(self._codec) if self._codec.closed else None
+        codec = LabelCodec([from_plain(label) for label in state["labels"]], closed=state["closed"])
+        codec.counts = _label_counts(state.get("label_counts"), len(codec))
+        n_classes = len(codec) if codec.closed else None
         if state["n_classes"] != n_classes:
             raise StateError(f"n_classes must be {n_classes}, as its labels say; got {state['n_classes']}")
+        super()._import(state)
+        if (n_known := self._learner.n_known_classes) > len(codec):
+            raise StateError(f"n_known_classes must be at most {len(codec)}, as its labels say; got {n_known}")
+        self._codec = codec
 
 
 def _label_counts(counts: Any, n_labels: int) -> list[int]:
@@ -265,7 +264,7 @@ def _label_counts(counts: Any, n_labels: int) -> list[int]:
         return [0] * n_labels
     is_count = isinstance(counts, list) and all(type(n) is int and n >= 0 for n in counts)
     if not is_count or len(counts) != n_labels:
-        raise StateError(f"label_counts must be {n_labels} whole numbers of at least 0; got {counts!r}")
+        raise StateError(f"label_counts must be {n_labels} whole numbers of at least 0; got {str(counts)[:80]}")
     return list(counts)
 
 

@@ -28,6 +28,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import torch
+from numpy.linalg import LinAlgError as ArraysError
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
 from cndpm.errors import CNDPMError
@@ -277,7 +278,7 @@ def answers(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P
     def whole(self: G, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return _between_batches(self, lambda: method(self, *args, **kwargs))
-        except LinAlgError as error:
+        except (LinAlgError, ArraysError) as error:
             raise _numerical(method.__name__, error) from error
 
     whole.is_guarded = True  # type: ignore[attr-defined]
@@ -318,7 +319,7 @@ def _undo_and_tell(estimator: Guarded, error: BaseException, name: str, n_change
     if journal is not None and journal.is_pending:
         journal.is_whole = False  # first of all, should one more exception arrive
         _between_batches(estimator, estimator._undo)
-    if isinstance(error, LinAlgError):
+    if isinstance(error, LinAlgError | ArraysError):
         raise _numerical(name, error) from error
     _tell(error, name, is_done=_n_changes(estimator) != n_changes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import repr as shown
 from typing import Any, Self
 
 import numpy as np
@@ -213,5 +214,5 @@ def _numeric(y: Any) -> Any:
             return np.asarray(y, dtype=np.float64)
     except (ValueError, TypeError):
         raise ValueError(
-            f"y of a regressor holds numbers; got {str(y[:1])[:40]}. For labels use CNDPMClassifier."
+            f"y of a regressor holds numbers; got {shown(y[:1])[:40]}. For labels use CNDPMClassifier."
         ) from None

@@ -228,9 +228,9 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
         self._merged_from = frozenset(state.get("merged_from", ()))
 
     def _rehearse(self) -> None:
-        """Answers once, for a sample of zeros: parts of a file that do not fit each other show here."""
+        """Answers for a sample of zeros, experts too: parts of a file that do not fit each other show here."""
         if self.learner_.n_experts and self.density is None and self.predictor is None:
             x = torch.zeros(1, *self._input_shape())
             answers = {"classes": "predict_log_proba", "values": "predict_moments", "none": "expert_log_proba"}
-            if getattr(self.learner_, answers[self._target])(x).isnan().any():
+            if any(getattr(self.learner_, ask)(x).isnan().any() for ask in {answers[self._target], "expert_log_proba"}):
                 raise StateError("its answers are not numbers")

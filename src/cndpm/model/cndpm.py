@@ -384,11 +384,13 @@ class CNDPM(Learner):
         }
 
     def load_state_dict(self, state: State) -> None:
-        expect(state, {"n_known_classes": whole(self.n_classes or 0, 1 << 31), "is_exact": flag()})
+        expect(state, {"n_known_classes": whole(self.n_classes or 0, self.n_classes or 1 << 31), "is_exact": flag()})
         facts = (self.settings.target, self.settings.n_outputs, state["n_known_classes"])
         check_kept(state["memory"], self.input_shape, facts)  # those of merged models may exceed the capacity
         if state["waiting"] is not None:
             check_kept(dict(zip("xy", state["waiting"], strict=True)), self.input_shape, facts)
+        if len(state["latest"]) and tuple(state["latest"].shape[1:]) != self.input_shape:
+            raise StateError(f"'latest' must be rows of {self.input_shape}; got {tuple(state['latest'].shape)}")
         self.bank.load_state_dict(state["bank"])
         self.memory.load_state_dict(state["memory"])
         self.novelty.load_state_dict(state["novelty"])

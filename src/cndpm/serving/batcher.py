@@ -51,13 +51,9 @@ class Batcher:
 
     async def _run(self) -> None:
         while self._waiting:
-            if self._n_waiting < self._limits.batch_rows:
+            if sum(len(X) for X, _ in self._waiting) < self._limits.batch_rows:
                 await asyncio.sleep(self._limits.window)
             await self._call(self._take())
-
-    @property
-    def _n_waiting(self) -> int:
-        return sum(len(X) for X, _ in self._waiting)
 
     def _take(self) -> list[_Question]:
         """Takes the next questions, as many as fit into a call."""

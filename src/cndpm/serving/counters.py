@@ -20,9 +20,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         r = self._registry
         self._requests = Counter("cndpm_requests", "Requests answered", ["path", "status"], registry=r)
-        self._seconds = Histogram(
-            "cndpm_request_seconds", "Seconds of a request", ["path"], buckets=_SECONDS, registry=r
-        )
+        self._seconds = Histogram("cndpm_request_seconds", "Time of a request", ["path"], buckets=_SECONDS, registry=r)
         self._rows = Histogram("cndpm_call_rows", "Rows answered in one call of the model", buckets=_ROWS, registry=r)
         self._learned = Counter("cndpm_rows_learned", "Rows learned and on the disk", registry=r)
         self._checkpoints = Counter("cndpm_checkpoints", "Checkpoints written", registry=r)

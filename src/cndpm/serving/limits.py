@@ -15,6 +15,7 @@ class Limits:
         body_bytes: Bytes of the body of one request.
         held_bytes: Bytes of the bodies of all requests that are being answered.
         rows: Rows of one request.
+        answer_values: Probabilities of one answer, rows times labels; with more labels fewer rows are answered at once.
         label_length: Characters of a label; every answer holds all labels.
         labels: Labels that a model may come to know; what brings more is refused, what it knows is learned on.
         label_characters: Characters of all labels together, which a file of the model must hold in its header.
@@ -26,6 +27,7 @@ class Limits:
         batch_rows: Rows that one call of the model answers or learns; requests that wait share a call up to that.
         window: Seconds that a prediction waits for others to share a call with. 0 waits for none: those that come
             while a call is going on share the next one.
+        awaited_labels: Rows asked about as the next ones whose labels are awaited, counted up to that.
 
     Example:
         >>> Limits(rows=100).batch_rows
@@ -35,6 +37,7 @@ class Limits:
     body_bytes: int = 4 * 2**20
     held_bytes: int = 256 * 2**20
     rows: int = 10_000
+    answer_values: int = 200_000
     label_length: int = 1000
     labels: int = 1000
     label_characters: int = 200_000
@@ -45,3 +48,4 @@ class Limits:
     waiting_rows: int = 100_000
     batch_rows: int = 1000
     window: float = 0.0
+    awaited_labels: int = 100

@@ -2,7 +2,7 @@
 
 A line is 32 hexadecimal digits, a space and a JSON object. The digits are a hash of the line before and of the object,
 so that no line can be changed, left out, exchanged or taken from another log unseen. The first line of a file is its
-head: the number of its first record, the last hash of the log before, and the requests that were acknowledged. A
+head: the number of its first record, the last hash of the log before, the checkpoint's, and acknowledged requests. A
 process that is killed, or a loss of power, can leave the last line without its end: no line is written before the one
 in front of it is on the disk. Whatever else does not fit is damage.
 
@@ -75,14 +75,16 @@ class RowLog:
     """A file of records that is appended to, and its witness; neither may exist before.
 
     Requests that are `known` were acknowledged before. `before` is the last hash of the log before; of the first log,
-    anything that tells its model from others. `link` is the hash of the last line.
+    anything that tells its model from others. `model` is a hash of the checkpoint, `link` that of the last line.
     """
 
-    def __init__(self, path: Path, first: int, known: Mapping[str, Acknowledgement], before: str = "") -> None:
+    def __init__(
+        self, path: Path, first: int, known: Mapping[str, Acknowledgement], before: str = "", model: str = ""
+    ) -> None:
         self._file, self._witness = Appended(path), Appended(witness_of(path))
         self.link = ""
         places = [[name, place.record, place.row, place.digest] for name, place in known.items()]
-        self._write({"first": first, "before": before, "known": places})
+        self._write({"first": first, "before": before, "model": model, "known": places})
 
     @property
     def n_bytes(self) -> int:
@@ -125,6 +127,7 @@ class WrittenLog:
         try:
             self.first: int | None = None if head is None else int(head["first"])
             self.before: str = "" if head is None else head["before"]
+            self.model: str | None = None if head is None else head.get("model")
             self.known = {} if head is None else {name: Acknowledgement(*place) for name, *place in head["known"]}
         except (KeyError, TypeError, ValueError):
             raise self._damage("is no head of a log") from None
@@ -148,7 +151,7 @@ class WrittenLog:
 
     def _read(self) -> Iterator[dict[str, Any]]:
         """Yields what the lines say, each once its hash is right."""
-        if not self.path.exists():
+        if not self.path.is_file():
             return
         with self.path.open("rb") as file:
             for self._line, line in enumerate(file, start=1):

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 import uvicorn
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol  # others do not bound the bytes of a head
 
 from cndpm.serving.app import create_app
 from cndpm.serving.guard import LOOPBACK
@@ -26,7 +26,7 @@ __all__ = ["Server"]
 
 _SHORTEST_TOKEN = 16
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
-_Uvicorns: Any = AutoHTTPProtocol
+_Uvicorns: Any = H11Protocol
 
 
 class Server:
@@ -49,7 +49,7 @@ class Server:
     Raises:
         ConfigError: The token is missing or too short, or the address cannot be listened at.
         StoreError: The folder belongs to another model or server.
-        LogError: The log of learned rows is damaged.
+        CNDPMError: The log of learned rows is damaged.
 
     Example:
         >>> import json, tempfile, urllib.request
@@ -90,10 +90,9 @@ class Server:
             self._socket.close()
             raise
         app = create_app(store, limits=limits, token=token, hosts=LOOPBACK if is_local else None)
-        options: Any = {"log_level": "warning", "access_log": False, "lifespan": "on", "timeout_keep_alive": 60}
-        self._server = uvicorn.Server(
-            uvicorn.Config(app, http=type("Bounded", (_Bounded,), {"limits": limits or Limits()}), **options)
-        )
+        options: Any = {"log_level": "error", "access_log": False, "lifespan": "on", "timeout_keep_alive": 60}
+        bounded = type("Bounded", (_Bounded,), {"limits": limits or Limits()})
+        self._server = uvicorn.Server(uvicorn.Config(app, http=bounded, ws="none", **options))
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:
@@ -122,9 +121,7 @@ class Server:
 
 def _check_token(token: str | None, host: str, *, is_local: bool) -> None:
     if token is None and not is_local:
-        raise ConfigError(
-            f"others can reach {host}, so a token is needed. Set CNDPM_TOKEN, or serve on 127.0.0.1, the default."
-        )
+        raise ConfigError(f"others can reach {host}, so a token is needed. Set CNDPM_TOKEN, or serve on 127.0.0.1.")
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise ConfigError(
             f"a token has at least {_SHORTEST_TOKEN} printable ASCII characters; got {len(token)}. Make one: "

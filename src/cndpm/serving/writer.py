@@ -48,7 +48,7 @@ class LearnRequest:
 class Writer:
     """Learns rows one request after another, of a store whose model nobody else may change.
 
-    `learned` is told the number of rows, after they were written, `checkpointed` of every checkpoint.
+    `learned` is told the number of rows that were written, `checkpointed` of every checkpoint; `n_waiting` rows wait.
     """
 
     def __init__(

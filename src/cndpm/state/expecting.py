@@ -101,30 +101,23 @@ def whole(low: int = 0, high: int = 1 << 62) -> Form:
 
 def flag() -> Form:
     """Returns the form of a value that is True or False."""
-
-    def check(name: str, value: Any, _: Sizes) -> None:
-        if not isinstance(value, bool):
-            raise StateError(f"{name!r} must be true or false; got {str(value)[:80]!r}")
-
-    return check
+    return _of_type(bool, "true or false")
 
 
 def nothing() -> Form:
     """Returns the form of None."""
-
-    def check(name: str, value: Any, _: Sizes) -> None:
-        if value is not None:
-            raise StateError(f"{name!r} must be empty; got a {type(value).__name__}")
-
-    return check
+    return _of_type(type(None), "empty")
 
 
 def part() -> Form:
     """Returns the form of a dictionary, which whoever it belongs to looks into."""
+    return _of_type(Mapping, "a dictionary")
 
+
+def _of_type(kind: type, said: str) -> Form:
     def check(name: str, value: Any, _: Sizes) -> None:
-        if not isinstance(value, Mapping):
-            raise StateError(f"{name!r} must be a dictionary; got a {type(value).__name__}")
+        if not isinstance(value, kind):
+            raise StateError(f"{name!r} must be {said}; got a {type(value).__name__}")
 
     return check
 

@@ -25,9 +25,7 @@ def detach_tensors(node: Any, tensors: dict[str, Tensor], name: str = "") -> Any
     if isinstance(node, dict):
         for key in node:
             if not isinstance(key, str) or key == _TENSOR:
-                raise TypeError(
-                    f"state keys are strings other than {_TENSOR!r}; got {key!r} under {name or 'the root'!r}"
-                )
+                raise TypeError(f"state keys are strings other than {_TENSOR!r}; got {key!r} under {name!r}")
         return {key: detach_tensors(value, tensors, f"{name}/{key}" if name else key) for key, value in node.items()}
     if isinstance(node, list | tuple):
         return [detach_tensors(value, tensors, f"{name}/{i}") for i, value in enumerate(node)]
@@ -53,9 +51,7 @@ def _attached(node: Any, waiting: dict[str, Tensor]) -> Any:
         if not isinstance(name, str) or name not in waiting:
             raise StateError(f"its tree names the tensor {str(name)[:80]!r}, which is not there or is named twice")
         return waiting.pop(name)
-    if isinstance(node, list):
-        return [_attached(value, waiting) for value in node]
-    return node
+    return [_attached(value, waiting) for value in node] if isinstance(node, list) else node
 
 
 def copied(tree: Any, device: torch.device | str | None = None) -> Any:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
-from cndpm.state import State, expect, maybe, number, tensor
+from cndpm.state import State, StateError, expect, maybe, number, tensor
 from cndpm.threads import spread
 
 _MOST = 1e15
@@ -97,11 +97,14 @@ class Factor:
     def from_state(cls, state: State) -> Factor:
         positive = number(0, _MOST)
         forms = {"log_det": number(-_MOST, _MOST), "kappa": positive, "count": positive, "degrees": positive}
-        forms |= {"shrinkage": number(0, 1), "tail": maybe(positive), "anchors": tensor("anchors", "d")}
+        forms |= {"shrinkage": number(0, 1), "tail": maybe(number(2.01)), "anchors": tensor("anchors", "d")}
         d = expect(state, forms)["d"]
         expect(state, {"cholesky": tensor(d * (d + 1) // 2, dtype=(torch.float32, torch.float64))})
+        cholesky = unpack_triangle(state["cholesky"], d)
+        if not (cholesky.diagonal() > 0).all() or (state["anchors"].abs() > _MOST).any():
+            raise StateError(f"a factor has a positive diagonal, and anchors of at most {_MOST:g}; got others")
         return cls(
-            cholesky=unpack_triangle(state["cholesky"], state["anchors"].shape[1]),
+            cholesky=cholesky,
             log_det=state["log_det"],
             anchors=state["anchors"].clone(),
             kappa=state["kappa"],

@@ -391,10 +391,12 @@ class ClassPool(Keeps):
         """
         if self._n_rows and self.outside > self.usually_outside + _MOST_OUTSIDE:
             return True
-        is_time = self.n_fits < len(_FITTED_AT) and self.n_seen >= _FITTED_AT[self.n_fits]
-        if not is_time or self._maps is None:
+        is_early = self.n_fits < len(_FITTED_AT)
+        is_time = is_early and self.n_seen >= _FITTED_AT[self.n_fits]
+        if self._maps is None:
             return is_time
-        return self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5)
+        is_time &= len(self._rules) == 1 or self.mixing < 0.5
+        return self.rows.is_whole and (is_time or (is_early and self._rules.are_parts))
 
     def _fit(self) -> None:
         """Fits representations to the rows kept, and has everything learn these anew."""
@@ -506,6 +508,7 @@ class ClassPool(Keeps):
         sizes = super().load_state_dict(state)
         n_labels = {"labels": sizes["labels"] if sizes["labels"] <= _MOST_LABELS else 0}
         self._dynamics.load_state_dict(state["dynamics"], **n_labels)
+        expect(state["dynamics"], {"last": whole(-1, n_labels["labels"] - 1)})
         self._rules.load_state_dict(state["rules"], **n_labels)
         self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered, candidates=3)
         self._next.load_state_dict(state["next"], members=2 * self._n_members, tempered=2 * n_tempered, candidates=4)
