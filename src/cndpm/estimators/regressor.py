@@ -17,7 +17,7 @@ from cndpm.estimators.base import Estimator
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.intervals import normal_interval
-from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
+from cndpm.estimators.journal import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import Completions, mean_over
 from cndpm.estimators.plain_rows import plain_rows
 from cndpm.experts.pool.class_pool import When

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib import resources
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,7 +29,6 @@ from cndpm.serving.counters import Metrics
 from cndpm.serving.guard import Guard
 from cndpm.serving.limits import Limits
 from cndpm.serving.messages import Asked, Events, Explained, Health, Learned, Predicted, Taught
-from cndpm.serving.page import PAGES, add_page
 from cndpm.serving.store import Store
 from cndpm.serving.writer import BusyError, LearnRequest, OtherRowsError, Writer, WriterFailedError
 from cndpm.version import __version__
@@ -42,10 +42,14 @@ _SAID = 1000
 """Characters of an error."""
 
 _STATUSES: Mapping[type[Exception], int] = {BusyError: 503, WriterFailedError: 500, OtherRowsError: 409}
-
 _write = json.JSONEncoder(allow_nan=False).encode
 
-PATHS = (*PAGES, "/predict", "/explain", "/learn", "/events", "/model", "/health", "/metrics")
+_PAGES = ("/", "/docs")
+"""Addresses of the page: one file that asks nobody but the server it came from, and tells nothing by itself."""
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+
+PATHS = (*_PAGES, "/predict", "/explain", "/learn", "/events", "/model", "/health", "/metrics")
 
 
 def create_app(
@@ -72,7 +76,7 @@ def create_app(
         exception_handlers={RequestValidationError: _first_mistake},
     )
     service.add_endpoints(app)
-    add_page(app)
+    _add_page(app)
     return app
 
 
@@ -203,3 +207,15 @@ async def _first_mistake(_: Request, error: Exception) -> Response:
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))[:100]
     return _json({"detail": f"{len(error.errors())} mistakes, the first in {where}: {first['msg'][:200]}"}, status=422)
+
+
+def _add_page(app: FastAPI) -> None:
+    """Serves the page: what the server serves, how that is doing, a form to try it, and requests to copy."""
+    text = (resources.files("cndpm") / "serving" / "page.html").read_text(encoding="utf-8")
+    headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
+
+    async def page() -> Response:
+        return Response(text, media_type="text/html", headers=headers)
+
+    for path in _PAGES:
+        app.get(path, include_in_schema=False)(page)

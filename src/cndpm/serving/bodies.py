@@ -22,12 +22,7 @@ _LONGEST_ID = 100
 
 
 class Content(NamedTuple):
-    """Holds what a request says.
-
-    Example:
-        >>> Content([[1.0]], None, None).X
-        [[1.0]]
-    """
+    """Holds what a request says."""
 
     X: list[list[Any]]  # rows, lists of values
     y: list[Any] | None  # labels or targets; None where there are none

@@ -12,14 +12,7 @@ _ROWS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 class Metrics:
-    """Counts what a server does.
-
-    Example:
-        >>> metrics = Metrics()
-        >>> metrics.requested("/predict", 200, 0.004)
-        >>> 'cndpm_requests_total{path="/predict",status="200"} 1.0' in metrics.text().decode()
-        True
-    """
+    """Counts what a server does."""
 
     content_type = CONTENT_TYPE_LATEST
 

@@ -34,13 +34,6 @@ class Guard:
 
     Every request but those for health must carry the `token`, where there is one, and ask for one of the `hosts`.
     `requested` is told path, status and seconds of every request; those for other `paths` are told of as "other".
-
-    Example:
-        >>> guard = Guard(None, Limits(), token="secret")
-        >>> guard.refusal({"path": "/predict", "headers": [(b"authorization", b"Bearer secret")]}) is None
-        True
-        >>> guard.refusal({"path": "/predict", "headers": []})
-        (401, 'a token is needed: send the header "Authorization: Bearer TOKEN"')
     """
 
     def __init__(

@@ -36,12 +36,7 @@ class LogError(CNDPMError, ValueError):
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """Says where in the order of all rows those of one request were learned.
-
-    Example:
-        >>> Acknowledgement(record=3, row=0)
-        Acknowledgement(record=3, row=0)
-    """
+    """Says where in the order of all rows those of one request were learned."""
 
     record: int  # number of the record that holds them
     row: int  # which row of the record is their first
@@ -57,13 +52,7 @@ def rows_digest(X: NDArray[np.float32], y: Sequence[Any] | None) -> str:
 
 @dataclass(frozen=True)
 class Record:
-    """Rows that one call of `partial_fit` learned.
-
-    Example:
-        >>> record = Record(0, np.ones((2, 3), dtype=np.float32), ["a", "b"], (("mine", 1), (None, 1)))
-        >>> record.acknowledgements()
-        [('mine', Acknowledgement(record=0, row=0)), (None, Acknowledgement(record=0, row=1))]
-    """
+    """Rows that one call of `partial_fit` learned."""
 
     number: int  # records before this one
     X: NDArray[np.float32]  # (n, n_features), float32
@@ -87,15 +76,6 @@ class RowLog:
 
     Requests that are `known` were acknowledged before. `before` is the last hash of the log before; of the first log,
     anything that tells its model from others. `model` is a hash of the checkpoint, `link` that of the last line.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     log = RowLog(Path(folder, "log.jsonl"), 0, {})
-        ...     log.append(Record(0, np.ones((1, 2), dtype=np.float32), ["a"], ((None, 1),)))
-        ...     log.close()
-        ...     [(record.number, record.X.tolist(), record.y) for record in WrittenLog(Path(folder, "log.jsonl"))]
-        [(0, [[1.0, 1.0]], ['a'])]
     """
 
     def __init__(

@@ -37,12 +37,7 @@ class WriterFailedError(CNDPMError, RuntimeError):
 
 @dataclass(frozen=True)
 class LearnRequest:
-    """Rows that one client wants learned.
-
-    Example:
-        >>> LearnRequest(np.ones((2, 3), dtype=np.float32), ["a", "b"], "mine").future.done()
-        False
-    """
+    """Rows that one client wants learned."""
 
     X: NDArray[np.float32]  # rows as the model reads them, (n, width)
     y: Sequence[Any] | None  # labels or targets, n of them; None for densities
@@ -67,7 +62,7 @@ class Writer:
         self._store, self._limits = store, limits or Limits()
         self._learned, self._checkpointed = learned, checkpointed
         self._waiting: deque[LearnRequest] = deque()
-        self.n_waiting = 0
+        self.n_waiting = 0  # rows
         self._changed = threading.Condition()
         self._is_closing = False
         self._failure: Exception | None = None
@@ -205,7 +200,8 @@ class Writer:
         if not isinstance(self._store.model, CNDPMClassifier):
             return
         known = self._store.model._codec
-        new = [label for label in set(filter(_is_hashable, y or ())) if known.find(label) is None]
+        hashable = {label for label in y or () if not isinstance(label, list)}  # the model refuses lists by name
+        new = [label for label in hashable if known.find(label) is None]
         if new and len(known) + len(new) > self._limits.labels:
             raise ValueError(
                 f"y has {len(new)} new labels beside the {len(known)} that the model knows; this server allows "
@@ -239,7 +235,3 @@ class Writer:
     def _refuse(requests: Sequence[LearnRequest], error: Exception) -> None:
         for request in requests:
             request.future.set_exception(error)
-
-
-def _is_hashable(label: Any) -> bool:
-    return not isinstance(label, list)  # of what JSON has; the model refuses it by name
