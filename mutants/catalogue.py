@@ -119,7 +119,9 @@ def follow(files: Sequence[Path], root: Path) -> tuple[int, list[Mutant]]:
     Returns:
         How many have moved, and those whose fragment is in no file, or in several.
     """
-    sources = {path: path.read_text(encoding="utf-8") for path in sorted((root / "src" / "cndpm").rglob("*.py"))}
+    kinds = ("*.py", "*.toml")
+    paths = sorted(path for kind in kinds for path in (root / "src" / "cndpm").rglob(kind))
+    sources = {path: path.read_text(encoding="utf-8") for path in paths}
     n_moved, lost = 0, []
     for file in files:
         head, *entries = file.read_text(encoding="utf-8").split("[[mutant]]\n")

@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-import cndpm.cli.app as commands
 import pytest
-from cndpm.cli.engines import chosen_engine
-from cndpm.experiments.folding_table import FoldingTable
 from rich.console import Console
 
+import cndpm.cli.commands as commands
 import cndpm.cli.show as printing
 from cndpm import datasets, engines, experiments, paper, reports
 from cndpm.cli.exit_codes import exit_code
+from cndpm.cli.options import chosen_engine
 from cndpm.cli.show import Watch, show
 from cndpm.datasets import Check
 from cndpm.experiments import RecordError, sweep_file
+from cndpm.experiments.printed_tables import FoldingTable
 from cndpm.experiments.workers import RunsFailedError
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError
@@ -116,7 +116,7 @@ def test_everything_said_to_sweep_reaches_its_runs_and_their_engine(cndpm, heard
     Path("mine.toml").write_text('scenarios = ["split-digits"]\nlearners = ["finetune"]\n')
     runs = heard(sweep_file, "run_sweep", [{**RESULT, "runs": [{"folder": "there/a/seed-0"}]}])
     heard(reports, "write_report", None)
-    monkeypatch.setattr("cndpm.cli.sweeping.leave_report", lambda *_, **__: None)
+    monkeypatch.setattr("cndpm.cli.commands.leave_report", lambda *_, **__: None)
     made = []
 
     class Engine:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cndpm.experiments import clock, configure, loop, read_record, run_config
+from cndpm.experiments import configure, loop, read_record, run_config, schedule
 from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.recorder import Recorder
 from stopping import Stop, StopsAt
@@ -21,7 +21,7 @@ def short(learner="mean-mixture", *overrides):
 def timed(monkeypatch):
     """A clock that moves by a second for every batch, by a hundred for every evaluation, and not by itself."""
     now, evaluate = [0.0], loop.evaluate
-    monkeypatch.setattr(clock, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(schedule, "time", SimpleNamespace(perf_counter=lambda: now[0]))
 
     def slowly(*arguments):
         now[0] += 100

@@ -49,7 +49,7 @@ class Server:
     Raises:
         ConfigError: The token is missing or too short, or the address cannot be listened at.
         StoreError: The folder belongs to another model or server.
-        LogError: The log of learned rows is damaged.
+        CNDPMError: The log of learned rows is damaged.
 
     Example:
         >>> import json, tempfile, urllib.request
@@ -91,8 +91,8 @@ class Server:
             raise
         app = create_app(store, limits=limits, token=token, hosts=LOOPBACK if is_local else None)
         options: Any = {"log_level": "error", "access_log": False, "lifespan": "on", "timeout_keep_alive": 60}
-        protocols: Any = {"http": type("Bounded", (_Bounded,), {"limits": limits or Limits()}), "ws": "none"}
-        self._server = uvicorn.Server(uvicorn.Config(app, **protocols, **options))
+        bounded = type("Bounded", (_Bounded,), {"limits": limits or Limits()})
+        self._server = uvicorn.Server(uvicorn.Config(app, http=bounded, ws="none", **options))
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:

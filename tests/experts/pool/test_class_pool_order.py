@@ -6,12 +6,20 @@ from tests.experts.pool.test_class_pool import learned, reversing, rows
 from cndpm.experts.pool import ClassPool, class_pool
 
 
-def test_kept_rows_are_learned_again_in_the_order_they_came(monkeypatch):
+def labels_heard(patch):
+    """Notes the labels of everything that models learn, in their order."""
     heard, learn = [], class_pool.Moments.learn
-    monkeypatch.setattr(
-        class_pool.Moments, "learn", lambda self, f, y, **k: heard.append([*y]) or learn(self, f, y, **k)
-    )
-    x, y = rows(20)
+
+    def note(moments, f, batch, **options):
+        heard.append(batch.labels[batch.is_own.argmax(axis=0)].tolist())
+        learn(moments, f, batch, **options)
+
+    patch.setattr(class_pool.Moments, "learn", note)
+    return heard
+
+
+def test_kept_rows_are_learned_again_in_the_order_they_came(monkeypatch):
+    heard, (x, y) = labels_heard(monkeypatch), rows(20)
     learned(x, y)
     assert heard[-3:] == [y.tolist()] * 3  # representations are fitted anew after twenty rows
 
@@ -29,12 +37,10 @@ def test_a_rule_is_founded_on_the_samples_since_it_was_challenged(monkeypatch):
 
     def note(pool):
         founded.append((pool.n_seen - pool._rules.n_since, pool._rules.n_since))
-        heard = []
         with monkeypatch.context() as patch:
-            learn = class_pool.Moments.learn
-            patch.setattr(class_pool.Moments, "learn", lambda m, f, y, **k: heard.append(len(y)) or learn(m, f, y, **k))
+            heard = labels_heard(patch)
             found(pool)
-        assert heard == [founded[-1][1]] * 3
+        assert [len(labels) for labels in heard] == [founded[-1][1]] * 3
 
     monkeypatch.setattr(class_pool.ClassPool, "_found", note)
     learned(*reversing(600, at=400))

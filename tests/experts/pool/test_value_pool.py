@@ -38,7 +38,7 @@ def test_what_forgets_nothing_is_the_ridge_regression_of_all_rows(batch):
     for i in range(0, 150, batch):  # and one more, so that something is left to refresh
         regressions.learn(y[i : i + batch][: 150 - i], regressions.answer(f[i : i + batch][: 150 - i]), rule=0)
     regressions.learn(y[150:], regressions.answer(f[150:]), rule=0)
-    ridge = float(regressions.state_dict()["ridges"][1])
+    ridge = float(regressions.ridges[1])
     regressions.refresh()
     rows = np.hstack([f, np.ones((151, 1))])
     wide = np.vstack([rows, np.sqrt(np.diag([*[ridge] * 6, 1e-6]))])
@@ -52,7 +52,7 @@ def test_what_forgets_weighs_rows_by_their_age():
     regressions = ValueMoments(3, 1, keeps=(0.9,))
     for i in range(0, 84, 8):
         regressions.learn(y[i : i + 8], regressions.answer(f[i : i + 8]), rule=0)
-    ridge = float(regressions.state_dict()["ridges"][0])
+    ridge = float(regressions.ridges[0])
     regressions.refresh()
     rows, weights = np.hstack([f, np.ones((84, 1))]), 0.9 ** np.arange(83, -1, -1)
     precision = (rows * weights[:, None]).T @ rows + np.diag([ridge, ridge, ridge, 1e-6])
@@ -64,9 +64,9 @@ def test_nearest_rows_are_those_of_a_loop():
     rng = np.random.default_rng(3)
     x, y, asked = rng.normal(size=(300, 2)), rng.normal(size=(300, 1)), rng.normal(size=(4, 2))
     rows = LatestRows(2, 1, room=250)
-    rows.add(x, y, np.ones(300), x)
-    found = rows.near(asked).mean[0, :, 0]
-    for row, mean in zip(asked, found, strict=True):
+    rows.add(x, y, x)
+    at, weights, _ = rows.near(asked)[0]
+    for row, mean in zip(asked, (weights * y[50:][at, 0]).sum(axis=1), strict=True):
         distance = np.linalg.norm(x[100:] - row, axis=1)
         nearest = np.argsort(distance)[:5]
         assert mean == pytest.approx(np.average(y[100:][nearest, 0], weights=1 / distance[nearest]), rel=1e-3)

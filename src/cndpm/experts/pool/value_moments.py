@@ -9,26 +9,48 @@ ridge is then moved towards the maximum of the evidence by a step of MacKay's fi
 
 from __future__ import annotations
 
+from typing import ClassVar, NamedTuple
+
 import numpy as np
-import torch
 from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from cndpm.experts.pool.representations import Floats
-from cndpm.state import State, expect, tensor
+from cndpm.state import Keeps, tensor
 
 __all__ = ["ValueMoments"]
+
+ERRORS_KEEP = 0.995
+"""What is left of a squared error's weight after the next one: noise rests on the latest 200."""
+
+_FASTEST = 0.99
+"""The same for what forgets fast."""
 
 _GROWN = 0.1
 """Share of its rows that a regression without forgetting learns before P is made anew."""
 
-_ERRORS_KEEP = (0.99, 0.998)
-"""What is left of an error's weight after the next one, at least and at most: the noise rests on 100 to 500 errors."""
+_FIRST_STEPS = 3
+"""Times that a regression of many rows at once is solved, each with a likelier ridge: after two, rules were founded
+where nothing changed (friedman1, seeds 101 to 103)."""
 
-_NAMES = ("sums", "products", "squares", "n", "ridges", "inverses", "weights", "since", "errors", "n_errors")
+
+class Answer(NamedTuple):
+    """Holds what regressions say of B rows.
+
+    Attributes:
+        rows: Features and a constant, (B, d + 1).
+        gains: Rows times every P, (R + K, B, d + 1).
+        mean: (R + K, B, o).
+        spread: 1 + f' P f, (R + K, B): the variance of a target in units of the noise.
+    """
+
+    rows: Floats
+    gains: Floats
+    mean: Floats
+    spread: Floats
 
 
-class ValueMoments:
+class ValueMoments(Keeps):
     """R regressions that forget, and K rules behind them.
 
     Args:
@@ -44,35 +66,31 @@ class ValueMoments:
         array([2., 2.])
     """
 
+    kept: ClassVar = {
+        **dict.fromkeys(("sums", "inverses"), tensor("members", "f", "f")),
+        **dict.fromkeys(("products", "weights"), tensor("members", "f", "o")),
+        **dict.fromkeys(("squares", "errors"), tensor("members", "o")),
+        **dict.fromkeys(("n", "ridges", "since", "n_errors"), tensor("members")),
+    }
+
     def __init__(self, n_features: int, n_outputs: int, keeps: tuple[float, ...]) -> None:
-        self.n_features, self.n_outputs, self.keeps = n_features, n_outputs, keeps
-        d, m = n_features + 1, len(keeps) + 1
-        self._sums, self._products = np.zeros((m, d, d)), np.zeros((m, d, n_outputs))
-        self._squares, self._n, self._since = np.zeros((m, n_outputs)), np.zeros(m), np.zeros(m)
-        self._ridges, self._weights = np.full(m, 1.0), np.zeros((m, d, n_outputs))
-        self._inverses = np.tile(np.eye(d), (m, 1, 1))
-        self._errors, self._n_errors = np.ones((m, n_outputs)), np.ones(m)
+        self.keeps = np.array([*keeps, 1.0])
+        d, m = n_features + 1, len(self.keeps)
+        self.sums, self.inverses = np.zeros((m, d, d)), np.tile(np.eye(d), (m, 1, 1))
+        self.products, self.weights = np.zeros((m, d, n_outputs)), np.zeros((m, d, n_outputs))
+        self.squares, self.errors = np.zeros((m, n_outputs)), np.ones((m, n_outputs))
+        self.n, self.ridges, self.since, self.n_errors = np.zeros(m), np.ones(m), np.zeros(m), np.ones(m)
 
     @property
-    def n_rules(self) -> int:
-        """K."""
-        return len(self._n) - len(self.keeps)
-
-    @property
-    def n_of_rules(self) -> Floats:
-        """Rows that every rule has learned, (K,)."""
-        return self._n[len(self.keeps) :]
-
-    @property
-    def noise(self) -> Floats:
-        """Variance of the targets beside that of the weights, (R + K, o)."""
-        return self._errors / self._n_errors[:, None]
+    def n_recent(self) -> int:
+        """R."""
+        return len(self.keeps) - 1
 
     def answer(self, f: Floats) -> Answer:
-        """Returns means and leverages of rows (B, d)."""
+        """Answers rows of features (B, d)."""
         rows = _with_constant(f)
-        gains = rows @ self._inverses
-        return Answer(rows, gains, rows @ self._weights, (gains * rows).sum(axis=2), self.noise)
+        gains = rows @ self.inverses
+        return Answer(rows, gains, rows @ self.weights, 1 + (gains * rows).sum(axis=2))
 
     def learn(self, y: Floats, answered: Answer, *, rule: int) -> None:
         """Learns rows that were answered.
@@ -82,24 +100,31 @@ class ValueMoments:
             answered: What :meth:`answer` said of the rows since something was learned last.
             rule: Which rule learns besides those that forget.
         """
-        for slot in (*range(len(self.keeps)), len(self.keeps) + rule):
-            self._note_errors(slot, y, answered)
-            self._learn(slot, y, answered)
+        slots = [*range(self.n_recent), self.n_recent + rule]
+        ages = np.arange(len(y) - 1, -1, -1)
+        squares = (y - answered.mean[slots]) ** 2 / answered.spread[slots][:, :, None]
+        keeps = np.clip(self.keeps, _FASTEST, ERRORS_KEEP)[:, None]
+        fades, left = keeps**ages, keeps ** len(y)
+        self.errors[slots] = left * self.errors[slots] + np.einsum("sb,sbo->so", fades, squares)
+        self.n_errors[slots] = left[:, 0] * self.n_errors[slots] + fades.sum(axis=1)
+        for slot, keep in zip(slots, self.keeps, strict=True):
+            self._learn(slot, y, answered, keep ** len(y), keep**ages)
+            if self.since[slot] >= (1 / (1 - keep) if keep < 1 else max(10.0, _GROWN * self.n[slot])):
+                self._solve(slot)
 
     def begin(self, f: Floats, y: Floats) -> None:
-        """Learns rows at once as if they had come in turn, with errors of each row left out of what learned it.
+        """Learns rows at once as if they had come in turn and nothing before them.
 
         Args:
             f: Features, (n, d).
             y: Targets, (n, o).
         """
-        rows = _with_constant(f)
-        for slot in range(len(self._n)):
-            self._begin(slot, rows, y)
+        for slot, keep in enumerate(self.keeps):
+            self._begin(slot, keep, _with_constant(f), y)
 
     def refresh(self) -> None:
         """Makes anew what rests on a ridge that faded."""
-        for slot in np.flatnonzero(self._since):
+        for slot in np.flatnonzero(self.since):
             self._solve(int(slot))
 
     def found(self, f: Floats, y: Floats) -> None:
@@ -109,11 +134,10 @@ class ValueMoments:
             f: Features of the rows that it has learned, (n, d).
             y: Their targets, (n, o).
         """
-        for name in _NAMES:
-            part = getattr(self, f"_{name}")
-            setattr(self, f"_{name}", np.concatenate([part, np.zeros_like(part[:1])]))
-        self._ridges[-1], self._n_errors[-1] = 1.0, 1.0
-        self._begin(len(self._n) - 1, _with_constant(f), y)
+        for name in self.kept:
+            setattr(self, name, np.concatenate([part := getattr(self, name), np.zeros_like(part[:1])]))
+        self.ridges[-1] = 1.0
+        self._begin(len(self.n) - 1, 1.0, _with_constant(f), y)
 
     def mean_of_rule(self, f: Floats, rule: int) -> Floats:
         """Returns what a rule says of rows, (B, o).
@@ -122,151 +146,103 @@ class ValueMoments:
             f: Features, (B, d).
             rule: Its index.
         """
-        weights = self._weights[len(self.keeps) + rule]
+        weights = self.weights[self.n_recent + rule]
         return np.asarray(f @ weights[:-1] + weights[-1])
 
-    def rule_state(self, rule: int) -> State:
-        """Returns a copy of everything about a rule."""
-        at = len(self.keeps) + rule
-        return {name: torch.from_numpy(getattr(self, f"_{name}")[at : at + 1].copy()) for name in _NAMES}
+    def log_densities(self, y: Floats, answered: Answer) -> Floats:
+        """Returns the log density of targets under each rule up to a constant, (K, B).
 
-    def set_rule(self, rule: int, state: State) -> None:
+        Args:
+            y: Targets, (B, o).
+            answered: Of the rows.
+        """
+        variance = self.variance(answered)[self.n_recent :]
+        return np.asarray(-0.5 * ((y - answered.mean[self.n_recent :]) ** 2 / variance + np.log(variance)).sum(axis=-1))
+
+    def variance(self, answered: Answer) -> Floats:
+        """Returns variances of targets, (R + K, B, o)."""
+        return np.asarray((self.errors / self.n_errors[:, None])[:, None] * answered.spread[:, :, None])
+
+    def errors_of_rows(self, f: Floats, y: Floats) -> Floats:
+        """Returns squared errors of the latest rule at rows that it has learned, each as if it were left out, (n, o).
+
+        Args:
+            f: Features, (n, d).
+            y: Targets, (n, o).
+        """
+        rows = _with_constant(f)
+        own = ((rows @ self.inverses[-1]) * rows).sum(axis=1)
+        return np.asarray((y - rows @ self.weights[-1]) ** 2 / np.maximum(1 - own, 0.02)[:, None])
+
+    def copy_rule(self, rule: int) -> dict[str, Floats]:
+        """Returns a copy of everything about a rule."""
+        return {name: getattr(self, name)[[self.n_recent + rule]] for name in self.kept}
+
+    def set_rule(self, rule: int, copied: dict[str, Floats]) -> None:
         """Puts a rule back to what it was.
 
         Args:
             rule: Its index.
-            state: As :meth:`rule_state` returned it.
+            copied: As :meth:`copy_rule` returned it.
         """
-        for name in _NAMES:
-            getattr(self, f"_{name}")[len(self.keeps) + rule] = state[name].numpy()[0]
+        for name in self.kept:
+            getattr(self, name)[[self.n_recent + rule]] = copied[name]
 
     def drop(self, rule: int) -> None:
         """Forgets a rule."""
-        for name in _NAMES:
-            setattr(self, f"_{name}", np.delete(getattr(self, f"_{name}"), len(self.keeps) + rule, axis=0))
+        for name in self.kept:
+            setattr(self, name, np.delete(getattr(self, name), self.n_recent + rule, axis=0))
 
-    def _keep(self, slot: int) -> float:
-        return self.keeps[slot] if slot < len(self.keeps) else 1.0
-
-    def _note_errors(self, slot: int, y: Floats, answered: Answer) -> None:
-        squares = (y - answered.mean[slot]) ** 2 / (1 + answered.leverage[slot])[:, None]
-        keep = min(max(self._keep(slot), _ERRORS_KEEP[0]), _ERRORS_KEEP[1])
-        fade, left = _fading(keep, len(y)), keep ** len(y)
-        self._errors[slot] = left * self._errors[slot] + fade @ squares
-        self._n_errors[slot] = left * self._n_errors[slot] + fade.sum()
-
-    def _learn(self, slot: int, y: Floats, answered: Answer) -> None:
-        n, keep, rows = len(y), self._keep(slot), answered.rows
-        left, fade = keep**n, _fading(keep, n)
+    def _learn(self, slot: int, y: Floats, answered: Answer, left: float, fade: Floats) -> None:
+        rows, n = answered.rows, len(y)
         self._add(slot, rows, y, left, fade)
         gains = answered.gains[slot] / left  # rows P
         inner = gains @ rows.T
         inner.flat[:: n + 1] += 1 / fade
-        factor = np.sqrt(inner) if n == 1 else np.linalg.cholesky(inner)
-        half = _solved(factor, gains)  # P' = P / left - half' half
-        _add_product(self._inverses[slot], half, half, alpha=-1.0, beta=1 / left)
-        self._weights[slot] += half.T @ _solved(factor, y - rows @ self._weights[slot])
-        self._since[slot] += n
-        if self._since[slot] >= (1 / (1 - keep) if keep < 1 else max(10.0, _GROWN * self._n[slot])):
-            self._solve(slot)
+        factor = np.linalg.cholesky(inner)
+        half = np.linalg.solve(factor, gains)  # P' = P / left - half' half
+        dgemm(-1.0, half.T, half.T, 1 / left, self.inverses[slot].T, trans_b=1, overwrite_c=1)
+        self.weights[slot] += half.T @ np.linalg.solve(factor, y - rows @ self.weights[slot])
+        self.since[slot] += n
 
     def _add(self, slot: int, rows: Floats, y: Floats, left: float, fade: Floats) -> None:
         faded = rows * fade[:, None]
-        _add_product(self._sums[slot], rows, faded, alpha=1.0, beta=left)
-        self._products[slot] = left * self._products[slot] + faded.T @ y
-        self._squares[slot] = left * self._squares[slot] + fade @ (y * y)
-        self._n[slot] = left * self._n[slot] + fade.sum()
+        # Transposed, arrays have the order of Fortran, and nothing is copied.
+        dgemm(1.0, rows.T, faded.T, left, self.sums[slot].T, trans_b=1, overwrite_c=1)
+        self.products[slot] = left * self.products[slot] + faded.T @ y
+        self.squares[slot] = left * self.squares[slot] + fade @ (y * y)
+        self.n[slot] = left * self.n[slot] + fade.sum()
 
-    def _begin(self, slot: int, rows: Floats, y: Floats) -> None:
-        fade = _fading(self._keep(slot), len(y))
-        self._add(slot, rows, y, 1.0, fade)
+    def _begin(self, slot: int, keep: float, rows: Floats, y: Floats) -> None:
+        """Learns rows, with the errors of the latest, each left out of what learned it."""
+        fade = keep ** np.arange(len(y) - 1.0, -1, -1)
+        self._add(slot, rows, y, 0.0, fade)
         for _ in range(_FIRST_STEPS):
             self._solve(slot)
-        some = slice(-100, None)
-        own = fade[some] * ((rows[some] @ self._inverses[slot]) * rows[some]).sum(axis=1)
-        squares = (y[some] - rows[some] @ self._weights[slot]) ** 2 / np.maximum(1 - own, 0.02)[:, None]
-        self._n_errors[slot] = fade[some].sum()
-        self._errors[slot] = fade[some] @ squares + 1e-12
+        own = fade * ((rows @ self.inverses[slot]) * rows).sum(axis=1)
+        squares = (y - rows @ self.weights[slot]) ** 2 / np.maximum(1 - own, 0.02)[:, None]
+        fade = fade * ERRORS_KEEP ** np.arange(len(y) - 1.0, -1, -1)
+        self.n_errors[slot] = fade.sum()
+        self.errors[slot] = fade @ squares + 1e-12
 
     def _solve(self, slot: int) -> None:
         """Makes P and W of the sums and takes one step towards the ridge of the greatest evidence."""
-        d = self.n_features
-        precision = self._sums[slot].copy()
-        precision.flat[:: d + 2] += self._ridges[slot]
-        precision[d, d] += 1e-6 - self._ridges[slot]  # the constant has no ridge
+        precision, ridge = self.sums[slot].copy(), self.ridges[slot]
+        precision.flat[:: len(precision) + 1] += ridge
+        precision[-1, -1] += 1e-6 - ridge  # the constant has no ridge
         factor, failed = dpotrf(precision, lower=1, overwrite_a=1)
-        self._since[slot] = 0
+        self.since[slot] = 0
         if failed:  # features depend on each other to the last bit: what stood, stands
             return
-        inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
-        inverse = np.tril(inverse)
-        self._inverses[slot] = inverse + np.tril(inverse, -1).T
-        self._weights[slot] = self._inverses[slot] @ self._products[slot]
-        self._ridges[slot] = self._likelier_ridge(slot)
-
-    def _likelier_ridge(self, slot: int) -> float:
-        d, ridge, weights = self.n_features, self._ridges[slot], self._weights[slot]
-        determined = d - ridge * np.trace(self._inverses[slot][:d, :d])
-        left = np.maximum(self._squares[slot] - (self._products[slot] * weights).sum(axis=0), 1e-9)
-        noise = left / max(self._n[slot] - determined, 1.0)
-        size = (weights[:d] ** 2).sum(axis=0) / noise
-        return float(np.clip(len(size) * determined / max(size.sum(), 1e-12), 1e-3, 1e3 + self._n[slot]))
-
-    def state_dict(self) -> State:
-        """Returns everything as tensors."""
-        return {name: torch.from_numpy(getattr(self, f"_{name}").copy()) for name in _NAMES}
-
-    def load_state_dict(self, state: State) -> None:
-        """Takes a state of :meth:`state_dict`."""
-        self.check(state)
-        for name in _NAMES:
-            setattr(self, f"_{name}", state[name].numpy().copy())
-
-    def check(self, state: State) -> int:
-        """Returns the rules of a state, or raises StateError where it has another form."""
-        d, o = self.n_features + 1, self.n_outputs
-        matrix, square = ("sums", "inverses"), tensor("members", d, d)
-        forms = {name: tensor("members") for name in ("n", "ridges", "since", "n_errors")}
-        forms |= {name: tensor("members", o) for name in ("squares", "errors")}
-        forms |= {name: tensor("members", d, o) for name in ("products", "weights")}
-        return expect(state, forms | dict.fromkeys(matrix, square))["members"] - len(self.keeps)
-
-
-_FIRST_STEPS = 3
-"""Times that a regression of many rows at once is solved, each with a likelier ridge: after two, rules were founded
-where nothing changed (friedman1, seeds 101 to 103)."""
-
-
-class Answer:
-    """Holds what regressions say of B rows.
-
-    Attributes:
-        rows: Features and a constant, (B, d + 1).
-        gains: Rows times every P, (R + K, B, d + 1).
-        mean: (R + K, B, o).
-        leverage: f' P f, (R + K, B).
-        variance: (R + K, B, o).
-    """
-
-    def __init__(self, rows: Floats, gains: Floats, mean: Floats, leverage: Floats, noise: Floats) -> None:
-        self.rows, self.gains, self.mean, self.leverage = rows, gains, mean, leverage
-        self.variance = noise[:, None] * (1 + leverage)[:, :, None]
-
-
-def _fading(keep: float, n: int) -> Floats:
-    """Returns the weights of n rows, the latest of which has one, (n,)."""
-    return np.asarray(keep ** np.arange(n - 1, -1, -1), dtype=np.float64)
-
-
-def _add_product(matrix: Floats, a: Floats, b: Floats, *, alpha: float, beta: float) -> None:
-    """Makes a symmetric matrix beta matrix + alpha a' b, in place, of a and b (n, d)."""
-    # Transposed, arrays have the order of Fortran, and nothing is copied.
-    dgemm(alpha, a.T, b.T, beta, matrix.T, trans_b=1, overwrite_c=1)
-
-
-def _solved(factor: Floats, right: Floats) -> Floats:
-    """Solves for a triangular factor; of a single row it is a number."""
-    return np.asarray(right / factor if len(factor) == 1 else np.linalg.solve(factor, right))
+        inverse = np.tril(dpotri(factor, lower=1, overwrite_c=1)[0])
+        self.inverses[slot] = inverse + np.tril(inverse, -1).T
+        weights = self.inverses[slot] @ self.products[slot]
+        self.weights[slot] = weights
+        determined = len(inverse) - 1 - ridge * np.trace(inverse[:-1, :-1])
+        left = np.maximum(self.squares[slot] - (self.products[slot] * weights).sum(axis=0), 1e-9)
+        size = ((weights[:-1] ** 2).sum(axis=0) / left).sum() * max(self.n[slot] - determined, 1.0)
+        likelier = len(left) * determined / max(size, 1e-12)
+        self.ridges[slot] = np.clip(likelier, 1e-3, 1e3 + self.n[slot])
 
 
 def _with_constant(f: Floats) -> Floats:

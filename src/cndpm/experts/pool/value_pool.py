@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from cndpm.experts.pool.class_pool import When
@@ -14,9 +15,10 @@ from cndpm.experts.pool.moments import Labels
 from cndpm.experts.pool.representations import Floats
 from cndpm.experts.pool.residuals import Residuals
 from cndpm.experts.pool.value_members import KEEPS, N_MEMBERS, Said, ValueMembers
-from cndpm.experts.pool.value_mix import Told, ValueMix, log_density
+from cndpm.experts.pool.value_mix import Told, ValueMix
+from cndpm.experts.pool.value_moments import ValueMoments
 from cndpm.experts.pool.value_rules import Rules
-from cndpm.state import State, StateError, expect, maybe, part, whole
+from cndpm.state import State, StateError, expect, maybe, part, tensor, whole
 
 __all__ = ["ValuePool"]
 
@@ -28,6 +30,8 @@ _CHUNK = 10
 
 _FAST = 0.99
 """What forgets at least so fast is evidence of a rule that changed."""
+
+_COUNTS = ("n_seen", "n_fits", "measured", "seed")
 
 _RATES = np.concatenate([[*keeps, 1.0] for keeps in KEEPS])
 
@@ -79,14 +83,15 @@ class ValuePool:
 
     def _begin(self) -> None:
         """Has learned nothing."""
-        self.n_seen, self._n_fits, self._measured = 0, 0, 0
+        self.n_seen, self.n_fits, self.measured = 0, 0, 0
         self.events: list[tuple[int, str, int]] = []
         slow = np.flatnonzero(_RATES == 1)
         self.rows = LatestRows(self.n_columns, self.n_outputs, max(self._n_rows, _FITS[0]))
         self._mix = ValueMix(N_MEMBERS, self.n_outputs, trusted=tuple(slow.tolist()))
         self._residuals, self._rules = Residuals(self.n_outputs), Rules(self.n_columns, self.n_outputs)
         self._members: ValueMembers | None = None
-        self._before: list[State] = []  # the rule in force as it was before the doubt
+        self._before: list[dict[str, Floats]] = []  # the rule in force as it was before the doubt
+        self._latest = np.zeros((N_MEMBERS, self.n_outputs))  # the members' latest errors
         self._asked: tuple[Said, Told] | None = None
 
     @property
@@ -158,27 +163,31 @@ class ValuePool:
     def _ask(self, members: ValueMembers, x: Floats) -> tuple[Said, Told]:
         if self._asked is None or not np.array_equal(self._asked[0].x, x):
             said = members.say(x, self.rows, self._rules.weights)
-            self._asked = said, self._mix.tell(said.mean, said.variance, said.width)
+            self._asked = said, self._mix.tell(said.mean, said.variance, said.widths)
         return self._asked
 
     def _learn(self, x: Floats, y: Floats) -> None:
         self.n_seen += len(x)
         if self._members is None:
-            self.rows.add(x, y, np.ones(len(x)))
+            self.rows.add(x, y)
         else:
             self._learn_told(self._members, x, y)
-        is_due = self._n_fits < len(_FITS) and self.n_seen >= _FITS[self._n_fits]
+        is_due = self.n_fits < len(_FITS) and self.n_seen >= _FITS[self.n_fits]
         if is_due and self.n_rules == 1 and len(self.rows) == self.rows.n:
             self._fit()
-        elif self._members is not None and len(self.rows) and self.n_seen >= 2 * self._measured:
+        elif self._members is not None and len(self.rows) and self.n_seen >= 2 * self.measured:
             self._members.measure_slopes(self.rows, self._rules.current)
-            self._measured = self.n_seen
+            self.measured = self.n_seen
         self._asked = None
 
     def _fit(self) -> None:
-        self._n_fits = sum(self.n_seen >= n for n in _FITS)
-        self._members = ValueMembers(self.rows, seed=[self.seed, self._n_fits])
-        self._measured, self._before, self._rules = self.n_seen, [], Rules(self.n_columns, self.n_outputs)
+        self.n_fits = sum(self.n_seen >= n for n in _FITS)
+        former = self._members
+        self._members = ValueMembers(self.rows, seed=[self.seed, self.n_fits], former=former)
+        if former is not None:  # errors are in units of the targets' deviation
+            self._residuals.latest *= former.scale / self._members.scale
+            self._latest *= former.scale / self._members.scale
+        self.measured, self._before, self._rules = self.n_seen, [], Rules(self.n_columns, self.n_outputs)
         if not self._n_rows:  # none is kept any longer than it takes to find units
             self.rows = LatestRows(self.n_columns, self.n_outputs, 0)
 
@@ -186,28 +195,29 @@ class ValuePool:
         said, told = self._ask(members, x)
         values = members.in_units(y)
         self._follow(members, said, values)
-        members.learn(values, said, self._rules.current)
+        ratios = ((values - told.answer[:, 0]) ** 2 / (told.wide * told.levels)[1, 1]).mean(axis=1)
+        members.learn(values, said, ratios, self._rules.current)
         if self._rules.is_new(self.evidence):
             self._found(members)
         self._residuals.learn(values, told.answer, self._residuals.tell(told.answer))
         self._mix.learn(values, told)
-        self.rows.add(x, y, told.ratios(values), said.z)
+        self.rows.add(x, y, said.z)
 
     def _follow(self, members: ValueMembers, said: Said, values: Floats) -> None:
         """Follows the rule in force, and remembers what it was while there is doubt."""
-        pairs = list(zip(said.answers, KEEPS, strict=True))
-        each = [log_density(values, a.mean[len(keeps) :], a.variance[len(keeps) :]) for a, keeps in pairs]
-        scores = log_density(values, said.mean, said.variance)
-        fast, slow = (self._mix.favoured(np.flatnonzero(some)) for some in (_RATES <= _FAST, _RATES == 1))
-        former = self._rules.current
-        returned = self._rules.hear(np.mean(each, axis=0), scores[fast] - scores[slow], said.x, values)
+        each = [m.log_densities(values, a) for m, a in zip(members.moments, said.answers, strict=True)]
+        pair = [self._mix.favoured(np.flatnonzero(some)) for some in (_RATES <= _FAST, _RATES == 1)]
+        errors = values - said.mean
+        gains = self._rules.gains(errors[pair], said.variance[pair], self._latest[pair[1]])
+        former, self._latest = self._rules.current, errors[:, -1]
+        returned = self._rules.hear(np.mean(each, axis=0), gains, said.x, values)
         if returned:
             self.events.append((self.n_seen, "returned", self._rules.current))
             self._restore(members, former)
         if not self._rules.in_doubt:
             self._before = []
         elif not self._before:
-            self._before = [moments.rule_state(self._rules.current) for moments in members.moments]
+            self._before = [moments.copy_rule(self._rules.current) for moments in members.moments]
 
     def _restore(self, members: ValueMembers, rule: int) -> None:
         """Takes back what a rule has learned since the doubt began."""
@@ -221,26 +231,21 @@ class ValuePool:
         self._rules.found()
         self.events.append((self.n_seen, "founded", self._rules.current))
         if self.n_rules > self.max_rules:
-            n = members.moments[0].n_of_rules[: self._rules.current]
+            n = members.moments[0].n[members.moments[0].n_recent : -1]
             self._rules.drop(worst := int(n.argmin()))
             for moments in members.moments:
                 moments.drop(worst)
 
-    @property
-    def _parts(self) -> dict[str, LatestRows | ValueMix | Residuals | Rules]:
-        return {"kept": self.rows, "mix": self._mix, "residuals": self._residuals, "rules": self._rules}
-
     def state_dict(self) -> State:
         """Returns everything that answers rest on."""
-        return {
-            **{name: held.state_dict() for name, held in self._parts.items()},
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        return counts | {
+            **{name: getattr(self, f"_{name}").state_dict() for name in ("mix", "residuals", "rules")},
+            "kept": self.rows.state_dict(),
             "members": None if self._members is None else self._members.state_dict(),
-            "before": self._before,
+            "before": [{name: torch.from_numpy(part.copy()) for name, part in one.items()} for one in self._before],
+            "latest": torch.from_numpy(self._latest.copy()),
             "events": [list(event) for event in self.events],
-            "n_seen": self.n_seen,
-            "seed": self.seed,
-            "n_fits": self._n_fits,
-            "measured": self._measured,
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -249,20 +254,19 @@ class ValuePool:
         Raises:
             StateError: It has another form; nothing is changed.
         """
-        counts = dict.fromkeys(("n_seen", "n_fits", "measured", "seed"), whole())
-        expect(state, counts | dict.fromkeys(self._parts, part()) | {"members": maybe(part())})
-        for name, held in self._parts.items():
-            held.check(state[name])
-        members = None
+        d, o = self.n_columns, self.n_outputs
+        made = ValuePool(d, o, n_rows=self._n_rows, evidence=self.evidence, n_rules=self.max_rules)
+        parts = dict.fromkeys(("kept", "mix", "residuals", "rules"), part()) | {"members": maybe(part())}
+        expect(state, dict.fromkeys(_COUNTS, whole()) | parts | {"latest": tensor(N_MEMBERS, o)})
+        made.rows.load_state_dict(state["kept"])
+        made._mix.load_state_dict(state["mix"], members=N_MEMBERS, o=o)
+        made._residuals.load_state_dict(state["residuals"], o=o)
+        n_rules = made._rules.load_state_dict(state["rules"], d=d, o=o)["rules"]
         if state["members"] is not None:
-            members = ValueMembers.from_state(state["members"], self.n_columns, self.n_outputs)
-        events, before = _events(state.get("events")), _before(state.get("before"), members)
-        _check_rules(self._rules.check(state["rules"]), members)
-        for name, held in self._parts.items():
-            held.load_state_dict(state[name])
-        self._members, self.events, self._before, self._asked = members, events, before, None
-        self.n_seen, self._n_fits, self._measured = state["n_seen"], state["n_fits"], state["measured"]
-        self.seed = state["seed"]
+            made._members = ValueMembers.from_state(state["members"], d, o, n_rules)
+        made.events, made._before = _events(state.get("events")), _before(state.get("before"), made._members)
+        made._latest = state["latest"].numpy().copy()
+        self.__dict__.update(made.__dict__, **{name: state[name] for name in _COUNTS})
 
 
 def _so_far(y: Floats) -> Floats:
@@ -290,15 +294,10 @@ def _events(saved: Any) -> list[tuple[int, str, int]]:
     return [(int(sample), str(what), int(rule)) for sample, what, rule in saved]
 
 
-def _before(saved: Any, members: ValueMembers | None) -> list[State]:
-    if not isinstance(saved, list) or len(saved) not in (0, len(members.moments) if members else 0):
+def _before(saved: Any, members: ValueMembers | None) -> list[dict[str, Floats]]:
+    moments = members.moments if members else []
+    if not isinstance(saved, list) or len(saved) not in (0, len(moments)):
         raise StateError(f"'before' must hold nothing or one rule for each representation; got {str(saved)[:80]}")
-    for moments, one in zip(members.moments if members else (), saved, strict=False):
-        moments.check(one)
-    return [dict(one) for one in saved]
-
-
-def _check_rules(n_rules: int, members: ValueMembers | None) -> None:
-    for moments in members.moments if members else ():
-        if moments.n_rules != n_rules:
-            raise StateError(f"regressions must have the {n_rules} rules of the filter; got {moments.n_rules}")
+    for m, one in zip(moments, saved, strict=False):
+        expect(one, m.kept, members=1, f=m.sums.shape[1], o=m.errors.shape[1])
+    return [{name: one[name].numpy().copy() for name in ValueMoments.kept} for one in saved]

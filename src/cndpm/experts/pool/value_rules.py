@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-import torch
+from typing import ClassVar
 
+import numpy as np
+
+from cndpm.experts.pool.mix import softmax
 from cndpm.experts.pool.representations import Floats
-from cndpm.experts.pool.value_mix import floored, softmax
-from cndpm.state import State, expect, number, tensor, whole
+from cndpm.experts.pool.value_mix import floored, log_density
+from cndpm.state import Keeps, State, StateError, number, tensor, whole
 
 __all__ = ["Rules"]
 
@@ -18,33 +20,48 @@ _DOUBT = 2.0
 """Nats of lead from which on it is remembered what the rule in force was before."""
 
 _LEAST = 20
-"""Rows that a rule is founded of at least."""
+"""Rows that a rule is founded of at least, and that the tie between errors begins with."""
 
 _COST = 0.05
 """Nats a row by which what forgets must be better, so that chance does not add up."""
 
+_TIE_KEEP = 0.998
+"""What is left of a row in the tie between errors: a change must not look like a tie before it is found."""
 
-class Rules:
+
+class Rules(Keeps):
     """A sticky filter over K rules, and the lead of what forgets over the one in force.
 
     Before a row the filter's weights move a little towards each other; after it each is multiplied by the density that
     its rule gave the target. The lead is a sum that begins again at zero whenever it falls below (CUSUM, Page 1954).
+    Errors that follow each other are no other rule, though what forgets follows them: the rule in force is compared
+    both as it is and with a part of the error before, as much as errors were tied so far.
 
     Args:
         n_columns: d.
         n_outputs: o.
 
     Example:
-        >>> rules = Rules(1, 1)
+        >>> rules, x = Rules(1, 1), np.zeros((1, 1))
         >>> for _ in range(30):
-        ...     _ = rules.hear(np.zeros((1, 1)), np.ones(1), np.zeros((1, 1)), np.zeros((1, 1)))
+        ...     _ = rules.hear(np.zeros((1, 1)), np.ones(1), x, x)
         >>> rules.is_new(evidence=20.0), len(rules.x)
         (True, 28)
     """
 
+    kept: ClassVar = {
+        "log_weights": tensor("rules"),
+        "x": tensor("rows", "d"),
+        "y": tensor("rows", "o"),
+        "tie": tensor(2),
+        "current": whole(),
+        "lead": number(0.0),
+    }
+
     def __init__(self, n_columns: int, n_outputs: int) -> None:
         self.log_weights, self.current, self.lead = np.zeros(1), 0, 0.0
         self.x, self.y = np.zeros((0, n_columns)), np.zeros((0, n_outputs))
+        self.tie = np.array([0.0, _LEAST])
 
     def __len__(self) -> int:
         return len(self.log_weights)
@@ -59,12 +76,30 @@ class Rules:
         """Whether what forgets leads so far that another rule may hold."""
         return self.lead > _DOUBT
 
+    def gains(self, errors: Floats, variances: Floats, before: Floats) -> Floats:
+        """Returns by how much what forgets was nearer to B targets than the rule in force, in nats, (B,).
+
+        Args:
+            errors: Of what forgets and of the rule, (2, B, o).
+            variances: That they answered, (2, B, o).
+            before: The rule's error at the row before, (o,).
+        """
+        deviation = np.sqrt(variances[1])
+        latest = np.concatenate([before[None], errors[1, :-1]])
+        mine, former = (np.clip(part / deviation, -3, 3) for part in (errors[1], latest))
+        tie = min(max(self.tie[0] / self.tie[1], 0.0), 0.98)
+        tied = log_density(tie * former * deviation, errors[1], variances[1] * (1 - tie**2))
+        free, fast = (log_density(part, np.zeros(1), v) for part, v in zip(errors[::-1], variances[::-1], strict=True))
+        left = _TIE_KEEP ** len(mine)
+        self.tie = left * self.tie + [(mine * former).sum(), (former**2).sum() + (1 - left) * _LEAST]
+        return np.asarray(fast - np.logaddexp(free, tied) + np.log(2))
+
     def hear(self, log_densities: Floats, gains: Floats, x: Floats, y: Floats) -> bool:
         """Hears how rows were foretold.
 
         Args:
             log_densities: Of the targets under each rule, (K, B).
-            gains: Log density of what forgets less that of the rules, (B,).
+            gains: Of what forgets, (B,).
             x: Rows, (B, d), kept as long as there is doubt.
             y: Targets, (B, o).
 
@@ -97,21 +132,8 @@ class Rules:
         self.log_weights = np.delete(self.log_weights, rule)
         self.current -= rule < self.current
 
-    def state_dict(self) -> State:
-        """Returns everything as tensors and numbers."""
-        arrays = {"log_weights": self.log_weights, "x": self.x, "y": self.y}
-        state = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-        return state | {"current": self.current, "lead": self.lead}
-
-    def check(self, state: State) -> int:
-        """Returns the rules of a state, or raises StateError where it has another form."""
-        forms = {"x": tensor("rows", self.x.shape[1]), "y": tensor("rows", self.y.shape[1])}
-        sizes = expect(state, {"log_weights": tensor("rules"), "lead": number(0.0)} | forms)
-        expect(state, {"current": whole(0, sizes["rules"] - 1)})
-        return sizes["rules"]
-
-    def load_state_dict(self, state: State) -> None:
-        """Takes a state of :meth:`state_dict`."""
-        self.check(state)
-        self.log_weights, self.x, self.y = (state[name].numpy().copy() for name in ("log_weights", "x", "y"))
-        self.current, self.lead = state["current"], float(state["lead"])
+    def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
+        found = super().load_state_dict(state, **sizes)
+        if self.current >= len(self):
+            raise StateError(f"'current' must be below the {len(self)} rules; got {self.current}")
+        return found
