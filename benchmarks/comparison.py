@@ -11,7 +11,7 @@ from typing import Any
 
 from figures.facts import facts, processor
 
-from cndpm.experiments.environment import describe_environment
+from cndpm.experiments.description import describe_environment
 
 __all__ = ["PEERS", "experts", "record", "table", "times", "wins"]
 

@@ -2,8 +2,10 @@
 
     python -m benchmarks.evidence                       # all sections, about ten minutes on one core
     python -m benchmarks.evidence returning calibration --seeds 0,1,2
+    python -m benchmarks.evidence --rows-by-seed                 # other rows for every seed, where rows are generated
 
-Nothing here is a setting: models are the defaults throughout, and every section says what it measures on.
+Nothing here is a setting: models are the defaults throughout, and every section says what it measures on. The rows of
+generated streams are those of seed 0 and seeds are the models', unless `--rows-by-seed` draws others for every seed.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from figures.facts import add_options, facts
@@ -26,14 +28,21 @@ from benchmarks.tables import clustered
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 from cndpm.experiments import configure, prequential
 from cndpm.streams import DriftScenario, drifting_clusters, load_scenario
-from cndpm.streams.rules import flipped_rule, tripling_scales
+from cndpm.streams.rows import flipped_rule, tripling_scales
 
 Figures = Iterator[tuple[str, Any]]
 Split = tuple[Any, Any, Any, Any]
 When = Literal["now", "any"]
 
 
-def returning(seeds: Sequence[int]) -> Figures:
+class Seed(NamedTuple):
+    """What a model is seeded with, and what its rows are drawn with where they are generated."""
+
+    model: int
+    rows: int
+
+
+def returning(seeds: Sequence[Seed]) -> Figures:
     """Samples until 95 % of the former accuracy after each change; experts; accuracy; ten rows a batch."""
     for name in ("drift-flip", "drift-rotate", "drift-in-turn", "drift-sine", "drift-sine-in-turn", "drift-turning"):
         found = [_ahead(name, seed) for seed in seeds]
@@ -43,7 +52,7 @@ def returning(seeds: Sequence[int]) -> Figures:
         yield f"{name}: accuracy", fmean(one["accuracy"] for one in found)
 
 
-def regression(seeds: Sequence[int]) -> Figures:
+def regression(seeds: Sequence[Seed]) -> Figures:
     """Prequential error of two streams; R squared and intervals on 30 % held out, ten splits."""
     yield "drift-sign: mean absolute error", fmean(_ahead("drift-sign", seed)["absolute_error"] for seed in seeds)
     scenario = load_scenario("drift-water-flow")
@@ -61,30 +70,35 @@ def regression(seeds: Sequence[int]) -> Figures:
         yield f"{name}: share inside the 90 % intervals (%)", 100 * fmean(inside for _, inside in scores)
 
 
-def scales(seeds: Sequence[int]) -> Figures:
+def scales(seeds: Sequence[Seed]) -> Figures:
     """Five domains whose scale triples: every fifth row is held out, the others are learned in order."""
-    rows = tripling_scales(0)
-    held = np.arange(len(rows.x)) % 5 == 4
-    models = [CNDPMClassifier(random_state=seed).partial_fit(rows.x[~held], rows.y[~held]) for seed in seeds]
-    yield "five scales: accuracy on held-out rows of all domains", _accuracy(models, rows.x[held], rows.y[held])
+    models, right = [], []
+    for seed in seeds:
+        rows = tripling_scales(seed.rows)
+        held = np.arange(len(rows.x)) % 5 == 4
+        models.append(CNDPMClassifier(random_state=seed.model).partial_fit(rows.x[~held], rows.y[~held]))
+        right.append(_accuracy(models[-1], rows.x[held], rows.y[held]))
+    yield "five scales: accuracy on held-out rows of all domains", fmean(right)
     yield "five scales: experts, by seed", [model.n_experts_ for model in models]
     yield "five scales: prequential accuracy", fmean(_ahead("drift-scales", seed)["accuracy"] for seed in seeds)
 
 
-def columns(seeds: Sequence[int]) -> Figures:
+def columns(seeds: Sequence[Seed]) -> Figures:
     """A linear rule; all columns are multiplied by 100 after row 600; 500 such rows follow, then 1,000 of each test."""
-    rows = flipped_rule(0)
-    x, y = rows.x[:3000], rows.y[:3000]
-    first = [CNDPMClassifier(random_state=seed).partial_fit(x[:600], y[:600]) for seed in seeds]
-    before = _accuracy(first, x[2000:], y[2000:])
-    for model in first:
+    found = []
+    for seed in seeds:
+        rows = flipped_rule(seed.rows)
+        x, y = rows.x[:3000], rows.y[:3000]
+        model = CNDPMClassifier(random_state=seed.model).partial_fit(x[:600], y[:600])
+        before = _accuracy(model, x[2000:], y[2000:])
         model.partial_fit(100 * x[600:1100], y[600:1100])
-    after = _accuracy(first, x[2000:], y[2000:])
+        found.append((before, _accuracy(model, x[2000:], y[2000:]), _accuracy(model, 100 * x[1100:2000], y[1100:2000])))
+    before, after, new = (fmean(values) for values in zip(*found, strict=True))
     yield "columns times 100: old rows before and after", [before, after]
-    yield "columns times 100: new rows after 500", _accuracy(first, 100 * x[1100:2000], y[1100:2000])
+    yield "columns times 100: new rows after 500", new
 
 
-def calibration(_: Sequence[int]) -> Figures:
+def calibration(_: Sequence[Seed]) -> Figures:
     """Log loss on 30 % held out, ten splits, and at the best single temperature; for now and for any time."""
     loaders = {"breast cancer": datasets.load_breast_cancer, "digits": datasets.load_digits, "wine": datasets.load_wine}
     for name, load in loaders.items():
@@ -95,7 +109,7 @@ def calibration(_: Sequence[int]) -> Figures:
     yield from _calibrated("made, 10 classes of 3 clusters", made)
 
 
-def outliers(seeds: Sequence[int]) -> Figures:
+def outliers(seeds: Sequence[Seed]) -> Figures:
     """One feature of row 150 of 300 is replaced; accuracy, R squared or area under the curve on 1,000 others (%)."""
     for name, score in (
         ("classifier", _classified),
@@ -108,34 +122,51 @@ def outliers(seeds: Sequence[int]) -> Figures:
             yield f"{name}, {row}", _tried(score, value, seeds)
 
 
-def novelty(seeds: Sequence[int]) -> Figures:
+def novelty(seeds: Sequence[Seed]) -> Figures:
     """Area under the curve of minus the log density, known rows that were held out against new ones."""
-    x, y = datasets.load_digits(return_X_y=True)
-    train, known = train_test_split(x[y < 8], test_size=0.3, random_state=0)
-    yield "digits 8 and 9 among the others", _area(train, known, x[y >= 8], seeds)
-    moons = datasets.make_moons(2000, noise=0.1, random_state=0)[0]
-    box = np.random.default_rng(0).uniform([-2, -1.5], [3, 2], size=(1000, 2))
-    yield "two moons against their box", _area(moons[:1000], moons[1000:], box, seeds)
-    draw = drifting_clusters(seed=0, n_classes=6)
-    sensors, later = (np.concatenate([draw(i)[0].numpy() for i in some]) for some in (range(900), range(900, 1000)))
-    other = np.concatenate([draw(i)[0].numpy() for i in range(1000, 1100)])
-    yield "drifting sensors against others", _area(sensors, later, other, seeds)
+    for name, draw in {
+        "digits 8 and 9 among the others": _digits,
+        "two moons against their box": _moons_in_a_box,
+        "drifting sensors against others": _sensors,
+    }.items():
+        yield name, fmean(_area(*draw(seed.rows), seed.model) for seed in seeds)
 
 
-SECTIONS: dict[str, Callable[[Sequence[int]], Figures]] = {
+SECTIONS: dict[str, Callable[[Sequence[Seed]], Figures]] = {
     section.__name__: section for section in (returning, regression, scales, columns, calibration, outliers, novelty)
 }
 
 
-def _ahead(name: str, seed: int) -> dict[str, Any]:
+def _ahead(name: str, seed: Seed) -> dict[str, Any]:
     """Answers and learns a scenario in batches of ten; returns the summary."""
-    stream = load_scenario(name).build(seed=0)
-    learner = configure(name, seed=seed, device="cpu").build_learner(stream)
+    stream = load_scenario(name).build(seed=seed.rows)
+    learner = configure(name, seed=seed.model, device="cpu").build_learner(stream)
     return prequential(learner, stream).run().summary()
 
 
-def _accuracy(models: Sequence[CNDPMClassifier], x: Any, y: Any) -> float:
-    return 100 * fmean(float((model.predict(x) == y).mean()) for model in models)
+def _accuracy(model: CNDPMClassifier, x: Any, y: Any) -> float:
+    return 100 * float((model.predict(x) == y).mean())
+
+
+def _digits(seed: int) -> tuple[Any, Any, Any]:
+    """Returns digits 0 to 7 to learn, others of them, and 8 and 9."""
+    x, y = datasets.load_digits(return_X_y=True)
+    train, known = train_test_split(x[y < 8], test_size=0.3, random_state=seed)
+    return train, known, x[y >= 8]
+
+
+def _moons_in_a_box(seed: int) -> tuple[Any, Any, Any]:
+    """Returns rows of two moons to learn, others of them, and rows of a box around them."""
+    moons = datasets.make_moons(2000, noise=0.1, random_state=seed)[0]
+    return moons[:1000], moons[1000:], np.random.default_rng(seed).uniform([-2, -1.5], [3, 2], size=(1000, 2))
+
+
+def _sensors(seed: int) -> tuple[Any, Any, Any]:
+    """Returns rows of sensors that drift to learn, the rows that follow, and those of other sensors."""
+    draw = drifting_clusters(seed=seed, n_classes=6)
+    parts = (range(900), range(900, 1000), range(1000, 1100))
+    learned, later, other = (np.concatenate([draw(i)[0].numpy() for i in some]) for some in parts)
+    return learned, later, other
 
 
 def _diabetes(_: int) -> tuple[Any, Any]:
@@ -196,10 +227,10 @@ def _rows(value: float | None, seed: int) -> tuple[Any, Any]:
     return x, y
 
 
-def _tried(score: Callable[[float | None, int], float], value: float | None, seeds: Sequence[int]) -> float | str:
+def _tried(score: Callable[[float | None, int], float], value: float | None, seeds: Sequence[Seed]) -> float | str:
     """Returns the mean score over seeds, or the reason why a model refuses the rows."""
     try:
-        return fmean(score(value, seed) for seed in seeds)
+        return fmean(score(value, seed.model) for seed in seeds)
     except (ValueError, RuntimeError) as error:
         return f"refused: {str(error)[:80]}"
 
@@ -227,28 +258,26 @@ def _regressed(value: float | None, seed: int) -> float:
 def _described(value: float | None, seed: int) -> float:
     x, _ = _rows(value, seed)
     box = np.random.default_rng(seed).uniform(-5, 7, size=(1000, 4))
-    return 100 * _area(x[:300], x[300:], box, [seed])
+    return 100 * _area(x[:300], x[300:], box, seed)
 
 
-def _area(train: Any, known: Any, new: Any, seeds: Sequence[int]) -> float:
-    areas = []
-    for seed in seeds:
-        model = CNDPMDensity(random_state=seed).partial_fit(train)
-        scores = -model.score_samples(np.concatenate([known, new]))
-        areas.append(roc_auc_score(np.arange(len(scores)) >= len(known), scores))
-    return fmean(areas)
+def _area(train: Any, known: Any, new: Any, seed: int) -> float:
+    model = CNDPMDensity(random_state=seed).partial_fit(train)
+    scores = -model.score_samples(np.concatenate([known, new]))
+    return float(roc_auc_score(np.arange(len(scores)) >= len(known), scores))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all where none is named")
     parser.add_argument("--seeds", default="0,1,2", help="of the models")
+    parser.add_argument("--rows-by-seed", action="store_true", help="draw the rows of every seed, not those of seed 0")
     add_options(parser)
     options = parser.parse_args()
     seeds, found = [int(seed) for seed in options.seeds.split(",")], {}
     for section in options.sections or SECTIONS:
         print(f"\n{section}: {(SECTIONS[section].__doc__ or '').strip()}")
-        for name, value in SECTIONS[section](seeds):
+        for name, value in SECTIONS[section]([Seed(seed, seed * options.rows_by_seed) for seed in seeds]):
             found[name] = value
             print(f"  {name}: {_short(value)}", flush=True)
     if options.out:

@@ -21,8 +21,9 @@ from typing import Any
 from matplotlib.figure import Figure as Canvas
 
 from cndpm.experiments import configure, run_seeds
-from cndpm.reports import collect, write_report
+from cndpm.reports import write_report
 from cndpm.reports.anatomy import anatomy
+from cndpm.reports.collection import collect
 from cndpm.reports.drawing import draw, save_figure
 from cndpm.reports.figures import Figure
 

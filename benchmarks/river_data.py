@@ -3,6 +3,7 @@
 Every row is predicted, then learned; all models with their defaults, those of river for regression after its scaler.
 The line says accuracy or mean absolute error, seconds, and the milliseconds of the slowest row. ``--kind regression``
 has regressors; ``--kind words`` has streams with words, as words, and in river's idiom for them, a one-hot encoder.
+Every seed draws rows of its own where they are generated.
 """
 
 from __future__ import annotations
@@ -22,29 +23,29 @@ from river import compose, datasets, forest, linear_model, metrics, neighbors, p
 Stream = Iterable[tuple[dict[Any, Any], Any]]
 
 
-def agrawal_words(n: int = 4000) -> Iterator[tuple[dict[str, Any], int]]:
+def agrawal_words(draw: int, n: int = 4000) -> Iterator[tuple[dict[str, Any], int]]:
     """Level of education, make of car and zip code as words; the rule changes in the middle."""
     for rule, seed in ((3, 1), (6, 2)):
-        for x, y in synth.Agrawal(classification_function=rule, seed=seed).take(n // 2):
+        for x, y in synth.Agrawal(classification_function=rule, seed=2 * draw + seed).take(n // 2):
             yield {name: f"{name} {v}" if name in ("elevel", "car", "zipcode") else v for name, v in x.items()}, y
 
 
-def stagger_words(n: int = 3000) -> Iterator[tuple[dict[str, str], int]]:
+def stagger_words(draw: int, n: int = 3000) -> Iterator[tuple[dict[str, str], int]]:
     """Size, colour and shape as words; three rules one after the other."""
     for rule in range(3):
-        for x, y in synth.STAGGER(classification_function=rule, seed=rule).take(n // 3):
+        for x, y in synth.STAGGER(classification_function=rule, seed=3 * draw + rule).take(n // 3):
             yield {name: f"{name} {value}" for name, value in x.items()}, y
 
 
-def mv(n: int = 2000) -> Iterator[tuple[dict[str, Any], float]]:
+def mv(draw: int, n: int = 2000) -> Iterator[tuple[dict[str, Any], float]]:
     """Mv, numbers and words; names are words too, since river's forest sorts them."""
-    for x, y in synth.Mv(seed=1).take(n):
+    for x, y in synth.Mv(seed=draw + 1).take(n):
         yield {str(name): value for name, value in x.items()}, y
 
 
-def mv_sign(n: int = 3000) -> Iterator[tuple[dict[str, Any], bool]]:
+def mv_sign(draw: int, n: int = 3000) -> Iterator[tuple[dict[str, Any], bool]]:
     """Mv, of which the sign of the target is to be told."""
-    return ((x, y > 0) for x, y in mv(n))
+    return ((x, y > 0) for x, y in mv(draw, n))
 
 
 def told(stream: Stream) -> Stream:
@@ -66,14 +67,18 @@ def scaled(model: Any) -> Any:
 
 
 Makers = dict[str, Callable[[int], Any]]
-STREAMS: dict[str, dict[str, Callable[[], Stream]]] = {
-    "classes": {"ImageSegments": datasets.ImageSegments, "Bananas": datasets.Bananas, "Phishing": datasets.Phishing},
+STREAMS: dict[str, dict[str, Callable[[int], Stream]]] = {
+    "classes": {
+        "ImageSegments": lambda _: datasets.ImageSegments(),
+        "Bananas": lambda _: datasets.Bananas(),
+        "Phishing": lambda _: datasets.Phishing(),
+    },
     "regression": {
-        "TrumpApproval": datasets.TrumpApproval,
-        "ChickWeights": datasets.ChickWeights,
-        "Friedman": lambda: synth.Friedman(seed=1).take(2000),
-        "FriedmanDrift": lambda: synth.FriedmanDrift(position=(500, 1000, 1500), seed=1).take(2000),
-        "Planes2D": lambda: synth.Planes2D(seed=1).take(2000),
+        "TrumpApproval": lambda _: datasets.TrumpApproval(),
+        "ChickWeights": lambda _: datasets.ChickWeights(),
+        "Friedman": lambda draw: synth.Friedman(seed=draw + 1).take(2000),
+        "FriedmanDrift": lambda draw: synth.FriedmanDrift(position=(500, 1000, 1500), seed=draw + 1).take(2000),
+        "Planes2D": lambda draw: synth.Planes2D(seed=draw + 1).take(2000),
         "Mv": mv,
     },
     "words": {"Agrawal": agrawal_words, "STAGGER": stagger_words, "Mv": mv_sign},
@@ -118,7 +123,7 @@ def main() -> None:
     given = parser.parse_args()
     streams = given.streams or list(STREAMS[given.kind])
     for stream, seed, (name, make_model) in itertools.product(streams, given.seeds, MODELS[given.kind].items()):
-        rows = STREAMS[given.kind][stream]()
+        rows = STREAMS[given.kind][stream](seed)
         metric = metrics.MAE() if given.kind == "regression" else metrics.Accuracy()
         score, seconds, slowest = evaluated(told(rows) if "told" in name else rows, make_model(seed), metric)
         shown = f"{score:9.4f}" if given.kind == "regression" else f"{100 * score:7.2f} %"

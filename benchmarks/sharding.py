@@ -32,7 +32,7 @@ from cndpm import CNDPMClassifier, merge
 from cndpm.datasets import load_dataset
 from cndpm.engines import ArrayShard, Attempt, Engine, fit_sharded, make_engine, split
 from cndpm.estimators.base import Estimator
-from cndpm.experiments.environment import describe_environment
+from cndpm.experiments.description import describe_environment
 
 
 def rows(n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,8 @@ import torch
 from torch import nn
 
 from cndpm.datasets import MissingDataError
-from cndpm.streams import Batch, ScenarioStream, load_scenario
+from cndpm.streams import Batch, load_scenario
+from cndpm.streams.scenario_stream import ScenarioStream
 
 ROUNDS, BATCHES = 11, 100
 

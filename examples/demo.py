@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from rich.console import Console
 from rich.table import Table
 
-from cndpm.experiments import Bars, TerminalMonitor, configure, run_config
+from cndpm.experiments import TerminalMonitor, configure, run_config
 from cndpm.reports import Run, write_report
 
 # The paper's experts, smaller and trained for fewer steps: the digits have 8 x 8 pixels and 290 samples a task.
@@ -53,7 +53,7 @@ def main(folder: Path) -> None:
     for i, (name, (learner, overrides)) in enumerate(ROWS.items()):
         console.print(f"[bold]{name}")
         config = configure("split-digits", learner=learner, overrides=overrides, device="cpu")
-        summary = run_config(config, folder / f"run-{i}", monitor=TerminalMonitor(Bars(console)))
+        summary = run_config(config, folder / f"run-{i}", monitor=TerminalMonitor(console))
         runs.append(Run(folder / f"run-{i}"))
         sizes = (summary["n_experts"], summary["n_parameters"], summary["seconds"])
         table.add_row(name, f"{summary['accuracy']:.1f} %", *(f"{size:,.0f}" for size in sizes))
@@ -73,7 +73,7 @@ def draw(runs: list[Run], path: Path) -> Path:
         axes[2].step([10 * step for step in steps], experts, where="post", label=name, linestyle=style, linewidth=2)
     axes[2].set(title="experts over time", xlabel="samples seen", ylabel="experts")
     axes[2].legend()
-    runs[1].plot_samples(axes[3])
+    runs[1].plot("samples", axes[3])
     figure.savefig(path, dpi=110)
     return path
 

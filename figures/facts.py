@@ -52,7 +52,7 @@ def facts(device: str = "cpu", *, commit: str | None = None, words: Sequence[str
         >>> facts(commit="abc1234", words=["cndpm", "run", "my stream", "--out", "here"])["command"]
         "cndpm run 'my stream'"
     """
-    from cndpm.experiments.environment import describe_environment  # loads torch, which workers of attacks do without
+    from cndpm.experiments.description import describe_environment  # loads torch, which workers of attacks do without
 
     told = describe_environment(device)
     name = told["device"] if device.startswith("cuda") else f"{processor()}, {os.cpu_count()} cores"

@@ -14,8 +14,9 @@ A file ``figures/NAME.toml`` describes one table:
 ``{paper}`` is a figure and ``{paper:seeds}`` the number of its seeds; ``{paper drift-flip}`` is that of the rows whose
 field `by` is the second word, and with ``against = { record = ..., where = ... }`` it is what rows of the same seed
 differ by; ``{paper over before}`` is what rows gain over those of another figure, pair by pair of the same seed and
-`by`; ``{=93.23}`` was published in the paper, or is a setting that a table `given` names with what it is. A number with
-a decimal point that is none of these, and no part of code, is refused. The table stands in the page between
+`by`, with the error of as many means as there are of `by` (a figure with ``each = "dataset"`` is such a mean, too);
+``{=93.23}`` was published in the paper, or is a setting that a table `given` names with what it is. A number with a
+decimal point that is none of these, and no part of code, is refused. The table stands in the page between
 ``<!-- figures: NAME -->`` and ``<!-- end -->``.
 """
 

@@ -17,7 +17,7 @@ from cndpm.paper import EXPERIMENTS
 from cndpm.paper.experiment import Cell, Experiment
 from cndpm.paper.reproduction import cell_config, cell_folder
 from cndpm.reports.formats import markdown_table
-from cndpm.reports.paper_values import matches
+from cndpm.reports.groups import matches
 from cndpm.reports.tables import reproduction_table
 from figures.records import Row, replaced
 

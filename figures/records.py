@@ -92,9 +92,16 @@ def replaced(page: Path, name: str, table: str) -> str:
     return f"{before}{begin}\n{table}\n\n{end}{after}"
 
 
+def _text_of(value: Any) -> Any:
+    """Returns a whole number as a table names it; other values as they are."""
+    return str(value) if type(value) is int else value
+
+
 def _is_meant(row: Row, where: Mapping[str, Any], unlike: Mapping[str, Any]) -> bool:
     """Returns whether a row has some values and none of others; "none" stands for a field that is empty or missing."""
-    alike = all(row.get(key) == (None if value == "none" else value) for key, value in where.items())
+    alike = all(
+        (None if value == "none" else value) in (row.get(key), _text_of(row.get(key))) for key, value in where.items()
+    )
     return alike and not any(row.get(key) == value for key, value in unlike.items())
 
 
@@ -109,8 +116,8 @@ class Figure:
         decimals: Of the text.
         scale: The values are multiplied by it.
         unit: Stands behind the text.
-        form: "seeds" shows one or two seeds as they are and more as mean and standard error; "mean" the mean; "range"
-            the least and the most.
+        form: "seeds" shows one or two seeds as they are and more as mean and standard error, "error" already two;
+            "mean" shows the mean; "range" the least and the most.
 
     Example:
         >>> Figure("accuracy", (93.0, 94.0, 95.0), (0, 1, 2)).text
@@ -133,13 +140,15 @@ class Figure:
             return self._shown(mean(values))
         if self.form == "range":
             return " to ".join(dict.fromkeys(map(self._shown, (min(values), max(values)))))
-        if len(values) < 3:
+        if len(values) < (2 if self.form == "error" else 3):
             return ", ".join(map(self._shown, values))
         return f"{self._shown(mean(values))} ± {self._shown(stdev(values) / math.sqrt(len(values)))}"
 
     @classmethod
     def gain(cls, name: str, folder: Path, entry: Mapping[str, Any], other: Mapping[str, Any]) -> Figure:
         """Makes a figure of what rows gain over others, each over the one of its seed and of its field `by`.
+
+        Rows of one `by` are alike, so each is one value, the mean of its seeds: its error is that of another `by`.
 
         Args:
             name: Of the figure.
@@ -155,8 +164,8 @@ class Figure:
         if sorted(keys[0]) != sorted(keys[1]) or len(set(keys[0])) < len(keys[0]):
             raise FigureError(f"{name}: rows have no partners: {keys[0][:3]} and {keys[1][:3]}")
         before = dict(zip(keys[1], theirs, strict=True))
-        gains = (row[entry["value"]] - before[key][other["value"]] for key, row in zip(keys[0], mine, strict=True))
-        return cls(name, tuple(gains), None)
+        gains = [row[entry["value"]] - before[key][other["value"]] for key, row in zip(keys[0], mine, strict=True)]
+        return cls(name, _means([group for group, _ in keys[0]], gains), None, form="error")
 
     @property
     def n_seeds(self) -> str:
@@ -188,8 +197,20 @@ class Figure:
         if not values:
             raise FigureError(f"{name}: no seed of {plain} is one of {entry.get('against')}")
         options = {key: entry[key] for key in ("decimals", "scale", "unit", "form") if key in entry}
+        if "each" in entry:
+            rows = _values(name, folder, entry, asked)
+            groups, gained = [row[entry["each"]] for row, _ in rows], [value for _, value in rows]
+            return cls(name, _means(groups, gained), None, **options)
         seeds = None if entry.get("pooled") else tuple(seed for seed, _ in values)
         return cls(name, tuple(value for _, value in values), seeds, **options)
+
+
+def _means(groups: Sequence[Any], values: Sequence[float]) -> tuple[float, ...]:
+    """Returns the mean value of each group, in order of appearance."""
+    by_group: dict[Any, list[float]] = {}
+    for group, value in zip(groups, values, strict=True):
+        by_group.setdefault(group, []).append(value)
+    return tuple(map(mean, by_group.values()))
 
 
 def _by_seed(

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mutants.catalogue import Mutant, MutantError, load_mutants, mutated
+from mutants.catalogue import Mutant, MutantError, follow, load_mutants, mutated
 from mutants.trials import (
     Outcome,
     TestsFailError,
@@ -24,8 +24,11 @@ ROOT = Path(__file__).resolve().parent.parent
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 if every mutant was noticed, 1 if some survived, 2 if something cannot be tried."""
     chosen = _parser().parse_args(arguments)
+    lists = chosen.files or sorted((ROOT / "mutants").glob("*.toml"))
+    if chosen.follow:
+        return _follow(lists)
     try:
-        mutants = _selected(load_mutants(chosen.files or sorted((ROOT / "mutants").glob("*.toml"))), chosen.only)
+        mutants = _selected(load_mutants(lists), chosen.only)
         for mutant in mutants:
             mutated(mutant, ROOT)
         outcomes = [] if chosen.check else _try_all(mutants, jobs=chosen.jobs, limit=chosen.limit)
@@ -46,7 +49,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=2, help="trials at the same time")
     parser.add_argument("--limit", type=int, default=300, help="seconds of processor time for one trial")
     parser.add_argument("--check", action="store_true", help="only check that every mutant can be applied")
+    parser.add_argument("--follow", action="store_true", help="only correct the modules of fragments that have moved")
     return parser
+
+
+def _follow(lists: Sequence[Path]) -> int:
+    n_moved, lost = follow(lists, ROOT)
+    print(f"{n_moved} mutants have moved with their fragment, {len(lost)} are lost")
+    for mutant in lost:
+        print(f"- {mutant.name} ({mutant.module}): {mutant.claim}")
+    return int(bool(lost))
 
 
 def _selected(mutants: list[Mutant], only: Sequence[str] | None) -> list[Mutant]:
@@ -90,7 +102,9 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def _room(outcome: Outcome) -> str:
-    return outcome.mutant.module.split("/")[0]
+    """Returns the folder of a mutant; experts have rooms of their own."""
+    first, *others = outcome.mutant.module.split("/")[:-1] or ["."]
+    return f"{first}/{others[0]}" if first == "experts" and others else first
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Mutant", "MutantError", "load_mutants", "mutated"]
+__all__ = ["Mutant", "MutantError", "follow", "load_mutants", "mutated"]
 
 _FIELDS = ("module", "claim", "find", "replace", "tests")
 
@@ -101,9 +101,39 @@ def mutated(mutant: Mutant, root: Path) -> str:
         raise MutantError(f"{mutant.name} ({mutant.claim}) changes nothing in {mutant.module}")
     changed = source.replace(mutant.find, mutant.replace)
     try:
-        compile(changed, mutant.module, "exec")
-    except SyntaxError as error:
+        tomllib.loads(changed) if mutant.module.endswith(".toml") else compile(changed, mutant.module, "exec")
+    except (SyntaxError, tomllib.TOMLDecodeError) as error:
         raise MutantError(
             f"{mutant.name} ({mutant.claim}) leaves no valid Python in {mutant.module}: {error}"
         ) from None
     return changed
+
+
+def follow(files: Sequence[Path], root: Path) -> tuple[int, list[Mutant]]:
+    """Rewrites the module of every mutant whose fragment has moved to another file as it was.
+
+    Args:
+        files: Lists of mutants, which are written anew where something has moved.
+        root: Root of the project.
+
+    Returns:
+        How many have moved, and those whose fragment is in no file, or in several.
+    """
+    kinds = ("*.py", "*.toml")
+    paths = sorted(path for kind in kinds for path in (root / "src" / "cndpm").rglob(kind))
+    sources = {path: path.read_text(encoding="utf-8") for path in paths}
+    n_moved, lost = 0, []
+    for file in files:
+        head, *entries = file.read_text(encoding="utf-8").split("[[mutant]]\n")
+        for i, mutant in enumerate(load_mutants([file])):
+            if sources.get(mutant.path(root), "").count(mutant.find) == 1:
+                continue
+            found = [path for path, source in sources.items() if source.count(mutant.find) == 1]
+            if len(found) != 1:
+                lost.append(mutant)
+                continue
+            module = found[0].relative_to(root / "src" / "cndpm").as_posix()
+            entries[i] = entries[i].replace(f"module = '{mutant.module}'", f"module = '{module}'", 1)
+            n_moved += 1
+        file.write_text("[[mutant]]\n".join([head, *entries]), encoding="utf-8")
+    return n_moved, lost

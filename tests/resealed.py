@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from cndpm.experiments.log_file import LogFile, salt_of
 from cndpm.experiments.record import read_head, read_record
-from cndpm.experiments.sealed_json import read_json, write_json
+from cndpm.experiments.record_files import LogFile, read_json, salt_of, write_json
 
 
 def rewrite(path: Path, change) -> None:

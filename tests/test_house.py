@@ -9,15 +9,15 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 372,
-    "lines": 47551,
-    "executable lines": 28373,
-    "docstring lines": 10969,
+    "modules": 358,
+    "lines": 45883,
+    "executable lines": 28150,
+    "docstring lines": 9637,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 573,
-    "numeric constants": 174,
+    "public names": 494,
+    "numeric constants": 164,
     "file names used twice": 8,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}

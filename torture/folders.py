@@ -2,8 +2,9 @@
 
     python -m torture.folders --n 10000 --seed 0
 
-Options are those of :mod:`torture.attempts`. Three attempts of four flip one bit of a log, a witness, a checkpoint or
-the mark of the served model; the others cut, empty, splice or remove one of these files. Counted are
+Options are those of :mod:`torture.attempts`. Two attempts of three flip one bit of a log, a witness, a checkpoint or
+the mark of the served model; the others cut, empty, splice or remove one of these files, put a whole one of another
+moment in its place, or exchange the two. Counted are
 
 - foreign: an exception that is not the package's own left the store;
 - silent: another model came back, or other ids were known, and no word of it was said;
@@ -95,7 +96,14 @@ def attempt(root: Path, expected: Any, known: dict[str, Any], rng: Random) -> tu
 
 def _damage(path: Path, other: Path, rng: Random) -> str:
     content = path.read_bytes()
-    how = rng.choice(("flip",) * 9 + ("cut", "mutate", "remove"))
+    how = rng.choice(("flip",) * 10 + ("cut", "mutate", "remove", "replace", "exchange"))
+    alike = [each for each in path.parent.glob(f"{path.stem.partition('-')[0]}-*{path.suffix}") if each != path]
+    if how in ("replace", "exchange") and alike:
+        twin = rng.choice(sorted(alike))
+        path.write_bytes(twin.read_bytes())
+        if how == "exchange":
+            twin.write_bytes(content)
+        return f"{how} by {twin.name}"
     if how == "flip" and content:
         at = rng.randrange(8 * len(content))
         path.write_bytes(content[: at // 8] + bytes([content[at // 8] ^ 1 << at % 8]) + content[at // 8 + 1 :])

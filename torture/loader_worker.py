@@ -12,8 +12,7 @@ from typing import Any
 from cndpm import CNDPMDensity
 from cndpm.errors import CNDPMError, DamageWarning
 from cndpm.experiments.record import read_record
-from cndpm.reports.html import page_values
-from cndpm.reports.showing import shown
+from cndpm.reports.html import page_values, shown
 from cndpm.state import load_state
 from torture.attempts import Outcome
 from torture.mutations import mutate

@@ -61,6 +61,7 @@ def carry_out(notebook: dict[str, Any], name: str) -> None:
         name: Of the file, for errors.
     """
     names: dict[str, Any] = {"__name__": "__notebook__"}
+    _figures()  # what others left open is not the notebook's
     for number, cell in enumerate(code_cells(notebook), start=1):
         source, printed = "".join(cell["source"]), io.StringIO()
         with redirect_stdout(printed):

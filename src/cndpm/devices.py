@@ -17,10 +17,6 @@ def resolve_device(name: object) -> str:
     Raises:
         TypeError: It is no name of a device.
         ConfigError: There is no such device.
-
-    Example:
-        >>> resolve_device("cpu")
-        'cpu'
     """
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
@@ -44,18 +40,6 @@ def restore_generator(generator: torch.Generator, state: Tensor) -> None:
 
     On the device where the state is from it goes on to the same bits. Another device has other sources: there it begins
     anew from a seed that follows from the state.
-
-    Args:
-        generator: Is restored.
-        state: Of a generator on any device, bytes (n,).
-
-    Example:
-        >>> generator = torch.Generator().manual_seed(3)
-        >>> state = generator.get_state()
-        >>> before = torch.rand(2, generator=generator)
-        >>> restore_generator(generator, state)
-        >>> torch.equal(torch.rand(2, generator=generator), before)
-        True
     """
     state = state.cpu()
     if len(state) == len(generator.get_state()):
@@ -66,12 +50,7 @@ def restore_generator(generator: torch.Generator, state: Tensor) -> None:
 
 
 def total_memory(device: torch.device) -> float:
-    """Returns the bytes of memory that a device has; inf where the system does not tell.
-
-    Example:
-        >>> total_memory(torch.device("cpu")) > 2**20
-        True
-    """
+    """Returns the bytes of memory that a device has; inf where the system does not tell."""
     if device.type == "cuda":
         return float(torch.cuda.get_device_properties(device).total_memory)
     try:

@@ -7,16 +7,11 @@ are ``ValueError`` or ``TypeError``, as scikit-learn has it, and most of the fam
 
 from __future__ import annotations
 
-__all__ = ["CNDPMError", "DamageWarning", "printable"]
+__all__ = ["CNDPMError", "DamageWarning"]
 
 
 def printable(text: str) -> str:
-    """Returns a text in which whatever could command a terminal is written out.
-
-    Example:
-        >>> printable("red: \\x1b[31m")
-        'red: \\\\x1b[31m'
-    """
+    """Returns a text in which whatever could command a terminal is written out."""
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 

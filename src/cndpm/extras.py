@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from cndpm.errors import CNDPMError
 
-__all__ = ["EXTRAS", "MissingExtraError", "is_installed", "require_extra"]
+__all__ = ["MissingExtraError"]
 
 EXTRAS: Mapping[str, Mapping[str, str]] = {
     "cli": {
@@ -49,12 +49,7 @@ class MissingExtraError(CNDPMError, ImportError):
 
 
 def is_installed(module: str) -> bool:
-    """Returns whether a top-level module can be imported, without importing it.
-
-    Example:
-        >>> is_installed("json")
-        True
-    """
+    """Returns whether a top-level module can be imported, without importing it."""
     try:
         return find_spec(module) is not None
     except ValueError:  # it is being imported, or was put together by hand
@@ -64,15 +59,8 @@ def is_installed(module: str) -> bool:
 def require_extra(*modules: str, purpose: str) -> None:
     """Checks that optional modules are installed.
 
-    Args:
-        modules: Top-level modules of one extra of :data:`EXTRAS`.
-        purpose: The subject of the message, with which it begins: "cndpm.reports", "the command line".
-
     Raises:
         MissingExtraError: One of them is not installed.
-
-    Example:
-        >>> require_extra("rich", purpose="the command line")
     """
     missing = [module for module in modules if not is_installed(module)]
     if missing:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from cndpm.errors import CNDPMError
 
-__all__ = ["Request", "ServingError"]
+__all__ = ["ServingError"]
 
 _HOST = "127.0.0.1"
 _BUSY = b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n"
@@ -28,28 +28,18 @@ class ServingError(CNDPMError):
 
 
 class Request(NamedTuple):
-    """A request that came from the page itself.
+    """A request that came from the page itself."""
 
-    Example:
-        >>> Request("/guess", b"{}").path
-        '/guess'
-    """
-
-    path: str
-    """The address below the server's, without what follows a question mark."""
-    body: bytes | None
-    """The JSON that was sent; None for a request that only reads."""
+    path: str  # the address below the server's, without what follows a question mark
+    body: bytes | None  # the JSON that was sent; None for a request that only reads
 
 
 class Answer(NamedTuple):
     """The content of an address."""
 
     body: bytes
-    """The content."""
-    kind: str = _JSON
-    """Its media type."""
+    kind: str = _JSON  # its media type
     status: int = 200
-    """The status of HTTP."""
 
 
 def serve_on_loopback(

@@ -47,12 +47,7 @@ class ObjectNameError(CNDPMError, ValueError):
 
 
 def nearest_names(name: str, names: Iterable[str], *, n: int = 3) -> tuple[str, ...]:
-    """Returns up to `n` of `names` that look like `name`, the nearest first.
-
-    Example:
-        >>> nearest_names("split-mnits", ["split-mnist", "split-cifar10", "digits"])[0]
-        'split-mnist'
-    """
+    """Returns up to `n` of `names` that look like `name`, the nearest first."""
     if len(name) > _MAX_LENGTH:
         return ()
     return tuple(get_close_matches(name.lower(), list(names), n=n, cutoff=0.6))
@@ -69,10 +64,6 @@ def load_object(name: str, base: type | None = None) -> Any:
     Raises:
         ObjectNameError: The name has no such form, its module cannot be imported, or the object is of another kind.
         UnknownNameError: The module has no such object; the nearest names are suggested.
-
-    Example:
-        >>> load_object("collections:OrderedDict", base=dict).__name__
-        'OrderedDict'
     """
     module_name, _, path = name.partition(":")
     if not module_name or not all(path.split(".")):
@@ -89,13 +80,7 @@ def load_object(name: str, base: type | None = None) -> Any:
 
 
 def object_name(found: type) -> str:
-    """Returns the name by which :func:`load_object` finds a class.
-
-    Example:
-        >>> from collections import OrderedDict
-        >>> object_name(OrderedDict)
-        'collections:OrderedDict'
-    """
+    """Returns the name by which :func:`load_object` finds a class."""
     return f"{found.__module__}:{found.__qualname__}"
 
 

@@ -73,14 +73,7 @@ def clear_leftovers(path: Path) -> None:
 
 
 class Appended:
-    """A file that is only appended to.
-
-    Args:
-        path: The file; it is created where it is missing.
-
-    Attributes:
-        size: Its length in bytes.
-    """
+    """A file that is only appended to, created where it is missing; `size` is its length in bytes."""
 
     def __init__(self, path: Path) -> None:
         is_new = not path.exists()

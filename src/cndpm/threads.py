@@ -41,13 +41,7 @@ _inside: dict[int, int] = {}
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Has torch use one thread inside, and as many as before outside; may be nested.
-
-    Example:
-        >>> with one_thread():
-        ...     torch.get_num_threads()
-        1
-    """
+    """Has torch use one thread inside, and as many as before outside; may be nested."""
     allowed, n_threads = _allowance.n_threads, _n_threads()
     try:  # from before the first change on: an exception may arrive anywhere
         if allowed is None:
@@ -111,13 +105,7 @@ one_blas_thread = _OneBlasThread()
 
 @contextmanager
 def spread(n_multiplications: float) -> Iterator[None]:
-    """Allows all threads inside :func:`one_thread` for work that is large enough.
-
-    Example:
-        >>> with one_thread(), spread(1e3):  # too little to share
-        ...     torch.get_num_threads()
-        1
-    """
+    """Allows all threads inside :func:`one_thread` for work that is large enough."""
     n_threads = _allowance.n_threads
     if n_threads is None or n_threads == 1 or n_multiplications < _WORTH_SPREADING:
         yield
@@ -140,20 +128,14 @@ def map_in_threads(
 ) -> Tensor:
     """Returns function(x) of samples (n, ...) on a CPU, part by part in all allowed threads; torch uses one in each.
 
-    Args:
-        function: Maps some samples to rows of a result.
-        x: The samples, (n, ...).
-        part_size: Samples of one part, at most; fewer where there are too few parts for the threads.
-        n_multiplications: About how many one sample takes.
-
-    Example:
-        >>> map_in_threads(lambda part: 2 * part, torch.arange(4.0), part_size=2, n_multiplications=1)
-        tensor([0., 2., 4., 6.])
+    Parts have at most `part_size` samples, fewer where the threads need more; one takes about `n_multiplications`.
     """
     n_threads = allowed_threads() if n_multiplications * len(x) >= _WORTH_A_THREAD else 1
     parts: Sequence[Tensor] = torch.split(x, max(1, min(part_size, -(-len(x) // n_threads))))
     if n_threads < 2 or len(parts) < 2:
+        if _allowance.n_threads is not None and torch.get_num_threads() == 1:  # inside one_thread()
+            return torch.cat(list(map(function, parts)))
         with one_thread():
-            return torch.cat([function(part) for part in parts])
+            return torch.cat(list(map(function, parts)))
     with ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,)) as threads:
         return torch.cat(list(threads.map(function, parts)))

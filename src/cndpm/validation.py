@@ -38,12 +38,6 @@ def validate(model: type[Model], values: Mapping[str, Any], section: str) -> Mod
     Raises:
         UnknownNameError: A field does not exist; the nearest names are suggested.
         ConfigError: A value is not allowed.
-
-    Example:
-        >>> class Size(BaseModel):
-        ...     height: int
-        >>> validate(Size, {"height": "12"}, "size")
-        Size(height=12)
     """
     try:
         return model.model_validate(values)
@@ -95,12 +89,7 @@ def _short(rule: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Returns a value as a message shows it: in one line of bounded length.
-
-    Example:
-        >>> shown(list(range(1000))), len(shown("a" * 1000))
-        ('[0, 1, 2, 3, 4, 5, ...]', 60)
-    """
+    """Returns a value as a message shows it: in one line of bounded length."""
     try:
         text = " ".join(_REPR.repr(value).split())
     except ValueError:  # Python shows no number of many thousands of digits

@@ -58,7 +58,7 @@ def test_the_two_terms_of_der_plus_plus_draw_independently():
     learner = DERPlusPlus(DERPlusPlus.Settings(memory_size=40, replay_batch=3, **PLAIN), **FACTS)
     x, y = batch(40, 0)
     learner.learn(x, y)
-    inputs, (first, second) = learner.draws(x[:2], 2)
+    inputs, (first, second) = learner.draws(x[:2])
     assert torch.equal(inputs, torch.cat([x[:2], first["x"], second["x"]]))
     assert len(first["x"]) == len(second["x"]) == 3
     assert not torch.equal(first["x"], second["x"])
@@ -67,6 +67,6 @@ def test_the_two_terms_of_der_plus_plus_draw_independently():
 def test_nothing_is_drawn_of_an_empty_memory():
     learner = DER(DER.Settings(**PLAIN), **FACTS)
     x, _ = batch(3, 0)
-    inputs, rows = learner.draws(x, 1)
+    inputs, rows = learner.draws(x)
     assert torch.equal(inputs, x)
     assert rows == []

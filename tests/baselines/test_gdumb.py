@@ -15,8 +15,8 @@ from scipy.stats import chisquare
 from torch.nn.utils import vector_to_parameters
 
 from cndpm.baselines.gdumb import GDumb, balanced_place
+from cndpm.baselines.shared.components import Trainer
 from cndpm.baselines.shared.networks import build_classifier
-from cndpm.baselines.shared.training import Trainer
 
 
 @given(labels=st.lists(st.integers(0, 4), min_size=1, max_size=80), capacity=st.integers(1, 12))

@@ -29,13 +29,13 @@ def batch(n: int, seed: int) -> tuple[Tensor, Tensor]:
 def test_scores_are_one_plus_the_largest_cosine_with_the_whole_tiny_memory():
     learner = make_learner(memory_size=4, references=4)
     stored, new = batch(4, seed=0), batch(6, seed=1)
-    learner.offer(*stored, torch.full((4,), 0.1))
+    learner._offer(*stored, torch.full((4,), 0.1))
     past = [brute_force_gradient(learner, *one) for one in zip(*stored, strict=True)]
     expected = [
         1 + max(F.cosine_similarity(brute_force_gradient(learner, *one), g, dim=0).item() for g in past)
         for one in zip(*new, strict=True)
     ]
-    torch.testing.assert_close(learner.scores(*new), torch.tensor(expected), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(learner._scores(*new), torch.tensor(expected), atol=1e-5, rtol=1e-5)
 
 
 def test_selection_follows_the_algorithm_written_as_a_plain_loop():
@@ -54,7 +54,7 @@ def test_selection_follows_the_algorithm_written_as_a_plain_loop():
                 i = int(torch.multinomial(weights, 1, generator=draws))
                 if float(torch.rand((), generator=draws)) < memory[i][1] / (memory[i][1] + score):
                     memory[i] = (value, score)
-        learner.offer(x, y, scores)
+        learner._offer(x, y, scores)
     rows = learner.memory.rows
     torch.testing.assert_close(rows["x"][:, 0], torch.tensor([value for value, _ in memory]))
     torch.testing.assert_close(rows["score"], torch.tensor([score for _, score in memory]))
@@ -88,9 +88,9 @@ def test_scores_are_taken_before_the_step_and_stored_with_the_sample():
 
 def test_a_sample_is_compared_with_as_many_as_asked_for():
     learner = make_learner(memory_size=40, references=1)
-    learner.offer(*batch(40, seed=0), torch.full((40,), 0.1))
+    learner._offer(*batch(40, seed=0), torch.full((40,), 0.1))
     x, y = batch(1, seed=1)
-    scores = {round(float(learner.scores(x, y)), 5) for _ in range(40)}
+    scores = {round(float(learner._scores(x, y)), 5) for _ in range(40)}
     assert len(scores) > 10  # the largest of all forty would be the same every time
 
 

@@ -15,7 +15,7 @@ from cndpm.baselines.iid import IIDOffline, IIDOnline
 
 def test_iid_online_takes_one_plain_step_on_every_batch():
     learner = IIDOnline(IIDOnline.Settings(**PLAIN), input_shape=(5,), n_classes=4)
-    network = learner.objective.network
+    network = learner.trainer.network
     for seed in range(2):
         x, y = batch(6, seed)
         expected = after_step(network, F.cross_entropy(network(x), y))
@@ -26,7 +26,7 @@ def test_iid_online_takes_one_plain_step_on_every_batch():
 def test_iid_offline_trains_on_everything_with_a_rate_that_falls_like_half_a_cosine():
     """With one batch as large as the collection the order does not matter."""
     learner = IIDOffline(IIDOffline.Settings(epochs=4, batch_size=20, **PLAIN), input_shape=(5,), n_classes=4)
-    by_hand = copy.deepcopy(learner.objective.network)
+    by_hand = copy.deepcopy(learner.trainer.network)
     batches = [batch(6, seed) for seed in range(3)]
     for each in batches:
         learner.learn(*each)
@@ -35,7 +35,7 @@ def test_iid_offline_trains_on_everything_with_a_rate_that_falls_like_half_a_cos
         rate = RATE / 2 * (1 + math.cos(math.pi * step / 4))
         vector_to_parameters(after_step(by_hand, F.cross_entropy(by_hand(x), y), rate), by_hand.parameters())
     learner.finish()
-    torch.testing.assert_close(weights_of(learner.objective.network), weights_of(by_hand), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(weights_of(learner.trainer.network), weights_of(by_hand), atol=1e-5, rtol=1e-5)
 
 
 def test_an_epoch_of_iid_offline_presents_every_sample_once_in_batches_of_a_new_order():
@@ -68,6 +68,6 @@ def test_unlabelled_images_are_not_augmented():
 
 def test_finishing_an_empty_stream_changes_nothing():
     learner = IIDOffline(IIDOffline.Settings(**PLAIN), input_shape=(5,), n_classes=4)
-    before = weights_of(learner.objective.network)
+    before = weights_of(learner.trainer.network)
     learner.finish()
-    assert torch.equal(weights_of(learner.objective.network), before)
+    assert torch.equal(weights_of(learner.trainer.network), before)

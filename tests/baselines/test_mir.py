@@ -26,7 +26,7 @@ def test_interference_is_the_rise_of_the_loss_after_a_real_step():
     learner = MIR(MIR.Settings(memory_size=4, virtual_rate=0.05, **PLAIN), input_shape=(5,), n_classes=4)
     (x, y), (x_past, y_past) = batch(4, 0), batch(7, 1)
     expected = interference_by_hand(learner, x, y, x_past, y_past, 0.05)
-    torch.testing.assert_close(learner.interference(x, y, x_past, y_past), expected)
+    torch.testing.assert_close(learner._interference(x, y, x_past, y_past), expected)
 
 
 def test_the_most_interfered_of_the_memory_are_replayed():
@@ -46,7 +46,7 @@ def test_only_as_many_as_there_are_candidates_are_weighed():
     learner = MIR(MIR.Settings(memory_size=12, candidates=2, **PLAIN), input_shape=(5,), n_classes=4)
     learner.learn(*batch(12, 0))
     asked = []
-    measure = learner.interference
-    learner.interference = lambda x, y, x_past, y_past: asked.append(len(x_past)) or measure(x, y, x_past, y_past)
+    measure = learner._interference
+    learner._interference = lambda x, y, x_past, y_past: asked.append(len(x_past)) or measure(x, y, x_past, y_past)
     learner.learn(*batch(5, 1))
     assert asked == [2]

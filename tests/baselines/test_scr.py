@@ -11,7 +11,7 @@ from plain_steps import PLAIN, RATE, after_step, batch, copied_generator, weight
 from torch import Tensor
 
 from cndpm.baselines.scr import SCR, class_means, contrastive_loss
-from cndpm.baselines.shared.augmentation import Augmentation
+from cndpm.baselines.shared.replay import Augmentation
 
 
 def contrast_by_hand(z: Tensor, y: Tensor, temperature: float) -> Tensor:

@@ -5,6 +5,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
 from figures.records import read_rows, select
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,7 +16,7 @@ def listed() -> list[list[str]]:
         ["bash", ROOT / "benchmarks" / "headlines.sh", "list", "OUT", "abc1234", "DATA"],
         capture_output=True, check=True, text=True,
     )  # fmt: skip
-    return [shlex.split(line) for line in told.stdout.splitlines()]
+    return [shlex.split(line) for line in told.stdout.splitlines() if line.strip().startswith("python -m")]
 
 
 def after(words: list[str], option: str, default: str) -> str:
@@ -33,6 +34,14 @@ def test_all_streams_and_presets_of_the_readme_are_run():
     assert len(shown) > 10 and shown <= made
 
 
-def test_generated_streams_are_drawn_anew_for_every_seed():
-    (drift,) = (words for words in listed() if "benchmarks.drift" in words)
-    assert "--rows-by-seed" in drift
+@pytest.mark.parametrize("name", ["drift", "evidence", "local"])
+def test_generated_streams_are_drawn_anew_for_every_seed(name):
+    (words,) = (words for words in listed() if f"benchmarks.{name}" in words)
+    assert "--rows-by-seed" in words
+
+
+def test_every_step_names_commands_that_there_are():
+    modules = {words[2] for words in listed()}
+    assert len(modules) > 10
+    for name in modules - {"cndpm"}:
+        assert (ROOT / f"{name.replace('.', '/')}.py").is_file()

@@ -21,7 +21,7 @@ class Handler(BaseHTTPRequestHandler):
     """Serves `server.files`; the path's folder says how.
 
     /broken/ breaks off in the middle, /norange/ ignores ranges, /long/ announces more than there is,
-    /endless/ sends more, /page/ answers with a page of text instead.
+    /endless/ sends more, /short/ less without saying how much, /page/ answers with a page of text instead.
     """
 
     def do_GET(self):
@@ -41,10 +41,10 @@ class Handler(BaseHTTPRequestHandler):
         if begin >= len(content):
             return self.send_error(416)
         self.send_response(206 if begin else 200)
-        if folder != "endless":
+        if folder not in ("endless", "short"):
             self.send_header("Content-Length", str(len(content) - begin))
         self.end_headers()
-        end = len(content) // 2 if folder == "broken" else len(content)
+        end = len(content) // 2 if folder in ("broken", "short") else len(content)
         self.wfile.write(content[begin:end])
         return None
 
@@ -112,9 +112,10 @@ def test_the_next_mirror_is_asked_where_one_fails(server, tmp_path, bad):
     assert path.read_bytes() == CONTENT
 
 
-def test_a_transfer_that_broke_off_is_resumed_where_it_stopped(server, tmp_path):
+@pytest.mark.parametrize("folder", ["broken", "short"])
+def test_a_transfer_that_broke_off_is_resumed_where_it_stopped(server, tmp_path, folder):
     with pytest.raises(FetchError, match=r"broke off|Connection broken"):
-        fetch(make_entry(), tmp_path, address(server, "broken"))
+        fetch(make_entry(), tmp_path, address(server, folder))
     arrived = (tmp_path / "made-up" / "part.bin.part").read_bytes()
     assert len(arrived) > 65_536 and CONTENT.startswith(arrived)
     path = fetch(make_entry(), tmp_path, address(server, "good"))
@@ -247,6 +248,18 @@ def test_an_archive_cannot_write_outside_its_folder(server, tmp_path):
     with pytest.raises(FetchError, match=r"archive cannot be unpacked: .*outside"):
         fetch(make_entry(file="archive", content=archive, unpack=True), tmp_path, address(server, "good"))
     assert not (tmp_path / "escaped").exists()
+
+
+def test_an_archive_with_one_damaged_member_gives_none_of_the_others(server, tmp_path):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        made.writestr("first.bin", b"whole")
+        made.writestr("part.bin", b"damaged")
+    archive = buffer.getvalue().replace(b"damaged", b"DAMAGED")
+    server.files["archive"] = archive
+    with pytest.raises(FetchError, match="cannot be unpacked"):
+        fetch(make_entry(file="archive", content=archive, unpack=True), tmp_path, address(server, "good"))
+    assert [file.name for file in (tmp_path / "made-up").iterdir()] == ["archive"]
 
 
 @pytest.mark.parametrize("pack", [tar_of, zip_of])

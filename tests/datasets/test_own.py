@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from cndpm.datasets import DamagedFileError, load_dataset
+from cndpm.datasets import DamagedFileError, Dataset, Split, load_dataset
 from cndpm.datasets.own import save_npz
 
 
@@ -75,6 +75,7 @@ def test_a_folder_of_images_is_split_where_it_has_no_test_set(tmp_path: Path):
     assert pets.classes == ("cat", "dog") and (len(pets.train), len(pets.test)) == (8, 2)
     assert pets.train.x.shape == (8, 3, 3, 4)
     assert (pets.train.x[:, 0, 0, 0] == 100 * pets.train.y).all()
+    assert pets.train.x[:, 1, 0, 0].tolist() == [0, 1, 2, 3] * 2  # by the names of the files
 
 
 def test_a_folder_with_train_and_test_keeps_them_apart(tmp_path: Path):
@@ -116,3 +117,12 @@ def test_every_fifth_sample_of_each_class_is_held_out(tmp_path_factory, labels):
     held = [i for label in set(labels) for i in [j for j, y in enumerate(labels) if y == label][4::5]]
     assert own.test.x.flatten().tolist() == sorted(held)
     assert own.train.x.flatten().tolist() == [i for i in range(len(labels)) if i not in held]
+
+
+def test_labels_beyond_the_classes_and_samples_without_labels_are_refused():
+    split = Split(torch.zeros(2, 3), torch.tensor([0, 2]))
+    with pytest.raises(ValueError, match="from 0 to 2; there are 2 classes"):
+        Dataset("mine", split, split, ("a", "b"))
+    for n in (1, 3):
+        with pytest.raises(ValueError, match="one label per sample"):
+            Split(torch.zeros(2, 3), torch.zeros(n, dtype=torch.long))

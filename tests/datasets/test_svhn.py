@@ -5,7 +5,7 @@ import pytest
 from scipy.io import savemat
 
 from cndpm.datasets import DamagedFileError, load_dataset
-from cndpm.datasets.svhn import read_svhn
+from cndpm.datasets.matlab import read_svhn
 
 
 def test_the_digit_zero_is_label_zero(data_dir: Path):

@@ -108,7 +108,7 @@ def test_a_sweep_on_ray_leaves_the_records_of_one_in_this_process(cluster, tmp_p
     few = ("run.max_batches=6", "run.evaluations=1")
     sweep = Sweep(scenarios=["split-digits"], learners=["slda", "reservoir"], seeds=2, set=few)
     for name, engine in (("here", "local"), ("ray", RayEngine(2))):
-        run_sweep(sweep, name, engine=engine, workers=1 if name == "here" else 2, device="cpu")
+        run_sweep(sweep, name, engine=engine, jobs=1 if name == "here" else 2, device="cpu")
     records = [sorted(Path(name).glob("*/*/seed-*")) for name in ("here", "ray")]
     assert len(records[0]) == 4
     for here, there in zip(*records, strict=True):

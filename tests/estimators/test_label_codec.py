@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cndpm.estimators.label_codec import LabelCodec
-from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.estimators.label_codec import LabelCodec, from_plain, to_plain
 
 labels = st.recursive(
     st.one_of(st.integers(), st.text(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False)),

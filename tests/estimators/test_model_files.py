@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from cndpm import CNDPMClassifier
+from cndpm import CNDPMClassifier, CNDPMRegressor
+from cndpm.estimators.guarded import NumericalError
 from cndpm.state import StateError, save_state
 from cndpm.state.container import container_pieces, read_container
 
@@ -114,6 +115,50 @@ def test_a_number_of_classes_that_the_labels_do_not_have_is_refused(path):
         CNDPMClassifier.load(path)
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("tree/learner/n_known_classes", 1 << 31),  # took 80 GiB when it was asked
+        ("tree/learner/places/pools/0/dynamics/last", 4),
+        ("tree/learner/bank/gaussians/routing/tail", 0.1),
+        ("settings/novelty/novelty_rate", 1e-320),
+        ("settings/novelty/novelty_window", 10**400),
+        ("tree/label_counts/0", "x" * 100_000),
+    ],
+)
+def test_numbers_that_a_model_would_break_at_when_it_is_used_are_refused_when_it_is_loaded(tmp_path, place, value):
+    path = tmp_path / "m.cndpm"
+    CNDPMClassifier(memory_size=20, random_state=0).partial_fit(X, Y).save(path)
+
+    def change(header, _):
+        *above, name = [int(key) if key.isdecimal() else key for key in place.split("/")]
+        for key in above:
+            header = header[key]
+        header[name] = value
+
+    reseal(path, change)
+    with pytest.raises(StateError) as refused:
+        CNDPMClassifier.load(path)
+    assert len(str(refused.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("learner/bank/gaussians/routing/cholesky", lambda packed: packed * (torch.arange(len(packed)) != 0)),
+        ("learner/bank/gaussians/routing/anchors", lambda anchors: anchors * 1e300),
+        ("learner/bank/gaussians/statistics/counts", lambda counts: counts - 1000),
+        ("learner/latest", lambda rows: rows[:, :-1].contiguous()),
+    ],
+)
+def test_experts_that_could_not_learn_are_refused_though_a_pool_would_answer(tmp_path, name, change):
+    path = tmp_path / "m.cndpm"
+    CNDPMClassifier(memory_size=20, random_state=0).partial_fit(X, Y).save(path)
+    reseal(path, lambda _, tensors: tensors.update({name: change(tensors[name])}))
+    with np.errstate(all="ignore"), pytest.raises(StateError, match=r"not numbers|a positive diagonal|rows of \(4,\)"):
+        CNDPMClassifier.load(path)
+
+
 @pytest.mark.parametrize("name", ["n_fourier", "n_patches"])
 def test_sizes_beyond_what_a_file_holds_are_refused_before_anything_is_made(path, name, monkeypatch):
     def change(header, _):
@@ -143,3 +188,13 @@ def test_nothing_in_a_file_commands_the_terminal(path):
     with pytest.raises(StateError) as caught:
         CNDPMClassifier.load(path)
     assert str(caught.value).isprintable() and r"\x1b[31m" in str(caught.value)
+
+
+def test_a_made_up_regressor_that_cannot_learn_says_so_as_the_packages_own_error(tmp_path):
+    path = tmp_path / "m.cndpm"
+    CNDPMRegressor(memory_size=20, random_state=0).partial_fit(X, Y.astype(float)).save(path)
+    name = "learner/places/pools/0/members/moments/0/inverses"
+    reseal(path, lambda _, tensors: tensors.update({name: -tensors[name]}))
+    model = CNDPMRegressor.load(path)
+    with pytest.raises(NumericalError, match=r"partial_fit|positive definite"):
+        model.partial_fit(X, Y.astype(float))

@@ -1,6 +1,6 @@
 import re
 
-from cndpm.estimators.notebook import mixture_html
+from cndpm.estimators.explanation import mixture_html
 
 
 def test_experts_counts_and_memory_are_in_the_table():

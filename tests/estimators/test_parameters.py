@@ -52,7 +52,7 @@ def test_wrong_parameters_are_refused_before_anything_changes(moons, case, estim
         model = estimator(**parameters)
         with pytest.raises(error, match=message):
             getattr(model, method)(*moons)
-        assert {name for name in vars(model) if not name.endswith("_turns")} == set(model.get_params(deep=False))
+        assert {name for name in vars(model) if name != "_lines"} == set(model.get_params(deep=False))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

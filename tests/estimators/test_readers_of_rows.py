@@ -125,7 +125,10 @@ def test_words_as_targets_of_a_regressor_are_refused_with_the_remedy():
     for y in (["a", "b"], np.array(["a", "b"])):
         with pytest.raises(ValueError, match=r"numbers; got .*a.*CNDPMClassifier"):
             CNDPMRegressor().fit([[0.0], [1.0]], y)
-    for y in (["1", 10**400], ["1", {}]):
+    deep = ()
+    for _ in range(100_000):
+        deep = (deep,)
+    for y in (["1", 10**400], ["1", {}], [deep, "1"]):
         with pytest.raises(ValueError, match=r"y of a regressor holds numbers; got "):
             CNDPMRegressor().fit([[0.0], [1.0]], y)
     CNDPMRegressor().fit([[0.0], [1.0]], ["0.5", "1"])

@@ -115,3 +115,17 @@ def test_a_class_that_has_not_come_yet_has_no_weight():
     model = CNDPMClassifier(class_weight="balanced", random_state=0)
     proba = model.partial_fit(X, Y, classes=["down", "later", "up"]).predict_proba(X)
     assert np.isfinite(proba).all() and np.allclose(proba.sum(axis=1), 1)
+
+
+def test_weights_that_cannot_be_shown_are_refused_all_the_same():
+    class Silent:
+        def __repr__(self):
+            raise RuntimeError("nothing to show")
+
+    deep = ()
+    for _ in range(100_000):
+        deep = (deep,)
+    for weight in (deep, Silent(), {deep: -1}, {0: Silent()}, "x" * 10**6):
+        with pytest.raises((TypeError, ValueError), match="weight") as refused:
+            CNDPMClassifier(class_weight=weight).fit([[0.0], [1.0]], [0, 1])
+        assert len(str(refused.value)) < 1000

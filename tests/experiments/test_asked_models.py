@@ -7,10 +7,10 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
-from cndpm.experiments.asked_models import asked_model
 from cndpm.experiments.learners import LEARNERS
+from cndpm.experiments.prequential_evaluation import asked_model
 from cndpm.experiments.presets import preset_settings
-from cndpm.learner import Learner
+from cndpm.learner import Footprint, Learner
 from cndpm.streams import load_scenario, stream_from, stream_of_rows
 
 SMALL = {"hidden": 8, "epochs": 1, "memory_size": 20, "n_features": 20}
@@ -115,3 +115,67 @@ def test_what_cannot_learn_is_refused():
 def test_a_learner_that_predicts_classes_says_so_when_asked_for_values():
     with pytest.raises(NotImplementedError, match="predicts classes, not values"):
         Learner.predict_moments(learner_of("slda", short()), torch.zeros(1, 5))
+
+
+def test_an_estimator_is_told_all_classes_once_and_asked_for_the_rows_that_come_next():
+    class Told:
+        classes_ = np.array([0, 1])
+
+        def __init__(self):
+            self.classes, self.asked = [], []
+
+        def partial_fit(self, X, y, classes=None):
+            self.classes.append(classes if classes is None else classes.tolist())
+            return self
+
+        def predict(self, X, when="now"):
+            raise AssertionError
+
+        def predict_proba(self, X, when="now"):
+            self.asked.append(when)
+            return np.full((len(X), 2), 0.5)
+
+    stream, told = short(30), Told()
+    model = asked_model(told, stream)
+    for batch in stream:
+        model.ask(batch)
+        model.learn()
+    assert told.classes == [[0, 1], None, None]
+    assert told.asked == ["next"] * 3
+
+
+def test_deviations_of_a_regressor_become_variances():
+    class Sure:
+        def partial_fit(self, X, y):
+            return self
+
+        def predict(self, X, return_std=False):
+            return np.zeros(len(X)), np.full(len(X), 3.0)
+
+    stream = stream_of_rows(np.zeros((10, 2)), np.arange(10.0))
+    assert asked_model(Sure(), stream).ask(next(iter(stream))).variance.flatten().tolist() == [9.0] * 10
+
+
+def test_a_learner_keeps_its_numbers_and_its_samples_and_hears_of_tasks():
+    class Counting(LEARNERS["finetune"]):
+        def __init__(self, settings, **facts):
+            super().__init__(settings, **facts)
+            self.task_listener, self.heard = self, []
+
+        def begin_task(self, task):
+            self.heard.append(("begin", task))
+
+        def end_task(self):
+            self.heard.append("end")
+
+        def footprint(self):
+            return Footprint(0, 10, memory_samples=1, memory_bytes=7)
+
+    stream = load_scenario("split-digits", fraction=0.05).build(seed=0)
+    learner = Counting(Counting.Settings(hidden=4), input_shape=stream.input_shape, n_classes=stream.n_classes)
+    model = asked_model(learner, stream)
+    for batch in stream:
+        model.ask(batch)
+        model.learn()
+    assert learner.heard == [event for task in range(5) for event in (("begin", task), "end")]
+    assert model.memory()["memory_bytes"] == 4 * 10 + 7

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cndpm.experiments.asking import ask, class_answers, expert_gate
+from cndpm.experiments.teaching import ask, class_answers, expert_gate
 from cndpm.model.cndpm import CNDPM
 
 
@@ -41,3 +41,15 @@ def test_asking_changes_nothing():
         asked.learn(part, labels)
         quiet.learn(part, labels)
     assert torch.equal(asked.predict_log_proba(x), quiet.predict_log_proba(x))
+
+
+@pytest.mark.parametrize("target", ["classes", "values"])
+def test_a_batch_is_answered_as_the_rows_that_come_next(target, monkeypatch):
+    x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    y = torch.arange(20) % 2 if target == "classes" else torch.arange(20.0)[:, None]
+    learner, asked = CNDPM(CNDPM.Settings(target=target, memory_size=20), input_shape=(3,)), []
+    learner.learn(x, y)
+    answer = learner.predict_for
+    monkeypatch.setattr(learner, "predict_for", lambda x, when, **kind: asked.append(when) or answer(x, when, **kind))
+    ask(learner, x, y, target)
+    assert asked == ["next"]

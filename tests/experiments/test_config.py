@@ -47,6 +47,13 @@ def test_overrides_win_over_the_preset():
     assert config.settings.memory_size == 500
 
 
+def test_streams_without_test_sets_are_answered_ahead_unless_that_is_refused():
+    assert configure("drift-flip", device="cpu").run.prequential
+    assert not configure("drift-flip", device="cpu", overrides=["run.prequential=false"]).run.prequential
+    assert not configure("split-digits", device="cpu").run.prequential
+    assert configure("split-digits", device="cpu", prequential=True).run.prequential
+
+
 def test_scenario_fields_can_be_overridden_at_any_depth():
     overrides = ["scenario.transform.size=16", "scenario.label_noise=0.1"]
     config = configure("split-digits", learner="finetune", device="cpu", overrides=overrides)

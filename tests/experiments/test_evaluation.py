@@ -121,6 +121,14 @@ def test_a_subsample_is_the_same_every_time_and_keeps_every_task():
     assert all(set(p.x[:, 0].tolist()) <= set(q.x[:, 0].tolist()) for p, q in zip(a.tasks, test.tasks, strict=True))
 
 
+def test_a_subsample_is_another_for_another_seed_and_larger_tasks_give_more_to_it():
+    large = Task("large", (0,), rows(*range(300)), torch.zeros(300, dtype=torch.long))
+    small = Task("small", (0,), rows(*range(100)), torch.zeros(100, dtype=torch.long))
+    first, second = (TestSet((large, small), labelled=True).subsample(40, seed) for seed in (0, 1))
+    assert [len(task.x) for task in first.tasks] == [30, 10]
+    assert not torch.equal(first.tasks[0].x, second.tasks[0].x)
+
+
 def test_evaluation_in_chunks_equals_evaluation_at_once():
     answers = torch.randn(8, 2, 4, generator=torch.Generator().manual_seed(0)).log_softmax(-1)
     gate = torch.randn(8, 2, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
@@ -184,3 +192,22 @@ def test_a_density_of_features_gives_no_bits_per_dimension():
     learner = OfFeatures(torch.zeros(4, 1), torch.zeros(4, 1, 2))
     test = TestSet((Task("a", (0,), rows(1, 2), torch.zeros(2, dtype=torch.long)),), labelled=False)
     assert evaluate(learner, test).bits_per_dim is None
+
+
+def test_test_data_are_asked_about_as_if_any_time_were_equally_likely():
+    asked = []
+
+    class Asked(Table):
+        def predict_for(self, x, when, *, values=False):
+            asked.append(when)
+            return self.predict_log_proba(x)
+
+    evaluate(Asked(torch.zeros(8, 1), one_hot_log([[0]] * 8, 4)), two_tasks())
+    assert set(asked) == {"any"}
+
+
+def test_who_is_in_charge_of_a_task_is_told_by_its_labels_where_the_gate_does_not_know():
+    gate = torch.zeros(8, 2).log_softmax(1)
+    answers = one_hot_log([[0, 2]] * 2 + [[1, 3]] * 2 + [[0, 2]] * 2 + [[1, 3]] * 2, 4)
+    assert dissect(Table(gate, answers), two_tasks(), [0, 1]).expert_tasks == [0, 1]
+    assert dissect(Table(gate, answers.flip(1)), two_tasks(), [0, 1]).expert_tasks == [1, 0]

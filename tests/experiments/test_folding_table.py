@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from cndpm.cli.show import show_results
-from cndpm.experiments.folding_table import FoldingTable
+from cndpm.experiments.printed_tables import FoldingTable
 
 HEADER = ["learner", "preset", "seeds", "accuracy %", "experts", "parameters", "numbers kept", "memory", "seconds"]
 ROWS = [

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from torture.mutations import mutate
 
-from cndpm.experiments.log_file import Log, LogFile, digest_of, read_log
+from cndpm.experiments.record_files import Log, LogFile, digest_of, read_log
 
 
 def written(path, n=6):
@@ -84,3 +84,11 @@ def test_no_mutation_changes_a_row_unseen(tmp_path):
 def test_lines_that_are_no_events_are_named(tmp_path, line):
     (tmp_path / "log").write_text(f"{line}\n", errors="surrogateescape")
     assert read_log(tmp_path / "log") == Log([], ("line 1 is damaged",))
+
+
+def test_lines_of_another_run_do_not_fit(tmp_path):
+    log = LogFile(tmp_path / "log", salt=5)
+    log.append("progress", 1, {})
+    log.close()
+    assert [row["step"] for row in read_log(tmp_path / "log", salt=5).rows] == [1]
+    assert read_log(tmp_path / "log", salt=6) == Log([], ("line 1 is damaged",))

@@ -59,3 +59,11 @@ def test_a_meter_that_was_stored_goes_on_to_the_same_windows():
         state, meter = meter.state_dict(), Meter("classes", window=40, changes=(70,))
         meter.load_state_dict(state)
     assert [window for window in [*windows, meter.close()] if window is not None] == whole
+
+
+def test_a_change_among_samples_without_an_answer_is_where_it_is():
+    meter = Meter("classes", window=10, changes=(15,))
+    meter.skip(20)
+    for part in batches(10):
+        meter.add(part._replace(predicted=part.truth))
+    assert [row["change"] for row in meter.results()["recovery"]] == [15]

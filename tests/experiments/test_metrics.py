@@ -28,6 +28,12 @@ def test_forgetting_is_the_mean_drop_from_the_best_of_all_but_the_last_task():
     assert average_forgetting(ACCURACIES, STAGES, SPLIT) == pytest.approx(((90 - 60) + (95 - 97)) / 2)
 
 
+def test_forgetting_counts_from_the_best_and_leaves_out_what_the_last_stage_streams():
+    rows = [[50.0, 0.0], [80.0, 95.0], [60.0, 90.0]]
+    assert average_forgetting(rows, STAGES, [(0,), (1,), (2,)]) == pytest.approx(((80 - 60) + (95 - 90)) / 2)
+    assert average_forgetting(rows, STAGES, [(0,), (1,), (0,)]) == pytest.approx(95 - 90)
+
+
 def test_backward_transfer_compares_the_end_with_each_tasks_own_end():
     assert backward_transfer(ACCURACIES, STAGES, SPLIT) == pytest.approx(((60 - 90) + (97 - 95)) / 2)
 

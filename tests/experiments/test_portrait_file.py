@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from cndpm.experiments import RecordError, configure, read_record, run_config
-from cndpm.experiments.portrait_file import PORTRAIT, load_portrait
+from cndpm.experiments.record_files import PORTRAIT, load_portrait
 from cndpm.model.cndpm import CNDPM
 
 FAST = [

@@ -70,3 +70,8 @@ def test_a_mixture_tells_which_expert_answered():
     windows = list(prequential(learner, stream))
     assert all(sum(window.experts) == 100 for window in windows[1:])
     assert sum(windows[0].experts) == 50  # there was no expert before the memory was full
+
+
+def test_the_last_window_is_told_though_it_is_not_full():
+    windows = list(prequential(GaussianNB(), short(130, change=100), window=50))
+    assert [(window.first, window.n_samples) for window in windows] == [(0, 40), (50, 50), (100, 30)]

@@ -7,7 +7,6 @@ from filelock import FileLock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cndpm.experiments.log_file import LogFile, read_log, salt_of
 from cndpm.experiments.record import (
     CONFIG,
     LOCK,
@@ -18,7 +17,7 @@ from cndpm.experiments.record import (
     find_records,
     read_record,
 )
-from cndpm.experiments.sealed_json import write_json
+from cndpm.experiments.record_files import LogFile, read_log, salt_of, write_json
 
 HEAD = {"schema": SCHEMA_VERSION, "config": {"seed": 0}, "environment": {}}
 

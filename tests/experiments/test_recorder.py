@@ -167,7 +167,7 @@ def test_where_the_last_checkpoint_is_damaged_the_one_before_is_used_and_said_so
         with pytest.warns(DamageWarning, match=r"checkpoint\.cndpm is damaged"):
             assert recorder.load_checkpoint() == {"step": 1}
         recorder.append("resume", 1)
-        assert [row["step"] for row in recorder.progress] == [1]
+        assert [row["step"] for row in recorder.rows("progress")] == [1]
         recorder.save_checkpoint({"step": 3})
     assert load_state(tmp_path / PREVIOUS, kind="checkpoint") == {"step": 1}
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cndpm.experiments.recovery import Recovery
+from cndpm.experiments.meter import Recovery
 
 
 def searched(losses, changes, window, shares):
@@ -60,7 +60,7 @@ def test_it_goes_on_to_the_same_results_and_keeps_one_window():
     for start in range(0, 300, 30):
         part.add(losses[start : start + 30].tolist())
         state, part = part.state_dict(), Recovery([100, 200], window=20, shares=True)
-        assert len(state["latest"]) <= 20
+        assert len(state["_latest"]) <= 20
         part.load_state_dict(state)
     assert part.results() == whole.results() and part.results()[0]["before"] == pytest.approx(
         100 * (1 - losses[80:100].mean())

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cndpm.experiments.restoring import restore_learner
+from cndpm.experiments.checkpoint_file import restore_learner
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import StateError

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cndpm.experiments.schedule import RunSchedule, evenly_spaced
+from cndpm.experiments.schedule import RunSchedule, evenly_spaced, run_length, window_size
 from cndpm.streams import load_scenario
 
 
@@ -27,3 +27,13 @@ def test_every_stage_end_but_the_last_is_evaluated_in_the_loop():
     schedule = RunSchedule.of(stream, n_batches=stream.n_batches, evaluations=0, log_points=1)
     assert schedule.evaluations == set(stream.stage_starts[1:])
     assert schedule.stage_ends == {*stream.stage_starts[1:], stream.n_batches}
+
+
+def test_a_window_has_a_hundred_samples_or_as_many_as_make_two_hundred_windows():
+    assert (window_size(6000), window_size(60000), window_size(60001)) == (100, 300, 301)
+
+
+def test_a_run_ends_with_its_stream_or_where_it_is_told_to():
+    stream = load_scenario("split-digits").build(seed=0)
+    assert run_length(stream, None) == run_length(stream, 10**6) == stream.n_batches
+    assert run_length(stream, 5) == 5

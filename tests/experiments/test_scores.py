@@ -92,3 +92,10 @@ def test_scores_that_were_stored_go_on_to_the_same_bits():
         state, part = part.state_dict(), ClassScores()
         part.load_state_dict(state)
     assert part.results() == whole.results()
+
+
+def test_answers_without_probabilities_count_in_no_log_loss():
+    scores, truth = ClassScores(), torch.tensor([0, 1])
+    scores.add(ClassAnswers(truth, truth, torch.tensor([0.5, 0.5]).log()))
+    scores.add(ClassAnswers(truth, truth))
+    assert scores.results()["log_loss"] == pytest.approx(np.log(2))

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from cndpm.experiments.sealed_json import RecordError, read_json, write_json
+from cndpm.experiments.record_files import RecordError, read_json, write_json
 
 
 def test_what_is_written_is_read_back_with_its_checksum(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cndpm.experiments.summary import RESULT_KEYS, combine_seeds, over_seeds, summarise_run
+from cndpm.experiments.metrics import RESULT_KEYS, combine_seeds, over_seeds, summarise_run
 
 TIMES = {"seconds": 2.0, "overhead_seconds": 1.0}
 STAGE_TASKS = [(0,), (1,)]

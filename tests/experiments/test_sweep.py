@@ -4,21 +4,18 @@ import json
 
 import pytest
 
-from cndpm.experiments import (
-    ConfigError,
-    RecordError,
-    claim_folder,
-    compare_learners,
-    configure,
-    latest_folder,
-    run_seeds,
-)
+from cndpm.experiments import ConfigError, RecordError, compare_learners, configure, run_seeds
+from cndpm.experiments.sweep import claim_folder, folder_name, latest_folder
 
 QUICK = ["run.evaluations=0", "run.max_batches=20"]
 
 
 def quick(**options):
     return configure("split-digits", learner="finetune", device="cpu", overrides=QUICK, **options)
+
+
+def test_a_folder_is_named_by_what_may_stand_in_its_name():
+    assert folder_name("a/split-digits-mine:Learner") == "a_split-digits-mine_Learner"
 
 
 def test_every_claim_is_a_new_folder(tmp_path):

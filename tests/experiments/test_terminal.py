@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from cndpm.experiments.metric_texts import format_count
+from cndpm.experiments.printed_tables import format_count
 from cndpm.experiments.terminal import Bars, TerminalMonitor
 
 ROW = {

@@ -9,9 +9,10 @@ import torch
 
 from cndpm.cli.exit_codes import exit_code
 from cndpm.engines import LostWorkerError
-from cndpm.experiments import Monitor, RecordError, RunsFailedError, configure, read_record
-from cndpm.experiments.portrait_file import load_portrait
+from cndpm.engines.engine import Attempt
+from cndpm.experiments import Monitor, RecordError, RunsFailedError, configure, read_record, workers
 from cndpm.experiments.record import CHECKPOINT
+from cndpm.experiments.record_files import load_portrait
 from cndpm.experiments.workers import Job, run_jobs
 from cndpm.state import load_state
 
@@ -117,3 +118,12 @@ def test_of_two_jobs_in_one_folder_only_one_is_carried_out(tmp_path):
     asked = []
     assert run_jobs([one, one], 4, resume=True, watch=lambda path: asked.append(path) or Monitor()) == first * 2
     assert asked == [one.folder]
+
+
+@pytest.mark.parametrize(("number", "asked", "resumed"), [(0, False, False), (1, False, True), (0, True, True)])
+def test_a_run_whose_worker_was_lost_goes_on_from_its_checkpoint(monkeypatch, number, asked, resumed):
+    told = []
+    monkeypatch.setattr(workers, "run_config", lambda *_, **options: told.append(options["resume"]))
+    job = Job(configure("split-digits", learner="finetune", device="cpu"), Path("there"))
+    workers._run_one((job, {"data_dir": None, "resume": asked, "command": None}), Attempt(number))
+    assert told == [resumed]

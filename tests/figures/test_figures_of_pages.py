@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from figures.__main__ import main
 from figures.pages import Page, load_pages
-from figures.records import Figure, FigureError, read_rows
+from figures.records import Figure, FigureError, read_rows, select
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -120,10 +120,18 @@ def test_gains_are_over_the_partner_of_the_same_seed_and_field(tmp_path):
     like = {"record": "some.json", "value": "accuracy", "by": "dataset"}
     new, old = ({**like, "where": {"rule": rule}} for rule in ("new", "old"))
     figure = Figure.gain("a", tmp_path, new, old)
-    assert sorted(figure.values) == [1.0, 2.0, 3.0]
-    assert figure.text == "2.00 ± 0.58"
+    assert sorted(figure.values) == [1.0, 2.5]  # a dataset counts once, whatever the number of its seeds
+    assert figure.text == "1.75 ± 0.75"
     with pytest.raises(FigureError, match="no partners"):
         Figure.gain("a", tmp_path, new, {**old, "where": {"rule": "old", "dataset": "a"}})
+
+
+def test_a_figure_of_groups_is_the_mean_of_their_means(tmp_path):
+    rows = [{"dataset": d, "seed": seed, "gained": g} for d, seed, g in [("a", 0, 1.0), ("a", 1, 3.0), ("b", 0, 6.0)]]
+    (tmp_path / "some.json").write_text(json.dumps(rows))
+    entry = {"record": "some.json", "value": "gained", "pooled": True, "each": "dataset", "form": "error"}
+    figure = Figure.of("a", tmp_path, entry, {})
+    assert (figure.values, figure.text) == ((2.0, 6.0), "4.00 ± 2.00")
 
 
 def test_a_template_asks_for_a_gain_by_the_names_of_two_figures(project):
@@ -131,3 +139,9 @@ def test_a_template_asks_for_a_gain_by_the_names_of_two_figures(project):
     assert page.table() == "0.00 ± 0.00"
     with pytest.raises(FigureError, match="no figure 'b'"):
         project("{a over b}").table()
+
+
+def test_a_table_names_whole_numbers_of_a_record_as_they_are_written():
+    rows = [{"labels": 10}, {"labels": 100}, {"labels": "10"}, {"labels": True}]
+    assert select(rows, {}, labels="10") == [rows[0], rows[2]]
+    assert select(rows, {"where": {"labels": 100}}) == [rows[1]]

@@ -52,13 +52,7 @@ def test_a_sample_is_new_only_where_new_is_the_best_hypothesis():
     assert is_new(log_resp).tolist() == [False, True, False]
 
 
-def test_the_threshold_of_sva_replaces_the_best_hypothesis():
-    log_resp = torch.tensor([[0.5, 0.1, 0.4], [0.3, 0.3, 0.4], [0.2, 0.5, 0.3]], dtype=torch.float64).log()
-    assert is_new(log_resp, threshold=0.35).tolist() == [True, True, False]
-    assert is_new(log_resp, threshold=0.45).tolist() == [False, False, False]
-
-
-def test_everything_is_new_to_an_empty_mixture_even_below_the_threshold():
+def test_everything_is_new_to_an_empty_mixture():
     log_resp = log_responsibilities(torch.zeros(2, 0), torch.zeros(2), -600.0)
-    assert is_new(log_resp, threshold=0.999999).all()
+    assert is_new(log_resp).all()
     assert route(log_resp[:, :-1], is_new(log_resp)).responsibilities.shape == (2, 0)

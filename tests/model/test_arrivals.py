@@ -17,6 +17,8 @@ def test_wild_rows_reach_neither_experts_nor_memory():
     learner = learned()
     before = learner.counts.sum().item() + len(learner.memory)
     learner.learn(torch.tensor([[0.0, 1e10], [0.5, 0.5]]), torch.tensor([0, 1]))
+    assert learner.arrivals.n_waiting == 1
+    learner.catch_up()
     assert learner.counts.sum().item() + len(learner.memory) == before + 1
     assert learner.describe()["n_set_aside"] == 1
 
@@ -26,3 +28,19 @@ def test_rows_are_shown_to_the_watch_and_counted():
     learner.finish()
     assert learner.watch.n_rows == 40
     assert learner.footprint().memory_samples == without.footprint().memory_samples + 40
+
+
+def test_rows_wait_for_a_fifth_of_a_memory_and_are_kept_on_the_way():
+    learner = learned()
+    n, (x, y) = learner.counts.sum().item() + len(learner.memory), (torch.zeros(1, 2), torch.tensor([1]))
+    for i in range(1, 10):
+        learner.learn(x, y)
+        assert learner.arrivals.n_waiting == i
+    other = CNDPM(learner.settings, input_shape=(2,))
+    other.load_state_dict(learner.state_dict())
+    for one in (learner, other):
+        one.learn(x, y)
+        assert one.arrivals.n_waiting == 0
+        assert one.counts.sum().item() + len(one.memory) == n + 10
+    assert torch.equal(learner.counts, other.counts)
+    assert torch.equal(learner.predict_log_proba(torch.eye(2)), other.predict_log_proba(torch.eye(2)))

@@ -261,7 +261,7 @@ def test_shrinkages_that_are_judged_at_every_renewal_agree(stream, memory_size, 
 
 
 def test_rows_that_judge_a_shrinkage_are_at_most_a_block(monkeypatch):
-    monkeypatch.setattr(shared_covariance, "_BLOCK_SIZE", 16)
+    monkeypatch.setattr(shared_covariance, "BLOCK_SIZE", 16)
     monkeypatch.setattr(plain_gaussians, "BLOCK", 16)
     pair = learn_both(returning(), 5, by_block=True)
     assert pair.of_learner == pair.of_oracle

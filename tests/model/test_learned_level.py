@@ -110,7 +110,7 @@ def test_removing_an_expert_forgets_its_level_only():
 
 
 def test_a_rate_that_is_no_rate_is_refused():
-    with pytest.raises(ValueError, match="between 0 and"):
+    with pytest.raises(ValueError, match="between 1e-9 and"):
         LearnedLevel(novelty_rate=0.7)
 
 

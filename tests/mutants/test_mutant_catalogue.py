@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mutants.catalogue import MutantError, load_mutants, mutated
+from mutants.catalogue import MutantError, follow, load_mutants, mutated
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = sorted((ROOT / "mutants").glob("*.toml"))
@@ -74,3 +74,13 @@ def test_a_mutant_that_cannot_be_applied_is_named_with_the_reason(project: Path,
 def test_an_entry_of_another_form_is_named(project: Path, text: str, message: str):
     with pytest.raises(MutantError, match=message):
         load(project, text)
+
+
+def test_a_mutant_follows_its_fragment_to_another_file_and_is_told_where_there_is_none(project: Path):
+    (project / "room.toml").write_text("# Sums.\n\n" + entry() + "\n" + entry(find="a * b", replace="b", claim="gone"))
+    (project / "src" / "cndpm" / "sums.py").rename(project / "src" / "cndpm" / "adding.py")
+    n_moved, (lost,) = follow([project / "room.toml"], project)
+    assert (n_moved, lost.claim) == (1, "gone")
+    first, second = load_mutants([project / "room.toml"])
+    assert (first.module, second.module) == ("adding.py", "sums.py")
+    assert (project / "room.toml").read_text().startswith("# Sums.\n\n[[mutant]]\nmodule = 'adding.py'\nclaim")

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from cndpm.experts.gaussian.conjugate import log_elliptical
 from cndpm.experts.gaussian.discrimination import expected_accuracy, expected_distance
+from cndpm.experts.gaussian.factor import log_elliptical
 from cndpm.experts.gaussian.shrinkage import (
     GRID_STEP,
     choose_shrinkage,

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import t, ttest_ind_from_stats
 
 from cndpm.paper.experiment import Published
@@ -35,3 +36,15 @@ def test_a_value_without_an_error_is_held_against_the_spread_of_our_runs():
 @pytest.mark.parametrize(("published", "error", "n"), [(Published(5.0), None, 1), (Published(5.0), 0.0, 3)])
 def test_without_any_spread_nothing_is_said(published, error, n):
     assert not published.differs_from(6.0, error, n)
+
+
+@pytest.mark.parametrize(("error", "theirs", "n"), [(0.05, 0.2, 3), (0.2, 0.05, 3), (0.1, 0.1, 2), (0.1, 0.1, 10)])
+def test_the_bound_is_that_of_welchs_degrees_of_freedom(error, theirs, n):
+    def p_value(difference):
+        spreads = error * math.sqrt(n), theirs * math.sqrt(10)
+        return ttest_ind_from_stats(difference, spreads[0], n, 0.0, spreads[1], 10, equal_var=False).pvalue
+
+    bound = brentq(lambda difference: p_value(difference) - 0.05, 1e-3, 10.0)
+    published = Published(50.0, theirs)
+    assert published.differs_from(50.0 + 1.002 * bound, error, n)
+    assert not published.differs_from(50.0 + 0.998 * bound, error, n)

@@ -61,6 +61,7 @@ def test_a_selection_keeps_the_named_learners_or_scenarios():
     cells = select_cells(EXPERIMENTS["table1"], ["cndpm"])
     assert {cell.learner for cell in cells} == {"cndpm"}
     assert len(cells) == 4
+    assert {cell.learner for cell in select_cells(EXPERIMENTS["fuzzy"], ["fuzzy-split-mnist"])} > {"cndpm", "reservoir"}
     with pytest.raises(ValueError, match="finetune"):
         select_cells(EXPERIMENTS["table1"], ["nobody"])
 
@@ -68,3 +69,27 @@ def test_a_selection_keeps_the_named_learners_or_scenarios():
 def test_an_unknown_experiment_is_answered_with_the_nearest():
     with pytest.raises(UnknownNameError, match="concentration"):
         find_experiment("concentraton")
+
+
+def test_dissected_accuracies_and_errors_are_those_of_the_paper():
+    (cell,) = (c for c in EXPERIMENTS["dissect"].cells if c.column == "Split-CIFAR10")
+    names = ("classifier_accuracy_init", "classifier_accuracy_final", "gating_accuracy")
+    assert [cell.published[name].value for name in names] == [88.20, 88.20, 48.18]
+    errors = {c.label: c.published["accuracy"].error for c in EXPERIMENTS["fuzzy"].cells}
+    assert errors == {"Fine-tune": 0.52, "Reservoir": 0.48, "CN-DPM": 0.07}
+    assert all(c.published["n_parameters"].error is None for c in EXPERIMENTS["fuzzy"].cells)
+    (plain,) = (c for c in EXPERIMENTS["table1"].cells if (c.label, c.column) == ("CN-DPM", "Split-MNIST"))
+    assert plain.published["accuracy"].error is None
+
+
+def test_data_in_random_order_are_those_of_a_stream_and_graphs_have_a_stream():
+    for experiment in EXPERIMENTS.values():
+        for cell in experiment.cells:
+            assert (cell.learner == "iid-online") == cell.scenario.startswith("iid-")
+    assert all(cell.learner != "iid-offline" for cell in EXPERIMENTS["graphs"].cells)
+
+
+def test_what_is_said_on_the_command_line_comes_after_what_a_cell_says():
+    cell = next(cell for cell in EXPERIMENTS["memory"].cells if cell.overrides)
+    assert cell.overrides == (f"learner.memory_size={cell_config(cell, 'paper', 'cpu').settings.memory_size}",)
+    assert cell_config(cell, "paper", "cpu", ["learner.memory_size=77"]).settings.memory_size == 77

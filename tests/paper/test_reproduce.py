@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from cndpm.experiments import Monitor, read_record
-from cndpm.experiments.metric_texts import format_value
+from cndpm.experiments.evaluation import Evaluation
+from cndpm.experiments.printed_tables import format_value
+from cndpm.experiments.record_files import load_portrait
+from cndpm.paper import analyses
 from cndpm.paper.experiment import Cell, Experiment, Published
 from cndpm.paper.reproduction import run_experiment
+from cndpm.streams import load_scenario
 
 SMALL = (
     "learner.experts=neural",
@@ -66,18 +70,40 @@ def test_a_mistake_in_the_last_cell_is_found_before_the_first_run(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_samples_and_pruning_work_on_a_trained_mixture(tmp_path):
+def test_cells_keep_their_order_and_seeds_begin_where_they_are_told_to(tmp_path):
+    experiment = Experiment("mine", "Mine", (cell("finetune", "A"), cell("reservoir", "B")), ("accuracy",), n_seeds=1)
+    summary = run_experiment(experiment, tmp_path, preset="default", seed=3)
+    assert [(one["label"], one["learner"]) for one in summary["cells"]] == [("A", "finetune"), ("B", "reservoir")]
+    assert {folder.name for folder in tmp_path.glob("runs/*/*/*") if folder.is_dir()} == {"seed-3"}
+
+
+def test_samples_and_pruning_work_on_a_trained_mixture(tmp_path, monkeypatch):
     cells = (cell("cndpm", "CN-DPM", *SMALL, fraction=0.7),)
     drawn = Experiment("drawn", "Samples", cells, ("accuracy",), 1, "samples")
     pruned = Experiment("pruned", "Pruning", cells, ("accuracy", "n_experts"), 1, "pruning")
     run_experiment(drawn, tmp_path, preset="default")
-    summary = run_experiment(pruned, tmp_path, preset="default")
+    portrait = load_portrait(next(tmp_path.rglob("seed-0")))
+    summary = run_experiment(pruned, tmp_path, preset="default", n_seeds=2)
     samples = np.load(tmp_path / "drawn" / "samples.npz")
     assert samples["x"].shape == (50, 1, 8, 8)
     assert set(samples["y"]) <= set(range(10))
+    assert np.array_equal(samples["x"], portrait.x[portrait.from_mixture])
     before, after = (summary["analysis"]["runs"][0][when] for when in ("before", "after"))
-    assert before["accuracy"] == summary["cells"][0]["accuracy"]
+    assert before["accuracy"] == summary["cells"][0]["runs"][0]["accuracy"]
     assert after["n_experts"] <= before["n_experts"]
+    assert summary["analysis"]["threshold"] == 0.9  # as in the paper
+    assert [run["seed"] for run in summary["analysis"]["runs"]] == [0, 1]
+    assert json.loads((tmp_path / "pruned" / "summary.json").read_text())["analysis"] == summary["analysis"]
+    measured = iter([60.0, 50.0])
+    monkeypatch.setattr(analyses, "evaluate", lambda *_: Evaluation(accuracy=next(measured)))
+    (again,) = analyses.prune_experts([[next(tmp_path.rglob("seed-0"))]], tmp_path, None)["runs"]
+    assert (again["before"]["accuracy"], again["after"]["accuracy"]) == (60.0, 50.0)
+
+
+def test_experts_are_compared_on_samples_of_the_whole_stream():
+    x, y = analyses._spread_samples(load_scenario("split-digits").build(seed=0), 200)
+    assert 150 < len(x) == len(y) < 250
+    assert set(y.tolist()) == set(range(10))
 
 
 def test_curves_hold_every_evaluation_of_every_run(tmp_path):

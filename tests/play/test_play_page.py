@@ -10,7 +10,7 @@ from release.screenshot import find_browser
 from tests.docs.browser import Browser
 from tests.play.symbols import drawn
 
-from cndpm.play import make_play_server
+from cndpm.play.serving import make_play_server
 
 PLAN = ["ring", "tent", "ring", "cross", "tent", "ring", "cross", "cross", "tent", "ring"]
 

@@ -1,13 +1,14 @@
 """Figures of prequential runs: the curve, the changes, and which expert answered when; on paper and in a browser."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from cndpm.experiments import RunSettings, configure, read_record, run
 from cndpm.reports import write_report
-from cndpm.reports.answers_ahead import answering_map, prequential_chart
+from cndpm.reports.answers_ahead import answering_map, prequential_chart, recovery_words
 from cndpm.reports.drawing import save_figure
 from cndpm.reports.run import Run
 from cndpm.streams import load_scenario, stream_of_rows
@@ -57,12 +58,21 @@ def test_windows_do_not_stand_for_the_whole_run(ahead):
     assert one.last["prequential_accuracy"] == one.record.summary["prequential"]["accuracy"]
 
 
+def test_a_change_that_was_never_over_is_told_as_such(ahead):
+    one = Run(ahead / "cndpm")
+    rows = [{"change": 200, "before": 90.0, "samples": None}, {"change": 3000, "before": 90.0, "samples": 1250}]
+    summary = one.record.summary | {"prequential": one.record.summary["prequential"] | {"recovery": rows}}
+    group = Run(replace(one.record, summary=summary)).as_group()
+    words = f"Samples until 95 % of the former level was regained after 200, 3,000: {group.label} never, 1,250."
+    assert recovery_words([group]) == words
+
+
 def test_both_figures_are_drawn(ahead, tmp_path):
     one = Run(ahead / "cndpm")
     for figure in (prequential_chart([one.as_group()]), answering_map(one)):
         assert save_figure(figure, tmp_path / figure.key, ["png"])[0].stat().st_size > 5000
-    assert one.plot_prequential().get_ylabel() == "accuracy of a window (%)"
-    assert one.plot_answering().get_xlabel() == "batches learned"
+    assert one.plot("prequential").get_ylabel() == "accuracy of a window (%)"
+    assert one.plot("answering").get_xlabel() == "batches learned"
 
 
 def test_the_report_compares_the_curves_and_tells_of_the_scores(ahead, tmp_path):

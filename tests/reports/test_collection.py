@@ -59,3 +59,11 @@ def test_an_empty_record_and_a_folder_without_any_are_told_apart(copied, tmp_pat
 def test_a_log_without_a_configuration_is_reported(copied):
     (copied / "finetune" / "seed-0" / "config.json").unlink()
     assert "config.json" in reasons(copied)["seed-0"]
+
+
+def test_a_run_whose_log_has_a_damaged_line_is_shown_and_the_line_is_told(copied):
+    folder = copied / "finetune" / "seed-1"
+    lines = (folder / "log.jsonl").read_text().splitlines()
+    (folder / "log.jsonl").write_text("\n".join([lines[0], lines[1].replace("1", "2"), *lines[2:], ""]))
+    found = collect([folder])
+    assert len(found.runs) == 1 and "line 2 is damaged" in found.problems[0].reason

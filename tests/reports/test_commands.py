@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from cndpm.experiments import RunConfig
-from cndpm.reports.commands import repeat_command, resume_command, seeds_command
 from cndpm.reports.run import Run
+from cndpm.reports.stories import repeat_command, resume_command, seeds_command
 
 
 @pytest.fixture

@@ -5,15 +5,23 @@ import numpy as np
 import pytest
 
 from cndpm.experiments import configure
-from cndpm.reports.anatomy import anatomy, gate_map, memory_chart, responsibility_map, sample_grid, similarity_map
+from cndpm.reports.anatomy import (
+    _pixels,
+    anatomy,
+    gate_map,
+    memory_chart,
+    responsibility_map,
+    sample_grid,
+    similarity_map,
+)
 from cndpm.reports.collection import collect
-from cndpm.reports.composition import composition
 from cndpm.reports.content import run_figures
-from cndpm.reports.curves import growth_chart, mean_curve, metric_chart, task_chart
+from cndpm.reports.curves import _stage_shares, composition, growth_chart, mean_curve, metric_chart, task_chart
 from cndpm.reports.drawing import save_figure
 from cndpm.reports.groups import compare
 from cndpm.reports.payload import figure_values
 from cndpm.reports.run import Run
+from cndpm.streams.scenario import Subset
 
 
 @pytest.fixture
@@ -143,3 +151,54 @@ def test_equal_records_give_equal_files(mixture, tmp_path):
     figure = gate_map(mixture)
     (a,), (b,) = save_figure(figure, tmp_path / "a", ["pdf"]), save_figure(figure, tmp_path / "b", ["pdf"])
     assert a.read_bytes() == b.read_bytes()
+
+
+def test_a_curve_of_a_task_is_that_of_its_own_accuracy(groups):
+    run = groups[1].runs[0]
+    for task, panel in enumerate(task_chart(groups).panels[1:]):
+        (line,) = (line for line in panel.lines if line.label == f"{groups[1].label}, seed {run.seed}")
+        assert line.y == [row["task_accuracy"][task] for row in run.record.evaluations]
+
+
+def test_a_stretch_shows_who_learned_it_and_not_what_came_before(mixture):
+    steps = [([], 10), ([10.0], 0), ([10.0, 20.0], 0), ([25.0, 25.0], 0)]
+    rows = [
+        {"event": "progress", "step": step, "expert_counts": counts, "memory_samples": memory}
+        for step, (counts, memory) in enumerate(steps, start=1)
+    ]
+    start = mixture.record.rows[0]
+    shown = responsibility_map(Run(replace(mixture.record, rows=[start, *rows])))
+    assert np.array(shown.values).T.tolist() == [[100, 0, 0], [0, 100, 0], [0, 0, 100], [0, 75, 25]]
+
+
+def test_the_gate_is_that_of_the_last_evaluation_in_shares_of_each_task(mixture):
+    counts = [[9, 1]], [[6, 2], [1, 9]]
+    first, last = ({"event": "evaluation", "step": i, "gate_counts": each} for i, each in enumerate(counts))
+    shown = gate_map(Run(replace(mixture.record, rows=[mixture.record.rows[0], first, last])))
+    assert shown.values == [[75.0, 25.0], [10.0, 90.0]]
+
+
+def test_a_pair_of_similar_experts_is_counted_once(mixture):
+    run = Run(mixture.record)
+    run.portrait = replace(mixture.portrait, similarity=np.array([[1.0, 0.95, 0.1], [0.95, 1.0, 0.2], [0.1, 0.2, 1.0]]))
+    assert similarity_map(run, 0.9).caption == "Pairs that pruning would merge: 1."
+    assert "1 pairs exceed 0.9" in similarity_map(run, 0.9).alt
+
+
+def test_samples_of_an_expert_are_its_own(mixture):
+    portrait, rows = mixture.portrait, dict(sample_grid(mixture).rows)
+    for k in range(mixture.last["n_experts"]):
+        own = portrait.x[(portrait.expert == k) & ~portrait.from_mixture]
+        assert [tile.image.tolist() for tile in rows[f"expert {k + 1}"]] == [_pixels(x).tolist() for x in own]
+
+
+def test_pixels_keep_their_places():
+    image = _pixels(np.arange(6, dtype=np.float32).reshape(1, 2, 3) / 255)
+    assert image[:, :, 0].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_tasks_without_weights_share_a_stage_by_their_classes():
+    subset = configure("split-digits", learner="finetune", device="cpu").scenario.stages[0].subsets[0].model_dump()
+    parts = [subset | {"classes": classes} for classes in ([0, 1, 2], [3])]
+    names = [Subset.model_validate(part).task_name for part in parts]
+    assert _stage_shares({"subsets": parts}, names).tolist() == [3.0, 1.0]

@@ -4,7 +4,7 @@ import pytest
 
 from cndpm.model.settings import CNDPMSettings
 from cndpm.reports.collection import collect
-from cndpm.reports.groups import compare
+from cndpm.reports.groups import _distinct, compare
 from cndpm.reports.run import Run
 
 
@@ -57,3 +57,15 @@ def test_runs_on_held_out_training_data_are_not_compared_with_runs_on_the_test_s
     chosen = Run(replace(run.record, config={**run.config, "scenario": run.config["scenario"] | {"validation": True}}))
     titles = [comparison.scenario for comparison in compare([run, chosen])]
     assert titles == [run.scenario, f"{run.scenario} (validation)"]
+
+
+def test_seeds_are_in_order_and_runs_without_results_count_in_no_mean(records):
+    first, second = collect([records / "finetune"]).runs
+    stopped = Run(replace(second.record, summary=None, status="interrupted"))
+    ((group,),) = (comparison.groups for comparison in compare([stopped, first]))
+    assert [run.seed for run in group.runs] == [0, 1]
+    assert group.complete == (first,) and group.mean("accuracy") == first.record.summary["accuracy"]
+
+
+def test_labels_that_are_equal_get_numbers():
+    assert _distinct(["a", "b", "a"]) == ["a (1)", "b", "a (2)"]

@@ -1,6 +1,5 @@
 from cndpm.paper.experiment import Published
-from cndpm.reports.formats import markdown_table
-from cndpm.reports.layout import lay_out
+from cndpm.reports.formats import lay_out, markdown_table
 from cndpm.reports.tables import Row, Table, TableEntry
 
 

@@ -37,3 +37,12 @@ def test_an_interrupted_run_says_how_far_it_came(records):
 def test_facts_of_a_single_network_do_not_call_it_an_expert(records):
     names = [name for _, name in run_facts(Run(records / "finetune" / "seed-0"))]
     assert "experts" not in names and "trained parameters" in names
+
+
+def test_a_run_that_goes_on_has_not_ended_and_its_samples_are_batches_of_its_size(records):
+    run = Run(records / "finetune" / "seed-0")
+    going = Run(replace(run.record, summary=None, status="running"))
+    assert "has reached" in run_story(going) and "ended" not in run_story(going)
+    config = {**run.config, "scenario": {**run.config["scenario"], "batch_size": 4}}
+    facts = {name: value for value, name in run_facts(Run(replace(run.record, config=config)))}
+    assert facts["samples streamed (about)"] == f"{4 * run.n_steps:,}"

@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,11 +12,21 @@ from cndpm.paper import find_experiment
 from cndpm.paper.experiment import Published
 from cndpm.paper.reproduction import cell_config
 from cndpm.reports.collection import collect
+from cndpm.reports.content import find_prunings, pruning_table
 from cndpm.reports.formats import to_csv, to_latex, to_markdown, to_terminal
-from cndpm.reports.groups import Group, compare
-from cndpm.reports.paper_values import published_values
+from cndpm.reports.groups import Group, compare, published_values
 from cndpm.reports.run import Run
-from cndpm.reports.tables import Row, Table, TableEntry, _best, comparison_table, experiment_table
+from cndpm.reports.tables import (
+    Row,
+    Table,
+    TableEntry,
+    _best,
+    _marked,
+    _same_size,
+    _stretches,
+    comparison_table,
+    experiment_table,
+)
 
 
 def render_terminal(table):
@@ -134,3 +145,64 @@ def test_cells_that_a_spreadsheet_would_carry_out_are_quoted(name):
     table = replace(TABLE, rows=tuple(replace(row, label=name, column=name) for row in TABLE.rows))
     for row in csv.DictReader(io.StringIO(to_csv(table), newline="")):
         assert (row["learner"], row["scenario"]) == (f"'{name.strip()}",) * 2
+
+
+def row(label, column="one", *, reference=False, **values):
+    return Row(label, column, 2, {m: TableEntry(float(v), 0.001) for m, v in values.items()}, reference)
+
+
+def best_of(metric, *rows):
+    return [row.label for row in _marked(rows, [metric]) if row.entries[metric].best]
+
+
+@pytest.mark.parametrize(
+    ("metric", "best"),
+    [
+        ("accuracy", "high"), ("prequential_accuracy", "high"), ("gating_accuracy", "high"),
+        ("bits_per_dim", "low"), ("prequential_error", "low"), ("prequential_bits_per_dim", "low"),
+    ],
+)  # fmt: skip
+def test_more_is_better_for_accuracies_and_less_for_errors_and_bits(metric, best):
+    assert best_of(metric, row("high", **{metric: 2}), row("low", **{metric: 1})) == [best]
+
+
+def test_every_column_has_a_best_of_its_own_and_references_are_none():
+    columns = row("a", accuracy=90), row("b", accuracy=80), row("c", "two", accuracy=50), row("d", "two", accuracy=40)
+    assert best_of("accuracy", *columns, row("upper", "two", reference=True, accuracy=99)) == ["a", "c"]
+
+
+def test_numbers_kept_are_told_where_they_are_more_than_the_parameters():
+    assert _same_size(row("a", n_numbers_kept=100.2, n_parameters=100))
+    assert not _same_size(row("a", n_numbers_kept=110, n_parameters=100))
+
+
+def test_seeds_that_lack_are_told_in_stretches():
+    assert _stretches([0, 1, 2, 5, 7, 8]) == [(0, 2), (5, 5), (7, 8)]
+
+
+def test_a_run_that_was_stopped_is_missing_with_how_far_it_came(records):
+    whole, other = collect([records / "finetune"]).runs
+    rows = [row for row in whole.record.rows if row["step"] <= 20]
+    stopped = Run(replace(whole.record, rows=rows, summary=None, status="interrupted"))
+    (gap,) = comparison_table(compare([stopped, other])[0]).missing
+    assert gap.reason == f"seed {whole.seed} was stopped after batch {stopped.n_steps} of {whole.n_batches}"
+    assert gap.command.endswith("--resume")
+
+
+def test_runs_of_other_settings_are_in_no_cell_of_an_experiment(records):
+    runs = collect([records / "cndpm"]).runs
+    table = experiment_table(find_experiment("concentration"), [Group("cndpm", tuple(runs))], n_seeds=1)
+    assert all(row.entries["accuracy"].value is None for row in table.rows) and len(table.missing) == 3
+
+
+def test_pruning_tells_before_from_after_beside_the_paper(tmp_path):
+    moments = {"before": {"n_experts": 7, "accuracy": 87.0}, "after": {"n_experts": 5, "accuracy": 86.0}}
+    runs = [moments, {**moments, "after": {"n_experts": 4, "accuracy": 84.0}}]
+    (tmp_path / "mine").mkdir()
+    file = tmp_path / "mine" / "pruning.json"
+    file.write_text(json.dumps({"threshold": 0.9, "runs": runs, "paper": moments}))
+    assert find_prunings([tmp_path]) == [file]
+    before, after = pruning_table(file).rows
+    assert (before.entries["accuracy"].value, before.entries["accuracy"].error) == (87.0, 0.0)
+    assert (after.entries["accuracy"].value, after.entries["accuracy"].error) == (85.0, 1.0)
+    assert (after.entries["n_experts"].value, after.entries["n_experts"].published.value) == (4.5, 5.0)

@@ -93,9 +93,9 @@ def test_more_clients_than_allowed_are_told_to_come_back_and_the_others_are_serv
     with serving(tmp_path, n_connections=2) as server:
         with ask(server, n_bytes=5), ask(server, n_bytes=5), ask(server) as third:
             assert third.recv(100).startswith(b"HTTP/1.0 503")
-        while get(server, "/")[0] == 503:  # until the server has seen that the others are gone
+        while (status := get(server, "/")[0]) == 503:  # until the server has seen that the others are gone
             pass
-        assert get(server, "/")[0] == 200
+        assert status == 200
 
 
 def test_a_record_that_cannot_be_drawn_does_not_take_the_page_down(records, monkeypatch):

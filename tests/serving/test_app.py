@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import threading
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from tests.serving.client import Client, clusters
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 from cndpm.serving import Limits, Server, Store, create_app
+from cndpm.serving import app as app_module
 
 X, Y = clusters(60, seed=1)
 
@@ -40,6 +42,32 @@ def test_rows_that_were_learned_answer_and_are_there_after_a_restart(model_file)
         facts = client.get("/model")[1]
         assert (facts["n_samples"], facts["kind"]) == (93, "CNDPMClassifier")
         client.close()
+
+
+def test_answers_with_many_labels_are_bounded_and_written_beside_the_loop(model_file, model, monkeypatch):
+    threads = []
+    write = app_module._json
+    monkeypatch.setattr(
+        app_module, "_json", lambda *args: threads.append(threading.current_thread().name) or write(*args)
+    )
+    with Server(model_file, port=0, limits=Limits(answer_values=60)) as server:
+        client = Client(server.url)
+        status, answer = client.post("/predict", X=X[:20].tolist())
+        assert (status, answer["prediction"]) == (200, model.predict(X[:20]).tolist())
+        assert np.array_equal(answer["proba"], model.predict_proba(X[:20]))
+        status, answer = client.post("/predict", X=X[:21].tolist())  # 63 probabilities
+        assert (status, answer["detail"][:45]) == (422, "a request has between 1 and 20 rows; got 21. ")
+        assert client.post("/explain", X=X[:21].tolist())[0] == 200
+        client.close()
+    assert threads[0] != "cndpm-server"
+
+
+def test_a_body_that_names_something_twice_is_refused(served):
+    before = served.get("/model")
+    status, answer = served("POST", "/learn", '{"X": [[1, 2, 3, 4]], "y": ["a"], "X": [[5, 6, 7, 8]], "id": "a: b"}')
+    assert (status, answer["detail"]) == (422, "the body is an object with X and nothing but X, id, y, each named once")
+    assert served.get("/model") == before
+    assert served("POST", "/learn", '{"X": [[1, 2, 3, 4]], "y": ["a:"], "id": "a: \\": b"}')[0] == 200
 
 
 def test_mistakes_are_named_and_change_nothing(served):

@@ -3,7 +3,9 @@ import socket
 import time
 
 import pytest
+from cndpm.serving.connections import bounded_protocol
 from tests.serving.client import Client
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from cndpm.serving import Limits, Server
 from cndpm.validation import ConfigError
@@ -121,3 +123,14 @@ def test_an_answer_that_is_taken_slowly_comes_whole(model_file):
         while piece := slow.recv(1000):
             received += piece
         assert len(json.loads(received.partition(b"\r\n\r\n")[2])["expert"]) == 1500
+
+
+def test_a_head_without_end_is_refused_whatever_parsers_are_installed(model_file):
+    assert issubclass(bounded_protocol(Limits()), H11Protocol)  # that of httptools takes heads of any length
+    with Server(model_file, port=0) as server:
+        connection = opened(server)
+        with pytest.raises(ConnectionError):
+            connection.sendall(b"GET / HTTP/1.1\r\nX-Long: ")
+            while True:
+                connection.sendall(b"a" * 8000)
+        connection.close()

@@ -306,3 +306,48 @@ def test_a_start_that_fails_leaves_the_folder_to_the_next(model_file, folder, tm
         Store(other, folder)
     Store(model_file, folder).close()
     assert kept.value is not None  # and with it whatever the failed start held
+
+
+def test_a_whole_checkpoint_of_another_moment_is_not_taken_for_the_one_of_its_name(model_file, folder):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=4, checkpoint=True)
+    teach(store, start=4, n_records=2)
+    store.close()
+    older, newer = sorted(folder.glob("model-*"))
+    first, second = older.read_bytes(), newer.read_bytes()
+    newer.write_bytes(first)  # as from a backup
+    with pytest.warns(DamageWarning, match=r"is another one than log-0{11}4\.jsonl goes on from"):
+        again = Store(model_file, folder)
+    assert is_same(again.model, expected(model_file, 6))
+    again.close()
+    newest = max(folder.glob("model-*.cndpm"))
+    newest.write_bytes(first)
+    older.write_bytes(second)
+    with pytest.raises(LogError, match="records before 3 are missing"):
+        Store(model_file, folder)
+
+
+def test_other_files_and_folders_in_a_folder_are_left_alone_or_named(model_file, folder):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=2)
+    store.close()
+    for name in ("model-99.cndpm", "model-٣٣.cndpm", "log-2.jsonl"):
+        (folder / name).write_bytes(b"a copy")
+    again = Store(model_file, folder)
+    assert is_same(again.model, expected(model_file, 2))
+    again.close()
+    assert (folder / "model-99.cndpm").exists()
+    (folder / "log-000000000099.jsonl").mkdir()
+    with pytest.raises(LogError, match="records before 99 are missing"):
+        Store(model_file, folder)
+    (folder / "log-000000000099.jsonl").rmdir()
+    (folder / "origin").unlink()
+    (folder / "origin").mkdir()
+    with pytest.raises(StoreError, match="origin, which says whose"):
+        Store(model_file, folder)
+
+
+def test_a_folder_that_cannot_be_used_is_named(model_file, folder):
+    (folder / "origin" / "full").mkdir(parents=True)
+    with pytest.raises(StoreError, match=r"cannot use .*served: .*Name another --folder"):
+        Store(model_file, folder)

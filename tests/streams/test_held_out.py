@@ -5,7 +5,7 @@ import torch
 
 from cndpm.datasets import Dataset, Split, load_dataset
 from cndpm.streams import load_scenario
-from cndpm.streams.held_out import hold_out
+from cndpm.streams.pool import hold_out
 from cndpm.validation import ConfigError
 
 

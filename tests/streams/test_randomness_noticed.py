@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from cndpm.streams.randomness import Purpose, device_generator, host_generator
+from cndpm.streams.ordering import Purpose, device_generator, host_generator
 
 CPU = torch.device("cpu")
 

@@ -3,19 +3,20 @@
 import numpy as np
 from river.datasets import synth
 
-from cndpm.streams.river_rows import approval, image_segments, mixed, phishing, sine_in_turn, water_flow
+from cndpm.streams.drift import DRIFTS
+from cndpm.streams.river_rows import approval, image_segments, phishing, water_flow
 from river import datasets
 
 
 def test_generated_rows_are_those_of_rivers_generators_in_turn():
-    rows = sine_in_turn(2)
+    rows = DRIFTS["drift-sine-in-turn"].draw(2)
     for turn, rule in enumerate((0, 1, 0, 1)):
         x, y = next(iter(synth.Sine(classification_function=rule, seed=turn + 21)))
         assert rows.x[2000 * turn].tolist() == list(x.values()) and rows.y[2000 * turn] == y
 
 
 def test_booleans_become_numbers():
-    assert set(np.unique(mixed(0).x[:, :2])) == {0.0, 1.0}
+    assert set(np.unique(DRIFTS["drift-mixed"].draw(0).x[:, :2])) == {0.0, 1.0}
 
 
 def test_data_are_in_rivers_order_and_classes_in_alphabetical_one():

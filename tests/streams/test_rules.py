@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cndpm.streams.rules import flipped_rule, flipped_sign, rotated_rule, rules_in_turn, tripling_scales, turning_rule
+from cndpm.streams.rows import flipped_rule, flipped_sign, rotated_rule, rules_in_turn, tripling_scales, turning_rule
 
 RULES = [flipped_rule, rotated_rule, rules_in_turn, turning_rule, tripling_scales, flipped_sign]
 

@@ -24,6 +24,10 @@ def crashed(victim, points, folder):
     return Counter(outcome.name for outcome in crash(victim, 0, points, folder / "crashed"))
 
 
+def is_noticed(victim, folder):
+    return any(outcome.name == "wrong" for outcome in crash(victim, 0, range(victim.n_points), folder / "crashed"))
+
+
 def test_a_run_goes_on_to_the_same_bits_after_a_loss_of_power_anywhere(tmp_path):
     victim = recorded_run(tmp_path, seed=0)
     outcomes = crashed(victim, range(0, victim.n_points, 61), tmp_path)
@@ -49,7 +53,7 @@ def test_a_log_that_goes_before_its_witness_would_be_noticed(tmp_path, monkeypat
 
     monkeypatch.setattr(store, "_remove_log", reversed_order)
     victim = recorded_server(tmp_path, seed=0)
-    assert crashed(victim, range(victim.n_points), tmp_path)["wrong"]
+    assert is_noticed(victim, tmp_path)
 
 
 def test_a_sync_that_is_forgotten_would_be_noticed(tmp_path, monkeypatch):
@@ -71,7 +75,7 @@ def test_a_sync_that_is_forgotten_would_be_noticed(tmp_path, monkeypatch):
     original = None
     monkeypatch.setattr(crash_points, "recording", recording)
     victim = recorded_save(tmp_path, seed=0)
-    assert crashed(victim, range(victim.n_points), tmp_path)["wrong"]
+    assert is_noticed(victim, tmp_path)
 
 
 def test_runs_that_are_killed_go_on_to_the_same_bits(tmp_path):

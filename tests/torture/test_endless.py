@@ -1,6 +1,6 @@
 """A small version of ``python -m torture.endless``, and that it would notice what grows."""
 
-from torture.endless import Block, Course, growth
+from torture.endless import Block, Course, growth, made
 
 from cndpm import CNDPMClassifier
 from torture import endless
@@ -20,11 +20,11 @@ def test_the_last_fifth_is_compared_with_the_first_after_the_last_expert():
 
 def test_a_model_that_slows_down_ends_with_1(monkeypatch):
     for costs, code in (([100.0] * 40, 0), ([100.0] * 20 + [120.0] * 20, 1)):
-        assert endless._judge("one", blocks(costs)) == code
+        assert endless._judge("one", Course(made("one"), blocks=blocks(costs))) == code
 
 
 def test_a_course_in_two_parts_goes_on_to_the_same_model(tmp_path, monkeypatch):
-    monkeypatch.setattr(endless, "_BLOCK", 5)
+    monkeypatch.setattr(endless, "_ROWS", 25)
     monkeypatch.setattr(endless, "_EVERY", 3)
 
     def begin():
@@ -44,3 +44,18 @@ def test_a_course_in_two_parts_goes_on_to_the_same_model(tmp_path, monkeypatch):
     x = endless.block(0)[0].numpy()
     assert (second.model.predict_proba(x) == whole.model.predict_proba(x)).all()
     assert any(block.by_young is not None for block in whole.blocks)
+
+
+def test_rivers_model_goes_on_row_by_row_after_a_kill_that_left_half_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(endless, "_ROWS", 20)
+    monkeypatch.setattr(endless, "_STORED_EVERY", 0.0)
+    arguments = ["--model", "river", "--window", "20"]
+    endless.main([*arguments, "--n", "60", "--folder", str(tmp_path)])
+    (tmp_path / "course.pickle.new").write_bytes((tmp_path / "course.pickle").read_bytes()[:100])
+    assert endless.main([*arguments, "--n", "100", "--folder", str(tmp_path)]) == 0
+    second, whole = Course.stored(tmp_path, None), Course(made("river"))
+    while len(whole.blocks) < 5:
+        whole.advance(is_warm=False)
+    assert second.n_steps == whole.n_steps == 100
+    row = dict(zip("abcd", endless.block(0)[0][0].tolist(), strict=True))
+    assert second.model.predict_proba_one(row) == whole.model.predict_proba_one(row)

@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.replay import ReplaySettings
-from cndpm.baselines.shared.replay_learner import ReplayLearner
+from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
 __all__ = ["AGEM"]
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cndpm.baselines.shared.components import FrozenCopy
-from cndpm.baselines.shared.composed import ClassifierLearner, StreamFacts
-from cndpm.baselines.shared.dreaming import DreamerSettings
+from cndpm.baselines.shared.components import Trainer
+from cndpm.baselines.shared.composed import ClassifierLearner
 from cndpm.baselines.shared.networks import build_vae
-from cndpm.baselines.shared.task_progress import TaskProgress, log_proba_of_seen, only
-from cndpm.baselines.shared.training import Trainer
-from cndpm.learner import TaskBasedLearner
+from cndpm.baselines.shared.task_progress import DreamerSettings, RememberingLearner, only
 
 __all__ = ["DGR"]
 
 
-class DGR(ClassifierLearner, TaskBasedLearner):
+class DGR(RememberingLearner, ClassifierLearner):
     r"""Deep generative replay (Shin et al. 2017).
 
     Beside the classifier :math:`f` a VAE :math:`G` learns the inputs. In task :math:`t` both learn the batch and as
@@ -31,10 +26,6 @@ class DGR(ClassifierLearner, TaskBasedLearner):
     over the classes seen so far; each batch is learned in `n_steps` steps with fresh dreams, because a VAE that has
     taken a few hundred steps dreams in blends of digits: theirs took 2,000 a task.
 
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-
     Example:
         >>> learner = DGR(DGR.Settings(hidden=8, latent=2), input_shape=(4,), n_classes=2)
         >>> learner.begin_task(0)
@@ -42,23 +33,21 @@ class DGR(ClassifierLearner, TaskBasedLearner):
         >>> learner.end_task()
     """
 
-    class Settings(DreamerSettings):
-        """The generator and its dreams; one step size for both networks."""
+    Settings = DreamerSettings
+    settings: DreamerSettings
 
-    settings: Settings
-
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        vae = build_vae(self.input_shape, self.random.generator, hidden=settings.hidden, latent=settings.latent)
+    def _make(self) -> None:
+        super()._make()
+        vae = build_vae(
+            self.input_shape, self.random.generator, hidden=self.settings.hidden, latent=self.settings.latent
+        )
         self.vae = vae.to(self.device)
-        self.vae_trainer = Trainer(self.vae, settings)
-        self.progress = TaskProgress(self.required_classes(), self.device)
-        self.past_network, self.past_vae = FrozenCopy(self.network), FrozenCopy(self.vae)
-        self.parts |= {"vae": self.vae_trainer, "progress": self.progress}
-        self.parts |= {"past_network": self.past_network, "past_vae": self.past_vae}
-
-    def begin_task(self, task: int) -> None:
-        self.progress.begin(task)
+        self.vae_trainer = Trainer(self.vae, self.settings)
+        self.parts["vae"] = self.vae_trainer
+        self.past_network, self.past_vae = (
+            self._frozen("past_network", self.network),
+            self._frozen("past_vae", self.vae),
+        )
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         x, y = self.labelled(x, y)
@@ -67,16 +56,6 @@ class DGR(ClassifierLearner, TaskBasedLearner):
             inputs, labels, weights = self._with_dreams(x, y)
             noise = self.random.normal(1, len(inputs), self.vae.latent).to(self.device)
             self.trainer.recorded(self._step, inputs, labels, weights, noise)
-
-    @torch.no_grad()
-    def predict_log_proba(self, x: Tensor) -> Tensor:
-        self.network.eval()
-        return log_proba_of_seen(self.network(x.to(self.device)), self.progress)
-
-    def end_task(self) -> None:
-        self.past_network.take()
-        self.past_vae.take()
-        self.progress.end()
 
     def _step(self, inputs: Tensor, labels: Tensor, weights: Tensor, noise: Tensor) -> None:
         losses = F.cross_entropy(only(self.network.train()(inputs), self.progress.seen), labels, reduction="none")

@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cndpm.baselines.shared.replay import ReplaySettings
-from cndpm.baselines.shared.replay_learner import ReplayLearner
+from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
 __all__ = ["ERACE"]
 
@@ -33,10 +32,7 @@ class ERACE(ReplayLearner):
         >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
-    class Settings(ReplaySettings):
-        """The memory and what is replayed of it."""
-
-    settings: Settings
+    Settings = ReplaySettings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         x, y = self.labelled(x, y)

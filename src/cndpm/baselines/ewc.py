@@ -46,13 +46,11 @@ class EWC(PenalisedLearner):
 
     settings: Settings
 
-    def end_task(self) -> None:
-        if len(self.memory):
-            self.penalty.add(fisher_information(self.network, **self.memory.rows), self.trainer.weights())
-            self.memory.clear()
+    def _consolidate(self, rows: dict[str, Tensor], weights: Tensor) -> None:
+        self.penalty.add(fisher_information(self.network, **rows), weights)
 
 
-class OnlineEWC(PenalisedLearner):
+class OnlineEWC(EWC):
     r"""Online elastic weight consolidation (Schwarz et al. 2018, "Progress & Compress").
 
     .. math:: \mathcal{L}(\theta) = \mathcal{L}_t(\theta)
@@ -69,16 +67,12 @@ class OnlineEWC(PenalisedLearner):
         >>> learner.end_task()
     """
 
-    class Settings(PenaltySettings):
+    class Settings(EWC.Settings):
         """As EWC, with a decay of old importances."""
 
-        strength: float = Field(100.0, ge=0, description="weight of the penalty, lambda")
         decay: float = Field(1.0, ge=0, le=1, description="factor on the importance of earlier tasks, gamma")
 
     settings: Settings
 
-    def end_task(self) -> None:
-        if len(self.memory):
-            importance = fisher_information(self.network, **self.memory.rows)
-            self.penalty.accumulate(importance, self.trainer.weights(), decay=self.settings.decay)
-            self.memory.clear()
+    def _consolidate(self, rows: dict[str, Tensor], weights: Tensor) -> None:
+        self.penalty.accumulate(fisher_information(self.network, **rows), weights, decay=self.settings.decay)

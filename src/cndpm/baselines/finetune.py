@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from cndpm.baselines.shared.objective import ObjectiveLearner
-from cndpm.baselines.shared.training import NetworkSettings
+from cndpm.baselines.shared.components import NetworkSettings
+from cndpm.baselines.shared.composed import ObjectiveLearner
 
 __all__ = ["FineTune"]
 
@@ -25,10 +25,7 @@ class FineTune(ObjectiveLearner):
         >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
-    class Settings(NetworkSettings):
-        """Nothing beside the network and its optimiser."""
-
-    settings: Settings
+    Settings = NetworkSettings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         self.train_on(*self.received(x, y))

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Literal, Unpack
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from cndpm.baselines.shared.augmentation import Augmentation
-from cndpm.baselines.shared.components import RandomSource
-from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
-from cndpm.baselines.shared.networks import build_classifier
-from cndpm.baselines.shared.replay import ReplayMemory, ReplaySettings
-from cndpm.baselines.shared.training import Trainer
+from cndpm.baselines.shared.components import RandomSource, Trainer
+from cndpm.baselines.shared.composed import ComposedLearner
+from cndpm.baselines.shared.replay import Augmentation, ReplayMemory, ReplaySettings
 from cndpm.learner import Footprint
 from cndpm.state import State
 
@@ -50,10 +47,6 @@ class GDumb(ComposedLearner):
     when an answer is first asked for and kept until the memory changes; it depends on the memory and the seed alone, so
     asking has no effect on the learner.
 
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-
     Example:
         >>> learner = GDumb(GDumb.Settings(hidden=8, memory_size=20, epochs=2), input_shape=(4,), n_classes=2)
         >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
@@ -71,13 +64,13 @@ class GDumb(ComposedLearner):
 
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.memory = ReplayMemory(settings.memory_size, self.random.generator, device=self.device)
+    def _make(self) -> None:
+        super()._make()
+        self.memory = ReplayMemory(self.settings.memory_size, self.random.generator, device=self.device)
         self.parts["memory"] = self.memory
         self._labels: list[int] = []
         self._answering: nn.Module | None = None
-        self._n_parameters = sum(p.numel() for p in self._fresh_network(self.random.restarted()).parameters())
+        self._n_parameters = sum(p.numel() for p in self._fresh(self.random.restarted()).parameters())
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         x, y = self.labelled(x, y)
@@ -110,16 +103,14 @@ class GDumb(ComposedLearner):
             self._answering = self._trained_network()
         return self._answering
 
-    def _fresh_network(self, random: RandomSource) -> nn.Module:
-        chosen, n_classes = self.settings, self.required_classes()
-        network = build_classifier(chosen.network, self.input_shape, n_classes, random.generator, hidden=chosen.hidden)
-        return network.to(self.device)
+    def _fresh(self, random: RandomSource) -> nn.Module:
+        return self._new_classifier(self.required_classes(), random)
 
     @torch.enable_grad()
     def _trained_network(self) -> nn.Module:
         """Returns a network initialised from the seed and trained on the memory as it is."""
         chosen, random = self.settings, self.random.restarted()
-        network = self._fresh_network(random).train()
+        network = self._fresh(random).train()
         trainer = Trainer(network, chosen)
         augmentation = Augmentation(chosen.augmentation, self.input_shape, random.generator)
         n_batches = math.ceil(len(self.memory) / chosen.batch_size)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 import numpy as np
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.components import total_footprint
-from cndpm.baselines.shared.composed import ClassifierLearner, StreamFacts
+from cndpm.baselines.shared.components import NetworkSettings, total_footprint
+from cndpm.baselines.shared.composed import ClassifierLearner
 from cndpm.baselines.shared.replay import ReplayMemory
-from cndpm.baselines.shared.training import NetworkSettings
 from cndpm.learner import Footprint, TaskBasedLearner
 from cndpm.state import State
 
@@ -84,10 +81,6 @@ class GEM(ClassifierLearner, TaskBasedLearner):
     step (null: all of them, as the authors do), and each task's memory is a uniform sample of it, not its last samples.
     The memory's default size is that of the comparison by Hsu et al. (2018), as many numbers as online EWC keeps.
 
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-
     Example:
         >>> learner = GEM(GEM.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
         >>> learner.begin_task(0)
@@ -105,9 +98,9 @@ class GEM(ClassifierLearner, TaskBasedLearner):
 
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.tasks = TaskMemories(settings.memory_size, self.random.generator, device=self.device)
+    def _make(self) -> None:
+        super()._make()
+        self.tasks = TaskMemories(self.settings.memory_size, self.random.generator, device=self.device)
         self.parts["tasks"] = self.tasks
 
     def begin_task(self, task: int) -> None:

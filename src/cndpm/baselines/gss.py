@@ -8,8 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.baselines.shared.gradients import per_sample_gradients
-from cndpm.baselines.shared.replay import ReplaySettings
-from cndpm.baselines.shared.replay_learner import ReplayLearner
+from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
 __all__ = ["GSS"]
 
@@ -59,20 +58,15 @@ class GSS(ReplayLearner):
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         x, y = self.labelled(x, y)
-        scores = self.scores(x, y)
+        scores = self._scores(x, y)
         inputs, labels = x, y
         if len(self.memory):
             inputs, labels = self.joined(x, y, self.replayed(len(x)))
         self.trainer.step(F.cross_entropy(self.network.train()(inputs), labels))
-        self.offer(x, y, scores)
+        self._offer(x, y, scores)
 
-    def scores(self, x: Tensor, y: Tensor) -> Tensor:
-        """Returns the redundancy of each sample given a draw from the memory, (batch,), on the CPU.
-
-        Args:
-            x: (batch, *input_shape).
-            y: (batch,).
-        """
+    def _scores(self, x: Tensor, y: Tensor) -> Tensor:
+        """Returns the redundancy of each sample given a draw from the memory, (batch,), on the CPU."""
         if not len(self.memory):
             return torch.full((len(x),), 0.1)
         drawn = self.memory.sample(self.settings.references)
@@ -81,14 +75,8 @@ class GSS(ReplayLearner):
         )
         return redundancy(gradients[: len(x)], gradients[len(x) :]).cpu()
 
-    def offer(self, x: Tensor, y: Tensor, scores: Tensor) -> None:
-        """Fills the memory, then replaces its redundant samples, sample by sample in order.
-
-        Args:
-            x: (batch, *input_shape).
-            y: (batch,).
-            scores: Redundancies, (batch,), on the CPU.
-        """
+    def _offer(self, x: Tensor, y: Tensor, scores: Tensor) -> None:
+        """Fills the memory, then replaces its redundant samples, sample by sample in order; scores (batch,)."""
         for i, score in enumerate(scores.tolist()):
             place: int | None = len(self.memory)
             if len(self.memory) == self.memory.capacity:

@@ -3,22 +3,60 @@
 from __future__ import annotations
 
 import math
-from typing import Unpack
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.augmentation import Augmentation, AugmentationName
-from cndpm.baselines.shared.composed import StreamFacts
-from cndpm.baselines.shared.growing_samples import GrowingSamples
-from cndpm.baselines.shared.objective import ObjectiveLearner
-from cndpm.baselines.shared.training import NetworkSettings
+from cndpm.baselines.finetune import FineTune
+from cndpm.baselines.shared.components import NetworkSettings
+from cndpm.baselines.shared.composed import ObjectiveLearner
+from cndpm.baselines.shared.replay import Augmentation, AugmentationName
+from cndpm.learner import Footprint
+from cndpm.state import State
 
 __all__ = ["IIDOffline", "IIDOnline"]
 
 
-class IIDOnline(ObjectiveLearner):
+class GrowingSamples:
+    """Every batch it was given, as rows of named tensors."""
+
+    def __init__(self) -> None:
+        self._batches: list[dict[str, Tensor]] = []
+
+    def __len__(self) -> int:
+        return sum(len(next(iter(batch.values()))) for batch in self._batches)
+
+    def add(self, **rows: Tensor) -> None:
+        """Keeps copies of a batch."""
+        self._batches.append({name: value.clone() for name, value in rows.items()})
+
+    def rows(self) -> dict[str, Tensor]:
+        """Returns copies of all samples in the order they came."""
+        names = self._batches[0] if self._batches else {}
+        return {name: torch.cat([batch[name] for batch in self._batches]) for name in names}
+
+    def clear(self) -> None:
+        """Forgets all samples."""
+        self._batches = []
+
+    def footprint(self) -> Footprint:
+        """Counts the samples held now and their bytes."""
+        tensors = [value for batch in self._batches for value in batch.values()]
+        return Footprint(
+            0, 0, memory_samples=len(self), memory_bytes=sum(t.numel() * t.element_size() for t in tensors)
+        )
+
+    def state_dict(self) -> State:
+        return {"rows": self.rows()}
+
+    def load_state_dict(self, state: State) -> None:
+        self.clear()
+        if state["rows"]:
+            self.add(**state["rows"])
+
+
+class IIDOnline(FineTune):
     """The reference for one pass: plain gradient steps, as :class:`FineTune`, meant for a shuffled stream.
 
     Departures: none; on a stream with tasks in order it is fine-tuning.
@@ -27,14 +65,6 @@ class IIDOnline(ObjectiveLearner):
         >>> learner = IIDOnline(IIDOnline.Settings(hidden=8), input_shape=(4,), n_classes=2)
         >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
-
-    class Settings(NetworkSettings):
-        """Nothing beside the network and its optimiser."""
-
-    settings: Settings
-
-    def learn(self, x: Tensor, y: Tensor | None) -> None:
-        self.train_on(*self.received(x, y))
 
 
 class IIDOffline(ObjectiveLearner):
@@ -45,10 +75,6 @@ class IIDOffline(ObjectiveLearner):
     Departures: the paper names augmentation, learning-rate decay, up to 100 epochs and larger batches, but neither
     which nor how; shifts (random crops of padded images), mirror images for colour images and the cosine are this
     implementation's. Unlabelled data is not augmented, because its density is what is measured.
-
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
         >>> learner = IIDOffline(IIDOffline.Settings(hidden=8, epochs=2), input_shape=(4,), n_classes=2)
@@ -66,9 +92,9 @@ class IIDOffline(ObjectiveLearner):
 
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        name = "none" if self.n_classes is None else settings.augmentation
+    def _make(self) -> None:
+        super()._make()
+        name = "none" if self.n_classes is None else self.settings.augmentation
         self.augmentation = Augmentation(name, self.input_shape, self.random.generator)
         self.samples = GrowingSamples()
         self.parts["samples"] = self.samples

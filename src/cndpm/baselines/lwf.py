@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.components import FrozenCopy
-from cndpm.baselines.shared.composed import ClassifierLearner, StreamFacts
-from cndpm.baselines.shared.task_progress import TaskProgress, distillation, log_proba_of_seen, only
-from cndpm.baselines.shared.training import NetworkSettings
-from cndpm.learner import TaskBasedLearner
+from cndpm.baselines.shared.components import NetworkSettings
+from cndpm.baselines.shared.composed import ClassifierLearner
+from cndpm.baselines.shared.task_progress import RememberingLearner, distillation, only
 
 __all__ = ["LwF"]
 
 
-class LwF(ClassifierLearner, TaskBasedLearner):
+class LwF(RememberingLearner, ClassifierLearner):
     r"""Learning without forgetting (Li and Hoiem 2017) with one output layer.
 
     .. math:: \mathcal{L} = \frac{1}{t} \mathrm{CE}(f(x), y)
@@ -29,10 +25,6 @@ class LwF(ClassifierLearner, TaskBasedLearner):
 
     Departures: one output layer for all classes, the softmax over those seen so far, and the two terms weighted by the
     number of tasks, all after the class-incremental comparison of van de Ven and Tolias (2018).
-
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
         >>> learner = LwF(LwF.Settings(hidden=8), input_shape=(4,), n_classes=2)
@@ -49,14 +41,9 @@ class LwF(ClassifierLearner, TaskBasedLearner):
 
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.progress = TaskProgress(self.required_classes(), self.device)
-        self.teacher = FrozenCopy(self.network)
-        self.parts |= {"progress": self.progress, "teacher": self.teacher}
-
-    def begin_task(self, task: int) -> None:
-        self.progress.begin(task)
+    def _make(self) -> None:
+        super()._make()
+        self.teacher = self._frozen("teacher", self.network)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         x, y = self.labelled(x, y)
@@ -69,12 +56,3 @@ class LwF(ClassifierLearner, TaskBasedLearner):
             share = self.progress.share_of_present
             loss = share * loss + (1 - share) * distillation(logits, answers, temperature=self.settings.temperature)
         self.trainer.step(loss)
-
-    @torch.no_grad()
-    def predict_log_proba(self, x: Tensor) -> Tensor:
-        self.network.eval()
-        return log_proba_of_seen(self.network(x.to(self.device)), self.progress)
-
-    def end_task(self) -> None:
-        self.teacher.take()
-        self.progress.end()

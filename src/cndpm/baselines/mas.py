@@ -36,14 +36,8 @@ class MAS(PenalisedLearner):
         >>> learner.end_task()
     """
 
-    class Settings(PenaltySettings):
-        """The penalty's weight and the samples that measure importance."""
+    Settings = PenaltySettings
 
-    settings: Settings
-
-    def end_task(self) -> None:
-        if len(self.memory):
-            # Twice, because the authors' penalty has no half in front.
-            importance = 2 * output_sensitivity(self.network, **self.memory.rows)
-            self.penalty.accumulate(importance, self.trainer.weights())
-            self.memory.clear()
+    def _consolidate(self, rows: dict[str, Tensor], weights: Tensor) -> None:
+        # Twice, because the authors' penalty has no half in front.
+        self.penalty.accumulate(2 * output_sensitivity(self.network, **rows), weights)

@@ -8,8 +8,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.func import functional_call
 
-from cndpm.baselines.shared.replay import ReplaySettings
-from cndpm.baselines.shared.replay_learner import ReplayLearner
+from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
 __all__ = ["MIR"]
 
@@ -43,22 +42,15 @@ class MIR(ReplayLearner):
         inputs, labels = x, y
         if len(self.memory):
             candidates = self.memory.sample(self.settings.candidates)
-            interference = self.interference(x, y, candidates["x"], candidates["y"])
+            interference = self._interference(x, y, candidates["x"], candidates["y"])
             n_chosen = min(self.settings.n_replayed(len(x)), len(interference))
             chosen = interference.topk(n_chosen).indices
             inputs, labels = self.joined(x, y, {name: rows[chosen] for name, rows in candidates.items()})
         self.trainer.step(F.cross_entropy(self.network.train()(inputs), labels))
         self.memory.add(x=x, y=y)
 
-    def interference(self, x: Tensor, y: Tensor, x_past: Tensor, y_past: Tensor) -> Tensor:
-        """Returns how much a step on (x, y) would raise the loss of each past sample, (n_past,).
-
-        Args:
-            x: Inputs of the step, (batch, *input_shape).
-            y: Their labels, (batch,).
-            x_past: Past inputs, (n_past, *input_shape).
-            y_past: Their labels, (n_past,).
-        """
+    def _interference(self, x: Tensor, y: Tensor, x_past: Tensor, y_past: Tensor) -> Tensor:
+        """Returns how much a step on (x, y) would raise the loss of each past sample, (n_past,)."""
         network = self.network.eval()
         weights = dict(network.named_parameters())
         gradients = torch.autograd.grad(F.cross_entropy(network(x), y), list(weights.values()))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Unpack
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from cndpm.baselines.shared.components import load_module, module_state, total_footprint
-from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
+from cndpm.baselines.shared.components import FrozenCopy, NetworkSettings, Trainer, total_footprint
+from cndpm.baselines.shared.composed import ComposedLearner
 from cndpm.baselines.shared.networks import initialise
-from cndpm.baselines.shared.training import NetworkSettings, Trainer
 from cndpm.learner import Footprint
 from cndpm.state import State
 
@@ -35,10 +33,6 @@ class PEC(ComposedLearner):
     one step; the learning rate falls as :math:`1 / \sqrt{1 + n_c / n_0}` with the class's steps, because the stream's
     length is not known.
 
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-
     Example:
         >>> learner = PEC(PEC.Settings(hidden=8, outputs=5), input_shape=(4,), n_classes=2)
         >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
@@ -55,16 +49,19 @@ class PEC(ComposedLearner):
 
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.teacher = Teacher(self._network(settings.teacher_hidden))
-        self.students = [Student(self._network(settings.hidden), settings) for _ in range(self.required_classes())]
+    def _make(self) -> None:
+        super()._make()
+        self.teacher = FrozenCopy(self._network(self.settings.teacher_hidden))  # kept, never trained
+        self.teacher.take()
+        self.students = [
+            Student(self._network(self.settings.hidden), self.settings) for _ in range(self.required_classes())
+        ]
         self.parts |= {f"student_{label}": student for label, student in enumerate(self.students)}
         self.parts["teacher"] = self.teacher
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         x, y = self.labelled(x, y)
-        target = self.teacher.answers(x)
+        target = self._imitated(x)
         for label in torch.unique(y).tolist():
             mine = y == label
             self.students[label].learn(x[mine], target[mine])
@@ -72,12 +69,17 @@ class PEC(ComposedLearner):
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
         x = x.to(self.device)
-        target = self.teacher.answers(x)
+        target = self._imitated(x)
         errors = torch.stack([student.errors(x, target) for student in self.students], dim=1)
         unseen = torch.tensor([student.n_steps == 0 for student in self.students], device=self.device)
         if bool(unseen.all()):
             unseen = torch.zeros_like(unseen)
         return F.log_softmax((-errors).masked_fill(unseen, float("-inf")), dim=1)
+
+    def _imitated(self, x: Tensor) -> Tensor:
+        assert self.teacher.network is not None
+        outputs: Tensor = self.teacher.network(x)
+        return outputs
 
     def footprint(self) -> Footprint:
         return total_footprint(self.parts.values(), n_experts=len(self.students))
@@ -124,25 +126,3 @@ class Student:
     def load_state_dict(self, state: State) -> None:
         self.trainer.load_state_dict(state["trainer"])
         self.n_steps = state["n_steps"]
-
-
-class Teacher:
-    """The random network that students imitate: kept, never trained."""
-
-    def __init__(self, network: nn.Module) -> None:
-        self.network = network.requires_grad_(False)
-
-    def answers(self, x: Tensor) -> Tensor:
-        """Returns the outputs that students imitate, (batch, n_outputs)."""
-        target: Tensor = self.network(x)
-        return target
-
-    def footprint(self) -> Footprint:
-        """Counts weights that are kept and never trained."""
-        return Footprint(0, sum(p.numel() for p in self.network.parameters()))
-
-    def state_dict(self) -> State:
-        return module_state(self.network)
-
-    def load_state_dict(self, state: State) -> None:
-        load_module(self.network, state)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 import torch
 from torch import Tensor
 
-from cndpm.baselines.shared.augmentation import Augmentation
-from cndpm.baselines.shared.composed import StreamFacts
-from cndpm.baselines.shared.objective import ObjectiveLearner
-from cndpm.baselines.shared.replay import ReplayMemory, ReplaySettings
+from cndpm.baselines.shared.composed import ObjectiveLearner
+from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
 __all__ = ["Reservoir"]
 
 
-class Reservoir(ObjectiveLearner):
+class Reservoir(ReplayLearner, ObjectiveLearner):
     r"""Experience replay with reservoir sampling (Chaudhry et al. 2019, "On tiny episodic memories").
 
     .. math:: \nabla_\theta \frac{1}{|B| + |R|} \sum_{(x, y) \in B \cup R} \ell(x, y; \theta),
@@ -26,32 +22,19 @@ class Reservoir(ObjectiveLearner):
     Departures: stream and memory share one forward pass, so batch normalisation sees both. On an unlabelled stream
     the network is the VAE and the memory holds x alone.
 
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-
     Example:
         >>> learner = Reservoir(Reservoir.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
         >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
-    class Settings(ReplaySettings):
-        """The memory and what is replayed of it."""
-
-    settings: Settings
-
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.memory = ReplayMemory(settings.memory_size, self.random.generator, device=self.device)
-        self.augmentation = Augmentation(settings.augmentation, self.input_shape, self.random.generator)
-        self.parts["memory"] = self.memory
+    Settings = ReplaySettings
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         x, y = self.received(x, y)
         rows = {"x": x} if y is None else {"x": x, "y": y}
         batch = rows
         if len(self.memory):
-            replayed = self.memory.sample(self.settings.n_replayed(len(x)))
+            replayed = self.replayed(len(x))
             batch = {name: torch.cat([rows[name], replayed[name]]) for name in rows}
         self.train_on(self.augmentation(batch["x"]), batch.get("y"))
         self.memory.add(**rows)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Unpack
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.components import FrozenCopy
-from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
-from cndpm.baselines.shared.dreaming import DreamerSettings
+from cndpm.baselines.shared.components import Trainer
 from cndpm.baselines.shared.networks import build_vae
-from cndpm.baselines.shared.task_progress import TaskProgress, distillation, log_proba_of_seen, only
-from cndpm.baselines.shared.training import Trainer
-from cndpm.learner import TaskBasedLearner
+from cndpm.baselines.shared.task_progress import DreamerSettings, RememberingLearner, distillation, only
 
 __all__ = ["RtF"]
 
 
-class RtF(ComposedLearner, TaskBasedLearner):
+class RtF(RememberingLearner):
     r"""Replay through feedback (van de Ven and Tolias 2018).
 
     One VAE with a classifier on its encoder. In task :math:`t` it learns the batch with its labels and as many dreams
@@ -36,10 +32,6 @@ class RtF(ComposedLearner, TaskBasedLearner):
     dreams, for the reason given at :class:`~cndpm.baselines.dgr.DGR`; and dreams are asked for by class, from a learned
     Gaussian per class over the latent space, the conditional replay of van de Ven, Siegelmann and Tolias (2020).
     `prior="standard"` is the first paper's single prior, whose dreams between two digits belong to neither.
-
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
         >>> learner = RtF(RtF.Settings(hidden=8, latent=2), input_shape=(4,), n_classes=2)
@@ -58,25 +50,20 @@ class RtF(ComposedLearner, TaskBasedLearner):
 
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        n_classes = self.required_classes()
+    def _make(self) -> None:
+        super()._make()
         vae = build_vae(
             self.input_shape,
             self.random.generator,
-            hidden=settings.hidden,
-            latent=settings.latent,
-            n_classes=n_classes,
-            class_priors=settings.prior == "classes",
+            hidden=self.settings.hidden,
+            latent=self.settings.latent,
+            n_classes=self.n_classes,
+            class_priors=self.settings.prior == "classes",
         )
         self.network = vae.to(self.device)
-        self.trainer = Trainer(self.network, settings)
-        self.progress = TaskProgress(n_classes, self.device)
-        self.past = FrozenCopy(self.network)
-        self.parts |= {"trainer": self.trainer, "progress": self.progress, "past": self.past}
-
-    def begin_task(self, task: int) -> None:
-        self.progress.begin(task)
+        self.trainer = Trainer(self.network, self.settings)
+        self.parts["trainer"] = self.trainer
+        self.past = self._frozen("past", self.network)
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         x, y = self.labelled(x, y)
@@ -86,14 +73,9 @@ class RtF(ComposedLearner, TaskBasedLearner):
             noise = self.random.normal(1, len(x) * (2 if past else 1), self.network.latent).to(self.device)
             self.trainer.recorded(self._step, x, y, noise, *past)
 
-    def end_task(self) -> None:
-        self.past.take()
-        self.progress.end()
-
-    @torch.no_grad()
-    def predict_log_proba(self, x: Tensor) -> Tensor:
-        self.network.eval()
-        return log_proba_of_seen(self.network.classify(x.to(self.device)), self.progress)
+    def _logits(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.network.classify(x)
+        return logits
 
     @torch.no_grad()
     def _dreams(self, n: int) -> tuple[Tensor, ...]:

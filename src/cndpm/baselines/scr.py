@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.augmentation import Augmentation, AugmentationName
-from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
-from cndpm.baselines.shared.networks import build_classifier
-from cndpm.baselines.shared.replay import ReplayMemory, ReplaySettings
-from cndpm.baselines.shared.training import Trainer
+from cndpm.baselines.shared.replay import AugmentationName, ReplayLearner, ReplaySettings
 
 __all__ = ["SCR"]
 
@@ -41,7 +35,7 @@ def class_means(features: Tensor, y: Tensor, n_classes: int) -> tuple[Tensor, Te
     return F.normalize(member.T @ F.normalize(features, dim=1), dim=1), member.sum(0)
 
 
-class SCR(ComposedLearner):
+class SCR(ReplayLearner):
     r"""Supervised contrastive replay (Mai et al. 2021).
 
     The batch and replayed samples, each as it is and as a randomly changed view, are drawn together by class and apart
@@ -50,10 +44,6 @@ class SCR(ComposedLearner):
 
     Departures: the projection is linear; views are shifts and mirror images, without colour changes. Every answer
     passes the memory through the network once.
-
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Example:
         >>> learner = SCR(SCR.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
@@ -70,23 +60,15 @@ class SCR(ComposedLearner):
 
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
+    def _n_outputs(self) -> int:
         self.required_classes()
-        generator = self.random.generator
-        self.network = build_classifier(
-            settings.network, self.input_shape, settings.projection, generator, hidden=settings.hidden
-        ).to(self.device)
-        self.trainer = Trainer(self.network, settings)
-        self.memory = ReplayMemory(settings.memory_size, generator, device=self.device)
-        self.augmentation = Augmentation(settings.augmentation, self.input_shape, generator)
-        self.parts |= {"trainer": self.trainer, "memory": self.memory}
+        return self.settings.projection
 
     def learn(self, x: Tensor, y: Tensor | None) -> None:
         x, y = self.labelled(x, y)
         inputs, labels = x, y
         if len(self.memory):
-            replayed = self.memory.sample(self.settings.n_replayed(len(x)))
+            replayed = self.replayed(len(x))
             inputs, labels = torch.cat([x, replayed["x"]]), torch.cat([y, replayed["y"]])
         projections = self.network.train()(torch.cat([inputs, self.augmentation(inputs)]))
         self.trainer.step(contrastive_loss(projections, labels.repeat(2), temperature=self.settings.temperature))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.components import TensorSlots
-from cndpm.baselines.shared.composed import ClassifierLearner, StreamFacts
+from cndpm.baselines.shared.components import NetworkSettings, TensorSlots
+from cndpm.baselines.shared.composed import ClassifierLearner
 from cndpm.baselines.shared.penalty import QuadraticPenalty
-from cndpm.baselines.shared.training import NetworkSettings
 from cndpm.learner import TaskBasedLearner
 
 __all__ = ["SI"]
@@ -57,10 +54,6 @@ class SI(ClassifierLearner, TaskBasedLearner):
 
     Departures: negative importances, which noise makes, count as zero; the optimiser keeps its moments across tasks.
 
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-
     Example:
         >>> learner = SI(SI.Settings(hidden=8), input_shape=(4,), n_classes=2)
         >>> learner.begin_task(0)
@@ -77,10 +70,10 @@ class SI(ClassifierLearner, TaskBasedLearner):
 
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.penalty = QuadraticPenalty(2 * settings.strength, self.device)
-        self.path = PathIntegral(settings.damping, self.device)
+    def _make(self) -> None:
+        super()._make()
+        self.penalty = QuadraticPenalty(2 * self.settings.strength, self.device)
+        self.path = PathIntegral(self.settings.damping, self.device)
         self.path.begin(self.trainer.weights())
         self.parts |= {"penalty": self.penalty, "path": self.path}
 

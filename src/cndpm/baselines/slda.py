@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Unpack
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.baselines.shared.components import RandomSource, TensorSlots
-from cndpm.baselines.shared.composed import ComposedLearner, StreamFacts
+from cndpm.baselines.shared.composed import ComposedLearner
 from cndpm.learner import LearnerSettings
 from cndpm.state import State
 
@@ -71,10 +71,6 @@ class SLDA(ComposedLearner):
     mean variance; outer products are added in groups of `chunk` samples, for speed. Without a `gamma` the kernel's
     width is set by the first batch: gamma = 1 / its mean squared distance.
 
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
-
     Example:
         >>> learner = SLDA(SLDA.Settings(n_features=10), input_shape=(4,), n_classes=2)
         >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
@@ -91,14 +87,14 @@ class SLDA(ComposedLearner):
 
     settings: Settings
 
-    def __init__(self, settings: Settings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        n_features = settings.n_features if settings.features == "fourier" else None
+    def _make(self) -> None:
+        super()._make()
+        n_features = self.settings.n_features if self.settings.features == "fourier" else None
         n_inputs, n_classes = math.prod(self.input_shape), self.required_classes()
         self.map = FixedFeatures(n_inputs, n_features, random=self.random, device=self.device)
         self.statistics = TensorSlots(self.device)
         self.statistics.values = {
-            "gamma": torch.tensor(settings.gamma or 0.0, device=self.device),
+            "gamma": torch.tensor(self.settings.gamma or 0.0, device=self.device),
             "counts": torch.zeros(n_classes, dtype=torch.float64, device=self.device),
             "sums": torch.zeros(n_classes, self.map.n_features, dtype=torch.float64, device=self.device),
             "products": torch.zeros(2 * (self.map.n_features,), dtype=torch.float64, device=self.device),

@@ -28,25 +28,7 @@ from cndpm.checks.promises import (
 )
 from cndpm.learner import Learner, LearnerSettings
 
-__all__ = [
-    "CHECKS",
-    "ContractError",
-    "LearnerCase",
-    "check_answers",
-    "check_block_agrees",
-    "check_block_resumes",
-    "check_footprint",
-    "check_global_random_state",
-    "check_inputs_unchanged",
-    "check_learner",
-    "check_memory_bound",
-    "check_no_task_identity",
-    "check_predict_has_no_effect",
-    "check_prepare",
-    "check_save_and_load",
-    "check_seed_repeats",
-    "check_settings_refused",
-]
+__all__ = ["CHECKS", "ContractError", "LearnerCase", "check_learner"]
 
 CHECKS: tuple[Callable[[LearnerCase], None], ...] = (
     check_settings_refused,

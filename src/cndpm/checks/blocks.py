@@ -11,8 +11,6 @@ from cndpm.checks.case import LearnerCase, require, same, through_file
 from cndpm.learner import Inputs, Learner
 from cndpm.state import State
 
-__all__ = ["check_block_agrees", "check_block_resumes", "check_prepare"]
-
 _ROUNDING = 1e-6
 """Largest difference between answers, relative to the largest of them."""
 
@@ -42,7 +40,8 @@ def check_block_agrees(case: LearnerCase) -> None:
     n_experts = (one_by_one.footprint().n_experts, in_blocks.footprint().n_experts)
     require(n_experts[0] == n_experts[1], case, f"learn gave {n_experts[0]} experts, learn_block {n_experts[1]}")
     x = case.test_inputs()
-    difference = _relative_difference(case.answer(one_by_one, x), case.answer(in_blocks, x))
+    expected, answered = case.answer(one_by_one, x), case.answer(in_blocks, x)
+    difference = float((expected - answered).abs().max()) / max(1.0, float(expected.abs().max()))
     message = f"answers after learn_block and after learn differ by {difference:.1e} of the largest of them"
     require(difference <= _ROUNDING, case, message)
 
@@ -134,8 +133,3 @@ def _state_at(case: LearnerCase, learner: Learner, stop: int) -> State:
         return saved[0]
     require(False, case, f"learn_block did not end where after_batch raised, after {stop} samples")
     raise AssertionError
-
-
-def _relative_difference(a: Tensor, b: Tensor) -> float:
-    scale = max(1.0, float(a.abs().max()))
-    return float((a - b).abs().max()) / scale

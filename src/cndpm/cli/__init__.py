@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         require_extra("typer", "rich", purpose="the command line")
-        from cndpm.cli.app import app
+        from cndpm.cli.commands import app
 
         app(words, prog_name="cndpm", obj=shlex.join(["cndpm", *words]))
     except SystemExit as end:

@@ -17,7 +17,7 @@ def status(data_dir: options.DataDir = None, json: options.Json = False) -> None
     """Show which datasets are on disk, and where."""
     from cndpm.cli.show import show
     from cndpm.datasets import dataset_status, resolve_data_dir
-    from cndpm.experiments.folding_table import FoldingTable
+    from cndpm.experiments.printed_tables import FoldingTable
 
     found = dataset_status(data_dir)
     rows = [
@@ -53,8 +53,7 @@ def fetch(
 
     Files that can be read are kept, damaged ones replaced; interrupted downloads resume.
     """
-    from cndpm.cli.progress import DownloadBars
-    from cndpm.cli.show import show
+    from cndpm.cli.show import DownloadBars, show
     from cndpm.datasets import dataset_names, fetch_dataset
     from cndpm.datasets.catalogue import catalogue_entry
 
@@ -82,7 +81,7 @@ def verify(
     """
     from cndpm.cli.show import show
     from cndpm.datasets import dataset_status, verify_dataset
-    from cndpm.experiments.folding_table import FoldingTable
+    from cndpm.experiments.printed_tables import FoldingTable
 
     chosen = names or [one.name for one in dataset_status(data_dir) if one.present]
     checks = {name: verify_dataset(name, data_dir) for name in chosen}

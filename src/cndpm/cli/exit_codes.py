@@ -8,8 +8,6 @@ from cndpm.names import ObjectNameError, UnknownNameError
 from cndpm.streams import ScenarioFileError
 from cndpm.validation import ConfigError
 
-__all__ = ["exit_code"]
-
 _MISUSED = (ConfigError, ObjectNameError, UnknownNameError, ScenarioFileError)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from cndpm.cli.show import show
 from cndpm.datasets.catalogue import catalogue_entry, dataset_names
-from cndpm.experiments.folding_table import FoldingTable
 from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.presets import PRESETS
+from cndpm.experiments.printed_tables import FoldingTable
 from cndpm.names import UnknownNameError
 from cndpm.paper.paper import EXPERIMENTS
 from cndpm.streams.scenario_files import load_scenario, scenario_names
@@ -29,37 +29,19 @@ def list_kinds(kind: str, *, as_json: bool) -> None:
     show(content, tables, as_json=as_json)
 
 
-def _scenarios() -> Mapping[str, str]:
-    return {name: load_scenario(name).summary for name in scenario_names()}
-
-
-def _learners() -> Mapping[str, str]:
-    return LEARNERS.summaries()
-
-
-def _datasets() -> Mapping[str, str]:
-    return {name: catalogue_entry(name).summary for name in dataset_names()}
-
-
-def _experiments() -> Mapping[str, str]:
-    return {name: experiment.title for name, experiment in EXPERIMENTS.items()}
-
-
 def _presets() -> Mapping[str, str]:
     return {
-        name: "; ".join(f"{learner} on {', '.join(map(_any, scenarios))}" for learner, scenarios in learners.items())
+        name: "; ".join(
+            f"{learner} on {', '.join(scenarios).replace('*', 'all others')}" for learner, scenarios in learners.items()
+        )
         for name, learners in PRESETS.items()
     }
 
 
-def _any(scenario: str) -> str:
-    return "all others" if scenario == "*" else scenario
-
-
 _KINDS: Mapping[str, Callable[[], Mapping[str, str]]] = {
-    "scenarios": _scenarios,
-    "learners": _learners,
-    "datasets": _datasets,
-    "experiments": _experiments,
+    "scenarios": lambda: {name: load_scenario(name).summary for name in scenario_names()},
+    "learners": LEARNERS.summaries,
+    "datasets": lambda: {name: catalogue_entry(name).summary for name in dataset_names()},
+    "experiments": lambda: {name: experiment.title for name, experiment in EXPERIMENTS.items()},
     "presets": _presets,
 }

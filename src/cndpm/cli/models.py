@@ -52,11 +52,16 @@ def fit(
     """
     from cndpm.cli.show import show
     from cndpm.engines import fit_sharded
-    from cndpm.experiments.folding_table import FoldingTable
+    from cndpm.experiments.printed_tables import FoldingTable
 
     where = Path(folder or f"{out}.shards")
     parts, shape = _shards(data, target, kind, shards or workers, data_dir)
-    model = _model(kind or ("classifier" if shape or target or _labelled(data) else "density"), shape, seed, set_ or [])
+    model = _model(
+        kind or ("classifier" if shape or target or all(name.endswith(".npz") for name in data) else "density"),
+        shape,
+        seed,
+        set_ or [],
+    )
     began = time.perf_counter()
     fitted = fit_sharded(model, parts, engine=engine, workers=workers, folder=where, address=address)
     seconds = time.perf_counter() - began
@@ -82,7 +87,7 @@ def merge(
     """
     from cndpm.cli.show import show
     from cndpm.estimators.merging_models import load_estimator, merge_in_turn
-    from cndpm.experiments.folding_table import FoldingTable
+    from cndpm.experiments.printed_tables import FoldingTable
 
     rows = []
 
@@ -157,7 +162,7 @@ def play(
     """
     import webbrowser
 
-    from cndpm.play import make_play_server
+    from cndpm.play.serving import make_play_server
 
     with make_play_server(port=port) as server:
         address = f"http://127.0.0.1:{server.server_port}/"
@@ -168,10 +173,6 @@ def play(
             server.serve_forever()
         except KeyboardInterrupt:
             print()
-
-
-def _labelled(data: list[str]) -> bool:
-    return all(name.endswith(".npz") for name in data)
 
 
 def _shards(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -50,3 +53,76 @@ Validate = Annotated[
 ]
 Prequential = Annotated[bool, typer.Option("--prequential", help="Answer each batch before learning it.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+RECIPE: dict[str, tuple[Any, Any]] = {
+    "preset": (Preset, "default"),
+    "seed": (Seed, 0),
+    "seeds": (Seeds, 1),
+    "epochs": (Epochs, None),
+    "repeats": (Repeats, None),
+    "fraction": (Fraction, None),
+    "prequential": (Prequential, False),
+    "validate": (Validate, False),
+    "set_": (Set, None),
+    "device": (Device, "auto"),
+}
+"""Options of what is run, with their defaults."""
+
+CARRIED: dict[str, tuple[Any, Any]] = {
+    "data_dir": (DataDir, None),
+    "resume": (Resume, False),
+    "jobs": (Jobs, 1),
+    "engine": (EngineName, "local"),
+    "address": (Address, None),
+    "quiet": (Quiet, False),
+    "json": (Json, False),
+}
+"""Options of how runs are carried out."""
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def takes(*groups: dict[str, tuple[Any, Any]]) -> Callable[[Command], Command]:
+    """Gives a command the options of some groups behind its own: it gets them as ``**given``."""
+
+    def add(command: Command) -> Command:
+        own = inspect.signature(command, eval_str=True)
+        kept = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for group in groups
+            for name, (kind, default) in group.items()
+        ]
+        command.__signature__ = own.replace(parameters=[*kept, *more])  # type: ignore[attr-defined]
+        return command
+
+    return add
+
+
+def recipe(given: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options of :data:`RECIPE`, but for seeds, as :func:`cndpm.experiments.configure` takes them."""
+    named = {name: given[name] for name in ("preset", "device", "epochs", "repeats", "fraction", "prequential")}
+    return {**named, "overrides": given["set_"] or (), "validation": given["validate"] or None}
+
+
+@contextmanager
+def carried(given: dict[str, Any], command: str, watch: Any) -> Iterator[Any]:
+    """Gives the options of :data:`CARRIED` as :func:`cndpm.experiments.run_seeds` takes them, with their engine."""
+    with chosen_engine(given["engine"], given["jobs"], given["address"]) as engine:
+        named = {name: given[name] for name in ("data_dir", "resume", "jobs") if name in given}
+        yield {**named, "engine": engine, "command": command, "watch": watch}
+
+
+@contextmanager
+def chosen_engine(
+    name: str, workers: int, address: str | None = None, *, n_gpus: float = 0.0, retries: int = 0
+) -> Iterator[Any]:
+    """Makes an engine and closes it; with one local worker there is none, and runs take place in this process."""
+    from cndpm.engines import make_engine
+
+    engine = make_engine(name, workers, address=address, n_gpus=n_gpus, retries=retries)
+    try:
+        yield "local" if name == "local" and workers == 1 else engine
+    finally:
+        engine.close()

@@ -16,12 +16,6 @@ from cndpm.cli import options
 Runs = Annotated[list[str], typer.Argument(metavar="RUNS", help="Folders of runs, or folders above them.")]
 
 
-def add_report_commands(app: typer.Typer) -> None:
-    """Adds `report` and `watch` to the command line."""
-    app.command()(report)
-    app.command()(watch)
-
-
 def report(
     runs: Runs,
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the report.")] = "report",
@@ -101,7 +95,7 @@ def leave_report(
     from cndpm.paper import find_experiment
     from cndpm.paper.reproduction import select_cells
     from cndpm.reports import write_report
-    from cndpm.reports.pruned import find_prunings
+    from cndpm.reports.content import find_prunings
 
     folders = [run["folder"] for result in results for run in result["runs"]]
     folders += [file.parent for file in find_prunings([Path(out).parent])] if experiment is not None else []

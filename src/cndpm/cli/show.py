@@ -5,15 +5,47 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from rich.console import Console, RenderableType
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from cndpm.experiments.folding_table import FoldingTable
-from cndpm.experiments.metric_texts import METRICS, format_value
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
+from cndpm.experiments.printed_tables import METRICS, FoldingTable, format_value
 from cndpm.experiments.terminal import Bars, TerminalMonitor
 from cndpm.names import load_object
+
+
+class DownloadBars:
+    """Shows one bar per file; called with a file's name, the bytes received and the bytes in all."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=quiet or not console.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, name: str, n_bytes: int, total: int | None) -> None:
+        """Moves the bar of a file."""
+        if name not in self._tasks:
+            self._tasks[name] = self._progress.add_task(name, total=total)
+        self._progress.update(self._tasks[name], completed=n_bytes, total=total)
 
 
 class Watch:

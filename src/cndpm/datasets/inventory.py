@@ -70,14 +70,12 @@ def dataset_status(data_dir: str | Path | None = None) -> tuple[DatasetStatus, .
 
 def _status(name: str, data_dir: Path) -> DatasetStatus:
     entry = catalogue_entry(name)
-    if not entry.layouts:
-        return DatasetStatus(name, entry.summary, True, None, 0, bool(entry.samples))
     found = entry.find(data_dir)
-    if found is None:
-        return DatasetStatus(name, entry.summary, False, None, 0, bool(entry.samples))
-    paths = list(found[1].values())
-    n_bytes = sum(path.stat().st_size for path in paths)
-    return DatasetStatus(name, entry.summary, True, paths[0].parent, n_bytes, bool(entry.samples))
+    paths = [] if found is None else list(found[1].values())
+    is_there, n_bytes = bool(paths) or not entry.layouts, sum(path.stat().st_size for path in paths)
+    return DatasetStatus(
+        name, entry.summary, is_there, paths[0].parent if paths else None, n_bytes, bool(entry.samples)
+    )
 
 
 def verify_dataset(name: str, data_dir: str | Path | None = None) -> tuple[Check, ...]:

@@ -20,8 +20,8 @@ from cndpm.datasets.cifar import read_cifar10_binary, read_cifar100_binary, read
 from cndpm.datasets.dataset import Dataset, Split
 from cndpm.datasets.files import DamagedFileError, RefusedPickleError
 from cndpm.datasets.idx import read_idx_pair, read_transposed_idx_pair
+from cndpm.datasets.matlab import read_svhn
 from cndpm.datasets.own import load_digits, load_own, own_path
-from cndpm.datasets.svhn import read_svhn
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 

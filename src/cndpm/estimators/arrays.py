@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,6 @@ def as_array(values: Any, name: str) -> Any:
 
     A message calls it by `name`. ValueError: there are masked values, or parts of a sparse matrix do not fit each
     other.
-
-    Example:
-        >>> as_array(np.ma.masked_array([1.0, 2.0], mask=[False, True]), "y")
-        Traceback (most recent call last):
-        ValueError: y has 1 masked values, which cannot be learned. Impute or drop them.
     """
     if type(values) is np.ndarray and values.dtype.kind != "O":
         return values
@@ -161,19 +157,20 @@ def admit_magnitude(values: NDArray[Any], name: str) -> None:
         )
 
 
-def whole_number(value: Any, name: str, *, least: int, most: int) -> int:
-    """Returns an argument that is a whole number from `least` to `most`."""
+def whole_number(value: Any, name: str, *, least: int, most: int | None = None) -> int:
+    """Returns an argument that is a whole number from `least` on, to `most` where that is given."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number; got {value!r}")
-    if not least <= int(value) <= most:
-        raise ValueError(f"{name} must lie between {least} and {most}; got {value}")
+        raise TypeError(f"{name} must be a whole number; got {shown(value)}")
+    if int(value) < least or (most is not None and int(value) > most):
+        allowed = f"be at least {least}" if most is None else f"lie between {least} and {most}"
+        raise ValueError(f"{name} must {allowed}; got {value}")
     return int(value)
 
 
 def admit_number(value: Any, name: str) -> float:
     """Returns an argument that is a real number, not NaN."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number; got {value!r}")
+        raise TypeError(f"{name} must be a number; got {shown(value)}")
     if np.isnan(float(value)):
         raise ValueError(f"{name} must be a number; got nan")
     return float(value)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeVar, dataclass_transform
 
 import numpy as np
 import torch
@@ -20,21 +21,21 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from cndpm.devices import resolve_device
+from cndpm.estimators.explanation import mixture_html
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import Step
-from cndpm.estimators.learning_steps import consolidate, learning
+from cndpm.estimators.journal import Step, consolidate, learning
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
-from cndpm.estimators.nested import SEPARATOR, changed_settings, leaves
-from cndpm.estimators.notebook import mixture_html
 from cndpm.estimators.parameters import (
-    check_always,
+    SEPARATOR,
+    changed_settings,
     check_names,
     check_parameters,
     check_unchanged,
-    is_unchanged,
+    leaves,
     validated_settings,
 )
 from cndpm.estimators.reading import Reading
+from cndpm.estimators.saved import Saved
 from cndpm.estimators.weights import times_learned
 from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
@@ -45,6 +46,8 @@ from cndpm.model.watch import Watch
 from cndpm.names import UnknownNameError
 
 __all__ = ["Estimator"]
+
+E = TypeVar("E", bound="Saved")
 
 _SEEDS = np.iinfo(np.int32).max
 
@@ -65,6 +68,26 @@ def _describes_x(estimator: Estimator) -> bool:
     return True
 
 
+def _signature(estimator: type) -> inspect.Signature:
+    made = inspect.signature(estimator.__init__)  # type: ignore[misc]
+    return made.replace(parameters=list(made.parameters.values())[1:])
+
+
+@dataclass_transform(kw_only_default=True)
+def declared(estimator: type[E]) -> type[E]:
+    """Makes the fields of an estimator, and of those that it derives from, the parameters of its constructor.
+
+    Its docstring gets the arguments of `Estimator` behind its own.
+    """
+    made = dataclass(kw_only=True, eq=False, repr=False)(estimator)
+    made.__signature__ = _signature(made)
+    if made.__doc__ and "memory_size:" not in made.__doc__:
+        arguments = (Estimator.__doc__ or "").partition("Args:")[2].partition("\n\n")[0]
+        made.__doc__ = made.__doc__.replace("\n\n    Example:", f"{arguments}\n\n    Example:", 1)
+    return made
+
+
+@declared
 class Estimator(Reading):
     """Holds parameters and a learner, whatever y is; abstract.
 
@@ -74,7 +97,7 @@ class Estimator(Reading):
         batch_size: Samples that `fit` and `partial_fit` learn at once.
         input_shape: Shape of one sample where it is not a row, e.g. ``(1, 28, 28)``; X may come flat or in shape.
         density: A density class of one's own, for neural experts.
-        predictor: A predictor class of one's own, for neural experts.
+        predictor: A predictor class of one's own, for neural experts; densities have none.
         features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
             network by name is a setting: ``settings={"features": "backbone"}``.
         settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
@@ -91,12 +114,23 @@ class Estimator(Reading):
         1
     """
 
-    __signature__: ClassVar[inspect.Signature]
+    memory_size: int = 500
+    log_alpha: float | Literal["auto"] = "auto"
+    batch_size: int = 10
+    input_shape: tuple[int, ...] | None = None
+    density: CustomDensity | None = None
+    predictor: CustomPredictor | None = None
+    features: nn.Module | Callable[[Any], Any] | None = None
+    settings: dict[str, Any] | None = None
+    n_exemplars: int = 1000
+    n_projected: int = 256
+    device: str = "auto"
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        ours = inspect.signature(cls.__init__)  # what tools see of a class is its __new__ otherwise
-        cls.__signature__ = ours.replace(parameters=list(ours.parameters.values())[1:])
+        cls.__signature__ = _signature(cls)  # what tools see of a class is its __new__ otherwise
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Refuses names that are no parameters, with those that look alike."""
@@ -104,40 +138,7 @@ class Estimator(Reading):
         made: Self = super().__new__(cls)
         return made
 
-    def __init__(
-        self,
-        *,
-        memory_size: int = 500,
-        log_alpha: float | Literal["auto"] = "auto",
-        batch_size: int = 10,
-        input_shape: tuple[int, ...] | None = None,
-        density: CustomDensity | None = None,
-        predictor: CustomPredictor | None = None,
-        features: nn.Module | Callable[[Any], Any] | None = None,
-        settings: dict[str, Any] | None = None,
-        n_exemplars: int = 1000,
-        n_projected: int = 256,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.memory_size = memory_size
-        self.log_alpha = log_alpha
-        self.batch_size = batch_size
-        self.input_shape = input_shape
-        self.density = density
-        self.predictor = predictor
-        self.features = features
-        self.settings = settings
-        self.n_exemplars = n_exemplars
-        self.n_projected = n_projected
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
     # What was learned
-
-    n_features_in_: int
 
     @property
     @answers
@@ -253,14 +254,22 @@ class Estimator(Reading):
 
     def _check(self, *, anew: bool) -> None:
         """Checks all parameters, before anything changes; those that learning began with have been checked then."""
-        if not anew and is_unchanged(self._begun_with, vars(self)):
-            check_always(self.batch_size, getattr(self, "false_alarm_rate", 0.5))
+        if not anew and self._is_as_begun():
             return
         check_parameters(self.get_params(deep=False))
         check_random_state(self.random_state)
         self._settings()
         if not anew:
             check_unchanged(self._begun_with, vars(self))
+
+    def _is_as_begun(self) -> bool:
+        """Returns whether parameters are the very ones that learning began with, and the others plain and in range."""
+        now = vars(self)
+        for name, then in self._begun_with.items():
+            if now[name] is not then and (name != "settings" or now[name] != then):
+                return False
+        size, rate = self.batch_size, now.get("false_alarm_rate", 0.5)
+        return type(size) is int and size >= 1 and type(rate) is float and 0 < rate < 1
 
     def _settings(self, n_outputs: int = 1) -> CNDPMSettings:
         facts = {"target": self._target} | ({"n_outputs": n_outputs} if self._target == "values" else {})

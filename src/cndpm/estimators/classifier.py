@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,26 +12,25 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
-from torch import Tensor, nn
+from torch import Tensor
 
 from cndpm.estimators.arrays import as_array, readable
-from cndpm.estimators.base import Estimator
+from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.label_codec import LabelCodec
-from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
+from cndpm.estimators.journal import consolidate, draw, learning, pruning
+from cndpm.estimators.label_codec import LabelCodec, from_plain, to_plain
 from cndpm.estimators.missing import Completions, log_mean_over
 from cndpm.estimators.plain_rows import plain_labels
-from cndpm.estimators.serial import from_plain, to_plain
 from cndpm.estimators.weights import log_class_weights
 from cndpm.experts.pool.class_pool import When
 from cndpm.mixture import Merge
-from cndpm.model.settings import CustomDensity, CustomPredictor
 from cndpm.state import State, StateError
 
 __all__ = ["CNDPMClassifier"]
 
 
+@declared
 class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """Classifier for streams whose distribution changes, without being told when.
 
@@ -41,20 +40,6 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     Args:
         class_weight: Weights by label, by which the classes' priors are multiplied, or "balanced": answers are as if
             all classes had come equally often so far. It may change at any time.
-        memory_size: Samples gathered before a new expert is made of them.
-        log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
-        batch_size: Samples that `fit` and `partial_fit` learn at once.
-        input_shape: Shape of one sample where it is not a row, e.g. ``(1, 28, 28)``; X may come flat or in shape.
-        density: A density class of one's own, for neural experts.
-        predictor: A predictor class of one's own, for neural experts.
-        features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
-            network by name is a setting: ``settings={"features": "backbone"}``.
-        settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
-        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
-        n_projected: Numbers that sparse rows of more columns are projected to.
-        device: "auto", "cpu", "cuda" or another torch device.
-        random_state: Seed of every random choice.
-        verbose: Whether calls that learn for more than a second say on standard error how far they are.
 
     Example:
         >>> import numpy as np
@@ -70,40 +55,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     _kind = "CNDPMClassifier"
     _target = "classes"
 
-    def __init__(
-        self,
-        *,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        memory_size: int = 500,
-        log_alpha: float | Literal["auto"] = "auto",
-        batch_size: int = 10,
-        input_shape: tuple[int, ...] | None = None,
-        density: CustomDensity | None = None,
-        predictor: CustomPredictor | None = None,
-        features: nn.Module | Callable[[Any], Any] | None = None,
-        settings: dict[str, Any] | None = None,
-        n_exemplars: int = 1000,
-        n_projected: int = 256,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            memory_size=memory_size,
-            log_alpha=log_alpha,
-            batch_size=batch_size,
-            input_shape=input_shape,
-            density=density,
-            predictor=predictor,
-            features=features,
-            settings=settings,
-            n_exemplars=n_exemplars,
-            n_projected=n_projected,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
 
     @changes
     def partial_fit(
@@ -299,12 +251,15 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return {**super()._export(), **learned}
 
     def _import(self, state: State) -> None:
-        super()._import(state)
-        self._codec = LabelCodec([from_plain(label) for label in state["labels"]], closed=state["closed"])
-        self._codec.counts = _label_counts(state.get("label_counts"), len(self._codec))
-        n_classes = len(self._codec) if self._codec.closed else None
+        codec = LabelCodec([from_plain(label) for label in state["labels"]], closed=state["closed"])
+        codec.counts = _label_counts(state.get("label_counts"), len(codec))
+        n_classes = len(codec) if codec.closed else None
         if state["n_classes"] != n_classes:
             raise StateError(f"n_classes must be {n_classes}, as its labels say; got {state['n_classes']}")
+        super()._import(state)
+        if (n_known := self._learner.n_known_classes) > len(codec):
+            raise StateError(f"n_known_classes must be at most {len(codec)}, as its labels say; got {n_known}")
+        self._codec = codec
 
 
 def _label_counts(counts: Any, n_labels: int) -> list[int]:
@@ -313,7 +268,7 @@ def _label_counts(counts: Any, n_labels: int) -> list[int]:
         return [0] * n_labels
     is_count = isinstance(counts, list) and all(type(n) is int and n >= 0 for n in counts)
     if not is_count or len(counts) != n_labels:
-        raise StateError(f"label_counts must be {n_labels} whole numbers of at least 0; got {counts!r}")
+        raise StateError(f"label_counts must be {n_labels} whole numbers of at least 0; got {str(counts)[:80]}")
     return list(counts)
 
 

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import Tensor
 
-from cndpm.estimators.base import Estimator
+from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
+from cndpm.estimators.journal import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import log_mean_over
 from cndpm.estimators.parameters import check_rate
 from cndpm.mixture import Merge
-from cndpm.model.settings import CustomDensity, CustomPredictor
 
 __all__ = ["CNDPMDensity"]
 
 
+@declared
 class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
     """Estimates the density of an unlabelled stream whose distribution changes, and tells which rows are unlike it.
 
@@ -32,20 +32,6 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
 
     Args:
         false_alarm_rate: The share of known rows that `predict` may call outliers; it may change at any time.
-        memory_size: Samples gathered before a new expert is made of them.
-        log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
-        batch_size: How many samples `fit` and `partial_fit` learn at once.
-        input_shape: Shape of one sample where it is not a row; X may come flat or in shape.
-        density: A density class of one's own, for neural experts.
-        predictor: Ignored: there is no target.
-        features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
-            network by name is a setting: ``settings={"features": "backbone"}``.
-        settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
-        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
-        n_projected: Numbers that sparse rows of more columns are projected to.
-        device: "auto", "cpu", "cuda" or another torch device.
-        random_state: Seed of every random choice.
-        verbose: Whether calls that learn for more than a second say on standard error how far they are.
 
     Example:
         >>> import numpy as np
@@ -64,40 +50,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
     _kind = "CNDPMDensity"
     _target = "none"
 
-    def __init__(
-        self,
-        *,
-        false_alarm_rate: float = 0.05,
-        memory_size: int = 500,
-        log_alpha: float | Literal["auto"] = "auto",
-        batch_size: int = 10,
-        input_shape: tuple[int, ...] | None = None,
-        density: CustomDensity | None = None,
-        predictor: CustomPredictor | None = None,
-        features: nn.Module | None = None,
-        settings: dict[str, Any] | None = None,
-        n_exemplars: int = 1000,
-        n_projected: int = 256,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            memory_size=memory_size,
-            log_alpha=log_alpha,
-            batch_size=batch_size,
-            input_shape=input_shape,
-            density=density,
-            predictor=predictor,
-            features=features,
-            settings=settings,
-            n_exemplars=n_exemplars,
-            n_projected=n_projected,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.false_alarm_rate = false_alarm_rate
+    false_alarm_rate: float = 0.05
 
     @changes
     def partial_fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:

@@ -17,8 +17,8 @@ _WIDTH = 24
 
 
 @contextmanager
-def progress_of(learner: CNDPM, n_samples: int, *, verbose: bool) -> Iterator[Callable[[int], None] | None]:
-    """Gives what is to be called with the number of samples learned so far; None unless `verbose`."""
+def progress_of(learner: CNDPM, n_samples: int) -> Iterator[Callable[[int], None]]:
+    """Gives what is to be called with the number of samples learned so far."""
     began = time.monotonic()
     pause, end = (_TERMINAL, "\r") if sys.stderr.isatty() else (_FILE, "\n")
     due = began + _AFTER
@@ -29,8 +29,8 @@ def progress_of(learner: CNDPM, n_samples: int, *, verbose: bool) -> Iterator[Ca
             due = now + pause
             print(_line(n, n_samples, learner.n_experts, now - began), end=end, file=sys.stderr, flush=True)
 
-    yield advance if verbose else None
-    if verbose and time.monotonic() - began > _AFTER:
+    yield advance
+    if time.monotonic() - began > _AFTER:
         print(_line(n_samples, n_samples, learner.n_experts, time.monotonic() - began), file=sys.stderr, flush=True)
 
 

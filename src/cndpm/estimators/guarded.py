@@ -9,22 +9,30 @@
 
 `fit` learns in a fresh estimator, whose attributes are taken over in one step. What changes a learner in place is a
 :class:`~cndpm.estimators.journal.Step`, of which a :class:`~cndpm.estimators.journal.Journal` takes note.
+
+Threads take turns in the order in which they came: Python's locks are not fair, and a thread that learns batch after
+batch would take a lock again before one that waits has woken. An exception may arrive anywhere (Ctrl-C, a signal
+handler that raises, another thread that asks for one), and a turn that was lost on the way would block a model for
+good: leaving can be repeated, and does no harm where nothing was taken.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import torch
+from numpy.linalg import LinAlgError as ArraysError
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
 from cndpm.errors import CNDPMError
 from cndpm.estimators.journal import Journal, Step
-from cndpm.estimators.turns import Turn, Turns
 from cndpm.model.cndpm import CNDPM
 
 __all__ = ["NumericalError"]
@@ -33,7 +41,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 G = TypeVar("G", bound="Guarded")
 
-_TRANSIENT = ("_answering_turns", "_changing_turns", "_journal", "_is_stale")
+_TRANSIENT = ("_lines", "_journal", "_is_stale")
 """Attributes that are no part of what is copied or written."""
 
 _REFUSALS = (ValueError, TypeError, AttributeError)
@@ -44,32 +52,116 @@ class NumericalError(CNDPMError, ValueError):
     """Samples cannot be learned, or answered about, in the precision of the machine; the model is as it was before."""
 
 
+class Turns:
+    """A line of threads; the first in it has the turn.
+
+    A process that was forked begins with an empty line: of all threads it has only the one that forked.
+    """
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self.process = os.getpid()
+        self.holder: int | None = None
+        # Appending to it, removing from it and looking at its end are single steps, so it needs no lock of its own,
+        # which an exception could leave behind.
+        self.line: deque[Turn] = deque()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether the calling thread has the turn."""
+        return self.holder == threading.get_ident() and self.process == os.getpid()
+
+    def run(self, function: Callable[[Turn], R]) -> R:
+        """Returns what a function returns, called when the turn has come, with the turn."""
+        if self.process != os.getpid():
+            self._clear()
+        turn = Turn(self)
+        try:
+            try:
+                turn.wait()
+                return function(turn)
+            finally:
+                turn.leave()
+        finally:
+            turn.leave()  # again, should an exception have arrived while leaving
+
+
+class Turn:
+    """One turn of one thread."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._called = threading.Lock()
+        self._called.acquire()
+
+    def wait(self) -> None:
+        """Returns when this thread has the turn."""
+        line = self._turns.line
+        line.append(self)
+        while line[0] is not self:
+            self._called.acquire()
+        self._turns.holder = threading.get_ident()
+
+    # `suppress` is Python code, in which one more exception may arrive.
+
+    def leave(self) -> None:
+        """Gives the turn, or the place in the line, to the next one; may be repeated."""
+        line = self._turns.line
+        try:
+            if line[0] is self:
+                self._turns.holder = None
+            line.remove(self)
+        except (IndexError, ValueError):
+            pass  # has left already
+        # Also when nothing was removed: an exception may have arrived between removing and calling.
+        try:  # noqa: SIM105
+            line[0]._called.release()
+        except (IndexError, RuntimeError):
+            pass  # nobody waits, or has been called already
+
+    def step_aside(self) -> None:
+        """Lets all who wait by now have their turn first."""
+        if len(self._turns.line) > 1:
+            self.leave()
+            self.wait()
+
+
+class _Lines:
+    """The lines of threads that want to change a model, and of those that want to read it between two batches."""
+
+    def __init__(self) -> None:
+        self.changing, self.answering = Turns(), Turns()
+
+
 class Guarded:
     """Holds a learner such that every change of it can be undone; abstract. Changes of `learner_` are not guarded."""
 
     _learner: CNDPM
+    _journal: Journal | None = None
     _is_stale: bool = False
+    _restored_learner: Callable[[], CNDPM]
+    """Makes a learner with the settings of the present one, which has learned nothing."""
 
     @property
     def learner_(self) -> CNDPM:
         """The learner, whole; AttributeError before anything was learned."""
         if "_learner" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} has no learner_ before fit or partial_fit")
-        if self._is_broken and not self._answering_turns.is_mine:
+        journal = self._journal
+        if journal is not None and not journal.is_whole and not _lines(self).answering.is_mine:
             _between_batches(self, lambda: None)
         return self._learner
-
-    def _restored_learner(self) -> CNDPM:
-        """Makes a learner with the settings of the present one, which has learned nothing."""
-        raise NotImplementedError
 
     # Changes
 
     def _apply(self, step: Step, **attributes: Any) -> Any:
         """Changes the learner in place; returns what the step does."""
-        journal = _between_batches(self, self._current_journal)
 
         def run(turn: Turn) -> Any:
+            journal = _read(self, self._current_journal)
+
             def between(_: int) -> None:
                 journal.is_whole = True
                 turn.step_aside()
@@ -85,7 +177,7 @@ class Guarded:
                     vars(self)["_journal"] = Journal(self._learner, journal.n_done)
             return result
 
-        return self._answering_turns.run(run)
+        return _lines(self).answering.run(run)
 
     def _current_journal(self) -> Journal:
         """Returns the journal; a new one where there is none yet or the old one has become long."""
@@ -117,18 +209,9 @@ class Guarded:
             names, n_adopted = frozenset({*learned, "_learned_names"}), vars(self).get("_n_adopted", 0) + 1
             self.__dict__ = {**kept, **learned, "_learned_names": names, "_n_adopted": n_adopted}
 
-        self._answering_turns.run(adopt)
+        _lines(self).answering.run(adopt)
 
     # Repair
-
-    @property
-    def _journal(self) -> Journal | None:
-        journal: Journal | None = vars(self).get("_journal")
-        return journal
-
-    @property
-    def _is_broken(self) -> bool:
-        return self._journal is not None and not self._journal.is_whole
 
     def _undo(self) -> None:
         """Undoes a step that was broken off, if there is one; by a thread that has the turn."""
@@ -151,19 +234,6 @@ class Guarded:
         learner.on_progress = self._learner.on_progress
         vars(self).update(_learner=learner, _is_stale=False)
 
-    @property
-    def _n_changes(self) -> tuple[int, int]:
-        """Tells whether a call has changed the model."""
-        return vars(self).get("_n_adopted", 0), self._journal.n_done if self._journal else 0
-
-    @property
-    def _answering_turns(self) -> Turns:
-        return _turns(self, "_answering_turns")
-
-    @property
-    def _changing_turns(self) -> Turns:
-        return _turns(self, "_changing_turns")
-
 
 def changes(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P], R]:
     """Marks a method that changes the model: all or nothing, and one at a time."""
@@ -171,16 +241,18 @@ def changes(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P
 
     @wraps(method)
     def whole(self: G, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        turns, _ = self._changing_turns, self._answering_turns  # both are there before anything can go wrong
+        turns = (vars(self).get("_lines") or _lines(self)).changing  # there before anything can go wrong
         if turns.is_mine:
             raise RuntimeError(f"{name} was called by the thread that is just changing this model")
         is_done = False
 
         def call(_: Turn) -> R:
             nonlocal is_done
-            n_changes, with_gradients = self._n_changes, torch.is_grad_enabled()
+            n_changes, with_gradients = _n_changes(self), torch.is_grad_enabled()
+            journal = self._journal
             try:
-                _between_batches(self, self._undo)
+                if self._is_stale or (journal is not None and (journal.is_pending or not journal.is_whole)):
+                    _between_batches(self, self._undo)
                 result = method(self, *args, **kwargs)
                 is_done = True
                 return result
@@ -206,7 +278,7 @@ def answers(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P
     def whole(self: G, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return _between_batches(self, lambda: method(self, *args, **kwargs))
-        except LinAlgError as error:
+        except (LinAlgError, ArraysError) as error:
             raise _numerical(method.__name__, error) from error
 
     whole.is_guarded = True  # type: ignore[attr-defined]
@@ -214,27 +286,31 @@ def answers(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P
 
 
 def _between_batches(estimator: Guarded, function: Callable[[], R]) -> R:
+    """Returns what a function returns that reads the model, in a turn of its own unless this thread has it."""
+    turns = _lines(estimator).answering
+    if not turns.is_mine:
+        return turns.run(lambda _: _read(estimator, function))
+    journal = estimator._journal
+    if journal is not None and not journal.is_whole:
+        raise RuntimeError("this model was asked by the thread that is just teaching it, in the middle of a batch")
+    return function()
+
+
+def _read(estimator: Guarded, function: Callable[[], R]) -> R:
     """Returns what a function returns that reads the model, which is put right first if a change was broken off."""
-    if estimator._answering_turns.is_mine:
-        if estimator._is_broken:
-            raise RuntimeError("this model was asked by the thread that is just teaching it, in the middle of a batch")
+    journal = estimator._journal
+    if journal is not None and not journal.is_whole:
+        estimator._undo()
+    if estimator._is_stale:
+        estimator._refresh()
+    try:
         return function()
-
-    def call(_: Turn) -> R:
-        if estimator._is_broken:
-            estimator._undo()
-        if estimator._is_stale:
+    except _REFUSALS:
+        raise
+    except BaseException:
+        if "_learner" in vars(estimator):
             estimator._refresh()
-        try:
-            return function()
-        except _REFUSALS:
-            raise
-        except BaseException:
-            if "_learner" in vars(estimator):
-                estimator._refresh()
-            raise
-
-    return estimator._answering_turns.run(call)
+        raise
 
 
 def _undo_and_tell(estimator: Guarded, error: BaseException, name: str, n_changes: tuple[int, int]) -> None:
@@ -243,9 +319,9 @@ def _undo_and_tell(estimator: Guarded, error: BaseException, name: str, n_change
     if journal is not None and journal.is_pending:
         journal.is_whole = False  # first of all, should one more exception arrive
         _between_batches(estimator, estimator._undo)
-    if isinstance(error, LinAlgError):
+    if isinstance(error, LinAlgError | ArraysError):
         raise _numerical(name, error) from error
-    _tell(error, name, is_done=estimator._n_changes != n_changes)
+    _tell(error, name, is_done=_n_changes(estimator) != n_changes)
 
 
 def _tell(error: BaseException, name: str, *, is_done: bool) -> None:
@@ -270,9 +346,14 @@ def persistent(attributes: dict[str, Any]) -> dict[str, Any]:
     return _without(attributes, *_TRANSIENT)
 
 
-def _turns(estimator: Guarded, name: str) -> Turns:
-    turns: Turns = vars(estimator).get(name) or vars(estimator).setdefault(name, Turns())
-    return turns
+def _lines(estimator: Guarded) -> _Lines:
+    lines: _Lines = vars(estimator).get("_lines") or vars(estimator).setdefault("_lines", _Lines())
+    return lines
+
+
+def _n_changes(estimator: Guarded) -> tuple[int, int]:
+    """Tells whether a call has changed the model."""
+    return vars(estimator).get("_n_adopted", 0), 0 if estimator._journal is None else estimator._journal.n_done
 
 
 def _without(attributes: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Lets a change of a learner be undone without copying the learner before every change.
+"""Changes of a learner as steps that can be done again, so that one can be undone without copying the learner first.
 
 A learner that is taken from its state goes on to the same bits as one that was never saved. So the journal holds a
 state, now and then, and the steps since; a learner in which a step was broken off is made anew of the state and of the
@@ -16,8 +16,10 @@ from typing import Any
 
 from torch import Tensor
 
+from cndpm.estimators.arrays import admit_number, whole_number
+from cndpm.estimators.fit_progress import progress_of
 from cndpm.model.cndpm import CNDPM
-from cndpm.state import State
+from cndpm.state import State, copied
 
 _RATIO = 80.0
 """Seconds of steps for each second of taking a state."""
@@ -41,7 +43,7 @@ class Journal:
     """Holds a learner's state at some time and the steps since.
 
     It `is_whole` but while a batch is being learned, and if it was broken off; `before` are the attributes of the
-    estimator before the step that is under way.
+    estimator before the step that is under way; `n_done` are the steps done in all, those before its state included.
     """
 
     def __init__(self, learner: CNDPM, n_before: int = 0) -> None:
@@ -50,20 +52,15 @@ class Journal:
         self._cost = time.perf_counter() - began
         self._seconds, self._n_bytes, self._n_before = 0.0, 0, n_before
         self._log: list[Step] = []
-        self._n_done = 0
+        self.n_done = n_before
         self.is_whole = True
         self.before: dict[str, Any] | None = None
         self._mark = _mark(learner)
 
     @property
-    def n_done(self) -> int:
-        """Steps done in all, those before the journal's state included."""
-        return self._n_before + self._n_done
-
-    @property
     def is_pending(self) -> bool:
         """Whether a step was begun that is not done."""
-        return len(self._log) > self._n_done
+        return self._n_before + len(self._log) > self.n_done
 
     @property
     def is_heavy(self) -> bool:
@@ -86,33 +83,65 @@ class Journal:
     def commit(self, learner: CNDPM, seconds: float) -> None:
         """Takes note that the step is done."""
         mark = _mark(learner)
-        self._n_done = len(self._log)  # from here on the step counts as done, whatever arrives next
+        self.n_done = self._n_before + len(self._log)  # from here on the step counts as done, whatever arrives next
         self.is_whole, self.before, self._mark = True, None, mark
         self._seconds += seconds
         self._n_bytes += self._log[-1].n_bytes
 
     def restore(self, learner: CNDPM) -> None:
         """Brings a learner that was just made to where the last step that is done has left the other one."""
-        learner.load_state_dict(_copied(self._state))
-        for step in self._log[: self._n_done]:
+        learner.load_state_dict(copied(self._state))  # it may go on with tensors that it is given
+        for step in self._log[: self.n_done - self._n_before]:
             step.run(learner, None)
 
     def without_pending(self) -> Journal:
         """Returns a journal in which the step that was broken off was never begun."""
         journal = copy(self)
-        journal._log, journal.is_whole, journal.before = self._log[: self._n_done], True, None
+        journal._log, journal.is_whole, journal.before = self._log[: self.n_done - self._n_before], True, None
         return journal
-
-
-def _copied(state: Any) -> Any:
-    """Copies a tree with its tensors: a learner may go on with those that it is given."""
-    if isinstance(state, Tensor):
-        return state.clone()
-    if isinstance(state, dict):
-        return {key: _copied(value) for key, value in state.items()}
-    return [_copied(value) for value in state] if isinstance(state, list) else state
 
 
 def _mark(learner: CNDPM) -> tuple[int, int, int]:
     """Returns a few numbers of which learning, pruning and consolidating change at least one."""
-    return learner.events.n_samples, learner.n_experts, len(learner.memory)
+    return learner.events.n_samples, learner.n_experts, learner.memory.size
+
+
+def learning(x: Tensor, y: Tensor | None, batch_size: int, *, verbose: bool = False) -> Step:
+    """Returns the step that learns samples, which nobody else changes, batch by batch."""
+
+    def run(learner: CNDPM, between: Between | None) -> None:
+        if not verbose:
+            learner.learn_block(x, y, batch_size, after_batch=between)
+            return
+        with progress_of(learner, len(x)) as advance:
+
+            def after_batch(n: int) -> None:
+                if between is not None:
+                    between(n)
+                advance(n)
+
+            learner.learn_block(x, y, batch_size, after_batch=after_batch)
+
+    return Step(run, n_bytes=_n_bytes(x, y))
+
+
+def pruning(x: Tensor, y: Tensor | None, threshold: float) -> Step:
+    """Returns the step that removes experts which are redundant on given data; it returns the merges."""
+    least = admit_number(threshold, "threshold")
+    return Step(lambda learner, _: learner.prune(x, y, threshold=least), n_bytes=_n_bytes(x, y))
+
+
+def consolidate(learner: CNDPM) -> None:
+    """Sleeps on what waits in the memory, and makes answers exact until more is learned."""
+    learner.consolidate()
+    learner.finish()
+
+
+def draw(learner: CNDPM, n_samples: int, random_state: int) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Draws samples; see :meth:`cndpm.model.cndpm.CNDPM.sample`."""
+    n = whole_number(n_samples, "n_samples", least=1, most=1 << 31)
+    return learner.sample(n, seed=whole_number(random_state, "random_state", least=0, most=(1 << 63) - 1))
+
+
+def _n_bytes(x: Tensor, y: Tensor | None) -> int:
+    return x.nbytes + (0 if y is None else y.nbytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Hashable, Iterable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,7 @@ _MAX_BITS = 1024
 
 
 class LabelCodec:
-    """Numbers labels in the order of their first arrival and counts them; a `closed` one takes no others.
-
-    Example:
-        >>> codec = LabelCodec()
-        >>> codec.encode(["cat", "dog", "cat"], learn=True).tolist(), codec.counts
-        ([0, 1, 0], [2, 1])
-    """
+    """Numbers labels in the order of their first arrival and counts them; a `closed` one takes no others."""
 
     def __init__(self, labels: Iterable[Hashable] = (), *, closed: bool = False) -> None:
         self.labels: list[Hashable] = []
@@ -42,20 +37,22 @@ class LabelCodec:
 
     def copy(self) -> LabelCodec:
         """Returns a codec that knows the same labels and can learn others."""
-        other = LabelCodec(closed=self.closed)
+        other = copy(self)
         other.labels, other._index, other.counts = self.labels.copy(), self._index.copy(), self.counts.copy()
         return other
 
     def encode(self, y: Sequence[Any] | NDArray[Any], *, learn: bool) -> NDArray[np.int64]:
         """Returns the indices of labels, (n,); `learn` counts them and adds unknown ones, which are an error else."""
         values = _plain_values(y)
-        unknown = dict.fromkeys(value for value in values if value not in self._index)
+        unknown = (
+            [] if self._index.keys() >= set(values) else [v for v in dict.fromkeys(values) if v not in self._index]
+        )
         if unknown and (self.closed or not learn):
             known = ", ".join(map(repr, self.labels)) or "none"
-            raise ValueError(f"y contains labels that are not among the known classes: {list(unknown)}; known: {known}")
+            raise ValueError(f"y contains labels that are not among the known classes: {unknown}; known: {known}")
         for label in unknown:
             self._add(label)
-        indices = [self._index[value] for value in values]
+        indices = list(map(self._index.__getitem__, values))
         if learn:
             for index in indices:
                 self.counts[index] += 1
@@ -149,3 +146,32 @@ def _shown(label: Any) -> str:
     """Shows a label in a message, unless it is so deep that showing it could not end well."""
     is_plain = isinstance(label, list | dict | set | bytes | frozenset) and not isinstance(label, tuple)
     return f": {reprlib.repr(label)}" if is_plain else ""
+
+
+_TUPLE = "$tuple"
+
+
+def to_plain(value: Any) -> Any:
+    """Returns a tree of dictionaries and lists with JSON leaves; raises TypeError for what cannot be one."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple):
+        return {_TUPLE: [to_plain(item) for item in value]}
+    if isinstance(value, list):
+        return [to_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    raise TypeError(f"cannot save a {type(value).__name__}: {value!r}. Numbers, strings, booleans and tuples can be.")
+
+
+def from_plain(value: Any) -> Any:
+    """Returns the value that :func:`to_plain` was given."""
+    if isinstance(value, dict):
+        if set(value) == {_TUPLE}:
+            return tuple(from_plain(item) for item in value[_TUPLE])
+        return {key: from_plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [from_plain(item) for item in value]
+    return value

@@ -29,14 +29,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Completions:
-    """Rows completed in several ways.
-
-    Example:
-        >>> known = np.array([[0, 0]] * 10 + [[9, 5], [9, 7]] * 5, dtype=np.float32)
-        >>> ways = complete_rows(np.array([[9, np.nan]], dtype=np.float32), known)
-        >>> sorted(ways.rows[:, 1].tolist()), mean_over(ways, ways.rows).round(6).tolist()
-        ([5.0, 5.0, 5.0, 5.0, 5.0, 7.0, 7.0, 7.0, 7.0, 7.0], [[9.0, 6.0]])
-    """
+    """Rows completed in several ways."""
 
     rows: Rows  # all completions, those of a row one after the other, (N, d); a row without gaps is its only one
     weights: Floats  # probabilities of the completions, (N,), which sum to 1 for each row
@@ -65,11 +58,6 @@ def fill_missing(rows: Rows, known: Rows) -> Rows:
 
     The rows of a call complete each other, too: the first ones of a new class resemble nothing that is known.
     ValueError: nothing is known of a row.
-
-    Example:
-        >>> known = np.array([[0, 0]] * 10 + [[9, 5]] * 10, dtype=np.float32)
-        >>> fill_missing(np.array([[9, np.nan], [0.1, np.nan]], dtype=np.float32), known).tolist()
-        [[9.0, 5.0], [0.10000000149011612, 0.0]]
     """
     if not np.isnan(rows).any():
         return rows

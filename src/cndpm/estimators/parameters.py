@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from cndpm.devices import resolve_device
+from cndpm.estimators.arrays import whole_number
 from cndpm.estimators.plain_rows import CHANNELS
 from cndpm.estimators.weights import check_class_weight
 from cndpm.model.settings import CNDPMSettings
@@ -20,9 +21,10 @@ from cndpm.validation import describe_errors
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Refuses (ValueError, TypeError) values of parameters that are not settings of the learner."""
-    check_always(parameters["batch_size"], parameters.get("false_alarm_rate", 0.5))
-    _check_count("n_exemplars", parameters["n_exemplars"], least=0)
-    _check_count("n_projected", parameters["n_projected"])
+    whole_number(parameters["batch_size"], "batch_size", least=1)
+    check_rate(parameters.get("false_alarm_rate", 0.5))
+    whole_number(parameters["n_exemplars"], "n_exemplars", least=0)
+    whole_number(parameters["n_projected"], "n_projected", least=1)
     check_class_weight(parameters.get("class_weight"))
     _check_shape(parameters["input_shape"])
     if not isinstance(parameters["verbose"], int):
@@ -52,18 +54,6 @@ def check_names(estimator: type, given: Iterable[str]) -> None:
     near = in_settings or nearest_names(unknown[0], [name for name in known if name != "self"])
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise TypeError(f"{estimator.__name__} has no parameter {unknown[0]!r}.{hint}")
-
-
-def check_always(batch_size: Any, rate: Any) -> None:
-    """Checks the parameters that may change while a model learns: the size of a batch and the rate of false alarms."""
-    _check_count("batch_size", batch_size)
-    check_rate(rate)
-
-
-def is_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Returns whether parameters are the very ones that learning began with; settings must be equal."""
-    same = all(now[name] is then for name, then in begun.items() if name != "settings")
-    return same and now["settings"] == begun["settings"]
 
 
 def check_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -110,13 +100,6 @@ def plain_values(value: Any) -> Any:
     return value
 
 
-def _check_count(name: str, value: Any, *, least: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number; got {value!r}")
-    if int(value) < least:
-        raise ValueError(f"{name} must be at least {least}; got {value}")
-
-
 def _check_shape(shape: Any) -> None:
     if shape is None:
         return
@@ -129,3 +112,51 @@ def _check_shape(shape: Any) -> None:
         raise ValueError(
             f"input_shape={tuple(shape)} has the channels last; take input_shape={turned} and X.transpose(0, 3, 1, 2)."
         )
+
+
+SEPARATOR = "__"
+"""Stands between the parts of a nested parameter's name, as in scikit-learn."""
+
+
+def leaves(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Returns every value of nested settings by its path.
+
+    Example:
+        >>> leaves({"experts": {"kind": "neural"}, "hidden": 8}, "settings")
+        {'settings__experts__kind': 'neural', 'settings__hidden': 8}
+    """
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        path = f"{prefix}{SEPARATOR}{name}"
+        found |= leaves(value, path) if isinstance(value, Mapping) else {path: value}
+    return found
+
+
+def changed_settings(settings: Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns settings with changes by path, or raises ValueError; they keep their spelling where they can."""
+    nested = _nested(changes)
+    tree = CNDPMSettings.merge(settings or {}, nested)
+    spelt = _overlaid(settings or {}, nested)
+    try:
+        return spelt if CNDPMSettings.merge({}, spelt) == tree else tree
+    except ValueError:  # the same setting in two spellings: the nested one holds each once
+        return tree
+
+
+def _nested(changes: Mapping[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for path, value in changes.items():
+        *sections, name = path.split(SEPARATOR)
+        node = nested
+        for section in sections:
+            node = node.setdefault(section, {})
+        node[name] = value
+    return nested
+
+
+def _overlaid(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    overlaid = dict(settings)
+    for name, value in changes.items():
+        inner = overlaid.get(name)
+        overlaid[name] = _overlaid(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+    return overlaid

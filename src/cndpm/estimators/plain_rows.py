@@ -44,9 +44,13 @@ def _unshaped(shape: tuple[int, ...], input_shape: tuple[int, ...] | None) -> st
     )
 
 
-def plain_rows(X: Any, n_features: int) -> NDArray[np.float32] | None:
+def plain_rows(X: Any, n_features: int, input_shape: tuple[int, ...] | None = None) -> NDArray[np.float32] | None:
     """Returns X as float32, (n, n_features), if it is a plain array of numbers that can be learned; None otherwise."""
-    if type(X) is not np.ndarray or X.dtype.kind not in "fiu" or X.ndim != 2 or X.shape[1] != n_features or not len(X):
+    if type(X) is not np.ndarray or X.dtype.kind not in "fiu" or not len(X):
+        return None
+    if input_shape is not None and X.shape[1:] == tuple(input_shape):
+        X = X.reshape(len(X), -1)
+    if X.ndim != 2 or X.shape[1] != n_features:
         return None
     with np.errstate(over="ignore"):
         rows = X.astype(np.float32)

@@ -11,13 +11,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cndpm.estimators.serial import from_plain, to_plain
+from cndpm.estimators.label_codec import from_plain, to_plain
 from cndpm.state import State, StateError
 
 Rows = NDArray[np.float32]
@@ -29,28 +29,9 @@ _NUMBERS = frozenset((int, float, bool, type(None)))
 _WORDS = _NUMBERS | {str}
 
 
-class Reader(Protocol):
-    """Turns inputs into rows of `width` numbers."""
-
-    @property
-    def width(self) -> int:
-        """Numbers of a row."""
-
-    def __call__(self, X: Any) -> Rows:
-        """Returns inputs as rows, (n, width)."""
-
-    def state_dict(self) -> State:
-        """Returns everything by which it is made again."""
-
-
 @dataclass(frozen=True)
 class ReadRows:
-    """Rows that a model's reader has read before, to be given in place of X.
-
-    Example:
-        >>> ReadRows(np.ones((2, 3), dtype=np.float32)).values.shape
-        (2, 3)
-    """
+    """Rows that a model's reader has read before, to be given in place of X."""
 
     values: Rows  # (n, width), float32, NaN where one is missing
 
@@ -64,12 +45,7 @@ class ProjectedRows:
     """
 
     def __init__(self, width: int) -> None:
-        self._width = width
-
-    @property
-    def width(self) -> int:
-        """Numbers of a row."""
-        return self._width
+        self.width = width
 
     def __call__(self, X: Any) -> Rows:
         rows = sparse.csr_matrix(X, dtype=np.float32)
@@ -81,8 +57,7 @@ class ProjectedRows:
         return np.ascontiguousarray(projected.toarray(), dtype=np.float32)
 
     def state_dict(self) -> State:
-        """Returns the width."""
-        return {"kind": "projected", "width": self._width}
+        return {"kind": "projected", "width": self.width}
 
     def _projection(self, columns: NDArray[Any]) -> Any:
         """Returns the rows of the projection for given columns, (n_columns, width), sparse."""
@@ -90,9 +65,9 @@ class ProjectedRows:
         keys: NDArray[np.uint64] = columns.astype(np.uint64)[:, None] * np.uint64(_PER_COLUMN) + each
         hashed = _hashed(keys)
         signs = np.where(hashed >> np.uint64(63), 1.0, -1.0) / np.sqrt(_PER_COLUMN)
-        targets = (hashed % np.uint64(self._width)).astype(np.int64)
+        targets = (hashed % np.uint64(self.width)).astype(np.int64)
         starts = np.arange(0, keys.size + 1, _PER_COLUMN)
-        shape = (len(columns), self._width)
+        shape = (len(columns), self.width)
         return sparse.csr_matrix((signs.ravel(), targets.ravel(), starts), shape=shape)
 
 
@@ -138,8 +113,11 @@ class TableRows:
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def state_dict(self) -> State:
-        """Returns names and categories."""
         return {"kind": "table", "columns": [[name, to_plain(categories)] for name, categories in self.columns]}
+
+
+Reader = ProjectedRows | TableRows
+"""Turns inputs into rows of `width` numbers; its state is everything by which it is made again."""
 
 
 def make_reader(X: Any, *, width: int) -> Reader | None:
@@ -256,12 +234,7 @@ def _dated(name: str, value: Any) -> ValueError:
 
 
 def admit_numbers(X: Any, columns: Sequence[tuple[str, Any, list[Hashable] | None]] | None = None) -> None:
-    """Refuses a table by the first column that holds neither numbers nor what can be read as numbers.
-
-    Args:
-        X: Anything; what is no table passes.
-        columns: Those of the table, where they were looked up before.
-    """
+    """Refuses a table by the first column that holds neither numbers nor what can be read as numbers."""
     for name, values, _ in columns or _columns_of(X) or ():
         if values.dtype.kind not in "biuf":
             _numbers(name, values, None)

@@ -50,7 +50,7 @@ class Reading(Saved):
         if isinstance(X, ReadRows) and not checks:
             return self._completed(X.values) if fills else X.values
         if not (reset or checks or self._reader is not None or hasattr(self, "feature_names_in_")):
-            plain = plain_rows(X, self.n_features_in_)
+            plain = plain_rows(X, self.n_features_in_, self.input_shape)
             if plain is not None:
                 return plain
         with readable("X"):

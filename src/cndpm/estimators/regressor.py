@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reprlib import repr as shown
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from cndpm.estimators.base import Estimator
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.intervals import normal_interval
-from cndpm.estimators.learning_steps import consolidate, draw, learning, pruning
+from cndpm.estimators.journal import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import Completions, mean_over
 from cndpm.estimators.plain_rows import plain_rows
 from cndpm.experts.pool.class_pool import When
@@ -213,5 +214,5 @@ def _numeric(y: Any) -> Any:
             return np.asarray(y, dtype=np.float64)
     except (ValueError, TypeError):
         raise ValueError(
-            f"y of a regressor holds numbers; got {str(y[:1])[:40]}. For labels use CNDPMClassifier."
+            f"y of a regressor holds numbers; got {shown(y[:1])[:40]}. For labels use CNDPMClassifier."
         ) from None

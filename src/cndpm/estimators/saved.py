@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -9,29 +12,104 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
+from cndpm.devices import resolve_device
 from cndpm.estimators.guarded import Guarded, answers, persistent
-from cndpm.estimators.model_files import load_model, refusal, save_model
-from cndpm.estimators.serial import to_plain
+from cndpm.estimators.label_codec import from_plain, to_plain
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
-from cndpm.state import State, StateError, check_same_form
+from cndpm.names import is_object_name
+from cndpm.state import State, StateError, check_same_form, expect, maybe, non_finite, read_state, save_state, whole
+from cndpm.state.tree import detach_tensors
+from cndpm.validation import ConfigError
+from cndpm.version import __version__
 
-__all__ = ["Saved"]
+_MOST = 1 << 31
+_TIMES, _ALWAYS = 10, 1 << 28  # bytes of memory for each byte of a file, and those that any file may take
+_SIZES = frozenset((
+    *("n_patches", "n_fourier", "image_size", "n_expanded", "latent_dim", "n_latent_samples"),
+    *("n_train_latent_samples", "hidden", "hidden_growth", "channels", "channel_growth", "density_channels"),
+    *("density_channel_growth", "density_blocks", "n_outputs"),
+))  # fmt: skip
+"""Settings that say how large something is that a model is made of."""
+
+
+def _check(state: State, parameters: frozenset[str]) -> None:
+    facts = {
+        "seed": whole(high=_MOST),
+        "n_outputs": whole(1, _MOST),
+        "n_classes": maybe(whole(0, _MOST)),
+        "n_features_in": whole(1, _MOST),
+    }
+    expect(state, facts)
+    names, params = state["feature_names_in"], state["params"]
+    if not (names is None or (_is_text(names) and len(names) == state["n_features_in"])):
+        raise StateError("feature_names_in must be a name for every feature, or nothing")
+    if not isinstance(params, dict) or not params.keys() <= parameters:
+        raise StateError(f"params must be some of {', '.join(sorted(parameters))}; got {str(params)[:200]}")
+    if not _is_text(state.get("merged_from", [])):
+        raise StateError("merged_from must be a list of texts")
+    if broken := _broken(state):
+        raise StateError(f"values that are not finite in {', '.join(broken[:3])}")
+
+
+def _admit_sizes(state: State) -> None:
+    """Refuses settings by which far more memory would be taken than the file has: a layer of n has n x n numbers."""
+    tensors: dict[str, Tensor] = {}
+    detach_tensors(state, tensors)
+    n_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    most = math.isqrt((_ALWAYS + _TIMES * n_bytes) // 8)
+
+    def look(node: Any, name: str = "") -> None:
+        if type(node) is int and name in _SIZES and node > most:
+            raise StateError(f"{name}={node} is more than a file with {n_bytes} bytes of numbers can be of")
+        for key, inner in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+            look(inner, key if isinstance(key, str) else name)
+
+    look(state["settings"])
+
+
+def _broken(state: State) -> list[str]:
+    """Returns the names of tensors that should be finite and are not: levels of novelty may be without bound."""
+    return [name for name in non_finite(state) if not name.startswith("learner/novelty/")]
+
+
+def _is_text(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _imports(state: State) -> list[str]:
+    """Returns all import paths among settings and parameters."""
+    found: list[str] = []
+
+    def look(node: Any) -> None:
+        if isinstance(node, str) and is_object_name(node):
+            found.append(node)
+        for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            look(inner)
+
+    look([state["settings"], state["params"].get("settings")])
+    return found
+
+
+def _on_this_machine(params: dict[str, Any]) -> dict[str, Any]:
+    """Takes the CPU in place of a device that is not there: a model learned on a GPU is read without one."""
+    try:
+        resolve_device(params.get("device", "auto"))
+    except ConfigError:
+        return {**params, "device": "cpu"}
+    return params
+
 
 _CODE = ("density", "predictor", "features")
 """Parameters that may hold the user's own classes and modules."""
 
 
 class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
-    """Writes an estimator to a file, reads it, pickles and copies it; abstract.
+    """Writes an estimator to a file, reads it, pickles and copies it; abstract."""
 
-    Example:
-        >>> from cndpm import CNDPMDensity
-        >>> isinstance(CNDPMDensity(), Saved)
-        True
-    """
-
+    __signature__: ClassVar[inspect.Signature]
     _kind: ClassVar[str]
     _target: ClassVar[Literal["classes", "values", "none"]]
     _seed: int
@@ -39,19 +117,12 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
     """What tells the models from others that this one was merged from; see :func:`cndpm.merge`."""
     n_features_in_: int
 
-    def _make_learner(
-        self, *, n_classes: int | None = None, n_outputs: int = 1, settings: CNDPMSettings | None = None
-    ) -> CNDPM:
-        """Makes a learner of the parameters, which has learned nothing."""
-        raise NotImplementedError
-
-    def _check(self, *, anew: bool) -> None:
-        """Checks all parameters, before anything changes."""
-        raise NotImplementedError
-
-    def _input_shape(self) -> tuple[int, ...]:
-        """Returns the shape of one sample."""
-        raise NotImplementedError
+    _make_learner: Callable[..., CNDPM]
+    """Makes a learner of the parameters, which has learned nothing."""
+    _check: Callable[..., None]
+    """Checks all parameters, before anything changes."""
+    _input_shape: Callable[[], tuple[int, ...]]
+    """Returns the shape of one sample."""
 
     def save(self, path: str | Path) -> None:
         """Writes parameters and everything learned to one file: data, no code.
@@ -65,7 +136,16 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
                     f"{name}={getattr(self, name)!r} is code, which the file does not hold; pickle the model, or save "
                     "learner_.state_dict() with cndpm.state.save_state"
                 )
-        save_model(path, self._exported(), kind=self._kind)
+        exported = self._exported()
+        if broken := _broken(exported):
+            raise StateError(
+                f"nothing was saved: the model holds values that are not finite, in {', '.join(broken[:3])}. It has "
+                "diverged; go on from an earlier file"
+            )
+        try:
+            save_state(path, exported, kind=self._kind, settings=exported.pop("settings"))
+        except OSError as error:
+            raise StateError(f"cannot write {path}: {error.strerror or error}") from error
 
     @classmethod
     def load(cls, path: str | Path, *, imports: bool = False) -> Self:
@@ -79,16 +159,25 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
         Raises:
             StateError: The file is damaged, of another kind, or of a version that this one cannot read.
         """
-        names = frozenset(cls._get_param_names()) - set(_CODE)
-        state, params = load_model(path, kind=cls._kind, parameters=names, imports=imports)
+        file = read_state(path, kind=cls._kind)
         try:
-            estimator = cls(**params)
+            state = {**file.state, "settings": file.settings}
+            _check(state, frozenset(cls._get_param_names()) - set(_CODE))
+            _admit_sizes(state)
+            if not imports and (named := _imports(state)):
+                raise StateError(f"names code to import: {', '.join(named[:3])}. If you trust it, say imports=True")
+            estimator = cls(**_on_this_machine(from_plain(state["params"])))
             estimator._check(anew=True)
             estimator._import(state)
             check_same_form(state.pop("learner"), estimator.learner_.state_dict())
             estimator._rehearse()
         except Exception as error:
-            raise StateError(refusal(path, cls._kind, state["package"], error)) from error
+            reason = str(error) if isinstance(error, StateError) else f"{type(error).__name__}: {str(error)[:300]}"
+            by = file.package if file.package != __version__ else None
+            remedy = f". It was written by cndpm {by}; install cndpm=={by} to load it" if by is not None else ""
+            raise StateError(
+                f"{path} does not hold a complete {cls._kind} that this version can load: {reason}{remedy}"
+            ) from error
         return estimator
 
     @answers
@@ -139,9 +228,9 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
         self._merged_from = frozenset(state.get("merged_from", ()))
 
     def _rehearse(self) -> None:
-        """Answers once, for a sample of zeros: parts of a file that do not fit each other show here."""
+        """Answers for a sample of zeros, experts too: parts of a file that do not fit each other show here."""
         if self.learner_.n_experts and self.density is None and self.predictor is None:
             x = torch.zeros(1, *self._input_shape())
             answers = {"classes": "predict_log_proba", "values": "predict_moments", "none": "expert_log_proba"}
-            if getattr(self.learner_, answers[self._target])(x).isnan().any():
+            if any(getattr(self.learner_, ask)(x).isnan().any() for ask in {answers[self._target], "expert_log_proba"}):
                 raise StateError("its answers are not numbers")

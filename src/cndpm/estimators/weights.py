@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -51,15 +52,12 @@ def check_class_weight(class_weight: Any) -> None:
     """Refuses (ValueError, TypeError) what is neither positive weights by label nor the word "balanced"."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return
-    if isinstance(class_weight, str):
-        raise ValueError(f"class_weight is 'balanced', a dictionary of weights by label, or None; got {class_weight!r}")
     if not isinstance(class_weight, Mapping):
-        raise TypeError(
-            f"class_weight must be 'balanced', a dictionary of weights by label, or None; got {class_weight!r}"
-        )
+        kind = ValueError if isinstance(class_weight, str) else TypeError
+        raise kind(f"class_weight is 'balanced', weights by label, or None; got {shown(class_weight)}")
     for label, weight in class_weight.items():
         if isinstance(weight, bool) or not isinstance(weight, Real) or not _is_positive(weight):
-            raise ValueError(f"weights of classes are positive numbers; that of {label!r} is {str(weight)[:40]}")
+            raise ValueError(f"weights of classes are positive numbers; that of {shown(label)} is {shown(weight)}")
 
 
 def log_class_weights(class_weight: Any, classes: Sequence[Any], counts: Sequence[int]) -> NDArray[np.float64]:

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
     from cndpm.experiments.prequential_evaluation import Prequential, prequential
     from cndpm.experiments.record import Record, RecordError, find_records, read_record
-    from cndpm.experiments.sweep import claim_folder, compare_learners, latest_folder, run_seeds
-    from cndpm.experiments.terminal import Bars, TerminalMonitor
+    from cndpm.experiments.sweep import compare_learners, run_seeds
+    from cndpm.experiments.terminal import TerminalMonitor
     from cndpm.experiments.workers import RunsFailedError
     from cndpm.validation import ConfigError
 
 __all__ = [
-    "Bars",
     "ConfigError",
     "Monitor",
     "Monitors",
@@ -42,11 +41,9 @@ __all__ = [
     "RunsFailedError",
     "TensorBoardMonitor",
     "TerminalMonitor",
-    "claim_folder",
     "compare_learners",
     "configure",
     "find_records",
-    "latest_folder",
     "prequential",
     "read_checkpoint",
     "read_record",

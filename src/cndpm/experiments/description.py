@@ -1,11 +1,18 @@
-"""Describes runs in plain values: what determines one, for its record, and what its stream holds, for its readers."""
+"""Describes runs in plain values: what determines one, what its stream holds, and where and with what it was made."""
 
 from __future__ import annotations
 
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import numpy
+import torch
 from pydantic import BaseModel
 
+import cndpm
 from cndpm.experiments.config import RunSettings
 from cndpm.experiments.learners import learner_name
 from cndpm.learner import Learner
@@ -47,3 +54,34 @@ def describe_stream(stream: Stream, n_batches: int) -> dict[str, Any]:
         "input_shape": list(stream.input_shape),
         "n_classes": stream.n_classes,
     }
+
+
+def describe_environment(device: str, command: str | None = None) -> dict[str, Any]:
+    """Returns the command, versions, commit, machine, device and time."""
+    return {
+        "command": command,
+        "cndpm": cndpm.__version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "platform": platform.platform(),
+        "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine(),
+        "n_threads": torch.get_num_threads(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _commit() -> str | None:
+    """Returns the commit of the source tree that the package runs from, with "+" where it was changed; else None."""
+    folder = Path(__file__).parent
+    try:
+        commit = _git(folder, "rev-parse", "HEAD")
+        return commit + ("+" if _git(folder, "status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()

@@ -90,7 +90,7 @@ def evaluate(learner: Learner, test: TestSet) -> Evaluation:
         return Evaluation()
     tasks = range(len(test.tasks))
     if test.labelled:
-        scores = [_per_sample(test, t, lambda x, y: _is_right(learner.predict_for(x, "any"), y)) for t in tasks]
+        scores = [_per_sample(test, t, lambda x, y: learner.predict_for(x, "any").argmax(1) == y) for t in tasks]
         by_task = [100 * float(score.mean()) for score in scores]
         return Evaluation(accuracy=100 * float(torch.cat(scores).mean()), task_accuracy=by_task)
     if learner.footprint().n_experts == 0 or not learner.describes_x:
@@ -171,7 +171,3 @@ def _ask_experts(experts: ExpertAnswers, test: TestSet, task: int) -> _Answers:
 def _per_sample(test: TestSet, task: int, score: Callable[[Inputs, Tensor], Tensor]) -> Tensor:
     """Returns the score of every sample of a task, (N,), float64."""
     return torch.cat([score(x, y).double() for x, y in test.chunks(task)])
-
-
-def _is_right(log_proba: Tensor, y: Tensor) -> Tensor:
-    return log_proba.argmax(1) == y

@@ -19,21 +19,17 @@ from typing import Any
 
 import torch
 
-from cndpm.experiments.asking import ask, expert_gate
-from cndpm.experiments.clock import Clock
+from cndpm.experiments.checkpoint_file import check_progress, restore_learner
 from cndpm.experiments.config import RunConfig, RunSettings
-from cndpm.experiments.description import describe_run, describe_stream
-from cndpm.experiments.environment import describe_environment
+from cndpm.experiments.description import describe_environment, describe_run, describe_stream
 from cndpm.experiments.evaluation import TestSet, dissect, evaluate
 from cndpm.experiments.meter import Meter, Window
-from cndpm.experiments.metrics import foundings, learned_tasks, mean
+from cndpm.experiments.metrics import foundings, learned_tasks, mean, summarise_prequential, summarise_run
 from cndpm.experiments.monitor import Monitor
-from cndpm.experiments.portrait_file import save_portrait
+from cndpm.experiments.record_files import save_portrait
 from cndpm.experiments.recorder import Recorder
-from cndpm.experiments.restoring import check_progress, restore_learner
-from cndpm.experiments.schedule import RunSchedule, run_length, window_size
-from cndpm.experiments.summary import summarise_prequential, summarise_run
-from cndpm.experiments.teaching import teach
+from cndpm.experiments.schedule import Clock, RunSchedule, run_length, window_size
+from cndpm.experiments.teaching import ask, expert_gate, teach
 from cndpm.learner import Inputs, Learner, Prepared
 from cndpm.streams import Stream
 
@@ -332,10 +328,10 @@ class _Run:
 
     def summarise(self) -> dict[str, Any]:
         """Returns the results; for mixtures that log what their experts learned, also when these were founded."""
-        summary = summarise_run(self.record.evaluations, self.stream.stage_tasks, self.seconds)
+        summary = summarise_run(self.record.rows("evaluation"), self.stream.stage_tasks, self.seconds)
         if self.meter is not None:
             summary |= summarise_prequential(self.meter.results())
-        progress = self.record.progress
+        progress = self.record.rows("progress")
         if progress and all("expert_counts" in row for row in progress):
             summary["foundings"] = foundings(progress, self.stream.stage_starts)
         return summary

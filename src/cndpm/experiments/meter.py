@@ -1,8 +1,9 @@
-"""Measures answers along a stream: in windows, overall, and after each change. Can be stopped and go on."""
+"""Measures answers along a stream: in windows, overall, and how it recovers from changes. Can be stopped and go on."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,17 +11,91 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from cndpm.experiments.recovery import Recovery
 from cndpm.experiments.scores import (
     ClassAnswers,
     ClassScores,
     DensityAnswers,
     DensityScores,
     Scores,
+    Sums,
     ValueAnswers,
     ValueScores,
 )
-from cndpm.state import State
+
+REGAINED = 0.95
+"""The share of the former accuracy that counts as regained."""
+
+
+class Recovery(Sums):
+    """Follows the losses of a stream that knows where it changes: samples before each change, ascending.
+
+    Before a change the mean loss of the last `window` samples is noted. The change is over after n samples where the
+    `window` samples that follow these n are the first to be answered with 95 % of the former accuracy (where losses are
+    errors of values and not `shares` of wrong answers, with a mean error of at most the former one divided by 0.95). A
+    window never reaches over a change, so a change that is followed too soon by another is never over. What is kept
+    does not grow with the stream.
+    """
+
+    kept = ("_latest", "_n_seen", "_since", "_found")
+
+    def __init__(self, changes: Sequence[int], *, window: int, shares: bool) -> None:
+        self._changes, self._window, self._shares = tuple(changes), window, shares
+        self._latest: deque[float] = deque(maxlen=window)
+        self._n_seen = 0
+        self._since: int | None = None
+        self._found: list[list[float | None]] = []
+
+    def add(self, losses: Sequence[float]) -> None:
+        """Follows further samples; losses (n,)."""
+        for loss in losses:
+            if self._n_seen in self._changes:
+                self._begin()
+            self._n_seen += 1
+            self._latest.append(loss)
+            self._look()
+
+    def skip(self, n: int) -> None:
+        """Passes over `n` samples that were not answered."""
+        for _ in range(n):
+            if self._n_seen in self._changes:
+                self._begin()
+            self._n_seen += 1
+
+    def results(self) -> list[dict[str, float | int | None]]:
+        """Returns a row for each change so far.
+
+        It tells the ``change``, the accuracy (or error) ``before``, None where nothing had been answered, and the
+        ``samples`` after which it was over, None where it was not or is not yet.
+        """
+        return [
+            {
+                "change": int(change or 0),
+                "before": 100 * (1 - loss) if self._shares and loss is not None else loss,
+                "samples": None if n is None else int(n),
+            }
+            for change, loss, n in self._found
+        ]
+
+    def _begin(self) -> None:
+        former = sum(self._latest) / len(self._latest) if self._latest else None
+        self._found.append([self._n_seen, former, None])
+        self._since = self._n_seen
+        self._latest.clear()
+
+    def _look(self) -> None:
+        """Ends the latest change where the latest window is full and good enough."""
+        if self._since is None or len(self._latest) < self._window:
+            return
+        former, loss = self._found[-1][1], sum(self._latest) / self._window
+        if former is None:
+            self._since = None
+        elif self._is_regained(former, loss):
+            self._found[-1][2] = self._n_seen - self._window - self._since
+            self._since = None
+
+    def _is_regained(self, former: float, loss: float) -> bool:
+        return 1 - loss >= REGAINED * (1 - former) if self._shares else loss * REGAINED <= former
+
 
 Target = Literal["classes", "values", "none"]
 """Kinds of y that are judged."""
@@ -48,12 +123,14 @@ class Window:
         return self.scores[name]
 
 
-class Meter:
+class Meter(Sums):
     """Adds up answers batch by batch.
 
     A window ends with the batch that fills it, and where the stream changes (`changes`: samples before each change).
     The windows that tell when a change is over have the same size.
     """
+
+    kept = ("n_seen", "n_unanswered", "_whole", "_part", "_first", "_experts", "_recovery")
 
     def __init__(self, target: Target, *, window: int = 100, changes: Sequence[int] = ()) -> None:
         self.target, self.window, self.changes = target, window, tuple(changes)
@@ -93,24 +170,6 @@ class Meter:
             "window": self.window,
             "recovery": self._recovery.results(),
         }
-
-    def state_dict(self) -> State:
-        return {
-            "n_seen": self.n_seen,
-            "n_unanswered": self.n_unanswered,
-            "whole": self._whole.state_dict(),
-            "part": self._part.state_dict(),
-            "first": self._first,
-            "experts": self._experts,
-            "recovery": self._recovery.state_dict(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        self.n_seen, self.n_unanswered = state["n_seen"], state["n_unanswered"]
-        self._whole.load_state_dict(state["whole"])
-        self._part.load_state_dict(state["part"])
-        self._first, self._experts = state["first"], state["experts"]
-        self._recovery.load_state_dict(state["recovery"])
 
     def _opened(self) -> tuple[int, Scores, list[int] | None]:
         """Returns where a window begins, and its empty scores."""

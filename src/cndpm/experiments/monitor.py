@@ -61,7 +61,39 @@ class Monitor:
         """Called when the run is over, complete or not."""
 
 
-class Monitors(Monitor):
+class Relay(Monitor, ABC):
+    """Passes every event on, as its name and its arguments."""
+
+    @abstractmethod
+    def tell(self, event: str, *arguments: Any, **values: Any) -> None:
+        """Passes one event on: ``getattr(monitor, event)(*arguments, **values)`` is what happened."""
+
+    def started(self, title: str, *, step: int, n_batches: int) -> None:
+        self.tell("started", title, step=step, n_batches=n_batches)
+
+    def learned(self, step: int) -> None:
+        self.tell("learned", step)
+
+    def phase(self, name: str, fraction: float) -> None:
+        self.tell("phase", name, fraction)
+
+    def progressed(self, row: Row) -> None:
+        self.tell("progressed", row)
+
+    def evaluated(self, row: Row) -> None:
+        self.tell("evaluated", row)
+
+    def windowed(self, row: Row) -> None:
+        self.tell("windowed", row)
+
+    def finished(self, summary: Row) -> None:
+        self.tell("finished", summary)
+
+    def close(self) -> None:
+        self.tell("close")
+
+
+class Monitors(Relay):
     """Several monitors as one: each is told everything, in their order.
 
     Example:
@@ -71,40 +103,12 @@ class Monitors(Monitor):
     def __init__(self, monitors: Sequence[Monitor]) -> None:
         self.monitors = tuple(monitors)
 
-    def started(self, title: str, *, step: int, n_batches: int) -> None:
+    def tell(self, event: str, *arguments: Any, **values: Any) -> None:
         for monitor in self.monitors:
-            monitor.started(title, step=step, n_batches=n_batches)
-
-    def learned(self, step: int) -> None:
-        for monitor in self.monitors:
-            monitor.learned(step)
-
-    def phase(self, name: str, fraction: float) -> None:
-        for monitor in self.monitors:
-            monitor.phase(name, fraction)
-
-    def progressed(self, row: Row) -> None:
-        for monitor in self.monitors:
-            monitor.progressed(row)
-
-    def evaluated(self, row: Row) -> None:
-        for monitor in self.monitors:
-            monitor.evaluated(row)
-
-    def windowed(self, row: Row) -> None:
-        for monitor in self.monitors:
-            monitor.windowed(row)
-
-    def finished(self, summary: Row) -> None:
-        for monitor in self.monitors:
-            monitor.finished(summary)
-
-    def close(self) -> None:
-        for monitor in self.monitors:
-            monitor.close()
+            getattr(monitor, event)(*arguments, **values)
 
 
-class NumberMonitor(Monitor, ABC):
+class NumberMonitor(Relay):
     """Base of monitors that pass the numbers of a run on to a service; `examples/trackers.py` has two.
 
     Example:
@@ -124,14 +128,10 @@ class NumberMonitor(Monitor, ABC):
             row: Of the log; `numbers_of` names its numbers.
         """
 
-    def progressed(self, row: Row) -> None:
-        self.log("progress", row)
-
-    def evaluated(self, row: Row) -> None:
-        self.log("evaluation", row)
-
-    def windowed(self, row: Row) -> None:
-        self.log("window", row)
+    def tell(self, event: str, *arguments: Any, **values: Any) -> None:
+        group = {"progressed": "progress", "evaluated": "evaluation", "windowed": "window"}.get(event)
+        if group is not None:
+            self.log(group, *arguments)
 
 
 class TensorBoardMonitor(NumberMonitor):

@@ -14,12 +14,7 @@ Settings = TypeVar("Settings", bound=LearnerSettings)
 
 
 def parse_overrides(texts: Iterable[str], sections: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Returns for every section the fields to override; dotted fields become nested dictionaries.
-
-    Example:
-        >>> parse_overrides(["learner.log_alpha=-600"], ["learner", "run"])
-        {'learner': {'log_alpha': -600}, 'run': {}}
-    """
+    """Returns for every section the fields to override; dotted fields become nested dictionaries."""
     overrides: dict[str, dict[str, Any]] = {section: {} for section in sections}
     for text in texts:
         path, equals, value = text.partition("=")

@@ -8,15 +8,136 @@ Runs do the same with ``RunSettings(prequential=True)`` and leave a record.
 
 from __future__ import annotations
 
+import inspect
+import math
+import pickle
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
-from cndpm.experiments.asked_models import AskedModel, asked_model
-from cndpm.experiments.meter import Meter, Window
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from torch import Tensor
+
+from cndpm.experiments.meter import Answers, Meter, Window
+from cndpm.experiments.scores import ClassAnswers, DensityAnswers, ValueAnswers
+from cndpm.experiments.teaching import Bell, ask, class_answers, expert_gate
+from cndpm.learner import Footprint, Learner
 from cndpm.streams import Batch, Stream, stream_from
 
 __all__ = ["Prequential", "prequential"]
+
+
+_BYTES = 4  # of one number that a learner keeps
+
+
+def asked_model(model: Any, stream: Stream, classes: Sequence[Any] | None = None) -> AskedLearner | AskedEstimator:
+    """Returns a learner or an estimator as a model that can be asked; TypeError for what is neither."""
+    if isinstance(model, Learner):
+        return AskedLearner(model, stream)
+    if not hasattr(model, "partial_fit"):
+        raise TypeError(
+            f"a learner or an object with partial_fit is needed; got {type(model).__name__}. Give it a method "
+            "partial_fit(X, y) that learns one batch."
+        )
+    if classes is None and stream.n_classes is not None:
+        classes = range(stream.n_classes)
+    return AskedEstimator(model, stream, classes)
+
+
+class AskedLearner:
+    """A learner that is asked about a batch and then taught it; what it computes of it to answer serves to learn it."""
+
+    def __init__(self, learner: Learner, stream: Stream) -> None:
+        self._learner, self._target, self._step = learner, stream.target, 0
+        self._bell = None if learner.task_listener is None else Bell(learner.task_listener, stream)
+
+    def ask(self, batch: Batch) -> Answers | None:
+        """Returns the answers to a batch beside the truth; None where the model cannot answer yet."""
+        self._x, self._y = self._learner.prepare(batch.x), batch.y
+        return ask(self._learner, self._x, batch.y, self._target)
+
+    def gate(self) -> Tensor | None:
+        """Returns the experts' log-probabilities for the batch, (batch, n_experts); None where there are no experts."""
+        return expert_gate(self._learner, self._x)
+
+    def learn(self) -> None:
+        if self._bell is not None:
+            self._bell.before_batch(self._step)
+        self._learner.learn(self._x, self._y)
+        self._step += 1
+        if self._bell is not None:
+            self._bell.after_batch(self._step)
+
+    def memory(self) -> dict[str, int]:
+        """Returns what the model keeps: bytes, and experts where it has any."""
+        return _kept(self._learner.footprint())
+
+
+class AskedEstimator:
+    """An estimator that is asked, by what it has of `predict_proba`, `predict` and `score_samples`."""
+
+    def __init__(self, model: Any, stream: Stream, classes: Sequence[Any] | None = None) -> None:
+        self._model, self._target = model, stream.target
+        takes_classes = "classes" in inspect.signature(model.partial_fit).parameters
+        self._first = {"classes": np.asarray(classes)} if takes_classes and classes is not None else {}
+        tells_times = hasattr(model, "predict") and "when" in inspect.signature(model.predict).parameters
+        self._next: dict[str, Any] = {"when": "next"} if tells_times else {}
+
+    def ask(self, batch: Batch) -> Answers | None:
+        self._batch = batch
+        x = batch.x.cpu().numpy()
+        try:
+            if self._target == "none":
+                return DensityAnswers(torch.as_tensor(self._model.score_samples(x)), math.prod(x.shape[1:]))
+            assert batch.y is not None
+            return self._values(x, batch.y) if self._target == "values" else self._classes(x, batch.y)
+        except NotFittedError:
+            return None
+
+    def gate(self) -> Tensor | None:
+        learner = getattr(self._model, "learner_", None)
+        return expert_gate(learner, self._batch.x) if isinstance(learner, Learner) else None
+
+    def learn(self) -> None:
+        x, y = self._batch.x.cpu().numpy(), self._batch.y
+        if y is None:
+            self._model.partial_fit(x)
+        else:
+            flat = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
+            self._model.partial_fit(x, flat.cpu().numpy(), **self._first)
+        self._first = {}
+
+    def memory(self) -> dict[str, int]:
+        learner = getattr(self._model, "learner_", None)
+        if isinstance(learner, Learner):
+            return _kept(learner.footprint())
+        return {"memory_bytes": len(pickle.dumps(self._model))}
+
+    def _classes(self, x: NDArray[np.float32], y: Tensor) -> ClassAnswers:
+        truth = y.cpu()
+        if not hasattr(self._model, "predict_proba"):
+            return ClassAnswers(torch.as_tensor(np.asarray(self._model.predict(x))).long(), truth)
+        proba = torch.as_tensor(np.asarray(self._model.predict_proba(x, **self._next))).double()
+        known = torch.as_tensor(np.asarray(self._model.classes_)).long()
+        by_class = torch.zeros(len(x), int(known.max()) + 1, dtype=torch.float64)
+        by_class[:, known] = proba
+        return class_answers(by_class.log(), truth)
+
+    def _values(self, x: NDArray[np.float32], y: Tensor) -> ValueAnswers:
+        truth = y.cpu().reshape(len(y), -1)
+        if "return_std" in inspect.signature(self._model.predict).parameters:
+            mean, deviation = (torch.as_tensor(part) for part in self._model.predict(x, return_std=True, **self._next))
+            return ValueAnswers(mean.reshape(truth.shape), truth, deviation.reshape(truth.shape).square())
+        return ValueAnswers(torch.as_tensor(np.asarray(self._model.predict(x))).reshape(truth.shape), truth)
+
+
+def _kept(footprint: Footprint) -> dict[str, int]:
+    """Returns the bytes of all numbers and samples that a learner keeps, and its experts."""
+    n_bytes = _BYTES * footprint.n_numbers_kept + footprint.memory_bytes
+    return {"memory_bytes": n_bytes, "n_experts": footprint.n_experts}
 
 
 def prequential(
@@ -71,7 +192,7 @@ class Prequential:
         (52, 3000)
     """
 
-    def __init__(self, model: AskedModel, batches: Iterator[Batch], meter: Meter) -> None:
+    def __init__(self, model: AskedLearner | AskedEstimator, batches: Iterator[Batch], meter: Meter) -> None:
         self._model, self._batches, self._meter = model, batches, meter
         self.seconds = 0.0
 
@@ -98,7 +219,7 @@ class Prequential:
         """Returns the scores of all answers so far.
 
         Beside those named by :class:`~cndpm.experiments.meter.Window` it has ``n_samples``, ``n_unanswered``, the
-        ``recovery`` after each change (:class:`~cndpm.experiments.recovery.Recovery`), ``seconds`` to answer and learn,
+        ``recovery`` after each change (:class:`~cndpm.experiments.meter.Recovery`), ``seconds`` to answer and learn,
         and ``memory_bytes``: numbers and samples that a learner keeps, or the pickle of another model.
         """
         return self._meter.results() | {"seconds": self.seconds} | self._model.memory()

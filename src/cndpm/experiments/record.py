@@ -24,8 +24,7 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 
 from cndpm.experiments.config import completed
-from cndpm.experiments.log_file import Log, Row, read_log, salt_of
-from cndpm.experiments.sealed_json import RecordError, read_json
+from cndpm.experiments.record_files import Log, RecordError, Row, read_json, read_log, salt_of
 
 __all__ = ["Record", "RecordError", "find_records", "read_record"]
 

@@ -19,8 +19,6 @@ from filelock import FileLock, Timeout
 from cndpm.errors import DamageWarning
 from cndpm.experiments.checkpoint_file import read_checkpoint_of
 from cndpm.experiments.config import differing_keys
-from cndpm.experiments.log_file import LogFile, salt_of
-from cndpm.experiments.portrait_file import PORTRAIT
 from cndpm.experiments.record import (
     CHECKPOINT,
     CONFIG,
@@ -36,7 +34,7 @@ from cndpm.experiments.record import (
     read_rows,
     read_summary,
 )
-from cndpm.experiments.sealed_json import write_json
+from cndpm.experiments.record_files import PORTRAIT, LogFile, salt_of, write_json
 from cndpm.state import State, StateError, save_state
 from cndpm.storage import clear_leftovers, make_folder, move_file, remove_file
 
@@ -82,15 +80,9 @@ class Recorder:
         """The results, if the run is complete and they can be read."""
         return read_summary(self.folder, read_head(self.folder))[0]
 
-    @property
-    def evaluations(self) -> list[dict[str, Any]]:
-        """All evaluations up to now."""
-        return [row for row in read_rows(self.folder).rows if row["event"] == "evaluation"]
-
-    @property
-    def progress(self) -> list[dict[str, Any]]:
-        """All lines of progress up to now."""
-        return [row for row in read_rows(self.folder).rows if row["event"] == "progress"]
+    def rows(self, event: str) -> list[dict[str, Any]]:
+        """Returns all lines of one kind up to now."""
+        return [row for row in read_rows(self.folder).rows if row["event"] == event]
 
     def append(self, event: str, step: int, /, **values: Any) -> dict[str, Any]:
         """Adds one line to the log, for readers to see at once."""

@@ -1,8 +1,16 @@
-"""Schedules when a run evaluates and logs: at the end of every stage, and at points spread evenly over the stream."""
+"""Schedules when a run evaluates and logs: at the end of every stage, and at points spread evenly over the stream.
+
+A clock tells learning from everything else that a run does.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import torch
 
 from cndpm.streams import Stream
 from cndpm.validation import ConfigError
@@ -45,20 +53,36 @@ def run_length(stream: Stream, max_batches: int | None) -> int:
 
 
 def window_size(n_samples: int) -> int:
-    """Returns the samples of a prequential window: 100, or more where that makes over 200 windows.
-
-    Example:
-        >>> window_size(6000), window_size(60000)
-        (100, 300)
-    """
+    """Returns the samples of a prequential window: 100, or more where that makes over 200 windows."""
     return max(100, -(-n_samples // 200))
 
 
 def evenly_spaced(n_batches: int, points: int) -> frozenset[int]:
-    """Returns at most `points` steps from 1 to `n_batches`, evenly spaced, the last one included.
-
-    Example:
-        >>> sorted(evenly_spaced(10, 4))
-        [2, 5, 8, 10]
-    """
+    """Returns at most `points` steps from 1 to `n_batches`, evenly spaced, the last one included."""
     return frozenset(round(n_batches * (i + 1) / points) for i in range(points)) - {0}
+
+
+class Clock:
+    """Counts seconds spent learning; those spent inside :meth:`pause` are counted apart."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.seconds = 0.0
+        self.paused_seconds = 0.0
+        self._since = time.perf_counter()
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Adds the time since the last pause to `seconds`, and the time inside to `paused_seconds`."""
+        self.seconds += self._lap()
+        try:
+            yield
+        finally:
+            self.paused_seconds += self._lap()
+
+    def _lap(self) -> float:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        now = time.perf_counter()
+        lap, self._since = now - self._since, now
+        return lap

@@ -7,7 +7,9 @@ error, log loss) and densities (bits per dimension). What is kept does not grow 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from collections import deque
+from copy import deepcopy
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -54,29 +56,48 @@ class DensityAnswers(NamedTuple):
         return -self.log_density.double() / (math.log(2) * self.n_dims)
 
 
-class Scores(Protocol):
+class Sums:
+    """Keeps sums along a stream: `kept` names attributes that are plain values, or sums themselves."""
+
+    kept: ClassVar[tuple[str, ...]]
+
+    def state_dict(self) -> State:
+        values = {name: getattr(self, name) for name in self.kept}
+        plain = {name: list(value) if isinstance(value, deque) else value for name, value in values.items()}
+        return {name: v.state_dict() if isinstance(v, Sums) else deepcopy(v) for name, v in plain.items()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restores everything to the bit."""
+        for name in self.kept:
+            mine = getattr(self, name)
+            if isinstance(mine, Sums):
+                mine.load_state_dict(state[name])
+            else:
+                value = deepcopy(state[name])
+                setattr(self, name, deque(value, mine.maxlen) if isinstance(mine, deque) else value)
+
+
+class Scores(Sums):
     """Adds up answers of one kind."""
 
     n_samples: int
 
-    def add(self, answers: ClassAnswers | ValueAnswers | DensityAnswers) -> None:
+    def add(self, answers: Any) -> None:
         """Adds the answers to one batch."""
+        raise NotImplementedError
 
     def results(self) -> dict[str, float]:
         """Returns the scores of all answers so far; none before the first."""
-
-    def state_dict(self) -> State:
-        """Returns the sums as plain values."""
-
-    def load_state_dict(self, state: State) -> None:
-        """Restores them to the bit."""
+        raise NotImplementedError
 
 
-class ClassScores:
+class ClassScores(Scores):
     r"""Accuracy in percent, mean log loss in nats, and Cohen's kappa, :math:`(p_o - p_e) / (1 - p_e)`.
 
     :math:`p_o` is the share of right answers, :math:`p_e` that of a model that answers each class as often, by chance.
     """
+
+    kept = ("n_samples", "_n_right", "_n_weighed", "_log_loss", "_answered", "_true")
 
     def __init__(self) -> None:
         self.n_samples, self._n_right, self._n_weighed, self._log_loss = 0, 0, 0, 0.0
@@ -102,17 +123,11 @@ class ClassScores:
         made = {"accuracy": 100 * observed, "kappa": kappa}
         return made | {"log_loss": self._log_loss / self._n_weighed} if self._n_weighed else made
 
-    def state_dict(self) -> State:
-        sums = [self.n_samples, self._n_right, self._n_weighed, self._log_loss]
-        return {"sums": sums, "answered": self._answered, "true": self._true}
 
-    def load_state_dict(self, state: State) -> None:
-        self.n_samples, self._n_right, self._n_weighed, self._log_loss = state["sums"]
-        self._answered, self._true = list(state["answered"]), list(state["true"])
-
-
-class ValueScores:
+class ValueScores(Scores):
     """Mean absolute error, root of the mean squared error, R squared, and the log loss of Gaussians, if any."""
+
+    kept = ("n_samples", "_absolute", "_squared", "_n_weighed", "_log_loss", "_mean", "_scatter")
 
     def __init__(self) -> None:
         self.n_samples, self._absolute, self._squared, self._n_weighed, self._log_loss = 0, 0.0, 0.0, 0, 0.0
@@ -142,14 +157,6 @@ class ValueScores:
             made["r_squared"] = 1 - self._squared / scatter
         return made | {"log_loss": self._log_loss / self._n_weighed} if self._n_weighed else made
 
-    def state_dict(self) -> State:
-        sums = [self.n_samples, self._absolute, self._squared, self._n_weighed, self._log_loss]
-        return {"sums": sums, "mean": self._mean, "scatter": self._scatter}
-
-    def load_state_dict(self, state: State) -> None:
-        self.n_samples, self._absolute, self._squared, self._n_weighed, self._log_loss = state["sums"]
-        self._mean, self._scatter = list(state["mean"]), list(state["scatter"])
-
     def _follow(self, truth: Tensor) -> None:
         """Updates the mean of every target and the squared distances to it, which no large mean cancels."""
         old, n = torch.tensor(self._mean or [0.0] * truth.shape[1], dtype=torch.float64), len(truth)
@@ -161,8 +168,10 @@ class ValueScores:
         self._mean = (old + step * (n / total)).tolist()
 
 
-class DensityScores:
+class DensityScores(Scores):
     """Mean bits per dimension."""
+
+    kept = ("n_samples", "_bits")
 
     def __init__(self) -> None:
         self.n_samples, self._bits = 0, 0.0
@@ -173,12 +182,6 @@ class DensityScores:
 
     def results(self) -> dict[str, float]:
         return {"bits_per_dim": self._bits / self.n_samples} if self.n_samples else {}
-
-    def state_dict(self) -> State:
-        return {"sums": [self.n_samples, self._bits]}
-
-    def load_state_dict(self, state: State) -> None:
-        self.n_samples, self._bits = state["sums"]
 
 
 def _counted(counts: list[int], classes: Tensor, n_classes: int) -> list[int]:

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from cndpm.engines import Engine
 from cndpm.experiments.config import RunConfig, configure, differing_keys
-from cndpm.experiments.monitor import Monitor
+from cndpm.experiments.metrics import combine_seeds
 from cndpm.experiments.record import RecordError, find_records, read_record
-from cndpm.experiments.sealed_json import write_json
-from cndpm.experiments.summary import combine_seeds
-from cndpm.experiments.workers import Job, run_jobs
+from cndpm.experiments.record_files import write_json
+from cndpm.experiments.workers import Job, SweepOptions, run_jobs
 from cndpm.validation import ConfigError
 
-__all__ = ["claim_folder", "compare_learners", "latest_folder", "run_seeds"]
+__all__ = ["compare_learners", "run_seeds"]
 
 
 def run_seeds(
-    config: RunConfig,
-    seeds: Sequence[int],
-    out: str | Path,
-    *,
-    data_dir: str | Path | None = None,
-    resume: bool = False,
-    watch: Callable[[Path], Monitor] = lambda _: Monitor(),
-    jobs: int = 1,
-    engine: str | Engine = "local",
-    command: str | None = None,
+    config: RunConfig, seeds: Sequence[int], out: str | Path, **options: Unpack[SweepOptions]
 ) -> dict[str, Any]:
     """Runs one configuration with several seeds, each in its own folder ``out/seed-N``.
 
@@ -38,15 +27,12 @@ def run_seeds(
         config: What to run; its own seed is replaced.
         seeds: The seeds.
         out: The folder; ``result.json`` in it holds what is returned: means, standard errors and every seed's values.
-        data_dir: Where datasets lie.
-        resume: Skips seeds that are complete and goes on with those that were interrupted.
-        watch: Gives the monitor of the run in a folder.
-        jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
-        engine: Carries them out: "local", "ray", or an engine.
-        command: The command line that was typed, for the records.
+        **options: `data_dir`, where datasets lie; `resume`, which skips seeds that are complete and goes on with those
+            that were interrupted; `watch`, which gives the monitor of the run in a folder; `jobs`, runs at the same
+            time; `engine`, which carries them out: "local", "ray", or an engine; and `command`, the command line that
+            was typed, for the records.
     """
-    options: dict[str, Any] = {"data_dir": data_dir, "resume": resume, "watch": watch, "command": command}
-    return run_sweeps({Path(out): config}, seeds, jobs=jobs, engine=engine, **options)[0]
+    return run_sweeps({Path(out): config}, seeds, **options)[0]
 
 
 def run_sweeps(
@@ -83,24 +69,14 @@ def _without_empty_folders(folders: Iterable[Path]) -> Iterator[None]:
 
 
 def claim_folder(name: str, parent: str | Path = "runs") -> Path:
-    """Creates a folder of its own for a new run: ``runs/name``, or ``runs/name-2`` and so on where that is taken.
-
-    Args:
-        name: What the run is; characters that no folder may have are replaced.
-        parent: The folder above.
-    """
+    """Creates a folder of its own for a new run: ``runs/name``, or ``runs/name-2`` and so on where that is taken."""
     name = folder_name(name)
     free = (folder for i in count(1) if _created(folder := Path(parent) / (name if i == 1 else f"{name}-{i}")))
     return next(free)
 
 
 def folder_name(name: str) -> str:
-    """Replaces what may stand in the name of a scenario or learner, but not in that of a folder.
-
-    Example:
-        >>> folder_name("split-digits-mypackage.mine:MyLearner")
-        'split-digits-mypackage.mine_MyLearner'
-    """
+    """Replaces what may stand in the name of a scenario or learner, but not in that of a folder."""
     return name.replace("/", "_").replace(":", "_")
 
 
@@ -116,13 +92,7 @@ def _created(folder: Path) -> bool:
 
 
 def latest_folder(config: RunConfig, name: str, parent: str | Path = "runs") -> Path | None:
-    """Finds the newest folder that :func:`claim_folder` made for runs with this configuration, whatever their seed.
-
-    Args:
-        config: The configuration.
-        name: The name that the folder was claimed by.
-        parent: The folder above.
-    """
+    """Finds the newest folder that :func:`claim_folder` made for runs with this configuration, whatever their seed."""
     candidates = sorted(Path(parent).glob(f"{folder_name(name)}*"), key=lambda path: path.stat().st_mtime, reverse=True)
     wanted = config.to_json() | {"seed": None}
     for folder in candidates:
@@ -145,12 +115,6 @@ def compare_learners(
     out: str | Path | None = None,
     *,
     seeds: Sequence[int] = (0,),
-    data_dir: str | Path | None = None,
-    resume: bool = False,
-    watch: Callable[[Path], Monitor] = lambda _: Monitor(),
-    jobs: int = 1,
-    engine: str | Engine = "local",
-    command: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Runs several learners on one scenario, each in ``out/LEARNER/seed-N``; returns the folder and a result for each.
@@ -160,20 +124,14 @@ def compare_learners(
         learners: Their names; ``package.module:Class`` for those of one's own.
         out: The folder; None: ``runs/compare-SCENARIO``, the newest one of the same kind when resuming.
         seeds: The seeds, the same for every learner.
-        data_dir: Where datasets lie.
-        resume: Skips what is complete and goes on with what was interrupted.
-        watch: Gives the monitor of the run in a folder.
-        jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
-        engine: Carries them out: "local", "ray", or an engine.
-        command: The command line that was typed, for the records.
-        **options: As for :func:`~cndpm.experiments.config.configure`. Overrides of ``learner`` go to all learners.
+        **options: As for :func:`run_seeds` and :func:`~cndpm.experiments.config.configure`. Overrides of ``learner`` go
+            to all learners.
     """
     if not learners:
         raise ConfigError("name at least one learner, e.g. --learners cndpm,finetune")
+    kept: Any = {name: options.pop(name) for name in SweepOptions.__annotations__ if name in options}
     configs = [configure(scenario, learner=learner, **options) for learner in learners]  # all, before the first run
     name = f"compare-{configs[0].scenario.name}"
-    folder = Path(out or (latest_folder(configs[0], name) if resume else None) or claim_folder(name))
-    by_folder = {folder / folder_name(config.learner): config for config in configs}
-    kept: dict[str, Any] = {"data_dir": data_dir, "resume": resume, "watch": watch, "command": command}
-    results = run_sweeps(by_folder, seeds, jobs=jobs, engine=engine, **kept)
+    folder = Path(out or (latest_folder(configs[0], name) if kept.get("resume") else None) or claim_folder(name))
+    results = run_sweeps({folder / folder_name(config.learner): config for config in configs}, seeds, **kept)
     return {"scenario": configs[0].scenario.name, "folder": str(folder), "learners": results}

@@ -17,16 +17,14 @@ A sweep can be run again at any time: complete runs are only read, and interrupt
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cndpm.engines import Engine
 from cndpm.experiments.config import RunConfig, configure
-from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.sweep import folder_name, run_sweeps
+from cndpm.experiments.workers import SweepOptions
 from cndpm.extras import require_extra
 from cndpm.validation import ConfigError, validate
 
@@ -109,24 +107,15 @@ def read_sweep(path: str | Path) -> Sweep:
 
 
 def run_sweep(
-    sweep: Sweep,
-    out: str | Path,
-    *,
-    engine: str | Engine = "local",
-    workers: int = 1,
-    device: str = "auto",
-    beside: Path | None = None,
-    data_dir: str | Path | None = None,
-    watch: Callable[[Path], Monitor] = lambda _: Monitor(),
-    command: str | None = None,
+    sweep: Sweep, out: str | Path, *, device: str = "auto", beside: Path | None = None, **options: Unpack[SweepOptions]
 ) -> list[dict[str, Any]]:
     """Runs what is missing of a sweep, each in ``out/SCENARIO/LEARNER-NAME/seed-N``; returns results over seeds.
 
     RunsFailedError is raised when some runs failed and all others have ended.
     """
     configs = {Path(out) / folder: config for folder, config in sweep.configs(device=device, beside=beside).items()}
-    kept: dict[str, Any] = {"data_dir": data_dir, "watch": watch, "command": command, "resume": True}
-    return run_sweeps(configs, sweep.all_seeds, jobs=workers, engine=engine, **kept)
+    options["resume"] = True
+    return run_sweeps(configs, sweep.all_seeds, **options)
 
 
 def _parse(path: Path) -> Any:

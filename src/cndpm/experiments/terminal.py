@@ -19,10 +19,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from cndpm.experiments.metric_texts import format_count
 from cndpm.experiments.monitor import Monitor
+from cndpm.experiments.printed_tables import format_count
 
-__all__ = ["Bars", "TerminalMonitor"]
+__all__ = ["TerminalMonitor"]
 
 _REFRESH_SECONDS = 0.1
 _NARROW = 120
@@ -34,15 +34,7 @@ _PHASES = {"sleep": "making an expert", "evaluation": "testing"}
 
 
 class Bars:
-    """The progress bars of all runs that go on at the same time, on standard error unless another console is given.
-
-    Example:
-        >>> import io
-        >>> bars = Bars(Console(file=io.StringIO(), force_terminal=True))
-        >>> bar = bars.add("digits · slda · seed 0", completed=0, total=146)
-        >>> bars.update(bar, completed=20)
-        >>> bars.remove(bar)
-    """
+    """The progress bars of all runs that go on at the same time, on standard error unless another console is given."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
@@ -61,23 +53,12 @@ class Bars:
         )
 
     def add(self, title: str, *, completed: int, total: int) -> TaskID:
-        """Adds a bar.
-
-        Args:
-            title: Stands before it.
-            completed: Batches learned so far.
-            total: Batches of the whole run.
-        """
+        """Adds a bar behind a title, with the batches learned so far and those of the whole run."""
         self._progress.start()
         return self._progress.add_task(title, completed=completed, total=total, facts="")
 
     def update(self, bar: TaskID, **changes: Any) -> None:
-        """Changes a bar and shows all.
-
-        Args:
-            bar: One that was added.
-            **changes: As for rich's ``Progress.update``.
-        """
+        """Changes a bar, as rich's ``Progress.update`` does, and shows all."""
         self._progress.update(bar, **changes)
         self._progress.refresh()
 
@@ -93,14 +74,14 @@ class TerminalMonitor(Monitor):
 
     Example:
         >>> import sys
-        >>> monitor = TerminalMonitor(Bars(Console(file=sys.stdout)))
+        >>> monitor = TerminalMonitor(Console(file=sys.stdout))
         >>> monitor.started("digits · slda · seed 0", step=20, n_batches=146)
         digits · slda · seed 0: goes on after batch 20 of 146
         >>> monitor.close()
     """
 
-    def __init__(self, bars: Bars | None = None) -> None:
-        self._bars = bars or Bars()
+    def __init__(self, bars: Bars | Console | None = None) -> None:
+        self._bars = bars if isinstance(bars, Bars) else Bars(bars)
         self.console = self._bars.console
         self._bar: TaskID | None = None
         self._facts: dict[str, str] = {}

@@ -10,19 +10,30 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from cndpm.engines.engine import Attempt, Engine
 from cndpm.engines.named_engines import make_engine
 from cndpm.errors import CNDPMError
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.loop import run_config
-from cndpm.experiments.monitor import Monitor
+from cndpm.experiments.monitor import Monitor, Relay
 from cndpm.experiments.record import SUMMARY
 
 __all__ = ["RunsFailedError"]
 
 _TOLD_SECONDS = 0.2
+
+
+class SweepOptions(TypedDict, total=False):
+    """Says how several runs are carried out."""
+
+    data_dir: str | Path | None  # where datasets lie
+    resume: bool  # skips runs that are complete and goes on with those that were interrupted
+    watch: Callable[[Path], Monitor]  # gives the monitor of the run in a folder
+    jobs: int  # runs at the same time, each in a process of its own; 1 takes one after another in this process
+    engine: str | Engine  # carries them out: "local", "ray", or an engine
+    command: str | None  # the command line that was typed, for the records
 
 
 @dataclass(frozen=True)
@@ -127,36 +138,17 @@ def _run_one(task: tuple[Job, dict[str, Any]], attempt: Attempt) -> dict[str, An
     return run_config(job.config, job.folder, monitor=_Messenger(attempt.tell), **options)
 
 
-class _Messenger(Monitor):
+class _Messenger(Relay):
     """Passes everything on to the parent, but what happens with every batch only now and then."""
 
     def __init__(self, tell: Callable[[Any], None]) -> None:
         self._send = tell
         self._told_at = 0.0
 
-    def started(self, title: str, *, step: int, n_batches: int) -> None:
-        self._tell("started", title, step=step, n_batches=n_batches)
-
-    def learned(self, step: int) -> None:
-        self._tell_at_times("learned", step)
-
-    def phase(self, name: str, fraction: float) -> None:
-        self._tell_at_times("phase", name, fraction)
-
-    def progressed(self, row: dict[str, Any]) -> None:
-        self._tell("progressed", row)
-
-    def evaluated(self, row: dict[str, Any]) -> None:
-        self._tell("evaluated", row)
-
-    def finished(self, summary: dict[str, Any]) -> None:
-        self._tell("finished", summary)
-
-    def _tell_at_times(self, name: str, *arguments: Any) -> None:
+    def tell(self, event: str, *arguments: Any, **values: Any) -> None:
         now = time.monotonic()
-        if now - self._told_at > _TOLD_SECONDS:
-            self._told_at = now
-            self._tell(name, *arguments)
-
-    def _tell(self, name: str, *arguments: Any, **options: Any) -> None:
-        self._send((name, arguments, options))
+        is_frequent = event in ("learned", "phase")
+        if event == "close" or (is_frequent and now - self._told_at <= _TOLD_SECONDS):
+            return  # the parent closes its monitors itself
+        self._told_at = now if is_frequent else self._told_at
+        self._send((event, arguments, values))

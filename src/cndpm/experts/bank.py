@@ -27,41 +27,19 @@ from cndpm.experts.merging import Merging
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["Bank", "DensityOf", "Evidence", "Provisional"]
-
-
 DensityOf: TypeAlias = Literal["features", "x by sums", "x by networks"]
 """Densities of features of x, made of sums over samples; or of x itself, made of such sums, or of networks."""
 
 
 class Evidence(NamedTuple):
-    """Log evidence of every expert, and of the hypothesis "new", for a batch of B samples; on the host.
+    """Log evidence of every expert, and of the hypothesis "new", for a batch of B samples; float64, on the host."""
 
-    Attributes:
-        log_known: log N_k + log p(x, y | k) as routing sees it, temperature included, (B, K), float64; log p(x | k)
-            where there is no y.
-        log_new: log p(x, y) under the hypothesis "new", a draw from or an integral over the prior, (B,), float64.
-
-    Example:
-        >>> evidence = Evidence(log_known=torch.tensor([[-3.0, -9.0]]), log_new=torch.tensor([-20.0]))
-        >>> evidence.log_known.argmax(dim=1)
-        tensor([0])
-    """
-
-    log_known: Tensor
-    log_new: Tensor
+    log_known: Tensor  # log N_k + log p(x, y | k) as routing sees it, temperature included, (B, K)
+    log_new: Tensor  # log p(x, y) under "new", a draw from or an integral over the prior, (B,)
 
 
 class Provisional(Protocol):
-    """A cheap model of samples that no expert has learned yet.
-
-    Example:
-        >>> from cndpm.experts.kernels import KernelModel
-        >>> x, y = torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])
-        >>> model: Provisional = KernelModel(lambda a, b: -torch.cdist(a, b), x, y, n_classes=2)
-        >>> model.predictive(Samples(x)).argmax(dim=1)
-        tensor([0, 1])
-    """
+    """A cheap model of samples that no expert has learned yet."""
 
     def log_density(self, samples: Samples) -> Tensor:
         """Returns log p(x), comparable with the experts', (B,)."""
@@ -71,7 +49,11 @@ class Provisional(Protocol):
 
 
 class Bank(ABC):
-    """All experts of a mixture. Shapes: B samples, K experts, C classes.
+    """All experts of a mixture. Shapes: B samples (B, ...), M of a memory, K experts, C classes.
+
+    Targets y are class indices (B,) or values (B, n_outputs), None where there are none. What experts share, such as a
+    covariance, is costly to bring up to date: answers that need not be `exact` take it as old as routing's, and
+    everything else up to date.
 
     Example:
         >>> from cndpm.experts.features import IdentityFeatures
@@ -87,20 +69,16 @@ class Bank(ABC):
         tensor([50.], dtype=torch.float64)
     """
 
+    is_additive: bool
+    """Whether an expert is a sum over its samples, so that removing it into another one loses nothing."""
+
+    density_of: DensityOf
+    """Tells what :meth:`log_density` is a density of, and what it is made of."""
+
     @property
     @abstractmethod
     def counts(self) -> Tensor:
         """N_k, the samples that each expert has learned, (K,), float64, on the host; one in training does not count."""
-
-    @property
-    @abstractmethod
-    def is_additive(self) -> bool:
-        """Whether an expert is a sum over its samples, so that removing it into another one loses nothing."""
-
-    @property
-    @abstractmethod
-    def density_of(self) -> DensityOf:
-        """Tells what :meth:`log_density` is a density of, and what it is made of."""
 
     @property
     @abstractmethod
@@ -109,15 +87,10 @@ class Bank(ABC):
 
     @abstractmethod
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
-        """Cuts inputs into batches whose features are computed together; see :func:`cndpm.experts.chunks.open_block`.
+        """Cuts inputs (n, *input_shape) into batches whose features are computed together; see :func:`.open_block`.
 
-        Args:
-            x: Inputs, (n, *input_shape), on any device.
-            batch_size: Samples of a batch; by default as many as an answer is best computed for at once.
-            start: The first sample that is wanted.
-
-        Raises:
-            ValueError: x is outside the experts' domain; the message says what to do.
+        By default a batch has as many samples as an answer is best computed for at once; `start` is the first that is
+        wanted. ValueError: x is outside the experts' domain; the message says what to do.
         """
 
     @abstractmethod
@@ -126,42 +99,24 @@ class Bank(ABC):
 
     @abstractmethod
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
-        """Compares the experts, and "new", on a batch.
-
-        Args:
-            samples: (B, ...).
-            y: Class indices (B,) or targets (B, n_outputs); None where there are none.
-        """
+        """Compares the experts, and "new", on a batch."""
 
     @abstractmethod
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> Tensor | None:
         """Returns log p(x_i, y_i) under an expert made of the other samples given, (M,), where that has a closed form.
 
         Samples that the experts explain better are tails of known data. None where there is no closed form.
-
-        Args:
-            samples: (M, ...).
-            y: Their targets, (M,) or (M, n_outputs), or None.
         """
 
     @abstractmethod
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
-        """Updates the experts by one step.
+        """Updates the experts by one step with responsibilities (B, K), float64; a row of zeros teaches no expert.
 
-        Args:
-            samples: (B, ...).
-            y: Their targets, (B,) or (B, n_outputs), or None.
-            responsibilities: (B, K), float64, non-negative; a row of zeros teaches no expert.
-            counted: Whether the samples add to the counts; False where they were learned before, which sums cannot
-                repeat.
+        Samples add to the counts unless they were learned before, which sums cannot repeat.
         """
 
     def adapt(self, rows: Tensor) -> bool:
-        """Begins units of their own for rows where the latest have left those known; returns whether they have.
-
-        Args:
-            rows: The latest, (n, d), on the host, the very latest last.
-        """
+        """Begins units of their own where the latest rows (n, d) have left those known; returns whether they have."""
         return False
 
     @abstractmethod
@@ -174,30 +129,19 @@ class Bank(ABC):
 
     @abstractmethod
     def found(self, samples: Samples, y: Tensor | None) -> None:
-        """Begins a new expert from a whole memory.
-
-        Args:
-            samples: The memory, (M, ...).
-            y: Its targets, (M,) or (M, n_outputs), or None.
-        """
+        """Begins a new expert from a whole memory."""
 
     @abstractmethod
     def train(self, max_steps: int) -> float:
         """Trains the expert that was begun for at most `max_steps`; 0 only reports.
 
-        Returns:
-            The part of the largest number of steps that is done; 1 once the expert is ready and counted, and where none
-            was begun.
+        Returns the part of the largest number of steps that is done; 1 once the expert is ready and counted, and where
+        none was begun.
         """
 
     @abstractmethod
     def remove(self, k: int, into: int | None) -> None:
-        """Removes expert k.
-
-        Args:
-            k: The expert to remove.
-            into: The expert that receives the count, and the sums where experts are sums; None drops a network's count.
-        """
+        """Removes expert k; `into` receives its count, and sums where experts are sums; None drops a network's."""
 
     @abstractmethod
     def representation(self) -> State:
@@ -209,57 +153,27 @@ class Bank(ABC):
 
     @abstractmethod
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns log p(x | k), (B, K), on the bank's device.
-
-        Args:
-            samples: (B, ...).
-            exact: As in :meth:`predictive`.
-        """
+        """Returns log p(x | k), (B, K), on the bank's device."""
 
     @abstractmethod
     def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns p(y | x, k): class log-probabilities (B, K, C), or mean and variance (B, K, 2, n_outputs).
-
-        Args:
-            samples: (B, ...).
-            exact: Whether a covariance that the experts share is brought up to date first, which is costly. Otherwise
-                it is as old as the one that routing uses, while everything else is up to date.
-        """
+        """Returns p(y | x, k): class log-probabilities (B, K, C), or mean and variance (B, K, 2, n_outputs)."""
 
     def mixed(self, samples: Samples, *, exact: bool = True) -> tuple[Tensor, Tensor] | None:
         """Returns log p(x), (B,), and class log-probabilities, (B, C), of all experts together, weighted by counts.
 
         None where answers expert by expert are as cheap. Where experts are many, those that lie far from x may be left
         out.
-
-        Args:
-            samples: (B, ...).
-            exact: As in :meth:`predictive`.
         """
         return None
 
     @abstractmethod
     def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
-        """Makes a model of the samples in the memory, without training.
-
-        Args:
-            samples: The memory, (M, ...).
-            y: Its targets, (M,) or (M, n_outputs), or None.
-            exact: As in :meth:`predictive`.
-        """
+        """Makes a model of the samples in the memory, without training."""
 
     @abstractmethod
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """Draws n pairs (x, y) from expert k: x ~ p(x | k), y ~ p(y | x, k).
-
-        Args:
-            k: The expert.
-            n: Number of pairs.
-            generator: Source of random numbers.
-
-        Returns:
-            x (n, *input_shape), and y (n,) or (n, n_outputs); None where there are no targets.
-        """
+        """Draws n pairs from expert k: x ~ p(x | k), (n, *input_shape), y ~ p(y | x, k), or None without targets."""
 
     @abstractmethod
     def footprint(self) -> Footprint:

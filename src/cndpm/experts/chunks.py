@@ -1,35 +1,33 @@
-"""Samples as a bank sees them: inputs, and quantities that were computed from them once.
+"""Samples as a bank sees them: inputs, and quantities computed from them once, in buffers that are used again.
 
 A bank opens a block of samples and cuts it into batches. Batches of one chunk share what is computed from it, so that
-frozen features are computed for many samples at once.
+frozen features are computed for many samples at once. Fresh megabytes cost more than the arithmetic done in them: the
+system hands out zeroed pages one fault at a time and takes them back as soon as they are free. So large buffers are
+borrowed and given back. On a GPU the allocator of torch keeps its memory, so nothing is done there.
 """
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+import torch
 from torch import Tensor
 
-__all__ = ["Samples"]
+_MAX_KEPT = 4
+"""Buffers of a thread that are kept, the largest."""
 
 
 class Samples:
-    """Consecutive samples (B, ...): a chunk, or a part of one.
+    """Consecutive samples (B, ...): a chunk, or a part of one; `parts` are the chunks that joined samples consist of.
 
-    Args:
-        x: Their inputs, (B, ...).
-        parts: The chunks that these samples consist of, where they were joined.
-
-    Attributes:
-        whole: The chunk that these are a part of; themselves if they are a chunk.
-        start: Where they begin in it.
-        following: The chunk behind this one in its block, if there is one.
-        in_order: Whether the chunk's batches are about to be learned one after the other.
+    `whole` is the chunk that these are a part of, themselves if they are a chunk, and `start` where they begin in it;
+    `following` the chunk behind this one in its block; `in_order` whether its batches are about to be learned in turn.
 
     Example:
-        >>> import torch
         >>> samples = Samples(torch.arange(6.0).reshape(3, 2))
         >>> samples.part(1, 3).derive("double", None, lambda chunk: 2 * chunk.x)
         tensor([[ 4.,  6.],
@@ -60,12 +58,7 @@ class Samples:
         return self
 
     def part(self, start: int, stop: int) -> Samples:
-        """Returns samples `start` to `stop`, which share the quantities derived of the whole.
-
-        Args:
-            start: Index of the first sample.
-            stop: Index behind the last sample.
-        """
+        """Returns samples `start` to `stop`, which share the quantities derived of the whole."""
         part = Samples(self.x[start:stop])
         part.whole, part.start = self.whole, self.start + start
         return part
@@ -87,22 +80,15 @@ class Samples:
         return selected
 
     def known(self, name: str, key: object) -> Any:
-        """Returns a quantity that was derived for `key`, or None.
-
-        Args:
-            name: Of the quantity.
-            key: As for :meth:`derive`.
-        """
+        """Returns a quantity that was derived for `key`, or None."""
         kept = self._derived.get(name)
         return None if kept is None or kept[0] is not key else kept[1]
 
     def derive(self, name: str, key: object, function: Callable[[Samples], Any]) -> Any:
         """Returns a quantity of these samples, computed for their whole chunk when `key` asks for the first time.
 
-        Args:
-            name: Of the quantity; the latest value is kept for each.
-            key: An object that stands for all else the quantity depends on; another object computes it anew.
-            function: Maps a chunk of N samples to a value with one entry a sample, cut by slices.
+        The key stands for all else that it depends on: another object computes it anew. The function maps a chunk of N
+        samples to a value with one entry a sample, cut by slices.
         """
         known = self._derived.get(name)
         if known is None or known[0] is not key:
@@ -120,14 +106,7 @@ def open_block(
     """Cuts a block into batches that share chunks of about `chunk_size` samples, whole batches each.
 
     Chunks begin at multiples of their size and are copied when they are reached, so that the same block gives the same
-    bits wherever one starts and however it lies in memory.
-
-    Args:
-        x: Inputs of the block, (n, ...).
-        batch_size: Samples of a batch; the last one may be shorter.
-        chunk_size: Samples of a chunk.
-        start: The first sample that is wanted, the beginning of a batch.
-        in_order: Whether the batches are about to be learned one after the other.
+    bits wherever one starts, at the beginning of a batch, and however it lies in memory.
     """
     return chain.from_iterable(_chunks(x, batch_size, batch_size * max(1, chunk_size // batch_size), start, in_order))
 
@@ -145,3 +124,34 @@ def _chunks(x: Tensor, batch_size: int, size: int, start: int, in_order: bool) -
         # A chunk refers to itself, so only the garbage collector would free what was computed of it, and much later.
         done, chunk = chunk, chunk.following
         done.following, done._derived = None, {}
+
+
+class _Shelf(threading.local):
+    """Flat buffers that are not in use, ascending by size; every thread has its own."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Tensor] = []
+
+
+_shelf = _Shelf()
+
+
+def borrow(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Returns a tensor of arbitrary contents, reserved for the caller until :func:`give_back`."""
+    if like.device.type != "cpu":
+        return like.new_empty(shape)
+    size = math.prod(shape)
+    for i, buffer in enumerate(_shelf.buffers):
+        if buffer.numel() >= size and buffer.dtype is like.dtype:
+            return _shelf.buffers.pop(i)[:size].view(shape)
+    return like.new_empty(size).view(shape)
+
+
+def give_back(*tensors: Tensor) -> None:
+    """Takes borrowed tensors back; the caller must not use them again."""
+    for tensor in tensors:
+        if tensor.device.type == "cpu":
+            whole = tensor.untyped_storage().nbytes() // tensor.element_size()
+            _shelf.buffers.append(torch.as_strided(tensor.detach(), (whole,), (1,), 0))
+    _shelf.buffers.sort(key=Tensor.numel)
+    del _shelf.buffers[: max(0, len(_shelf.buffers) - _MAX_KEPT)]

@@ -13,61 +13,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import DensityOf, Provisional
+from cndpm.experts.bank import Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.composite import CompositeBank
 from cndpm.experts.features.jitter import Jitter
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural.neural_bank import NeuralBank
+from cndpm.experts.neural.panel import AT_ONCE
 from cndpm.experts.neural.recent import RecentSamples
 from cndpm.learner import Footprint
 from cndpm.mixture.pooling import add_evidence, exponent_grid, mean_exponents, pool_log_proba, score_exponents
 from cndpm.state import State, expect, tensor
-
-__all__ = ["CombinedBank"]
-
-_JUDGED_AT_ONCE = 250
-"""Samples whose evidence is computed at once, which bounds the memory it takes."""
 
 _NEGLIGIBLE = 1e-3
 """An expert that learns less than this part of a sample of a batch is not judged on it."""
 
 
 class CombinedBank(CompositeBank):
-    """A Gaussian bank and a bank of networks of the same experts.
+    """A Gaussian bank, which routes and predicts, and a bank of networks of the same experts, which predicts.
 
-    Args:
-        gaussians: Routes samples, and predicts labels.
-        networks: Predicts labels; its densities play no part.
-        jitter: Random changes of the samples that networks learn, or None.
-        n_recent: Latest samples kept, which networks learn more than once; 0 keeps none.
-        wake_steps: Steps of the networks for every batch learned.
-        content: No step is taken for a batch whose labels a network predicted with a mean loss below this, in nats.
-        batch_size: Samples of one such step, drawn from the recent ones.
-        horizon: Samples after which evidence for or against a predictor has faded to 1/e.
-        seed: Of draws and jitter.
-        device: Where samples and networks live.
-
-    Example:
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> from cndpm.experts.neural.lesson import LessonSchedule
-        >>> from cndpm.experts.neural.neural_expert import PartTraining
-        >>> from cndpm.experts.neural.parts import NoDensity
-        >>> from cndpm.experts.neural.lateral_predictors import Classifier
-        >>> def make_density(*, first, lateral_widths):
-        ...     return NoDensity()
-        >>> def make_predictor(*, first, lateral_widths, n_classes):
-        ...     return Classifier((3,), n_classes, hidden=(8,), lateral_widths=lateral_widths)
-        >>> training = PartTraining(lr=1e-2, sleep=LessonSchedule(max_steps=5))
-        >>> networks = NeuralBank(make_density, make_predictor, density_training=training, predictor_training=training)
-        >>> bank = CombinedBank(GaussianBank(IdentityFeatures()), networks)
-        >>> bank.admit(n_classes=2)
-        >>> x, y = torch.randn(40, 3), torch.arange(40) % 2
-        >>> bank.found(Samples(x), y)
-        >>> bank.train(max_steps=10)
-        1.0
-        >>> bank.predictive(Samples(x)).shape
-        torch.Size([40, 1, 2])
+    For every batch networks take `wake_steps` steps, on it or on `batch_size` of the `n_recent` latest samples, changed
+    by `jitter`; none for a batch whose labels a network predicted with a mean loss below `content`, in nats. Evidence
+    for or against a predictor has faded to 1/e after `horizon` samples.
     """
 
     def __init__(
@@ -86,6 +53,7 @@ class CombinedBank(CompositeBank):
     ) -> None:
         super().__init__(gaussians, networks)
         self.gaussians, self.networks, self.jitter = gaussians, networks, jitter
+        self.density_of = gaussians.density_of
         self.recent = RecentSamples(n_recent, device) if n_recent else None
         self.wake_steps, self.content, self.batch_size, self.horizon = wake_steps, content, batch_size, horizon
         self._generator = torch.Generator().manual_seed(seed)
@@ -98,10 +66,6 @@ class CombinedBank(CompositeBank):
         return mean_exponents(self._evidence, self._grid)
 
     # Evaluation
-
-    @property
-    def density_of(self) -> DensityOf:
-        return self.gaussians.density_of
 
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         self.networks.open(x)
@@ -133,7 +97,9 @@ class CombinedBank(CompositeBank):
         if self.recent is not None:
             self.recent.add(*batch)
         for _ in range(self.wake_steps if surprise > self.content else 0):
-            self._practise(*(self.recent.draw(self.batch_size, self._generator) if self.recent is not None else batch))
+            x, labels, shares = batch if self.recent is None else self.recent.draw(self.batch_size, self._generator)
+            x = x if self.jitter is None else self.jitter(x, self._generator)
+            self.networks.learn(Samples(x), labels, shares)
 
     def found(self, samples: Samples, y: Tensor | None) -> None:
         y = _required(y)
@@ -209,14 +175,10 @@ class CombinedBank(CompositeBank):
             by_network, weight = self.networks.predictive_of(k, samples).to(by_gaussians), responsibilities[:, k]
             loss -= float(weight @ by_network.gather(1, y[:, None])[:, 0])
             each = torch.stack([by_gaussians[:, k], by_network], dim=1).unsqueeze(1)
-            for rows in torch.split(torch.arange(len(samples)), _JUDGED_AT_ONCE):
+            for rows in torch.split(torch.arange(len(samples)), AT_ONCE):
                 scores, before = score_exponents(each[rows], y[rows], self._grid), self._evidence[k : k + 1]
                 self._evidence[k] = add_evidence(before, scores, weight[rows, None], horizon=self.horizon)[0]
         return loss / float(responsibilities.sum())
-
-    def _practise(self, x: Tensor, y: Tensor, responsibilities: Tensor) -> None:
-        x = x if self.jitter is None else self.jitter(x, self._generator)
-        self.networks.learn(Samples(x), y, responsibilities)
 
 
 def _required(y: Tensor | None) -> Tensor:

@@ -1,18 +1,20 @@
 """Banks made of two banks of the same experts: one routes samples, its companion learns the same samples.
 
+The model that routes best need not be the one that describes best. Gaussians over features learn at once, have an exact
+evidence of "new" and tell tasks apart after few samples; networks give the density of x itself and can be sampled from.
 The chooser alone decides which expert is responsible and which samples are new. Subclasses decide which of the two
 banks answers, and how a batch is learned.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
+import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank, Evidence
+from cndpm.experts.bank import Bank, Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.merging import Merging
 from cndpm.learner import Footprint
@@ -22,21 +24,16 @@ from cndpm.state import State
 class CompositeBank(Bank):
     """Base of banks made of two banks: routes by the chooser, founds and removes experts in both.
 
-    Args:
-        chooser: Decides which expert is responsible and which samples are new; founds its experts in few steps.
-        companion: Has one expert for each of the chooser's.
+    The chooser founds its experts in few steps; the companion has one expert for each of them.
     """
 
     def __init__(self, chooser: Bank, companion: Bank) -> None:
         self.chooser, self.companion = chooser, companion
+        self.is_additive = chooser.is_additive
 
     @property
     def counts(self) -> Tensor:
         return self.chooser.counts
-
-    @property
-    def is_additive(self) -> bool:
-        return self.chooser.is_additive
 
     @property
     def merging(self) -> CompositeMerging:
@@ -88,21 +85,20 @@ class CompositeBank(Bank):
             n_experts=chooser.n_experts,
         )
 
-    @abstractmethod
+    # Of a bank that keeps something beside its two banks
+
     def _welcome(self, n_experts: int) -> None:
         """Notes that there are `n_experts` experts now."""
 
-    @abstractmethod
     def _forget(self, k: int, into: int | None) -> None:
         """Notes that expert k was removed in favour of `into`."""
 
-    @abstractmethod
     def extend_own(self, other: Self) -> None:
         """Appends what the other bank keeps beside its two banks."""
 
-    @abstractmethod
     def _own_footprint(self) -> Footprint:
         """Counts the numbers kept beside the two banks."""
+        return Footprint(0, 0)
 
 
 class CompositeMerging(Merging):
@@ -132,3 +128,45 @@ class CompositeMerging(Merging):
     def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
         self._bank.companion.merging.relabel(mapping, n_classes)
         self._bank.chooser.merging.relabel(mapping, n_classes)
+
+
+class SelectedBank(CompositeBank):
+    """Routes by one bank, the selector, and answers by another one, the describer."""
+
+    def __init__(self, selector: Bank, describer: Bank) -> None:
+        super().__init__(selector, describer)
+        self.selector, self.describer, self.density_of = selector, describer, describer.density_of
+
+    def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
+        of_describer = self.describer.open(x)
+        return of_describer if batch_size is None else self.selector.open(x, batch_size, start=start)
+
+    def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        return self.describer.log_density(samples, exact=exact)
+
+    def predictive(self, samples: Samples, *, exact: bool = True) -> Tensor:
+        return self.describer.predictive(samples, exact=exact)
+
+    def provisional(self, samples: Samples, y: Tensor | None, *, exact: bool = True) -> Provisional:
+        return self.describer.provisional(samples, y, exact=exact)
+
+    def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
+        self.selector.learn(samples, y, responsibilities, counted=counted)
+        self.describer.learn(samples, y, responsibilities, counted=counted)
+
+    def found(self, samples: Samples, y: Tensor | None) -> None:
+        self.selector.found(samples, y)
+        self.describer.found(samples, y)
+
+    def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        return self.describer.sample(k, n, generator)
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    def state_dict(self) -> State:
+        return {"selector": self.selector.state_dict(), "describer": self.describer.state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        self.selector.load_state_dict(state["selector"])
+        self.describer.load_state_dict(state["describer"])

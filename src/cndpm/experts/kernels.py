@@ -12,17 +12,13 @@ from cndpm.experts.chunks import Samples
 
 
 class KernelModel:
-    r"""One kernel around every stored sample.
+    r"""One kernel around every stored sample x_i (M, ...), with class indices (M,), targets (M, n_outputs), or None.
 
     .. math::
         p(x) = \tfrac1M \sum_i \kappa(x; x_i), \qquad p(y \mid x) = \sum_i \frac{\kappa(x; x_i)}{\sum_j \kappa(x; x_j)}
         \, \delta(y - y_i)
 
-    Args:
-        kernel: log κ for every pair, (batch, M) from x (batch, ...) and the centres (M, ...).
-        x: The stored samples, (M, ...).
-        y: Class indices (M,), targets (M, n_outputs), or None.
-        n_classes: Number of classes known, for class indices.
+    The kernel gives log κ for every pair, (batch, M).
     """
 
     def __init__(self, kernel: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor | None, n_classes: int) -> None:

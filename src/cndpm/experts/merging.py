@@ -14,18 +14,9 @@ from torch import Tensor
 if TYPE_CHECKING:
     from cndpm.experts.bank import Bank
 
-__all__ = ["Merging"]
-
 
 class Merging(ABC):
-    """Puts the experts of one bank into another, tells which are the same, and makes one of them.
-
-    Example:
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> from cndpm.experts.gaussian import GaussianBank
-        >>> GaussianBank(IdentityFeatures()).merging.affinity() is None  # there is no expert yet
-        True
-    """
+    """Puts the experts of one bank into another, tells which are the same, and makes one of them."""
 
     @abstractmethod
     def extend(self, other: Bank) -> None:
@@ -38,21 +29,13 @@ class Merging(ABC):
     def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
         """Returns the share of the samples of expert b that expert a would take for its own, [a, b], (K, K).
 
-        Of the experts of one mixture only the best takes a sample. Networks do not tell without samples: every expert
-        explains its own alone.
-
-        Args:
-            levels: The margin above which each expert takes a sample for its own, (K,).
-            sources: The mixture that each expert comes from, (K,).
+        It takes those of a margin above its level (K,). Of the experts of one mixture, told by `sources` (K,), only the
+        best takes a sample. Networks do not tell without samples: every expert explains its own alone.
         """
 
     @abstractmethod
     def unite(self, groups: Sequence[Sequence[int]]) -> None:
-        """Makes one expert of every group; the groups stay in order. Each contains every expert at most once.
-
-        Args:
-            groups: Experts, ascending within a group; together all of them.
-        """
+        """Makes one expert of every group, ascending within; the groups, together all experts, stay in order."""
 
     @abstractmethod
     def affinity(self) -> Tensor | None:
@@ -60,9 +43,4 @@ class Merging(ABC):
 
     @abstractmethod
     def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
-        """Gives class c the index mapping[c].
-
-        Args:
-            mapping: New indices of the classes known, all different.
-            n_classes: Number of classes from now on.
-        """
+        """Gives class c the index mapping[c], all different, among `n_classes` from now on."""

@@ -24,9 +24,6 @@ __all__ = ["largest_concept"]
 _PSEUDO = 0.5
 """a: labels of each class that the prior counts for."""
 
-_MOST = 0.5
-"""The share of labels that two stretches must have in common to be one concept."""
-
 Counts = NDArray[np.int64]
 
 
@@ -50,7 +47,7 @@ def largest_concept(labels: NDArray[np.int64], *, least: int) -> NDArray[np.bool
     shares = [(before[b] - before[a]) / max(1, b - a) for a, b in pairwise(ends)]
     concept = list(range(len(shares)))
     for i, j in combinations(range(len(shares)), 2):
-        if float(np.minimum(shares[i], shares[j]).sum()) > _MOST:
+        if float(np.minimum(shares[i], shares[j]).sum()) > 1 / 2:  # most labels in common
             concept = [concept[i] if name == concept[j] else name for name in concept]
     of_label = np.repeat(concept, np.diff(ends))
     is_mine: NDArray[np.bool_] = of_label == np.bincount(of_label).argmax()

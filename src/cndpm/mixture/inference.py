@@ -79,17 +79,13 @@ def mix_gaussians(log_gate: Tensor, moments: Tensor) -> Tensor:
     return torch.stack([mixed_mean, mixed_square], dim=1)
 
 
-def log_normalise(log_weights: Floats, axis: int = -1) -> Floats:
-    """Returns log weights whose exponentials sum to 1 along an axis.
-
-    Args:
-        log_weights: Any shape.
-        axis: The axis of the sum.
+def log_normalise(log_weights: Floats) -> Floats:
+    """Returns log weights whose exponentials sum to 1 along the last axis.
 
     Example:
         >>> np.exp(log_normalise(np.log([1.0, 3.0])))
         array([0.25, 0.75])
     """
-    normalised: Floats = log_weights - np.maximum.reduce(log_weights, axis=axis, keepdims=True)
-    normalised -= np.log(np.add.reduce(np.exp(normalised), axis=axis, keepdims=True))
+    normalised: Floats = log_weights - np.maximum.reduce(log_weights, axis=-1, keepdims=True)
+    normalised -= np.log(np.add.reduce(np.exp(normalised), axis=-1, keepdims=True))
     return normalised

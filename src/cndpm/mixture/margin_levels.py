@@ -56,33 +56,18 @@ def margins(log_known: Tensor, log_new: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def novelty_level(record: Floats, rate: float) -> Floats:
-    """Returns the log alpha below which a share `rate` of margins like the recorded ones lies.
+    """Returns the log alpha below which a share `rate` of margins like the recorded ones (..., R) lies, (...,).
 
     Above one in twenty this is the quantile. Below, where samples are few, the lower tail is taken as exponential:
     beyond the quantiles at 5 and 25 %, or beyond those at 25 and 50 % where that is higher. An expert that errs has two
-    kinds of margins, and those of its errors, up to a quarter of all, say nothing about the tail of the others.
-
-    Args:
-        record: Margins of known samples, (..., R); empty places are NaN.
-        rate: The share, between 0 and 1.
-
-    Returns:
-        (...,); -inf, so that nothing is new, for rows of fewer than :data:`MIN_RECORD` margins.
+    kinds of margins, and those of its errors, up to a quarter of all, say nothing about the tail of the others. Rows of
+    fewer than :data:`MIN_RECORD` margins, empty places being NaN, have -inf: nothing is new.
     """
     return levels(record, rate)[0]
 
 
 def levels(record: Floats, rate: float) -> tuple[Floats, Floats, Floats]:
-    """Measures records of margins by one sort.
-
-    Args:
-        record: Margins of known samples, (..., R); empty places are NaN.
-        rate: As for :func:`novelty_level`.
-
-    Returns:
-        The :func:`novelty_level`, the median, and the deviation of the lower side (median less the 16 % quantile), all
-        (...,).
-    """
+    """Returns the :func:`novelty_level`, the median, and its distance from the 16 % quantile, (...,) each."""
     half, low, quarter, twentieth, level = _nanquantiles(record, 0.5, 0.16, 0.25, 0.05, rate)
     if rate < 0.05:
         tail = quarter - (quarter - twentieth) / math.log(5) * math.log(0.25 / rate)
@@ -93,18 +78,10 @@ def levels(record: Floats, rate: float) -> tuple[Floats, Floats, Floats]:
 
 
 def window_means(values: Floats, history: Floats, window: int) -> Floats:
-    """Averages values over a window around each of them.
+    """Averages values (B, ...) over a window around each of them, (B, ...).
 
     Windows lie inside the batch where it is long enough, centred on the sample as far as possible; a shorter batch is
-    pooled with the history just before it.
-
-    Args:
-        values: A batch, (B, ...).
-        history: The values before it, (H, ...).
-        window: Number of values in a window.
-
-    Returns:
-        (B, ...).
+    pooled with the history (H, ...) just before it.
 
     Example:
         >>> window_means(np.array([1.0, 2.0, 6.0]), np.array([0.0]), window=2)
@@ -141,10 +118,8 @@ def clipped(surprises: Floats) -> Floats:
 class MarginRecord:
     """Rows of the latest margins, one for each of K experts, and the levels measured of them.
 
-    Attributes:
-        values: Margins (K, capacity); empty places are NaN.
-        levels: Level, median and deviation of each row, (3, K), when they were measured last.
-        n_unmeasured: Margins that came since.
+    `values` are margins (K, capacity), NaN where there is none; `levels` level, median and deviation of each row, (3,
+    K), when they were measured last; `n_unmeasured` margins came since.
     """
 
     def __init__(self, capacity: int, rate: float) -> None:
@@ -152,13 +127,7 @@ class MarginRecord:
         self.replace(np.zeros((0, capacity)), np.zeros((3, 0)), 0)
 
     def replace(self, values: Floats, measured: Floats, n_unmeasured: int) -> None:
-        """Takes another record.
-
-        Args:
-            values: (K, R), where R may exceed the capacity until the next margin is noted.
-            measured: The levels of the rows, (3, K).
-            n_unmeasured: Margins that came since they were measured.
-        """
+        """Takes another record (K, R), of more than the capacity until the next margin is noted, and levels (3, K)."""
         self.values, self.levels, self.n_unmeasured = values, measured, n_unmeasured
         self._moments = np.zeros((len(values), 3))
         self._stale = set(range(len(values)))
@@ -172,12 +141,7 @@ class MarginRecord:
         return self.n_unmeasured * _MEASURED_EVERY >= self.capacity
 
     def push(self, k: int, latest: Floats) -> None:
-        """Appends margins to a row, dropping the oldest.
-
-        Args:
-            k: The expert.
-            latest: Their margins, (n,).
-        """
+        """Appends margins (n,) to the row of expert k, dropping the oldest."""
         if self.values.shape[1] > self.capacity:  # records of merged models
             self.values = np.ascontiguousarray(self.values[:, -self.capacity :])
             self._stale = set(range(len(self.values)))

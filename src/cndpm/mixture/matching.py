@@ -13,17 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-_MOST = 0.5
-"""The share of an expert's samples that another must explain."""
-
 
 def best_of_sources(margins: NDArray[np.float64], sources: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Returns whether i takes samples of j, as the best of its mixture, [i, j], (S, S).
-
-    Args:
-        margins: Of typical samples of j under i, [i, j], (S, S).
-        sources: The mixture of each, (S,).
-    """
+    """Returns whether i takes samples of j, as the best of its mixture, [i, j], by their margins under i, (S, S)."""
     best = np.zeros(margins.shape, dtype=bool)
     for source in np.unique(sources):
         mine = sources == source
@@ -32,21 +24,17 @@ def best_of_sources(margins: NDArray[np.float64], sources: NDArray[np.int64]) ->
 
 
 def same_concepts(explained: Tensor, sources: Sequence[int]) -> list[list[int]]:
-    """Groups experts that stand for the same concept.
+    """Groups experts that stand for the same concept; groups ascend, and are in the order of their first members.
 
-    Args:
-        explained: The share of the samples of expert b that expert a explains, [a, b], (K, K).
-        sources: The mixture that each expert comes from, (K,); two of the same are never linked directly.
-
-    Returns:
-        Groups of experts, each ascending, by their first members; every expert is in one.
+    `explained` is the share of the samples of expert b that expert a explains, [a, b], (K, K); two experts of the same
+    source are never linked directly.
 
     Example:
         >>> import torch
         >>> same_concepts(torch.tensor([[1.0, 0.0, 0.9], [0.0, 1.0, 0.0], [0.2, 0.0, 1.0]]), sources=[0, 0, 1])
         [[0, 2], [1]]
     """
-    linked = ((explained > _MOST) | (explained.T > _MOST)).tolist()
+    linked = ((explained > 1 / 2) | (explained.T > 1 / 2)).tolist()  # most samples
     n, group = len(sources), list(range(len(sources)))
     for a in range(n):
         for b in range(a):

@@ -26,25 +26,14 @@ EXPONENTS = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
 """The values that each β may take."""
 
 
-def exponent_grid(n_predictors: int, device: torch.device | str = "cpu") -> Tensor:
-    """Returns every combination of exponents.
-
-    Returns:
-        (H, M), float64, with H = 8^M.
-    """
-    axis = torch.tensor(EXPONENTS, dtype=torch.float64, device=device)
+def exponent_grid(n_predictors: int) -> Tensor:
+    """Returns every combination of exponents, (8^M, M), float64."""
+    axis = torch.tensor(EXPONENTS, dtype=torch.float64)
     return torch.cartesian_prod(*[axis] * n_predictors).reshape(-1, n_predictors)
 
 
 def pool_log_proba(log_proba: Tensor, exponents: Tensor) -> Tensor:
-    """Pools the log-probabilities of several predictors.
-
-    Args:
-        log_proba: Log-probabilities by each predictor, (..., M, C).
-        exponents: β, (..., M).
-
-    Returns:
-        (..., C), float64; exponentials sum to 1.
+    """Pools log-probabilities (..., M, C) of M predictors with exponents β (..., M), (..., C), float64.
 
     Example:
         >>> log_proba = torch.tensor([[0.9, 0.1], [0.5, 0.5]]).log()
@@ -55,31 +44,16 @@ def pool_log_proba(log_proba: Tensor, exponents: Tensor) -> Tensor:
 
 
 def score_exponents(log_proba: Tensor, y: Tensor, grid: Tensor) -> Tensor:
-    """Returns log p_β(y | x) for every β of a grid.
-
-    Args:
-        log_proba: Log-probabilities by the predictors of every expert, (B, K, M, C).
-        y: Class indices, (B,).
-        grid: The exponents, (H, M).
-
-    Returns:
-        (B, K, H), float64.
-    """
+    """Returns log p_β(y | x) for every β of a grid (H, M), (B, K, H), of log-probabilities (B, K, M, C)."""
     pooled = pool_log_proba(log_proba.unsqueeze(2), grid)
     return pooled.gather(-1, y.view(-1, 1, 1, 1).expand(*pooled.shape[:-1], 1)).squeeze(-1)
 
 
 def add_evidence(evidence: Tensor, scores: Tensor, responsibilities: Tensor, *, horizon: float) -> Tensor:
-    """Returns the evidence after a batch, as if its samples had come one after the other.
+    """Returns the evidence L (K, H) after a batch, as if its samples had come one after the other.
 
-    Args:
-        evidence: L, (K, H).
-        scores: log p_β(y | x), (B, K, H).
-        responsibilities: r, (B, K).
-        horizon: Number of an expert's samples after which evidence has fallen to 1/e.
-
-    Returns:
-        L, (K, H).
+    Scores are log p_β(y | x), (B, K, H), responsibilities r, (B, K); after `horizon` of an expert's samples evidence
+    has fallen to 1/e.
     """
     weight = responsibilities.to(evidence)
     # The evidence of a sample fades with the responsibility for all later samples.
@@ -90,13 +64,5 @@ def add_evidence(evidence: Tensor, scores: Tensor, responsibilities: Tensor, *, 
 
 
 def mean_exponents(evidence: Tensor, grid: Tensor) -> Tensor:
-    """Returns the posterior mean of β for every expert, all exponents being equally probable a priori.
-
-    Args:
-        evidence: L, (K, H).
-        grid: The exponents, (H, M).
-
-    Returns:
-        (K, M), float64.
-    """
+    """Returns the posterior mean of β for every expert, (K, M), all exponents being equally probable a priori."""
     return torch.softmax(evidence, dim=-1) @ grid

@@ -54,22 +54,12 @@ def log_responsibilities(log_known: Tensor, log_new: Tensor, log_alpha: float) -
     return torch.log_softmax(torch.cat([log_known.double(), new.unsqueeze(1)], dim=1), dim=1)
 
 
-def is_new(log_resp: Tensor, *, threshold: float | None = None) -> Tensor:
-    """Returns which samples no existing expert explains (line 10 of Algorithm 1).
+def is_new(log_resp: Tensor) -> Tensor:
+    """Returns, (batch,) bool, where "new" is the single best hypothesis (line 10 of Algorithm 1).
 
-    Args:
-        log_resp: From :func:`log_responsibilities`, (batch, n_experts + 1).
-        threshold: ``None`` follows the paper: new where "new" is the single best hypothesis. A number ε follows SVA:
-            new where the responsibility of "new" exceeds ε.
-
-    Returns:
-        (batch,) bool.
+    The argument is the result of :func:`log_responsibilities`, (batch, n_experts + 1).
     """
-    if log_resp.shape[1] == 1:
-        return torch.ones(len(log_resp), dtype=torch.bool, device=log_resp.device)
-    if threshold is None:
-        return log_resp.argmax(dim=1) == log_resp.shape[1] - 1
-    return log_resp[:, -1].exp() > threshold
+    return log_resp.argmax(dim=1) == log_resp.shape[1] - 1
 
 
 def route(log_known: Tensor, is_new: Tensor) -> Routing:

@@ -1,6 +1,7 @@
-"""Receives batches on their way to the experts: wild rows stay outside, the watch and the pools see the rest.
+"""Receives batches on their way to the experts: wild rows stay outside, pools learn the rest at once.
 
-None of it decides what experts learn, but for the rows that are set aside.
+Where pools answer, the experts say where rows lie and found places for new ones, which no single row is in a hurry
+for: rows wait for each other, and a fifth of a memory of them goes to the watch and to the experts together.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
+from cndpm.experts.chunks import Samples
 from cndpm.experts.features.ranges import N_FIRST, N_LATEST
 from cndpm.learner import Footprint
 from cndpm.model.door import Door
 from cndpm.model.memory import SampleBatch
 from cndpm.model.places import Places
 from cndpm.model.watch import Watch
-from cndpm.state import State, expect, tensor, whole
+from cndpm.state import State, StateError, expect, tensor
 
 __all__ = ["Arrivals"]
 
-_LOOK = 10
-"""Rows after which it is looked anew whether they have left the ranges that are known."""
+_TOGETHER = 0.2
+"""Part of the memory's room that goes to the experts together once pools answer: row by row they would cost as much as
+the pools, and a memory is filled by five of them at least."""
 
 
 class Arrivals:
@@ -35,6 +38,10 @@ class Arrivals:
         door: Sets wild rows aside; None lets everything in.
         watch: Keeps rows to say how new others are; None where none are kept.
         places: Pools that answer for rows with targets; None where the experts answer themselves.
+        memory_size: Samples that make an expert.
+
+    Attributes:
+        n_waiting: Rows that the experts have not learned yet.
 
     Example:
         >>> from cndpm.model.cndpm import CNDPM
@@ -45,46 +52,57 @@ class Arrivals:
         1
     """
 
-    def __init__(self, bank: Bank, *, door: Door | None, watch: Watch | None, places: Places | None) -> None:
-        self._bank = bank
+    def __init__(
+        self, bank: Bank, *, door: Door | None, watch: Watch | None, places: Places | None, memory_size: int
+    ) -> None:
+        self._bank, self._together = bank, _TOGETHER * memory_size
         self.door, self.watch, self.places = door, watch, places
-        self._latest, self._n_since = torch.zeros(0, 0), 0
+        self._waiting: list[SampleBatch] = []
+        self.n_waiting, self._latest = 0, torch.zeros(0, 0)
 
-    def open(self, x: Tensor) -> tuple[Tensor, Callable[[SampleBatch], SampleBatch | None] | None]:
+    def open(self, x: Tensor) -> tuple[Tensor, Callable[[SampleBatch], list[SampleBatch]] | None]:
         """Looks at a block before it is cut into batches.
 
         Args:
             x: (n, *input_shape).
 
         Returns:
-            The block with finite squares, and what every batch of it passes: a function of the batch that returns what
-            is left for the experts, None where nothing is; or None where no batch need pass anything.
+            The block with finite squares, and what every batch of it passes: a function that returns the batches that
+            the experts learn now; or None where no batch need pass anything.
         """
         x = x if self.door is None else self.door.look(x)
         is_watched = self.door is not None and self.door.is_watching
         is_needed = is_watched or self.watch is not None or self.places is not None
         return x, self._receive if is_needed else None
 
-    def _receive(self, batch: SampleBatch) -> SampleBatch | None:
+    def _receive(self, batch: SampleBatch) -> list[SampleBatch]:
         admitted = self.door.admit(batch) if self.door is not None and self.door.is_watching else batch
         if admitted is None:
-            return None
-        if self.watch is not None:
-            self.watch.see(admitted.samples.x)
-        if self.places is not None and admitted.y is not None:
-            x = admitted.samples.x.cpu()
-            self._follow_units(x, self.places)
-            self.places.learn(x.double().numpy(), admitted.y.numpy())
-        return admitted
+            return []
+        places = self.places
+        if places is None or admitted.y is None:
+            return [*self.release(), self._seen(admitted)]
+        places.learn(admitted.samples.x.cpu().double().numpy(), admitted.y.numpy())
+        self._waiting.append(admitted)
+        self.n_waiting += len(admitted.y)
+        return [] if places.of_experts and self.n_waiting < self._together else self.release()
 
-    def _follow_units(self, x: Tensor, places: Places) -> None:
-        """Begins a place where the latest rows have left the ranges that the experts know."""
+    def release(self) -> list[SampleBatch]:
+        """Returns the rows that wait as one batch for the experts, if there are any."""
+        if not self._waiting:
+            return []
+        together, self._waiting, self.n_waiting = _joined(self._waiting), [], 0
+        x = together.samples.x.cpu()
         self._latest = torch.cat([self._latest.reshape(-1, x.shape[1]), x])[-N_LATEST:]
-        self._n_since += len(x)
-        if self._n_since >= _LOOK:
-            self._n_since = 0
-            if self._bank.adapt(self._latest):
-                places.begin(N_FIRST)
+        if self.places is not None and self._bank.adapt(self._latest):
+            self.places.begin(N_FIRST)
+        return [self._seen(together)]
+
+    def _seen(self, batch: SampleBatch) -> SampleBatch:
+        """Shows a batch to the watch."""
+        if self.watch is not None:
+            self.watch.see(batch.samples.x)
+        return batch
 
     def settle(self) -> None:
         """Takes account of all rows that have come."""
@@ -102,6 +120,10 @@ class Arrivals:
 
     def added_to(self, kept: Footprint) -> Footprint:
         """Returns a footprint with all that is kept here in it."""
+        n_bytes = sum(batch.samples.x.nbytes for batch in self._waiting)
+        kept = replace(
+            kept, memory_samples=kept.memory_samples + self.n_waiting, memory_bytes=kept.memory_bytes + n_bytes
+        )
         if self.door is not None:
             kept = replace(kept, n_numbers_kept=kept.n_numbers_kept + self.door.n_numbers_kept)
         if self.watch is not None:
@@ -117,23 +139,39 @@ class Arrivals:
         return kept
 
     def state_dict(self) -> State:
-        """Returns the state of every part, None for those that are missing."""
+        """Returns the state of every part, None for those that are missing, and the rows that wait."""
         parts = {"door": self.door, "watch": self.watch, "places": self.places}
         states = {name: None if part is None else part.state_dict() for name, part in parts.items()}
-        return {**states, "latest": self._latest.clone(), "n_since": self._n_since}
+        waiting = [[batch.samples.x.clone(), batch.y.clone()] for batch in self._waiting if batch.y is not None]
+        return {**states, "rows_waiting": waiting, "latest": self._latest.clone()}
 
-    def load_state_dict(self, state: State, n_experts: int) -> None:
+    def load_state_dict(self, state: State, n_experts: int, check: Callable[[State], None]) -> None:
         """Restores it to the bit.
 
         Args:
             state: As :meth:`state_dict` returns it.
             n_experts: K.
+            check: Raises StateError where `x` and `y` of samples are none of this learner.
         """
+        waiting = state.get("rows_waiting")
+        if not isinstance(waiting, list) or not all(isinstance(one, list) and len(one) == 2 for one in waiting):
+            raise StateError("'rows_waiting' must be a list of samples with their targets")
+        for x, y in waiting:
+            check({"x": x, "y": y})
+        expect(state, {"latest": tensor("n", "d", dtype=torch.float32)})
         if self.places is not None:
             self.places.load_state_dict(state["places"], n_experts)
-            expect(state, {"latest": tensor("n", "d", dtype=torch.float32), "n_since": whole(0, _LOOK)})
         if self.door is not None:
             self.door.load_state_dict(state["door"])
         if self.watch is not None:
             self.watch.load_state_dict(state["watch"])
-        self._latest, self._n_since = state["latest"].cpu().clone(), int(state["n_since"])
+        self._waiting = [SampleBatch(Samples(x.clone()), y.cpu().clone()) for x, y in waiting]
+        self.n_waiting, self._latest = sum(len(x) for x, _ in waiting), state["latest"].cpu().clone()
+
+
+def _joined(batches: list[SampleBatch]) -> SampleBatch:
+    """Returns batches with targets as one."""
+    if len(batches) == 1:
+        return batches[0]
+    y = torch.cat([batch.y for batch in batches if batch.y is not None])
+    return SampleBatch(Samples(torch.cat([batch.samples.x for batch in batches])), y)

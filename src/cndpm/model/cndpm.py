@@ -115,6 +115,7 @@ class CNDPM(Learner):
             door=Door() if len(self.input_shape) == 1 else None,
             watch=self.watch,
             places=self.places,
+            memory_size=settings.memory_size,
         )
         self.experts = self
         self.task_listener = self.novelty.listener
@@ -145,11 +146,13 @@ class CNDPM(Learner):
             self.settle()
             if y is not None and self._has_labels:
                 self.meet(int(y.max()) + 1)
+            self._is_exact = False
             for samples in batches:
                 stop = start + len(samples.x)
                 self.events.n_samples += len(samples.x)
                 batch = SampleBatch(samples, None if y is None else y[start:stop])
-                self._learn(batch if receive is None else receive(batch))
+                for one in (batch,) if receive is None else receive(batch):
+                    self._learn(one)
                 start = stop
                 if after_batch is not None:
                     torch.set_num_threads(n_threads)  # what is called is not ours
@@ -163,7 +166,6 @@ class CNDPM(Learner):
         New samples that find no room in the memory are routed again once it has been slept on.
         """
         while batch is not None:
-            self._is_exact = False
             evidence = self.bank.evidence(*batch)
             is_new, responsibilities = self.novelty.route(evidence, batch.y if self._has_labels else None)
             if not is_new.all():
@@ -180,7 +182,8 @@ class CNDPM(Learner):
         self._waiting = None
 
     def _sleep_if_due(self) -> None:
-        while self.memory.is_full or self.bank.train(0) < 1:  # a sleep that was interrupted need not have a full memory
+        # A sleep that was interrupted need not have a full memory.
+        while self.memory.size >= self.memory.capacity or self.bank.train(0) < 1:
             self._found(self.founding.sleep)
 
     def _found(self, way: Callable[..., None]) -> None:
@@ -199,15 +202,24 @@ class CNDPM(Learner):
         self._learn(self._waiting)
 
     @one_thread()
+    def catch_up(self) -> None:
+        """Has the experts learn the rows that wait for each other."""
+        self.settle()
+        for batch in self.arrivals.release():
+            self._learn(batch)
+        self.events.follow(self.n_experts)
+
+    @one_thread()
     def consolidate(self) -> None:
         """Sleeps now on the samples in the memory, whether it is full or not; it is empty afterwards."""
-        self.settle()
+        self.catch_up()
         while len(self.memory):
             self._found(self.founding.consolidate)
         self.arrivals.settle()
 
     def finish(self) -> None:
         """Makes answers exact from now on, until more is learned."""
+        self.catch_up()
         self._is_exact = True
         self.arrivals.settle()
 
@@ -372,17 +384,19 @@ class CNDPM(Learner):
         }
 
     def load_state_dict(self, state: State) -> None:
-        expect(state, {"n_known_classes": whole(self.n_classes or 0, 1 << 31), "is_exact": flag()})
+        expect(state, {"n_known_classes": whole(self.n_classes or 0, self.n_classes or 1 << 31), "is_exact": flag()})
         facts = (self.settings.target, self.settings.n_outputs, state["n_known_classes"])
         check_kept(state["memory"], self.input_shape, facts)  # those of merged models may exceed the capacity
         if state["waiting"] is not None:
             check_kept(dict(zip("xy", state["waiting"], strict=True)), self.input_shape, facts)
+        if len(state["latest"]) and tuple(state["latest"].shape[1:]) != self.input_shape:
+            raise StateError(f"'latest' must be rows of {self.input_shape}; got {tuple(state['latest'].shape)}")
         self.bank.load_state_dict(state["bank"])
         self.memory.load_state_dict(state["memory"])
         self.novelty.load_state_dict(state["novelty"])
         if self.novelty.n_judged not in (None, self.n_experts):
             raise StateError(f"novelty is of {self.novelty.n_judged} experts; there are {self.n_experts}")
-        self.arrivals.load_state_dict(state, self.n_experts)
+        self.arrivals.load_state_dict(state, self.n_experts, lambda kept: check_kept(kept, self.input_shape, facts))
         self.n_known_classes, self._is_exact, self._waiting = state["n_known_classes"], state["is_exact"], None
         self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)
         if state["waiting"] is not None:

@@ -169,12 +169,14 @@ def _copied(learner: CNDPM) -> CNDPM:
 
 
 def _finish_interrupted(learner: CNDPM) -> None:
-    """Finishes a sleep under way, and samples that wait for it; a memory that is merely full goes on waiting.
+    """Finishes a sleep under way, and what waits for it or for each other; a memory merely full goes on waiting.
 
     Merged memories may be more than full. To sleep on one here would make it matter which models are merged first.
     """
     if learner.bank.train(0) < 1 or learner._waiting is not None:
         learner.settle()
+    for batch in learner.arrivals.release():
+        learner._learn(batch)
 
 
 def _check_alike(first: CNDPM, other: CNDPM) -> None:

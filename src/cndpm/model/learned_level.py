@@ -117,8 +117,8 @@ class LearnedLevel(Novelty):
     """
 
     def __init__(self, *, novelty_rate: float = 0.01, window: int = 10, capacity: int = 500) -> None:
-        if not 0 < novelty_rate < 0.5:
-            raise ValueError(f"novelty_rate is a share of known samples between 0 and 0.5; got {novelty_rate}")
+        if not 1e-9 <= novelty_rate < 0.5:
+            raise ValueError(f"novelty_rate is a share of known samples between 1e-9 and 0.5; got {novelty_rate}")
         if window < 1 or capacity < MIN_RECORD:
             raise ValueError(f"window must be at least 1 and capacity at least {MIN_RECORD}; got {window}, {capacity}")
         self.novelty_rate, self.window, self.capacity = novelty_rate, window, capacity

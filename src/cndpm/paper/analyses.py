@@ -13,15 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.experiments.checkpoint_file import read_checkpoint
+from cndpm.experiments.checkpoint_file import read_checkpoint, restore_learner
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.description import OWN
 from cndpm.experiments.evaluation import TestSet, evaluate
-from cndpm.experiments.portrait_file import load_portrait
 from cndpm.experiments.record import CHECKPOINT, RecordError, read_record
-from cndpm.experiments.restoring import restore_learner
+from cndpm.experiments.record_files import load_portrait, write_json
 from cndpm.experiments.schedule import evenly_spaced
-from cndpm.experiments.sealed_json import write_json
 from cndpm.learner import Learner
 from cndpm.streams import Stream
 from cndpm.validation import ConfigError

@@ -6,17 +6,16 @@ them goes to ``out/NAME``: ``summary.json`` and what its analysis leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from cndpm.engines import Engine
 from cndpm.experiments.config import RunConfig, configure
-from cndpm.experiments.monitor import Monitor
 from cndpm.experiments.record import RecordError
-from cndpm.experiments.sealed_json import write_json
+from cndpm.experiments.record_files import write_json
 from cndpm.experiments.sweep import run_sweeps
+from cndpm.experiments.workers import SweepOptions
 from cndpm.paper.analyses import ANALYSES
 from cndpm.paper.experiment import Cell, Experiment
 from cndpm.paper.paper import find_experiment
@@ -44,13 +43,9 @@ def run_experiment(
     seed: int = 0,
     preset: str = "paper",
     device: str = "auto",
-    data_dir: str | Path | None = None,
     overrides: Sequence[str] = (),
     only: Sequence[str] = (),
-    watch: Callable[[Path], Monitor] = lambda _: Monitor(),
-    jobs: int = 1,
-    engine: str | Engine = "local",
-    command: str | None = None,
+    **options: Unpack[SweepOptions],
 ) -> dict[str, Any]:
     """Runs what an experiment lacks; returns for each cell its result over seeds beside what was published.
 
@@ -61,13 +56,9 @@ def run_experiment(
         seed: The first seed.
         preset: The settings to start from.
         device: Where to run.
-        data_dir: Where datasets lie.
         overrides: For all cells, as for ``--set``.
         only: Keeps the cells whose learner or scenario is named here.
-        watch: Gives the monitor of the run in a folder.
-        jobs: Runs at the same time; see :func:`~cndpm.experiments.workers.run_jobs`.
-        engine: Carries them out: "local", "ray", or an engine.
-        command: The command line that was typed, for the records.
+        **options: As for :func:`~cndpm.experiments.sweep.run_seeds`; what is complete is never run again.
     """
     cells = select_cells(experiment, only)
     configs = [cell_config(cell, preset, device, overrides) for cell in cells]  # all, before the first run
@@ -75,8 +66,8 @@ def run_experiment(
     out = Path(out)
     folders = [out / "runs" / cell_folder(cell, preset, overrides) for cell in cells]
     by_folder = dict(zip(folders, configs, strict=True))  # cells that are the same runs share a folder
-    kept: dict[str, Any] = {"data_dir": data_dir, "resume": True, "watch": watch, "command": command}
-    results = run_sweeps(by_folder, seeds, jobs=jobs, engine=engine, **kept)
+    options["resume"] = True
+    results = run_sweeps(by_folder, seeds, **options)
     result_of = dict(zip(by_folder, results, strict=True))
     summary: dict[str, Any] = {
         "experiment": experiment.name,
@@ -87,7 +78,7 @@ def run_experiment(
     _write(out / experiment.name, summary)
     if experiment.analysis is not None:
         runs = [[folder / f"seed-{i}" for i in seeds] for folder in folders]
-        summary["analysis"] = ANALYSES[experiment.analysis](runs, out / experiment.name, data_dir)
+        summary["analysis"] = ANALYSES[experiment.analysis](runs, out / experiment.name, options.get("data_dir"))
         _write(out / experiment.name, summary)
     return summary
 

@@ -3,7 +3,6 @@
 ``cndpm play`` serves it; :class:`Sketchbook` is the model behind it.
 """
 
-from cndpm.play.serving import make_play_server
 from cndpm.play.sketchbook import Sketchbook
 
-__all__ = ["Sketchbook", "make_play_server"]
+__all__ = ["Sketchbook"]

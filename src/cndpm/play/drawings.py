@@ -35,12 +35,7 @@ class DrawingError(CNDPMError, ValueError):
 
 
 def read_strokes(values: Any) -> list[Array]:
-    """Returns strokes that came from outside, each (n_points, 2); DrawingError for what is none, or too many.
-
-    Example:
-        >>> [stroke.shape for stroke in read_strokes([[[0, 0], [1, 1]], [[0, 1]]])]
-        [(2, 2), (1, 2)]
-    """
+    """Returns strokes that came from outside, each (n_points, 2); DrawingError for what is none, or too many."""
     if not isinstance(values, list) or not 0 < len(values) <= _MOST_STROKES:
         raise DrawingError(f"a drawing has 1 to {_MOST_STROKES} strokes")
     if not all(isinstance(stroke, list) and stroke for stroke in values):
@@ -73,12 +68,7 @@ def variations(strokes: Sequence[Array], n: int, random: np.random.Generator) ->
 
 
 def rows(segments: Array) -> NDArray[np.float32]:
-    """Returns drawings, lines between points (n, n_segments, 2, 2), as rows, (n, N_COLUMNS).
-
-    Example:
-        >>> rows(variations([np.array([[0.0, 0.0], [1.0, 1.0]])], 3, np.random.default_rng(0))).shape
-        (3, 64)
-    """
+    """Returns drawings, lines between points (n, n_segments, 2, 2), as rows, (n, N_COLUMNS)."""
     waves = _waves(_EDGE)
     inked = np.stack([_inked(one) for one in segments])
     return np.ascontiguousarray((waves @ inked @ waves.T).reshape(len(segments), -1), dtype=np.float32)

@@ -13,22 +13,12 @@ from cndpm.loopback import Answer, Request, serve_on_loopback
 from cndpm.play.drawings import DrawingError
 from cndpm.play.sketchbook import Sketchbook
 
-__all__ = ["make_play_server"]
-
 _LARGEST = 200_000
 """Bytes of the largest drawing that is read."""
 
 
 def make_play_server(book: Sketchbook | None = None, *, port: int = 0) -> ThreadingHTTPServer:
-    """Returns a server of the page that is bound to loopback and ready for ``serve_forever()``.
-
-    Args:
-        book: The model behind the page; a new one if None.
-        port: 0 takes any free port; see ``server.server_port``.
-
-    Raises:
-        ServingError: The port is taken.
-    """
+    """Returns a server of the page, bound to loopback and ready for ``serve_forever()``; port 0 takes any free one."""
     book = book or Sketchbook()
     page = render_play_page().encode()
     calls: Mapping[str, Callable[[dict[str, Any]], Any]] = {

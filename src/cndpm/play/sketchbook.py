@@ -159,7 +159,8 @@ class Sketchbook:
                 mine = drawn[classes == index]
                 mean = mine.mean(axis=0, keepdims=True)
                 pictures = np.concatenate([mean, mean + _SPREAD * (mine[:_N_DREAMS] - mean)])
-                dreams.append({"name": names[index], "share": n / _N_DRAWN, "pictures": _encoded(pictures)})
+                encoded = [base64.b64encode(image.tobytes()).decode() for image in images(pictures)]
+                dreams.append({"name": names[index], "share": n / _N_DRAWN, "pictures": encoded})
         return {"n": float(self._counts[k]) / N_COPIES, "dreams": dreams}
 
     def _learned_by(self, before: NDArray[np.float64], happened: list[dict[str, Any]]) -> int:
@@ -196,8 +197,3 @@ class Sketchbook:
     @property
     def _n_waiting(self) -> int:
         return len(self._model.learner_.memory) if self._n_drawings else 0
-
-
-def _encoded(drawn: NDArray[np.float32]) -> list[str]:
-    """Returns rows, (n, n_columns), as images of 32 times 32 bytes in base64: the first is their mean."""
-    return [base64.b64encode(image.tobytes()).decode() for image in images(drawn)]

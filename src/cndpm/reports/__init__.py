@@ -11,10 +11,9 @@ from cndpm.lazy import lazily
 require_extra("PIL", "matplotlib", "rich", purpose="cndpm.reports")
 
 if TYPE_CHECKING:
-    from cndpm.reports.collection import collect
     from cndpm.reports.report import Report, write_report
     from cndpm.reports.run import Run
 
-__all__ = ["Report", "Run", "collect", "write_report"]
+__all__ = ["Report", "Run", "write_report"]
 
 __getattr__ = lazily(__name__)

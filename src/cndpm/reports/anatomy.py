@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cndpm.paper.analyses import SIMILARITY_THRESHOLD
-from cndpm.reports.answers_ahead import answering_map
+from cndpm.reports.answers_ahead import answering_map, expert_map
 from cndpm.reports.curves import X_LABEL
 from cndpm.reports.figures import Area, AreaChart, Figure, HeatMap, ImageGrid, Tile
 from cndpm.reports.run import Run
@@ -43,22 +42,15 @@ def responsibility_map(run: Run) -> HeatMap | None:
     taken = np.vstack([np.diff(memory, prepend=0), np.diff(counts, axis=0, prepend=0).T]).clip(min=0)
     total = taken.sum(axis=0)
     shares = np.divide(100 * taken, total, out=np.zeros_like(taken), where=total > 0)
-    steps = [0, *(row["step"] for row in rows)]
-    edges = [band.start for band in run.stages]
-    return HeatMap(
+    return expert_map(
+        run,
+        shares,
+        [row["step"] for row in rows],
         key="responsibilities",
         title="Which expert learned what, when",
         caption="Each column is a stretch of the stream. New samples go to the memory (top row); when it is full, "
         "a new expert is made of them and learns the samples that follow.",
-        alt=_responsible(shares, n_experts),
-        x_label=X_LABEL,
-        y_label="",
-        values=np.round(shares, 1).tolist(),
-        rows=["memory", *(f"expert {k + 1}" for k in range(n_experts))],
-        columns=[f"{a + 1}–{b}" for a, b in pairwise(steps)],
         value_label="share of the samples (%)",
-        limits=(0, 100),
-        ticks=[int(np.searchsorted(steps[1:], edge, side="right")) for edge in edges if edge < steps[-1]],
     )
 
 
@@ -134,12 +126,14 @@ def similarity_map(run: Run, threshold: float | None = None) -> HeatMap | None:
     else:
         key, title, shown = "pruning", f"More similar than {threshold:g}", (values > threshold).astype(float)
         caption = f"Pairs that pruning would merge: {above or 'none'}."
-    pairs = _pairs(values)
+    pairs = values[np.triu_indices(len(values), 1)]
+    between = f"Pairs of experts lie between {pairs.min():.3f} and {pairs.max():.3f}."
     return HeatMap(
         key=key,
         title=title,
         caption=caption,
-        alt=f"{len(values)} by {len(values)} matrix. " + (f"{above} pairs exceed {threshold}." if threshold else pairs),
+        alt=f"{len(values)} by {len(values)} matrix. "
+        + (f"{above} pairs exceed {threshold}." if threshold else between),
         x_label="expert",
         y_label="expert",
         values=shown.tolist(),
@@ -175,16 +169,6 @@ def sample_grid(run: Run) -> ImageGrid | None:
 
 def _padded(values: list[Any], n: int) -> list[float]:
     return [float(v) for v in values] + [0.0] * (n - len(values))
-
-
-def _responsible(shares: NDArray[np.float64], n_experts: int) -> str:
-    means = ", ".join(f"expert {k + 1} {value:.0f} %" for k, value in enumerate(shares[1:].mean(axis=1)))
-    return f"Heat map of {n_experts} experts and the memory. Mean shares: memory {shares[0].mean():.0f} %, {means}."
-
-
-def _pairs(values: NDArray[np.float64]) -> str:
-    pairs = values[np.triu_indices(len(values), 1)]
-    return f"Pairs of experts lie between {pairs.min():.3f} and {pairs.max():.3f}."
 
 
 def _pixels(x: NDArray[np.float32]) -> NDArray[np.uint8]:

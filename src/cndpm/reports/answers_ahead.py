@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cndpm.reports.curves import X_LABEL, group_lines, line_ends, stages_of_groups
+from cndpm.reports.curves import X_LABEL, group_lines, line_ends, stages_of_groups, values_of
 from cndpm.reports.figures import ChartPanel, HeatMap, LineChart
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
@@ -29,7 +31,7 @@ def prequential_chart(groups: Sequence[Group]) -> LineChart | None:
     score = next((name for name in _SCORES if name in found), None)
     if score is None:
         return None
-    lines = group_lines(groups, lambda run: _curve(run, score))
+    lines = group_lines(groups, lambda run: values_of(windows(run), score))
     title, label = _SCORES[score]
     over = recovery_words(groups)
     return LineChart(
@@ -70,33 +72,39 @@ def answering_map(run: Run) -> HeatMap | None:
         shares[1 : 1 + len(row["experts"]), j] = row["experts"]
         shares[0, j] = row["n_samples"] - sum(row["experts"])
     shares = 100 * shares / np.maximum(1, shares.sum(axis=0))
-    starts = [0, *(row["step"] for row in rows[:-1])]
-    edges = [band.start for band in run.stages]
-    return HeatMap(
+    return expert_map(
+        run,
+        shares,
+        [row["step"] for row in rows],
         key="answering",
         title="Which expert answered, when",
         caption="Each column is a window of the stream. An answer is a mixture of all experts; counted is the one with "
         "the largest share in it. Before there is an expert the memory answers (top row).",
-        alt=_most(shares),
+        value_label="share of the window (%)",
+    )
+
+
+def expert_map(run: Run, shares: NDArray[np.float64], steps: Sequence[int], **words: Any) -> HeatMap:
+    """Shows the shares (%) of the memory and of every expert, (1 + n_experts, n), in stretches that end at `steps`."""
+    names = ["memory", *(f"expert {k}" for k in range(1, len(shares)))]
+    means = ", ".join(f"{name} {value:.0f} %" for name, value in zip(names, shares.mean(axis=1), strict=True))
+    edges = [band.start for band in run.stages if band.start < steps[-1]]
+    return HeatMap(
+        **words,
+        alt=f"Heat map of {len(shares) - 1} experts and the memory. Mean shares: {means}.",
         x_label=X_LABEL,
         y_label="",
         values=np.round(shares, 1).tolist(),
-        rows=["memory", *(f"expert {k + 1}" for k in range(n_experts))],
-        columns=[f"{a + 1}–{row['step']}" for a, row in zip(starts, rows, strict=True)],
-        value_label="share of the window (%)",
+        rows=names,
+        columns=[f"{a + 1}–{b}" for a, b in pairwise([0, *steps])],
         limits=(0, 100),
-        ticks=[int(np.searchsorted(starts, edge)) for edge in edges if edge <= starts[-1]],
+        ticks=[int(np.searchsorted(steps, edge, side="right")) for edge in edges],
     )
 
 
 def windows(run: Run) -> list[dict[str, Any]]:
     """Returns the lines of a record that score windows of answers."""
     return [row for row in run.record.rows if row["event"] == "window"]
-
-
-def _curve(run: Run, score: str) -> tuple[list[int], list[float | None]]:
-    rows = windows(run)
-    return [row["step"] for row in rows], [row.get(score) for row in rows]
 
 
 def _recovery(group: Group) -> list[dict[str, Any]]:
@@ -109,9 +117,3 @@ def _recovery(group: Group) -> list[dict[str, Any]]:
 
 def _samples(row: dict[str, Any]) -> str:
     return "never" if row["samples"] is None else f"{row['samples']:,}"
-
-
-def _most(shares: Any) -> str:
-    names = ["the memory", *(f"expert {k}" for k in range(1, len(shares)))]
-    means = ", ".join(f"{name} {value:.0f} %" for name, value in zip(names, shares.mean(axis=1), strict=True))
-    return f"Heat map of windows by expert. Mean shares: {means}."

@@ -9,8 +9,6 @@ from pathlib import Path
 from cndpm.experiments.record import CHECKPOINT, LOG, RecordError, find_records, read_record
 from cndpm.reports.run import Run
 
-__all__ = ["collect"]
-
 _MOST_NAMED = 5
 
 
@@ -51,7 +49,8 @@ def collect(paths: Sequence[str | Path]) -> Collection:
                 read = _read(folder)
                 if isinstance(read, Run):
                     runs.append(read)
-                    problems += [Problem(folder, reason) for reason in _damage(read)]
+                    damage = (*read.record.problems[:_MOST_NAMED], read.portrait_problem)
+                    problems += [Problem(folder, reason) for reason in damage if reason is not None]
                 else:
                     problems.append(read)
     return Collection(tuple(runs), tuple(problems))
@@ -66,11 +65,6 @@ def _read(folder: Path) -> Run | Problem:
     except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         return Problem(folder, f"the record is damaged: {type(error).__name__}: {error}")
     return Problem(folder, missing) if missing else run
-
-
-def _damage(run: Run) -> list[str]:
-    """Returns what could not be read of a run that is shown nevertheless."""
-    return [*run.record.problems[:_MOST_NAMED], *([] if run.portrait_problem is None else [run.portrait_problem])]
 
 
 def _missing(run: Run) -> str | None:

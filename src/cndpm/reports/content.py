@@ -2,24 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cndpm.experiments.record import RecordError
-from cndpm.paper.experiment import Experiment
-from cndpm.reports.anatomy import anatomy, sample_grid
-from cndpm.reports.answers_ahead import prequential_chart
+from cndpm.experiments.metrics import mean, standard_error
+from cndpm.experiments.record_files import RecordError, read_json
+from cndpm.paper.experiment import Experiment, Published
+from cndpm.reports.anatomy import (
+    anatomy,
+    gate_map,
+    memory_chart,
+    responsibility_map,
+    sample_grid,
+    similarity_map,
+)
+from cndpm.reports.answers_ahead import answering_map, prequential_chart
 from cndpm.reports.collection import Collection, Problem, collect
-from cndpm.reports.composition import composition_chart
-from cndpm.reports.curves import growth_chart, metric_chart, task_chart
+from cndpm.reports.curves import composition_chart, growth_chart, metric_chart, task_chart
 from cndpm.reports.figures import Figure
 from cndpm.reports.groups import Comparison, Group, compare
-from cndpm.reports.pruned import find_prunings, pruning_table
 from cndpm.reports.run import Run
-from cndpm.reports.tables import Table, cell_group, comparison_table, experiment_table
+from cndpm.reports.tables import Row, Table, TableEntry, cell_group, comparison_table, experiment_table
+
+_METRICS = ("accuracy", "n_experts")
+
+
+def find_prunings(paths: Sequence[str | Path]) -> list[Path]:
+    """Finds the files of the paper's pruning experiment at or under the given folders."""
+    return sorted({file for path in paths for file in Path(path).rglob("pruning.json")})
+
+
+def pruning_table(file: Path) -> Table:
+    """Makes a table of experts and accuracy before and after pruning."""
+    try:
+        analysis, _ = read_json(file)
+        rows = tuple(_row(analysis, moment) for moment in ("before", "after"))
+        return Table(f"Pruning of experts more alike than {analysis['threshold']:g}", _METRICS, rows)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordError(f"{file} is damaged: {error}") from error
+
+
+def _row(analysis: dict[str, Any], moment: str) -> Row:
+    entries = {}
+    for metric in _METRICS:
+        values = [float(run[moment][metric]) for run in analysis["runs"]]
+        published = Published(float(analysis["paper"][moment][metric]))
+        entries[metric] = TableEntry(mean(values), standard_error(values), published)
+    return Row(f"{moment} pruning", "", len(analysis["runs"]), entries)
 
 
 @dataclass(frozen=True)
@@ -107,3 +139,20 @@ def run_figures(run: Run) -> list[Figure]:
     """Returns the figures of one run that its record allows."""
     figures = [composition_chart(run), *anatomy(run)]
     return [figure for figure in figures if figure is not None]
+
+
+FIGURES: Mapping[str, Callable[..., Figure | None]] = {
+    "accuracy": lambda run: metric_chart([run.as_group()]),
+    "prequential": lambda run: prequential_chart([run.as_group()]),
+    "answering": answering_map,
+    "experts": lambda run: growth_chart([run.as_group()], "n_experts"),
+    "parameters": lambda run: growth_chart([run.as_group()], "n_parameters"),
+    "tasks": lambda run: task_chart([run.as_group()]),
+    "composition": composition_chart,
+    "responsibilities": responsibility_map,
+    "memory": memory_chart,
+    "gate": gate_map,
+    "similarity": similarity_map,
+    "samples": sample_grid,
+}
+"""The figures of one run, by the names that :meth:`Run.plot` takes."""

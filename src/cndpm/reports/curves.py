@@ -1,13 +1,19 @@
-"""Curves of metrics over the stream: one colour per group, every seed faint, their mean bold."""
+"""Curves over the stream: metrics, one colour per group, every seed faint, their mean bold; and shares of the tasks.
+
+Shares are computed from the scenario without data. That of a task in a stage is its weight; without weights it is taken
+to be proportional to the number of classes, which is exact where classes are of equal size. With blurred boundaries
+shares are convolved with the distribution of the distances by which samples move.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cndpm.reports.figures import Band, ChartPanel, Line, LineChart, Values
+from cndpm.reports.figures import Area, AreaChart, Band, ChartPanel, Line, LineChart, Values
 from cndpm.reports.groups import Group
 from cndpm.reports.run import Run
 
@@ -29,7 +35,7 @@ Reader = Callable[[Run], Curve]
 def metric_chart(groups: Sequence[Group]) -> LineChart | None:
     """Shows accuracy, or bits per dimension, on the test data of all tasks; None before the first evaluation."""
     metric = groups[0].runs[0].metric
-    lines = group_lines(groups, lambda run: _evaluated(run, metric))
+    lines = group_lines(groups, lambda run: values_of(run.record.evaluations, metric))
     if not lines:
         return None
     name = "Accuracy" if metric == "accuracy" else "Bits per dimension"
@@ -51,7 +57,9 @@ def metric_chart(groups: Sequence[Group]) -> LineChart | None:
 
 def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameters"]) -> LineChart | None:
     """Shows how the number of experts or of parameters grows, beside learners that do not; None where not logged."""
-    lines = group_lines(groups, lambda run: _progressed(run, key), stepped=True)
+    logged = ("progress", "evaluation")
+    read: Reader = lambda run: values_of([row for row in run.record.rows if row["event"] in logged], key)  # noqa: E731
+    lines = group_lines(groups, read, stepped=True)
     if not lines:
         return None
     title, label = _GROWTH[key]
@@ -65,7 +73,7 @@ def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameter
         y_label=label,
         panels=[ChartPanel("", lines)],
         bands=stages_of_groups(groups),
-        y_range=(0, _top(lines)),
+        y_range=(0, 1.08 * max(y for line in lines for y in line.y if y is not None) or 1.0),
         n_colours=len(groups),
     )
 
@@ -76,10 +84,10 @@ def task_chart(groups: Sequence[Group]) -> LineChart | None:
     metric = "task_accuracy" if first.metric == "accuracy" else "task_bits_per_dim"
     panels = []
     if first.metric == "accuracy":
-        average = group_lines(groups, lambda run: _evaluated(run, "learned_accuracy"))
+        average = group_lines(groups, lambda run: values_of(run.record.evaluations, "learned_accuracy"))
         panels.append(ChartPanel("average over tasks seen so far", average))
     for task, name in enumerate(first.task_names):
-        lines = group_lines(groups, lambda run, task=task: _evaluated(run, metric, task))  # type: ignore[misc]
+        lines = group_lines(groups, lambda run, task=task: values_of(run.record.evaluations, metric, task))  # type: ignore[misc]
         panels.append(ChartPanel(name, lines, first.stages_of(task)))
     if not any(panel.lines for panel in panels):
         return None
@@ -131,14 +139,9 @@ def group_lines(groups: Sequence[Group], read: Reader, *, stepped: bool = False)
     return lines
 
 
-def _evaluated(run: Run, metric: str, task: int | None = None) -> Curve:
-    rows = run.record.evaluations
+def values_of(rows: Sequence[Mapping[str, Any]], metric: str, task: int | None = None) -> Curve:
+    """Returns the steps of lines of a log and a metric at each, a task's where it is a list; None where absent."""
     return [row["step"] for row in rows], [_number(row.get(metric), task) for row in rows]
-
-
-def _progressed(run: Run, metric: str) -> Curve:
-    rows = [row for row in run.record.rows if row["event"] in ("progress", "evaluation")]
-    return [row["step"] for row in rows], [_number(row.get(metric), None) for row in rows]
 
 
 def _number(value: Any, i: int | None) -> float | None:
@@ -152,11 +155,77 @@ def stages_of_groups(groups: Sequence[Group]) -> list[Band]:
     return max((run.stages for group in groups for run in group.runs), key=len)
 
 
-def _top(lines: Sequence[Line]) -> float:
-    return 1.08 * max(max(float(y) for y in line.y if y is not None) for line in lines) or 1.0
-
-
 def line_ends(lines: Sequence[Line]) -> str:
     """Says in words with which values the bold lines end."""
     ends = [(line.label, [y for y in line.y if y is not None][-1]) for line in lines if not line.faint]
     return ", ".join(f"{label} ends at {value:.4g}" for label, value in ends) + "."
+
+
+_POINTS = 240
+
+
+def composition_chart(run: Run) -> AreaChart | None:
+    """Shows the shares of the tasks over the stream; None where the record does not describe the stages."""
+    made = composition(run)
+    if made is None:
+        return None
+    x, shares = made
+    names = run.task_names
+    return AreaChart(
+        key="composition",
+        title="Tasks in the stream",
+        caption="The share of every task in the stream, as the scenario prescribes it. The learner sees samples only, "
+        "never the task.",
+        alt="Shares of the tasks against batches: " + ", ".join(f"{band.label}" for band in run.stages) + ".",
+        x_label=X_LABEL,
+        y_label="share of the stream (%)",
+        x=x.tolist(),
+        areas=[Area(name, (100 * shares[i]).tolist(), i) for i, name in enumerate(names)],
+        n_colours=len(names),
+    )
+
+
+def composition(run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Returns batches (n,) and the share of every task at them, (n_tasks, n); each column sums to 1."""
+    recipe, bands, names = run.config["scenario"], run.stages, run.task_names
+    stages = [_stage_shares(stage, names) for stage in recipe.get("stages", ())]
+    if recipe.get("iid"):
+        # One stage of the stream stands for all of the recipe.
+        shares = [np.mean(stages, axis=0)] if stages else []
+    else:
+        shares = stages[: len(bands)]
+    if not bands or len(shares) != len(bands) or any(share.sum() == 0 for share in shares):
+        return None
+    edges = [band.start for band in bands]
+    blur = recipe.get("blur")
+    points = _POINTS if blur else 2  # without a blur nothing changes but at the edges
+    x = np.unique(np.concatenate([np.linspace(0, bands[-1].end, points), edges[1:], np.array(edges[1:]) - 1e-3]))
+    of_stage = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(bands) - 1)
+    at = np.stack([share / share.sum() for share in shares], axis=1)[:, of_stage]
+    return (x, _blurred(x, at, blur, len(bands))) if blur else (x, at)
+
+
+def _stage_shares(stage: dict[str, Any], names: list[str]) -> NDArray[np.float64]:
+    shares = np.zeros(len(names))
+    for subset in stage.get("subsets", ()):
+        name = _task_name(subset)
+        if name in names:
+            shares[names.index(name)] += subset.get("weight") or len(subset.get("classes") or "x")
+    return shares
+
+
+def _task_name(subset: dict[str, Any]) -> str:
+    from cndpm.streams.scenario import Subset
+
+    return Subset.model_validate(subset).task_name
+
+
+def _blurred(x: NDArray[np.float64], shares: NDArray[np.float64], blur: dict[str, Any], n_stages: int) -> Any:
+    width = blur["width"] * x[-1] / n_stages
+    distance = np.abs(x[:, None] - x[None, :])
+    if blur.get("kind") == "gaussian":
+        kernel = np.exp(-0.5 * (distance / width) ** 2)
+    else:
+        kernel = (distance <= width / 2).astype(float)
+    kernel *= np.gradient(x)[None, :]
+    return shares @ (kernel / kernel.sum(axis=1, keepdims=True)).T

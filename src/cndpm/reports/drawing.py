@@ -20,7 +20,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from cndpm.reports.figures import AreaChart, Band, ChartPanel, Figure, HeatMap, ImageGrid, LineChart
-from cndpm.reports.palette import RAMP, colour, dashes
+from cndpm.reports.payload import RAMP, colour, dashes
 
 _SHADE = "#8894a6"
 _DPI = 160
@@ -134,7 +134,8 @@ def _(figure: AreaChart, axes: Any) -> None:
     ax = axes[0]
     colours = [colour(area.colour, figure.n_colours) for area in figure.areas]
     ax.stackplot(figure.x, *(area.y for area in figure.areas), labels=[a.label for a in figure.areas], colors=colours)
-    _edges(ax, figure.bands)
+    for band in figure.bands[1:]:
+        ax.axvline(band.start, color=_SHADE, linewidth=0.8, linestyle=":")
     ax.set(xlabel=figure.x_label, ylabel=figure.y_label, title=figure.title, xlim=(0, max(figure.x)))
     ax.spines[["top", "right"]].set_visible(False)
     if len(figure.areas) > 1:
@@ -183,8 +184,3 @@ def _shade(ax: Axes, bands: Sequence[Band], *, every: bool) -> None:
         if every or i % 2:
             ax.axvspan(band.start, band.end, color=_SHADE, alpha=0.16, linewidth=0)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
-
-
-def _edges(ax: Axes, bands: Sequence[Band]) -> None:
-    for band in bands[1:]:
-        ax.axvline(band.start, color=_SHADE, linewidth=0.8, linestyle=":")

@@ -1,18 +1,59 @@
-"""Groups runs that differ only in their seed, and compares groups on the same stream."""
+"""Groups runs that differ only in their seed, compares groups on the same stream, and finds the paper's values."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from cndpm.experiments.config import differing_keys
 from cndpm.experiments.metrics import mean, standard_error
+from cndpm.names import UnknownNameError
+from cndpm.paper.experiment import Published
+from cndpm.paper.paper import EXPERIMENTS
+from cndpm.paper.reproduction import cell_config
 from cndpm.reports.run import Run
+from cndpm.validation import ConfigError
 
 _NOT_COMPARED = ("seed", "device", "run")
 """Parts of a configuration that do not change the learned model, or over which results are averaged."""
+
+
+def matches(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Returns whether two configurations learn the same, apart from seed, device and schedule of evaluations."""
+    return not differing_keys(_essence(config), _essence(other))
+
+
+def published_values(config: Mapping[str, Any]) -> dict[str, Published]:
+    """Returns the paper's values for a learner on a stream, by metric, from all of its experiments.
+
+    Cells are resolved with the preset of `config`, so runs with another preset also stand beside the paper's values.
+    """
+    return dict(_find(json.dumps(_essence(config), sort_keys=True)))
+
+
+@lru_cache(maxsize=512)
+def _find(frozen: str) -> tuple[tuple[str, Published], ...]:
+    config = json.loads(frozen)
+    found: dict[str, Published] = {}
+    for experiment in EXPERIMENTS.values():
+        for cell in experiment.cells:
+            if (cell.scenario, cell.learner) != (config["scenario"]["name"], config["learner"]):
+                continue
+            try:
+                same = matches(config, cell_config(cell, config["preset"], "cpu").to_json())
+            except (ConfigError, UnknownNameError, KeyError):
+                continue
+            if same:
+                found = {**cell.published, **found}
+    return tuple(found.items())
+
+
+def _essence(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in _NOT_COMPARED}
+
 
 _KIND = ".kind"
 """Ends the key of a choice among nested settings."""
@@ -79,7 +120,7 @@ def compare(runs: Sequence[Run]) -> list[Comparison]:
     by_stream: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
         stream = json.dumps(run.config["scenario"], sort_keys=True)
-        settings = json.dumps({k: v for k, v in run.config.items() if k not in _NOT_COMPARED}, sort_keys=True)
+        settings = json.dumps(_essence(run.config), sort_keys=True)
         by_stream.setdefault(stream, {}).setdefault(settings, []).append(run)
     titles = _titles([next(iter(groups.values()))[0] for groups in by_stream.values()])
     comparisons = []

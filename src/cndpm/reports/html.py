@@ -1,24 +1,27 @@
-"""Renders a report as one self-contained HTML page, with its style, script, numbers and images."""
+"""Renders a report as one self-contained HTML page, with its style, script, numbers and images.
+
+A record may be whole and still hold what no figure can be made of, because another program wrote it. Such a run is left
+out, with the reason; the others are shown.
+"""
 
 from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
+from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, TypeVar
 
 import cndpm
-from cndpm.reports.answers_ahead import prequential_chart
-from cndpm.reports.commands import repeat_command
-from cndpm.reports.content import Content, Exhibit, StreamPart, run_figures
-from cndpm.reports.curves import metric_chart, task_chart
-from cndpm.reports.figures import Figure
+from cndpm.errors import CNDPMError
+from cndpm.reports.collection import collect
+from cndpm.reports.content import FIGURES, Content, Exhibit, StreamPart, gather, run_figures
 from cndpm.reports.groups import Comparison
 from cndpm.reports.payload import figure_values, ramp_values, table_values
 from cndpm.reports.run import Run
-from cndpm.reports.stories import comparison_story, progress_words, run_facts, run_story, title_of
+from cndpm.reports.stories import comparison_story, progress_words, repeat_command, run_facts, run_story, title_of
 from cndpm.reports.tables import Table
 
 _PAGE_BYTES = 4_800_000
@@ -109,18 +112,14 @@ def _add_figures(values: dict[str, Any], runs: Sequence[Run], *, several: bool) 
     """Adds the runs' figures until the page is full; a single run also has its own curves."""
     room = _PAGE_BYTES - len(encode(values).encode())
     for one, run in zip(values["runs"], runs, strict=True):
-        figures = [figure_values(figure) for figure in [*([] if several else _own_curves(run)), *run_figures(run)]]
+        own = [FIGURES[name](run) for name in ("prequential", "accuracy", "tasks")] if not several else []
+        figures = [figure_values(figure) for figure in [*own, *run_figures(run)] if figure is not None]
         size = len(encode(figures).encode())
         if size <= room:
             one["figures"] = figures
             room -= size
         else:
             one["left_out"] = f"Its figures are left out to keep this page small: cndpm report {run.record.folder}"
-
-
-def _own_curves(run: Run) -> list[Figure]:
-    charts = [prequential_chart([run.as_group()]), metric_chart([run.as_group()]), task_chart([run.as_group()])]
-    return [chart for chart in charts if chart is not None]
 
 
 def _one_run(run: Run, label: str) -> dict[str, Any]:
@@ -146,3 +145,33 @@ def _summarised(config: dict[str, Any]) -> dict[str, Any]:
         return config
     scenario = {**config["scenario"], "stages": [*stages[:12], f"and {len(stages) - 12} more, see config.json"]}
     return {**config, "scenario": scenario}
+
+
+Made = TypeVar("Made")
+
+
+def shown(paths: Sequence[str | Path], make: Callable[[Content], Made], **options: Any) -> tuple[Content, Made]:
+    """Returns the content of all runs that can be shown, and what was made of it."""
+    try:
+        content = gather(paths, **options)
+        return content, make(content)
+    except (CNDPMError, OSError):
+        raise
+    except Exception:
+        unshown = _unshowable(paths)
+        if not unshown:
+            raise
+        content = gather(paths, **options, without=unshown)
+        return content, make(content)
+
+
+def _unshowable(paths: Sequence[str | Path]) -> dict[Path, str]:
+    """Returns the folders of runs that cannot be shown on their own, with the reason."""
+    found = {}
+    for run in collect(paths).runs:
+        try:
+            page_values(gather([run.record.folder]))
+        except Exception as error:
+            reason = f"the record cannot be shown: {type(error).__name__}: {str(error)[:200]}"
+            found[run.record.folder] = reason
+    return found

@@ -14,12 +14,11 @@ from typing import Any
 from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy
-from cndpm.reports.composition import composition_chart
 from cndpm.reports.content import Content, StreamPart
+from cndpm.reports.curves import composition_chart
 from cndpm.reports.figures import Figure
 from cndpm.reports.formats import TEXT_FORMATS
-from cndpm.reports.html import render_page
-from cndpm.reports.showing import shown
+from cndpm.reports.html import render_page, shown
 from cndpm.validation import ConfigError
 
 __all__ = ["Report", "write_report"]

@@ -7,9 +7,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cndpm.experiments.portrait_file import load_portrait
 from cndpm.experiments.record import Record, RecordError, read_record
+from cndpm.experiments.record_files import load_portrait
 from cndpm.learner import Portrait
+from cndpm.names import UnknownNameError
 from cndpm.reports.figures import Band
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Run:
         >>> run = Run("runs/mine/seed-0")
         >>> run.title, run.record.status, run.task_names[0]
         ('split-digits · finetune · seed 0', 'complete', 'digits 0/1')
-        >>> run.plot_accuracy().get_ylabel()
+        >>> run.plot("accuracy").get_ylabel()
         'accuracy on all tasks (%)'
     """
 
@@ -157,103 +158,31 @@ class Run:
             return str(error)
         return None
 
-    # Figures
-
-    def plot_accuracy(self, ax: Axes | None = None) -> Axes:
-        """Draws accuracy (or bits per dimension) over the stream."""
-        from cndpm.reports.curves import metric_chart
-
-        return self._plot(metric_chart([self.as_group()]), ax)
-
-    def plot_prequential(self, ax: Axes | None = None) -> Axes:
-        """Draws how samples were answered before they were learned, window by window."""
-        from cndpm.reports.answers_ahead import prequential_chart
-
-        return self._plot(prequential_chart([self.as_group()]), ax)
-
-    def plot_answering(self, ax: Axes | None = None) -> Axes:
-        """Draws which expert answered each stretch of the stream before it was learned."""
-        from cndpm.reports.answers_ahead import answering_map
-
-        return self._plot(answering_map(self), ax)
-
-    def plot_experts(self, ax: Axes | None = None) -> Axes:
-        """Draws the number of experts over the stream."""
-        from cndpm.reports.curves import growth_chart
-
-        return self._plot(growth_chart([self.as_group()], "n_experts"), ax)
-
-    def plot_parameters(self, ax: Axes | None = None) -> Axes:
-        """Draws the number of parameters over the stream."""
-        from cndpm.reports.curves import growth_chart
-
-        return self._plot(growth_chart([self.as_group()], "n_parameters"), ax)
-
-    def plot_tasks(self) -> Any:
-        """Draws the accuracy of every task over the stream; returns an array of axes, one per task."""
-        from cndpm.reports.curves import task_chart
-        from cndpm.reports.drawing import draw
-
-        return draw(_there(task_chart([self.as_group()])))
-
-    def plot_responsibilities(self, ax: Axes | None = None) -> Axes:
-        """Draws which expert learned each stretch of the stream."""
-        from cndpm.reports.anatomy import responsibility_map
-
-        return self._plot(responsibility_map(self), ax)
-
-    def plot_memory(self, ax: Axes | None = None) -> Axes:
-        """Draws the number of samples in the short-term memory, by class."""
-        from cndpm.reports.anatomy import memory_chart
-
-        return self._plot(memory_chart(self), ax)
-
-    def plot_gate(self, ax: Axes | None = None) -> Axes:
-        """Draws the true task against the chosen expert."""
-        from cndpm.reports.anatomy import gate_map
-
-        return self._plot(gate_map(self), ax)
-
-    def plot_similarity(self, ax: Axes | None = None, *, threshold: float | None = None) -> Axes:
-        """Draws the similarity of the experts.
+    def plot(self, figure: str, ax: Axes | None = None, **options: Any) -> Any:
+        """Draws a figure and returns its axes, an array of them for one of several panels.
 
         Args:
-            ax: Axes to draw on; None makes a new figure.
-            threshold: Shows the pairs above this similarity; None shows the similarities themselves.
+            figure: One of accuracy (or bits per dimension), prequential, answering, experts, parameters, tasks,
+                composition, responsibilities, memory, gate, similarity and samples.
+            ax: Axes to draw on, for a figure of one panel; None makes a new figure.
+            **options: `threshold` of similarity: shows the pairs above it in place of the similarities themselves.
         """
-        from cndpm.reports.anatomy import similarity_map
+        from cndpm.reports.content import FIGURES
+        from cndpm.reports.drawing import draw
 
-        return self._plot(similarity_map(self, threshold), ax)
-
-    def plot_samples(self, ax: Axes | None = None) -> Axes:
-        """Draws samples from the mixture and from every expert."""
-        from cndpm.reports.anatomy import sample_grid
-
-        return self._plot(sample_grid(self), ax)
-
-    def plot_composition(self, ax: Axes | None = None) -> Axes:
-        """Draws the share of every task over the stream."""
-        from cndpm.reports.composition import composition_chart
-
-        return self._plot(composition_chart(self), ax)
+        if figure not in FIGURES:
+            raise UnknownNameError("figure", figure, FIGURES)
+        made = FIGURES[figure](self, **options)
+        if made is None:
+            raise ValueError(
+                "the record holds no data for this figure. Mixtures of experts log it from the first batches on; "
+                "samples and similarity are there when the run is complete"
+            )
+        axes = draw(made, ax)
+        return axes if len(axes) > 1 else axes.flat[0]
 
     def as_group(self) -> Any:
         """Returns a group of this run alone."""
         from cndpm.reports.groups import Group
 
         return Group(self.learner, (self,))
-
-    def _plot(self, figure: Any, ax: Axes | None) -> Axes:
-        from cndpm.reports.drawing import draw
-
-        axes: Axes = draw(_there(figure), ax).flat[0]
-        return axes
-
-
-def _there(figure: Any) -> Any:
-    if figure is None:
-        raise ValueError(
-            "the record holds no data for this figure. Mixtures of experts log it from the first batches on; samples "
-            "and similarity are there when the run is complete"
-        )
-    return figure

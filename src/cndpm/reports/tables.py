@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cndpm.experiments.metric_texts import METRICS
-from cndpm.experiments.summary import over_seeds
+from cndpm.experiments.metrics import over_seeds
+from cndpm.experiments.printed_tables import METRICS
 from cndpm.paper.experiment import Cell, Experiment, Published
 from cndpm.paper.reproduction import cell_config
-from cndpm.reports.commands import resume_command, seeds_command
-from cndpm.reports.groups import Comparison, Group
-from cndpm.reports.paper_values import matches, published_values
+from cndpm.reports.groups import Comparison, Group, matches, published_values
+from cndpm.reports.stories import resume_command, seeds_command
 
 _BETTER = {
     "accuracy": 1,

@@ -15,8 +15,7 @@ from typing import Any
 from cndpm.experiments.record import RecordError
 from cndpm.loopback import Answer, Request, ServingError, serve_on_loopback
 from cndpm.reports.content import Content
-from cndpm.reports.html import page_values, render_page
-from cndpm.reports.showing import shown
+from cndpm.reports.html import page_values, render_page, shown
 
 REFRESH_SECONDS = 2.0
 """Seconds between two looks of the page at the records."""

@@ -27,8 +27,8 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         memory_size: Samples gathered before a new expert is made of them.
         settings: Any other setting, by name; see :class:`cndpm.model.settings.CNDPMSettings`.
         seed: Of every random choice.
-        batch_size: Rows that are learned at once, at most. Those that come wait, and count in no answer, until there
-            are as many, or they surprise, or :meth:`learn_waiting` is called; 1 learns every row as it comes.
+        batch_size: Rows that are learned at once, at most. 1 learns every row as it comes; of more, those that come
+            wait, and count in no answer, until there are as many, or they surprise, or :meth:`learn_waiting` is called.
         surprise: Nats by which rows may contradict the answers to them, beyond what these expect, before they are
             learned; infinity has all wait for each other.
         class_weight: Weights by label, by which the classes' priors are multiplied, or "balanced": answers are as if
@@ -51,7 +51,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         memory_size: int = 500,
         settings: dict[str, Any] | None = None,
         seed: int = 0,
-        batch_size: int = 10,
+        batch_size: int = 1,
         surprise: float = 0.5,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
     ) -> None:

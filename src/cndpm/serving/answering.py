@@ -48,7 +48,7 @@ def _numbers(X: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
     wrong = [i for i, row in enumerate(X) if not _KINDS.issuperset(map(type, row))]
     if wrong:
         raise ValueError(
-            f"X holds numbers and null; {len(wrong)} of {len(X)} rows hold something else, first row {wrong[0]}"
+            f"X holds numbers and null; {len(wrong)} of {len(X)} rows hold something else, first {wrong[0]}"
         )
     try:
         array = np.array(X, dtype=np.float64)
@@ -90,8 +90,7 @@ def learnable(model: Estimator, y: Sequence[Any] | None, n_rows: int) -> list[An
             raise ValueError("y holds a whole number that is too large") from None
         if not np.isfinite(targets).all():
             raise ValueError("y must be finite numbers")
-        learnt: list[Any] = targets.tolist()
-        return learnt
+        return list(targets.tolist())
     return list(y)
 
 

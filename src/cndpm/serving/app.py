@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib import resources
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from fastapi.middleware import Middleware
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.serving.answering import described, explanations, learnable, predictions, rows
 from cndpm.serving.batcher import Batcher
 from cndpm.serving.bodies import Content, parse_body
@@ -27,7 +29,6 @@ from cndpm.serving.counters import Metrics
 from cndpm.serving.guard import Guard
 from cndpm.serving.limits import Limits
 from cndpm.serving.messages import Asked, Events, Explained, Health, Learned, Predicted, Taught
-from cndpm.serving.page import PAGES, add_page
 from cndpm.serving.store import Store
 from cndpm.serving.writer import BusyError, LearnRequest, OtherRowsError, Writer, WriterFailedError
 from cndpm.version import __version__
@@ -40,7 +41,16 @@ _LONG = 1 << 15
 _SAID = 1000
 """Characters of an error."""
 
-PATHS = (*PAGES, "/predict", "/explain", "/learn", "/events", "/model", "/health", "/metrics")
+_STATUSES: Mapping[type[Exception], int] = {BusyError: 503, WriterFailedError: 500, OtherRowsError: 409}
+
+_write = json.JSONEncoder(allow_nan=False).encode
+
+_PAGES = ("/", "/docs")
+"""Addresses of the page: one file that asks nobody but the server it came from, and tells nothing by itself."""
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+
+PATHS = (*_PAGES, "/predict", "/explain", "/learn", "/events", "/model", "/health", "/metrics")
 
 
 def create_app(
@@ -67,7 +77,7 @@ def create_app(
         exception_handlers={RequestValidationError: _first_mistake},
     )
     service.add_endpoints(app)
-    add_page(app)
+    _add_page(app)
     return app
 
 
@@ -106,7 +116,8 @@ class _Service:
     async def predict(self, request: Request) -> Response:
         """Answers rows."""
         X, _ = await self._content(request)
-        return _json(await self._predicting.ask(X))
+        answered = await self._predicting.ask(X)
+        return await asyncio.to_thread(_json, answered) if len(X) > 10 else _json(answered)
 
     async def explain(self, request: Request) -> Response:
         """Answers rows, and says which expert answered and how new each row is."""
@@ -119,14 +130,9 @@ class _Service:
         try:
             y = learnable(self.model, content.y, len(X))
             place = await asyncio.wrap_future(self.writer.submit(LearnRequest(X, y, content.id)))
-        except BusyError as error:
-            raise HTTPException(503, str(error), {"Retry-After": "1"}) from error
-        except WriterFailedError as error:
-            raise HTTPException(500, str(error)) from error
-        except OtherRowsError as error:
-            raise HTTPException(409, str(error)) from error
-        except (ValueError, TypeError) as error:
-            raise HTTPException(422, str(error)[:_SAID]) from error
+        except (ValueError, TypeError, BusyError, WriterFailedError) as error:
+            status = _STATUSES.get(type(error), 422)
+            raise HTTPException(status, str(error)[:_SAID], {"Retry-After": "1"} if status == 503 else None) from error
         return _json({"n_rows": len(X), "record": place.record, "row": place.row})
 
     async def events(self, since: Annotated[int, Query(ge=0)] = 0) -> Response:
@@ -165,7 +171,9 @@ class _Service:
         settings = self.model.learner_.settings
         sizes = {"n_columns": self.model.n_features_in_, "n_targets": settings.n_outputs}
         content = parse_body(body, path, self.limits, **sizes)
-        return rows(content.X, self.model, most=self.limits.rows), content
+        n_labels = len(self.model.classes_) if path == "/predict" and isinstance(self.model, CNDPMClassifier) else 1
+        most = min(self.limits.rows, max(1, self.limits.answer_values // n_labels))
+        return rows(content.X, self.model, most=most), content
 
     async def _read(self, question: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._executor, question)
@@ -179,7 +187,13 @@ class _Service:
 
 def _json(content: Mapping[str, Any], status: int = 200) -> Response:
     """Returns an answer; written here since checking one's own answers again takes longer than computing them."""
-    return Response(json.dumps(content, allow_nan=False), status_code=status, media_type="application/json")
+    texts = (f'"{name}": {_text(value)}' for name, value in content.items())
+    return Response("{" + ", ".join(texts) + "}", status_code=status, media_type="application/json")
+
+
+def _text(value: Any) -> str:
+    # Entry by entry: while one call wrote all of a long list, no other thread could do anything.
+    return f"[{', '.join(map(_write, value))}]" if isinstance(value, list) else _write(value)
 
 
 def _body_of(message: type[BaseModel]) -> dict[str, Any]:
@@ -194,3 +208,15 @@ async def _first_mistake(_: Request, error: Exception) -> Response:
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))[:100]
     return _json({"detail": f"{len(error.errors())} mistakes, the first in {where}: {first['msg'][:200]}"}, status=422)
+
+
+def _add_page(app: FastAPI) -> None:
+    """Serves the page: what the server serves, how that is doing, a form to try it, and requests to copy."""
+    text = (resources.files("cndpm") / "serving" / "page.html").read_text(encoding="utf-8")
+    headers = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
+
+    async def page() -> Response:
+        return Response(text, media_type="text/html", headers=headers)
+
+    for path in _PAGES:
+        app.get(path, include_in_schema=False)(page)

@@ -26,18 +26,7 @@ _Question = tuple[NDArray[np.float32], "asyncio.Future[dict[str, Any]]"]
 
 
 class Batcher:
-    """Collects rows and asks about them together, by a call of `answer` in `executor`.
-
-    Example:
-        >>> from concurrent.futures import ThreadPoolExecutor
-        >>> calls = []
-        >>> async def ask_twice():
-        ...     with ThreadPoolExecutor(1) as executor:
-        ...         batcher = Batcher(lambda X: ({"sum": X.sum(axis=1).tolist()}, {}), executor, asked=calls.append)
-        ...         return await asyncio.gather(batcher.ask(np.ones((1, 2))), batcher.ask(np.ones((2, 2))))
-        >>> asyncio.run(ask_twice()), calls
-        ([{'sum': [2.0]}, {'sum': [2.0, 2.0]}], [3])
-    """
+    """Collects rows and asks about them together, by a call of `answer` in `executor`; `asked` is told how many."""
 
     def __init__(
         self,
@@ -62,13 +51,9 @@ class Batcher:
 
     async def _run(self) -> None:
         while self._waiting:
-            if self._n_waiting < self._limits.batch_rows:
+            if sum(len(X) for X, _ in self._waiting) < self._limits.batch_rows:
                 await asyncio.sleep(self._limits.window)
             await self._call(self._take())
-
-    @property
-    def _n_waiting(self) -> int:
-        return sum(len(X) for X, _ in self._waiting)
 
     def _take(self) -> list[_Question]:
         """Takes the next questions, as many as fit into a call."""

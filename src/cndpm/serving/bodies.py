@@ -22,12 +22,7 @@ _LONGEST_ID = 100
 
 
 class Content(NamedTuple):
-    """Holds what a request says.
-
-    Example:
-        >>> Content([[1.0]], None, None).X
-        [[1.0]]
-    """
+    """Holds what a request says."""
 
     X: list[list[Any]]  # rows, lists of values
     y: list[Any] | None  # labels or targets; None where there are none
@@ -41,14 +36,14 @@ def parse_body(body: bytes, path: str, limits: Limits, *, n_columns: int, n_targ
         >>> parse_body(b'{"X": [[1, null]], "y": ["a"]}', "/learn", Limits(), n_columns=2)
         Content(X=[[1, None]], y=['a'], id=None)
     """
-    _count(body, limits, n_columns=n_columns, n_targets=n_targets)
+    n_names = _count(body, limits, n_columns=n_columns, n_targets=n_targets)
     try:
         content = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise ValueError(f"the body is not JSON, which has no NaN or Infinity: {str(error)[:100]}") from None
     allowed = _FIELDS[path]
-    if not isinstance(content, dict) or not content.keys() <= allowed or "X" not in content:
-        raise ValueError(f"the body is an object with X and nothing but {', '.join(sorted(allowed))}")
+    if not isinstance(content, dict) or not {"X"} <= content.keys() <= allowed or len(content) != n_names:
+        raise ValueError(f"the body is an object with X and nothing but {', '.join(sorted(allowed))}, each named once")
     X, y, name = content["X"], content.get("y"), content.get("id")
     if not isinstance(X, list) or not all(isinstance(row, list) for row in X):
         raise ValueError(f"X is a list of rows, and each a list of {n_columns} values")
@@ -60,8 +55,8 @@ def parse_body(body: bytes, path: str, limits: Limits, *, n_columns: int, n_targ
     return Content(X, y, name)
 
 
-def _count(body: bytes, limits: Limits, *, n_columns: int, n_targets: int) -> None:
-    """Refuses by brackets, commas and quotes what cannot be a body with so many rows."""
+def _count(body: bytes, limits: Limits, *, n_columns: int, n_targets: int) -> int:
+    """Refuses by brackets, commas and quotes what cannot be a body with so many rows; returns how many names it has."""
     if body.lstrip()[:1] != b"{":
         raise ValueError("the body is one JSON object, without others in it")
     outside = _without_texts(body, most=2 * (limits.rows * max(n_columns, 1) + 2 * _KEYS))
@@ -71,11 +66,10 @@ def _count(body: bytes, limits: Limits, *, n_columns: int, n_targets: int) -> No
     if n_lists > 2 * limits.rows + 2:
         raise ValueError(f"a request has between 1 and {limits.rows} rows; got {n_lists} lists. Send several requests.")
     if n_commas > n_lists * (n_columns + n_targets + 1) + _KEYS:
-        raise ValueError(
-            f"X is a list of rows, and each a list of {n_columns} values; got {n_lists} lists with {n_commas} commas"
-        )
+        raise ValueError(f"X is a list of rows, and each a list of {n_columns} values; got {n_commas} commas")
     if len(outside) > _PER_VALUE * (n_commas + n_lists + _KEYS):
         raise ValueError(f"numbers take up to {_PER_VALUE} bytes on average; got {len(outside)} bytes in all")
+    return outside.count(b":")
 
 
 def _without_texts(body: bytes, *, most: int) -> bytes:

@@ -12,14 +12,7 @@ _ROWS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 class Metrics:
-    """Counts what a server does.
-
-    Example:
-        >>> metrics = Metrics()
-        >>> metrics.requested("/predict", 200, 0.004)
-        >>> 'cndpm_requests_total{path="/predict",status="200"} 1.0' in metrics.text().decode()
-        True
-    """
+    """Counts what a server does."""
 
     content_type = CONTENT_TYPE_LATEST
 
@@ -27,9 +20,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         r = self._registry
         self._requests = Counter("cndpm_requests", "Requests answered", ["path", "status"], registry=r)
-        self._seconds = Histogram(
-            "cndpm_request_seconds", "Seconds of a request", ["path"], buckets=_SECONDS, registry=r
-        )
+        self._seconds = Histogram("cndpm_request_seconds", "Time of a request", ["path"], buckets=_SECONDS, registry=r)
         self._rows = Histogram("cndpm_call_rows", "Rows answered in one call of the model", buckets=_ROWS, registry=r)
         self._learned = Counter("cndpm_rows_learned", "Rows learned and on the disk", registry=r)
         self._checkpoints = Counter("cndpm_checkpoints", "Checkpoints written", registry=r)

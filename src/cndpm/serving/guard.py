@@ -34,13 +34,6 @@ class Guard:
 
     Every request but those for health must carry the `token`, where there is one, and ask for one of the `hosts`.
     `requested` is told path, status and seconds of every request; those for other `paths` are told of as "other".
-
-    Example:
-        >>> guard = Guard(None, Limits(), token="secret")
-        >>> guard.refusal({"path": "/predict", "headers": [(b"authorization", b"Bearer secret")]}) is None
-        True
-        >>> guard.refusal({"path": "/predict", "headers": []})
-        (401, 'a token is needed: send the header "Authorization: Bearer TOKEN"')
     """
 
     def __init__(
@@ -56,6 +49,7 @@ class Guard:
         self.app, self._limits, self._token, self._hosts = app, limits, token, hosts
         self._requested, self._paths = requested, frozenset(paths)
         self._held = 0
+        self._too_large = f"the body of a request has at most {limits.body_bytes} bytes; send several requests"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request itself or passes it on."""
@@ -95,10 +89,6 @@ class Guard:
         if not length.isdigit() or len(length) > _DIGITS or int(length) > self._limits.body_bytes:
             return 413, self._too_large
         return None
-
-    @property
-    def _too_large(self) -> str:
-        return f"the body of a request has at most {self._limits.body_bytes} bytes; send several requests"
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Receives the body, whole and within its time, before the application hears of the request."""
@@ -149,9 +139,7 @@ def _origin(headers: dict[bytes, bytes]) -> bytes:
 def _name(host: bytes) -> str:
     """Returns the name in a Host header, without the port."""
     text = host.decode("latin-1")
-    if text.startswith("["):
-        return text.partition("]")[0] + "]"
-    return text.partition(":")[0]
+    return text.partition("]")[0] + "]" if text.startswith("[") else text.partition(":")[0]
 
 
 async def _answer(send: Send, status: int, reason: str) -> None:

@@ -15,6 +15,7 @@ class Limits:
         body_bytes: Bytes of the body of one request.
         held_bytes: Bytes of the bodies of all requests that are being answered.
         rows: Rows of one request.
+        answer_values: Probabilities of one answer, rows times labels; with more labels fewer rows are answered at once.
         label_length: Characters of a label; every answer holds all labels.
         labels: Labels that a model may come to know; what brings more is refused, what it knows is learned on.
         label_characters: Characters of all labels together, which a file of the model must hold in its header.
@@ -35,6 +36,7 @@ class Limits:
     body_bytes: int = 4 * 2**20
     held_bytes: int = 256 * 2**20
     rows: int = 10_000
+    answer_values: int = 200_000
     label_length: int = 1000
     labels: int = 1000
     label_characters: int = 200_000

@@ -2,7 +2,7 @@
 
 A line is 32 hexadecimal digits, a space and a JSON object. The digits are a hash of the line before and of the object,
 so that no line can be changed, left out, exchanged or taken from another log unseen. The first line of a file is its
-head: the number of its first record, the last hash of the log before, and the requests that were acknowledged. A
+head: the number of its first record, the last hash of the log before, the checkpoint's, and acknowledged requests. A
 process that is killed, or a loss of power, can leave the last line without its end: no line is written before the one
 in front of it is on the disk. Whatever else does not fit is damage.
 
@@ -36,12 +36,7 @@ class LogError(CNDPMError, ValueError):
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """Says where in the order of all rows those of one request were learned.
-
-    Example:
-        >>> Acknowledgement(record=3, row=0)
-        Acknowledgement(record=3, row=0)
-    """
+    """Says where in the order of all rows those of one request were learned."""
 
     record: int  # number of the record that holds them
     row: int  # which row of the record is their first
@@ -57,13 +52,7 @@ def rows_digest(X: NDArray[np.float32], y: Sequence[Any] | None) -> str:
 
 @dataclass(frozen=True)
 class Record:
-    """Rows that one call of `partial_fit` learned.
-
-    Example:
-        >>> record = Record(0, np.ones((2, 3), dtype=np.float32), ["a", "b"], (("mine", 1), (None, 1)))
-        >>> record.acknowledgements()
-        [('mine', Acknowledgement(record=0, row=0)), (None, Acknowledgement(record=0, row=1))]
-    """
+    """Rows that one call of `partial_fit` learned."""
 
     number: int  # records before this one
     X: NDArray[np.float32]  # (n, n_features), float32
@@ -86,23 +75,16 @@ class RowLog:
     """A file of records that is appended to, and its witness; neither may exist before.
 
     Requests that are `known` were acknowledged before. `before` is the last hash of the log before; of the first log,
-    anything that tells its model from others. `link` is the hash of the last line.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     log = RowLog(Path(folder, "log.jsonl"), 0, {})
-        ...     log.append(Record(0, np.ones((1, 2), dtype=np.float32), ["a"], ((None, 1),)))
-        ...     log.close()
-        ...     [(record.number, record.X.tolist(), record.y) for record in WrittenLog(Path(folder, "log.jsonl"))]
-        [(0, [[1.0, 1.0]], ['a'])]
+    anything that tells its model from others. `model` is a hash of the checkpoint, `link` that of the last line.
     """
 
-    def __init__(self, path: Path, first: int, known: Mapping[str, Acknowledgement], before: str = "") -> None:
+    def __init__(
+        self, path: Path, first: int, known: Mapping[str, Acknowledgement], before: str = "", model: str = ""
+    ) -> None:
         self._file, self._witness = Appended(path), Appended(witness_of(path))
         self.link = ""
         places = [[name, place.record, place.row, place.digest] for name, place in known.items()]
-        self._write({"first": first, "before": before, "known": places})
+        self._write({"first": first, "before": before, "model": model, "known": places})
 
     @property
     def n_bytes(self) -> int:
@@ -145,6 +127,7 @@ class WrittenLog:
         try:
             self.first: int | None = None if head is None else int(head["first"])
             self.before: str = "" if head is None else head["before"]
+            self.model: str | None = None if head is None else head.get("model")
             self.known = {} if head is None else {name: Acknowledgement(*place) for name, *place in head["known"]}
         except (KeyError, TypeError, ValueError):
             raise self._damage("is no head of a log") from None
@@ -168,7 +151,7 @@ class WrittenLog:
 
     def _read(self) -> Iterator[dict[str, Any]]:
         """Yields what the lines say, each once its hash is right."""
-        if not self.path.exists():
+        if not self.path.is_file():
             return
         with self.path.open("rb") as file:
             for self._line, line in enumerate(file, start=1):

@@ -1,18 +1,22 @@
-"""Runs the application with uvicorn: on loopback unless a token is given."""
+"""Runs the application with uvicorn: on loopback unless a token is given, and with bounds on connections.
+
+There are so many at a time, and none that begins a request and does not end it, or does not take its answer.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol  # others do not bound the bytes of a head
 
 from cndpm.serving.app import create_app
-from cndpm.serving.connections import bounded_protocol
 from cndpm.serving.guard import LOOPBACK
 from cndpm.serving.limits import Limits
 from cndpm.serving.store import Store
@@ -21,6 +25,8 @@ from cndpm.validation import ConfigError
 __all__ = ["Server"]
 
 _SHORTEST_TOKEN = 16
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
+_Uvicorns: Any = H11Protocol
 
 
 class Server:
@@ -84,8 +90,9 @@ class Server:
             self._socket.close()
             raise
         app = create_app(store, limits=limits, token=token, hosts=LOOPBACK if is_local else None)
-        options: Any = {"log_level": "warning", "access_log": False, "lifespan": "on", "timeout_keep_alive": 60}
-        self._server = uvicorn.Server(uvicorn.Config(app, http=bounded_protocol(limits or Limits()), **options))
+        options: Any = {"log_level": "error", "access_log": False, "lifespan": "on", "timeout_keep_alive": 60}
+        bounded = type("Bounded", (_Bounded,), {"limits": limits or Limits()})
+        self._server = uvicorn.Server(uvicorn.Config(app, http=bounded, ws="none", **options))
         self._thread: threading.Thread | None = None
 
     def run(self) -> None:
@@ -114,9 +121,7 @@ class Server:
 
 def _check_token(token: str | None, host: str, *, is_local: bool) -> None:
     if token is None and not is_local:
-        raise ConfigError(
-            f"others can reach {host}, so a token is needed. Set CNDPM_TOKEN, or serve on 127.0.0.1, the default."
-        )
+        raise ConfigError(f"others can reach {host}, so a token is needed. Set CNDPM_TOKEN, or serve on 127.0.0.1.")
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise ConfigError(
             f"a token has at least {_SHORTEST_TOKEN} printable ASCII characters; got {len(token)}. Make one: "
@@ -137,3 +142,65 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise ConfigError(f"cannot listen at {host}, port {port}: {error.strerror or error}") from error
     return opened
+
+
+class _Bounded(_Uvicorns):  # type: ignore[misc]
+    """One connection by uvicorn, which has no bounds by itself on the time of a head or of an answer."""
+
+    limits: ClassVar[Limits]
+    _timer: asyncio.TimerHandle | None = None
+    _leaving: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections:
+            transport.write(_BUSY)
+            transport.close()
+        else:
+            self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        self._await_taking(is_left=False)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_taking(is_left=True)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._await_taking(is_left=self.transport.get_write_buffer_size() > 0)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._leaving is None:
+            self._await_taking(is_left=self.transport.get_write_buffer_size() > 0)
+
+    def _await_taking(self, *, is_left: bool) -> None:
+        """Cuts the connection unless what is left of an answer is taken in time; `close` would wait for it."""
+        if self._leaving is not None:
+            self._leaving.cancel()
+        self._leaving = self.loop.call_later(self.limits.answer_seconds, self._cut) if is_left else None
+
+    def _cut(self) -> None:
+        self._leaving = None
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+    def _watch(self) -> None:
+        """Begins to count where a head is awaited, and ends where one is there."""
+        is_waiting = self.cycle is None or self.cycle.response_complete
+        if not is_waiting:
+            self._forget()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(self.limits.head_seconds, self.transport.close)
+
+    def _forget(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

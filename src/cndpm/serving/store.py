@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -100,16 +101,16 @@ class Store:
             raise StoreError(f"cannot write {folder}: {error.strerror or error}. Name another --folder.") from error
         try:
             self._open(origin, salvage=salvage)
-        except BaseException:
+        except BaseException as error:
             self._lock.release()
+            if isinstance(error, OSError):
+                raise StoreError(f"cannot use {folder}: {error}. Name another --folder.") from error
             raise
 
     def append(
         self, X: NDArray[np.float32], y: Sequence[Any] | None, requests: Sequence[tuple[str | None, int]]
     ) -> list[tuple[str | None, Acknowledgement]]:
-        """Writes rows that the model has learned in one call; returns every request's id with the place of its rows.
-
-        They are on the disk when this returns.
+        """Brings rows that the model has learned to the disk; returns every request's id with the place of its rows.
 
         Args:
             X: (n, n_features).
@@ -153,22 +154,20 @@ class Store:
     def _open(self, origin: Path, *, salvage: bool) -> None:
         self._origin, self._link = origin, _digest(origin)
         mark = self.folder / "origin"
-        if not mark.exists() and (self._numbers("log") or self._numbers("model")):
+        if not mark.is_file() and (self._numbers("log") or self._numbers("model")):
             raise StoreError(f"{mark}, which says whose checkpoints and logs these are, is missing. Restore it.")
-        if not mark.exists():
+        if not mark.is_file():
             self.model, self.n_records = load_estimator(origin), 0
             replace_file(mark, [self._link.encode()])
         elif mark.read_bytes() != self._link.encode():
-            raise StoreError(
-                f"{self.folder} goes on from another model than {origin}. Name another --folder, or move this one away."
-            )
+            raise StoreError(f"{self.folder} goes on from another model than {origin}. Name another --folder.")
         else:
             self._recover(salvage=salvage)
         self._begin_log()
 
     def _recover(self, *, salvage: bool) -> None:
-        self.model, self.n_records, damaged = self._newest_model()
-        n_checkpoint = self.n_records
+        self.model, self.n_records, problems = self._newest_model()
+        n_checkpoint, damaged = self.n_records, list(problems)
         try:
             self._replay()
         except LogError as error:
@@ -178,6 +177,9 @@ class Store:
             warnings.warn(f"{error}; went on with {self.n_records} records", DamageWarning, stacklevel=2)
             logs = map(self._log_path, self._numbers("log"))
             damaged += [path for log in logs for path in (witness_of(log), log) if path.exists()]
+        if problems:
+            said = next(iter(problems.values()))
+            warnings.warn(f"an older checkpoint and its log were used: {said}", DamageWarning, stacklevel=2)
         for path in damaged:
             move_file(path, _free_name(path))
         if self.n_records > n_checkpoint:
@@ -207,27 +209,32 @@ class Store:
         if end is not None and end < self.n_records:
             raise LogError(f"{self.folder}: records {end} to {self.n_records - 1} are missing")
 
-    def _newest_model(self) -> tuple[Estimator, int, list[Path]]:
-        """Returns the model of the newest checkpoint that can be read, its number, and newer ones that cannot."""
-        problems, damaged = [], []
+    def _newest_model(self) -> tuple[Estimator, int, dict[Path, StateError]]:
+        """Returns the model of the newest checkpoint that can be read, its number, and what ails newer ones."""
+        problems: dict[Path, StateError] = {}
         for number in reversed([0, *self._numbers("model")]):
             path = self._model_path(number)
             clear_leftovers(path)
             try:
                 model = load_estimator(path)
+                self._admit(number, path)
             except StateError as error:
-                problems.append(str(error))
-                damaged.append(path)
+                problems[path] = error
                 continue
-            if problems:
-                warnings.warn(f"an older checkpoint and its log were used: {problems[0]}", DamageWarning, stacklevel=2)
-            return model, number, damaged
-        raise StoreError(f"{self.folder} has no checkpoint that can be read: {'; '.join(problems)}")
+            return model, number, problems
+        raise StoreError(f"{self.folder} has no checkpoint that can be read: {'; '.join(map(str, problems.values()))}")
+
+    def _admit(self, number: int, path: Path) -> None:
+        """Refuses a checkpoint that is whole and another one than the log of its number goes on from."""
+        log = self._log_path(number)
+        with suppress(LogError):  # which is told of when the log is read
+            if number and WrittenLog(log).model not in (None, _digest(path)):
+                raise StateError(f"{path} is another one than {log.name} goes on from")
 
     def _begin_log(self) -> None:
         path = self._log_path(self.n_records)
         _remove_log(path)  # of a process that was killed after a checkpoint: no record is in it
-        self._log = RowLog(path, self.n_records, self.known, self._link)
+        self._log = RowLog(path, self.n_records, self.known, self._link, _digest(self._model_path(self.n_records)))
         self.n_rows_since = 0
         self._remove_old()
 
@@ -252,7 +259,7 @@ class Store:
     def _numbers(self, kind: str) -> list[int]:
         """Returns the numbers of the checkpoints or logs there are, ascending; a witness stands for a log."""
         names = {path.stem.partition("-")[2] for path in self.folder.glob(f"{kind}-*")}
-        return sorted(int(name) for name in names if name.isdecimal())
+        return sorted(int(name) for name in names if name.isdecimal() and f"{int(name):012d}" == name)
 
     def _model_path(self, number: int) -> Path:
         return self.folder / f"model-{number:012d}.cndpm" if number else self._origin

@@ -37,12 +37,7 @@ class WriterFailedError(CNDPMError, RuntimeError):
 
 @dataclass(frozen=True)
 class LearnRequest:
-    """Rows that one client wants learned.
-
-    Example:
-        >>> LearnRequest(np.ones((2, 3), dtype=np.float32), ["a", "b"], "mine").future.done()
-        False
-    """
+    """Rows that one client wants learned."""
 
     X: NDArray[np.float32]  # rows as the model reads them, (n, width)
     y: Sequence[Any] | None  # labels or targets, n of them; None for densities
@@ -53,7 +48,7 @@ class LearnRequest:
 class Writer:
     """Learns rows one request after another, of a store whose model nobody else may change.
 
-    `learned` is told the number of rows, after they were written, `checkpointed` of every checkpoint.
+    `learned` is told the number of rows that were written, `checkpointed` of every checkpoint; `n_waiting` rows wait.
     """
 
     def __init__(
@@ -67,17 +62,12 @@ class Writer:
         self._store, self._limits = store, limits or Limits()
         self._learned, self._checkpointed = learned, checkpointed
         self._waiting: deque[LearnRequest] = deque()
-        self._n_waiting = 0
+        self.n_waiting = 0  # rows
         self._changed = threading.Condition()
         self._is_closing = False
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="cndpm-writer", daemon=True)
         self._thread.start()
-
-    @property
-    def n_waiting(self) -> int:
-        """Rows that wait to be learned."""
-        return self._n_waiting
 
     @property
     def failure(self) -> Exception | None:
@@ -96,10 +86,10 @@ class Writer:
                 raise WriterFailedError(f"learned rows could not be written: {failure}. Start the server again.")
             if self._is_closing:
                 raise BusyError("the server is being stopped")
-            if self._n_waiting and self._n_waiting + len(request.X) > self._limits.waiting_rows:
-                raise BusyError(f"{self._n_waiting} rows wait to be learned; come again later")
+            if self.n_waiting and self.n_waiting + len(request.X) > self._limits.waiting_rows:
+                raise BusyError(f"{self.n_waiting} rows wait to be learned; come again later")
             self._waiting.append(request)
-            self._n_waiting += len(request.X)
+            self.n_waiting += len(request.X)
             self._changed.notify()
         return request.future
 
@@ -124,7 +114,7 @@ class Writer:
             while requests := self._take():
                 self._learn_new(requests)
                 with self._changed:
-                    self._n_waiting -= sum(len(request.X) for request in requests)
+                    self.n_waiting -= sum(len(request.X) for request in requests)
                 if self._store.is_due and self._failure is None:
                     self._guarded(self._store.checkpoint)
                     if self._failure is None:
@@ -159,7 +149,7 @@ class Writer:
                         taken.append(request)
                         n_rows += len(request.X)
                     else:
-                        self._n_waiting -= len(request.X)
+                        self.n_waiting -= len(request.X)
             return taken
 
     def _learn_new(self, requests: Sequence[LearnRequest]) -> None:
@@ -210,7 +200,8 @@ class Writer:
         if not isinstance(self._store.model, CNDPMClassifier):
             return
         known = self._store.model._codec
-        new = [label for label in set(filter(_is_hashable, y or ())) if known.find(label) is None]
+        hashable = {label for label in y or () if not isinstance(label, list)}  # the model refuses lists by name
+        new = [label for label in hashable if known.find(label) is None]
         if new and len(known) + len(new) > self._limits.labels:
             raise ValueError(
                 f"y has {len(new)} new labels beside the {len(known)} that the model knows; this server allows "
@@ -244,7 +235,3 @@ class Writer:
     def _refuse(requests: Sequence[LearnRequest], error: Exception) -> None:
         for request in requests:
             request.future.set_exception(error)
-
-
-def _is_hashable(label: Any) -> bool:
-    return not isinstance(label, list)  # of what JSON has; the model refuses it by name

@@ -8,7 +8,7 @@ from cndpm.state.container import StateError
 from cndpm.state.expecting import expect, flag, integers, maybe, nothing, number, part, tensor, whole
 from cndpm.state.keeping import Keeps
 from cndpm.state.state_file import FORMAT_VERSION, StateFile, load_state, read_state, save_state, state_kind
-from cndpm.state.tree import State, check_same_form, non_finite
+from cndpm.state.tree import State, check_same_form, copied, non_finite
 
 __all__ = [
     "FORMAT_VERSION",
@@ -17,6 +17,7 @@ __all__ = [
     "StateError",
     "StateFile",
     "check_same_form",
+    "copied",
     "expect",
     "flag",
     "integers",

@@ -17,8 +17,6 @@ from torch import Tensor
 
 from cndpm.state.container import StateError
 
-__all__ = ["expect", "flag", "integers", "maybe", "nothing", "number", "part", "tensor", "whole"]
-
 Sizes = dict[str, int]
 Form = Callable[[str, Any, Sizes], None]
 """Raises StateError for a value that has another form; may add to the sizes that are known."""
@@ -27,15 +25,9 @@ Side = int | str
 
 
 def expect(state: Any, forms: Mapping[str, Form], **sizes: int) -> Sizes:
-    """Checks parts of a state by name; returns all sizes, those that were found included.
+    """Checks parts of a state by name; returns all sizes, those that are known and those that were found.
 
-    Args:
-        state: A dictionary, as :func:`cndpm.state.load_state` returns it.
-        forms: What each name must hold.
-        **sizes: Sizes that are known.
-
-    Raises:
-        StateError: A name is missing, or what it holds has another form.
+    StateError: a name is missing, or what it holds has another form.
 
     Example:
         >>> state = {"counts": torch.zeros(3, dtype=torch.float64), "step": 4}
@@ -53,13 +45,7 @@ def expect(state: Any, forms: Mapping[str, Form], **sizes: int) -> Sizes:
 
 
 def tensor(*shape: Side, dtype: torch.dtype | tuple[torch.dtype, ...] = torch.float64, finite: bool = True) -> Form:
-    """Returns the form of a tensor.
-
-    Args:
-        *shape: Numbers, or words that stand for sizes.
-        dtype: Its type, or several that are allowed.
-        finite: Whether infinities and NaN are refused.
-    """
+    """Returns the form of a tensor of one of the types allowed; sides are numbers, or words that stand for sizes."""
     allowed = dtype if isinstance(dtype, tuple) else (dtype,)
 
     def check(name: str, value: Any, sizes: Sizes) -> None:
@@ -79,13 +65,7 @@ def tensor(*shape: Side, dtype: torch.dtype | tuple[torch.dtype, ...] = torch.fl
 
 
 def integers(*shape: Side, low: int | None = None, below: int | None = None) -> Form:
-    """Returns the form of a tensor of int64 within a range.
-
-    Args:
-        *shape: Numbers, or words that stand for sizes.
-        low: The least value allowed.
-        below: The first value that is too large.
-    """
+    """Returns the form of a tensor of int64 from `low` on and `below` a number."""
     form = tensor(*shape, dtype=torch.int64)
 
     def check(name: str, value: Any, sizes: Sizes) -> None:
@@ -99,12 +79,7 @@ def integers(*shape: Side, low: int | None = None, below: int | None = None) -> 
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Form:
-    """Returns the form of a finite number within a range.
-
-    Args:
-        low: The least value allowed.
-        high: The greatest value allowed.
-    """
+    """Returns the form of a finite number within a range."""
 
     def check(name: str, value: Any, _: Sizes) -> None:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -115,12 +90,7 @@ def number(low: float = -math.inf, high: float = math.inf) -> Form:
 
 
 def whole(low: int = 0, high: int = 1 << 62) -> Form:
-    """Returns the form of a whole number within a range.
-
-    Args:
-        low: The least value allowed.
-        high: The greatest value allowed.
-    """
+    """Returns the form of a whole number within a range."""
 
     def check(name: str, value: Any, _: Sizes) -> None:
         if type(value) is not int or not low <= value <= high:
@@ -131,30 +101,23 @@ def whole(low: int = 0, high: int = 1 << 62) -> Form:
 
 def flag() -> Form:
     """Returns the form of a value that is True or False."""
-
-    def check(name: str, value: Any, _: Sizes) -> None:
-        if not isinstance(value, bool):
-            raise StateError(f"{name!r} must be true or false; got {str(value)[:80]!r}")
-
-    return check
+    return _of_type(bool, "true or false")
 
 
 def nothing() -> Form:
     """Returns the form of None."""
-
-    def check(name: str, value: Any, _: Sizes) -> None:
-        if value is not None:
-            raise StateError(f"{name!r} must be empty; got a {type(value).__name__}")
-
-    return check
+    return _of_type(type(None), "empty")
 
 
 def part() -> Form:
     """Returns the form of a dictionary, which whoever it belongs to looks into."""
+    return _of_type(Mapping, "a dictionary")
 
+
+def _of_type(kind: type, said: str) -> Form:
     def check(name: str, value: Any, _: Sizes) -> None:
-        if not isinstance(value, Mapping):
-            raise StateError(f"{name!r} must be a dictionary; got a {type(value).__name__}")
+        if not isinstance(value, kind):
+            raise StateError(f"{name!r} must be {said}; got a {type(value).__name__}")
 
     return check
 

@@ -36,14 +36,11 @@ class Keeps:
         return {name: torch.tensor(v) if isinstance(v, np.ndarray) else v for name, v in values.items()}
 
     def load_state_dict(self, state: State, **sizes: int) -> Sizes:
-        """Restores it to the bit, or raises StateError before anything is changed.
+        """Restores it to the bit, or raises StateError before anything is changed; returns all sizes.
 
         Args:
             state: As :meth:`state_dict` returns it.
             **sizes: Sizes that are known.
-
-        Returns:
-            All sizes, those that were found included.
         """
         found = expect(state, self.kept, **sizes)
         for name in self.kept:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from cndpm.state.container import StateError
 
-__all__ = ["State", "check_same_form", "non_finite"]
+__all__ = ["State", "check_same_form", "copied", "non_finite"]
 
 State = dict[str, Any]
 """A tree of dictionaries (string keys) and lists; leaves are tensors or JSON values."""
@@ -24,9 +25,7 @@ def detach_tensors(node: Any, tensors: dict[str, Tensor], name: str = "") -> Any
     if isinstance(node, dict):
         for key in node:
             if not isinstance(key, str) or key == _TENSOR:
-                raise TypeError(
-                    f"state keys are strings other than {_TENSOR!r}; got {key!r} under {name or 'the root'!r}"
-                )
+                raise TypeError(f"state keys are strings other than {_TENSOR!r}; got {key!r} under {name!r}")
         return {key: detach_tensors(value, tensors, f"{name}/{key}" if name else key) for key, value in node.items()}
     if isinstance(node, list | tuple):
         return [detach_tensors(value, tensors, f"{name}/{i}") for i, value in enumerate(node)]
@@ -55,6 +54,20 @@ def _attached(node: Any, waiting: dict[str, Tensor]) -> Any:
     if isinstance(node, list):
         return [_attached(value, waiting) for value in node]
     return node
+
+
+def copied(tree: Any, device: torch.device | str | None = None) -> Any:
+    """Copies a tree with its tensors, to another device where one is given.
+
+    Args:
+        tree: Of dictionaries and lists.
+        device: Where every tensor of the copy lies; None leaves each where it is.
+    """
+    if isinstance(tree, Tensor):
+        return tree.detach().to(tree.device if device is None else device, copy=True)
+    if isinstance(tree, dict):
+        return {key: copied(value, device) for key, value in tree.items()}
+    return [copied(value, device) for value in tree] if isinstance(tree, list) else tree
 
 
 def non_finite(state: Any) -> list[str]:

@@ -13,11 +13,10 @@ from cndpm.lazy import lazily
 
 if TYPE_CHECKING:
     from cndpm.streams.drift import DriftScenario
-    from cndpm.streams.rows import Rows, RowStream, stream_of_rows
+    from cndpm.streams.rows import Rows, stream_of_rows
     from cndpm.streams.scenario import Blur, Scenario, Stage, Subset, Transform
     from cndpm.streams.scenario_files import ScenarioFileError, load_scenario, scenario_names
-    from cndpm.streams.scenario_stream import ScenarioStream
-    from cndpm.streams.sources import SourceStream, drifting_clusters, stream_from
+    from cndpm.streams.sources import drifting_clusters, stream_from
     from cndpm.streams.stream import Batch, Block, Stream, Task
     from cndpm.streams.variations import VARIATIONS
 
@@ -27,12 +26,9 @@ __all__ = [
     "Block",
     "Blur",
     "DriftScenario",
-    "RowStream",
     "Rows",
     "Scenario",
     "ScenarioFileError",
-    "ScenarioStream",
-    "SourceStream",
     "Stage",
     "Stream",
     "Subset",

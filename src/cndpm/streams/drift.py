@@ -1,14 +1,16 @@
 """Scenarios of rows whose rule changes: ``drift-...``, each a recipe that a seed turns into a stream.
 
 They ask how the next rows are answered, so they have no test sets and are evaluated prequentially. Seed 0 draws the
-rows of the published comparisons.
+rows of the published comparisons. Which there are says ``drifts.toml`` beside this file.
 """
 
 from __future__ import annotations
 
+import tomllib
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -17,7 +19,8 @@ from cndpm.names import UnknownNameError
 if TYPE_CHECKING:
     import torch
 
-    from cndpm.streams.rows import Rows, RowStream
+    from cndpm.streams.rows import Rows
+    from cndpm.streams.stream import Stream
 
 __all__ = ["DriftScenario"]
 
@@ -28,44 +31,20 @@ class _Source(NamedTuple):
     path: str
     summary: str
     target: Literal["classes", "values"] = "classes"
+    arguments: dict[str, Any] | None = None
 
     def draw(self, seed: int) -> Rows:
         """Imports the function and calls it."""
         module, name = self.path.split(".")
-        rows: Rows = getattr(import_module(f"cndpm.streams.{module}"), name)(seed)
+        rows: Rows = getattr(import_module(f"cndpm.streams.{module}"), name)(seed, **(self.arguments or {}))
         return rows
 
 
-DRIFTS: dict[str, _Source] = {
-    "drift-flip": _Source("rules.flipped_rule", "A linear rule that is reversed half-way: needs no download"),
-    "drift-rotate": _Source("rules.rotated_rule", "A linear rule that is turned by 90 degrees half-way"),
-    "drift-in-turn": _Source("rules.rules_in_turn", "Two linear rules that take turns of 2,000 rows"),
-    "drift-turning": _Source("rules.turning_rule", "A linear rule of three classes that turns slowly by 180 degrees"),
-    "drift-scales": _Source("rules.tripling_scales", "Five domains with a rule each, whose scale triples every time"),
-    "drift-sign": _Source(
-        "rules.flipped_sign", "Regression: a linear target whose sign is reversed half-way", "values"
-    ),
-    "drift-sine": _Source("river_rows.sine", "River's Sine, reversed half-way"),
-    "drift-sine-in-turn": _Source("river_rows.sine_in_turn", "River's Sine and its reverse in turns of 2,000 rows"),
-    "drift-mixed": _Source("river_rows.mixed", "River's Mixed, reversed half-way"),
-    "drift-sea": _Source("river_rows.sea", "River's SEA with a tenth of the labels wrong: variant 0, 3, 0"),
-    "drift-agrawal": _Source("river_rows.agrawal", "River's Agrawal: rule 0, 4, 0"),
-    "drift-hyperplane": _Source("river_rows.hyperplane", "River's Hyperplane, five of ten weights moving"),
-    "drift-rbf": _Source("river_rows.moving_centroids", "River's RandomRBFDrift, all twenty centroids moving"),
-    "drift-image-segments": _Source("river_rows.image_segments", "Segments of outdoor images, seven classes"),
-    "drift-phishing": _Source("river_rows.phishing", "Websites, phishing or not"),
-    "drift-water-flow": _Source("river_rows.water_flow", "Regression: the flow of water, hour by hour", "values"),
-    "drift-approval": _Source("river_rows.approval", "Regression: approval, by day and polls", "values"),
-}
-"""Every scenario of rows by its name; those after `drift-sign` need ``cndpm[river]``."""
+_TABLE = tomllib.loads(files("cndpm.streams").joinpath("drifts.toml").read_text(encoding="utf-8"))
+DRIFTS = {name: _Source(**facts) for name, facts in _TABLE.items() if "path" in facts}
+"""Every scenario of rows that are drawn, by its name."""
 
-FILED = {
-    "electricity": "Whether the price of electricity rises, half-hour by half-hour; needs your file",
-    "covertype": "What grows on a patch of forest; needs your file",
-    "insects-abrupt": "Which insect flies by while the temperature jumps; needs your file",
-    "insects-gradual": "Which insect flies by while the temperature changes gradually; needs your file",
-    "insects-incremental": "Which insect flies by while the temperature rises; needs your file",
-}
+FILED: dict[str, Any] = {name: facts for name, facts in _TABLE.items() if "path" not in facts}
 """Scenarios of rows that the user has in a file; see :mod:`cndpm.streams.row_files`."""
 
 
@@ -126,9 +105,7 @@ class DriftScenario(BaseModel):
 
         return rows_of_file(self.rows, data_dir)
 
-    def build(
-        self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu"
-    ) -> RowStream:
+    def build(self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu") -> Stream:
         """Draws the rows and makes the stream.
 
         Args:
@@ -149,5 +126,5 @@ class DriftScenario(BaseModel):
 
 def drift_scenario(name: str, batch_size: int = 10) -> DriftScenario:
     """Returns the recipe of this name."""
-    summary = DRIFTS[name].summary if name in DRIFTS else FILED[name]
+    summary = DRIFTS[name].summary if name in DRIFTS else FILED[name]["summary"]
     return DriftScenario(name=name, summary=summary, rows=name, batch_size=batch_size)

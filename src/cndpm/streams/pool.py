@@ -14,14 +14,35 @@ from cndpm.datasets.dataset import Dataset
 from cndpm.datasets.files import MixedSizesError
 from cndpm.datasets.loading import load_dataset
 from cndpm.names import UnknownNameError
-from cndpm.streams.held_out import hold_out
-from cndpm.streams.ordering import Rows
-from cndpm.streams.randomness import Purpose, host_generator
+from cndpm.streams.ordering import Purpose, Rows, host_generator
 from cndpm.streams.transforms import permute_pixels, resize, rotate, set_channels
 from cndpm.validation import ConfigError
 
 if TYPE_CHECKING:
     from cndpm.streams.scenario import Scenario, Subset, Transform
+from dataclasses import replace
+
+from cndpm.datasets.dataset import Split
+
+_SHARE = 10
+"""One sample in so many is held out."""
+
+
+def hold_out(dataset: Dataset, *, seed: int, number: int) -> Dataset:
+    """Returns a dataset that is trained and tested on parts of the training set; the test set is left out.
+
+    A tenth of every class, rounded, is held out: at least one sample of a class that has two. Both parts keep the order
+    of the training set.
+    """
+    labels = dataset.train.y.numpy()
+    is_held_out = np.zeros(len(labels), dtype=bool)
+    for label in range(len(dataset.classes)):
+        rows = np.flatnonzero(labels == label)
+        n = max(round(len(rows) / _SHARE), int(len(rows) > 1))
+        is_held_out[host_generator(seed, Purpose.HELD_OUT, number, label).permutation(rows)[:n]] = True
+    chosen = torch.from_numpy(is_held_out)
+    train, test = (Split(dataset.train.x[part], dataset.train.y[part]) for part in (~chosen, chosen))
+    return replace(dataset, train=train, test=test)
 
 
 class _DatasetView(NamedTuple):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,29 +18,15 @@ from cndpm.streams.rows import Rows
 _SEEDS_APART = 10  # more than the parts of one stream, so that two seeds share none
 
 
-def sine(seed: int) -> Rows:
-    """Draws 6,000 rows under a sine curve; which side is which is reversed at row 3,000."""
-    return _in_turn(_synth().Sine, "classification_function", (0, 1), 3000, seed)
-
-
-def sine_in_turn(seed: int) -> Rows:
-    """Draws 8,000 rows of :func:`sine` whose two rules take turns of 2,000 rows."""
-    return _in_turn(_synth().Sine, "classification_function", (0, 1, 0, 1), 2000, seed)
-
-
-def mixed(seed: int) -> Rows:
-    """Draws 6,000 rows of two booleans and two numbers; the classes are exchanged at row 3,000."""
-    return _in_turn(_synth().Mixed, "classification_function", (0, 1), 3000, seed)
-
-
-def sea(seed: int) -> Rows:
-    """Draws 6,000 rows with a threshold on a sum, another one from 2,000 to 4,000; a tenth of the labels is wrong."""
-    return _in_turn(partial(_synth().SEA, noise=0.1), "variant", (0, 3, 0), 2000, seed)
-
-
-def agrawal(seed: int) -> Rows:
-    """Draws 6,000 applications for a loan; another rule decides from 2,000 to 4,000."""
-    return _in_turn(_synth().Agrawal, "classification_function", (0, 4, 0), 2000, seed)
+def in_turn(seed: int, *, generator: str, rule: str, rules: Sequence[int], n: int, **options: Any) -> Rows:
+    """Draws n rows of one of river's generators under each of some rules, one after the other, each turn by its own."""
+    make = getattr(_synth(), generator)
+    parts = [
+        _classes(islice(make(**{rule: number}, seed=turn + 1 + _SEEDS_APART * seed, **options), n))
+        for turn, number in enumerate(rules)
+    ]
+    x, y = (np.concatenate([part[i] for part in parts]) for i in range(2))
+    return Rows(x, y, tuple(range(n, n * len(rules), n)))
 
 
 def hyperplane(seed: int) -> Rows:
@@ -92,16 +77,6 @@ def _calendar(time: datetime, first: datetime) -> list[float]:
     """Returns hour and weekday as angles, so that midnight and Sunday have no edge, and the days since `first`."""
     day, week = 2 * np.pi * time.hour / 24, 2 * np.pi * time.weekday() / 7
     return [np.sin(day), np.cos(day), np.sin(week), np.cos(week), (time - first).total_seconds() / 86400]
-
-
-def _in_turn(make: Any, rule: str, rules: Sequence[int], n: int, seed: int) -> Rows:
-    """Draws n rows under each of some rules, one after the other; a generator of its own for each turn."""
-    parts = [
-        _classes(islice(make(**{rule: number}, seed=turn + 1 + _SEEDS_APART * seed), n))
-        for turn, number in enumerate(rules)
-    ]
-    x, y = (np.concatenate([part[i] for part in parts]) for i in range(2))
-    return Rows(x, y, tuple(range(n, n * len(rules), n)))
 
 
 def _classes(samples: Iterable[tuple[dict[str, Any], Any]]) -> Rows:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,48 +14,28 @@ from scipy.io import arff
 
 from cndpm.datasets.files import DamagedFileError
 from cndpm.datasets.loading import MissingDataError, resolve_data_dir
+from cndpm.streams.drift import FILED
 from cndpm.streams.rows import Rows
 
 
-class _File(NamedTuple):
-    """Names of a file, the first of which is advised, and its columns beside the label."""
-
-    names: tuple[str, ...]
-    n_columns: int
-
-
-FILES = {
-    "electricity": _File(
-        ("elecNormNew.arff", "elecNormNew.csv", "electricity-normalized.arff", "electricity.arff", "electricity.csv"),
-        8,
-    ),
-    "covertype": _File(("covtypeNorm.arff", "covtype.data", "covtype.arff", "covtype.csv"), 54),
-    **{
-        f"insects-{kind}": _File(tuple(f"INSECTS-{kind}_balanced_norm.{end}" for end in ("arff", "csv")), 33)
-        for kind in ("abrupt", "gradual", "incremental")
-    },
-}
-"""Streams by name."""
-
-
 def rows_of_file(name: str, data_dir: str | Path | None = None) -> Rows:
-    """Reads a stream of :data:`FILES`.
+    """Reads a stream of :data:`~cndpm.streams.drift.FILED`.
 
     MissingDataError: the file is not there. DamagedFileError: it has other columns, or something that is no number.
     """
-    folder, known = resolve_data_dir(data_dir), FILES[name]
-    path = next((folder / one for one in known.names if (folder / one).is_file()), None)
+    folder, names, n_columns = resolve_data_dir(data_dir), FILED[name]["names"], FILED[name]["n_columns"]
+    path = next((folder / one for one in names if (folder / one).is_file()), None)
     if path is None:
         raise MissingDataError(
-            f"{name} is not in {folder}, and cannot be fetched. Put {known.names[0]} (or {known.names[-1]}) there, or "
+            f"{name} is not in {folder}, and cannot be fetched. Put {names[0]} (or {names[-1]}) there, or "
             "name its folder by --data-dir."
         )
     try:
         columns = _arff_columns(path) if path.suffix == ".arff" else _csv_columns(path)
     except (ValueError, NotImplementedError, StopIteration, csv.Error) as error:
         raise DamagedFileError(f"{path} cannot be read: {str(error)[:200] or 'it ends too early'}") from error
-    if len(columns) != known.n_columns + 1:
-        raise DamagedFileError(f"{path} has {len(columns)} columns; {name} has {known.n_columns} and the label, last")
+    if len(columns) != n_columns + 1:
+        raise DamagedFileError(f"{path} has {len(columns)} columns; {name} has {n_columns} and the label, last")
     x = np.stack([_numbers(column, path) for column in columns[:-1]], axis=1)
     return Rows(x, np.unique(columns[-1], return_inverse=True)[1].astype(np.int64))
 

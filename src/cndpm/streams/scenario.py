@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validat
 if TYPE_CHECKING:
     import torch
 
-    from cndpm.streams.scenario_stream import ScenarioStream
+    from cndpm.streams.stream import Stream
 
 __all__ = ["Blur", "Scenario", "Stage", "Subset", "Transform"]
 
@@ -243,9 +243,7 @@ class Scenario(_Recipe):
                 )
         return self
 
-    def build(
-        self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu"
-    ) -> ScenarioStream:
+    def build(self, *, data_dir: str | Path | None = None, seed: int = 0, device: torch.device | str = "cpu") -> Stream:
         """Reads the data and makes the stream.
 
         Args:

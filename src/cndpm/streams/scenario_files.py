@@ -1,4 +1,4 @@
-"""Scenarios by name or from a file.
+"""Scenarios by name, which ``scenarios.toml`` beside this file holds, or from a file.
 
 A TOML (or YAML) file holds the fields of :class:`~cndpm.streams.Scenario`. A YAML file that is a list of stages, each
 with ``subsets: [[dataset, class], ...]`` and one of ``epochs``, ``steps``, ``samples``, is an episode file of the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,13 +18,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError, nearest_names
-from cndpm.streams.builtin import PRESETS
 from cndpm.streams.drift import DRIFTS, FILED, DriftScenario, drift_scenario
 from cndpm.streams.scenario import Scenario, Transform
 from cndpm.streams.variations import VARIATIONS, reorder_classes, repeat, set_epochs
 from cndpm.validation import ConfigError, validate
 
 __all__ = ["ScenarioFileError", "load_scenario", "scenario_names"]
+
+PRESETS: dict[str, Any] = tomllib.loads(files("cndpm.streams").joinpath("scenarios.toml").read_text(encoding="utf-8"))
+"""The fields of scenarios that are known by name."""
 
 _SUFFIXES = {".toml", ".yaml", ".yml"}
 _TABLES = {".csv", ".tsv", ".parquet", ".feather", ".xlsx"}
@@ -126,7 +129,7 @@ def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
             plain = [one for one in scenario_names() if one.partition("-")[0] not in VARIATIONS]
             raise UnknownNameError("scenario", name, known if nearest_names(name, known) else plain)
         prefixes += (prefix,)
-    return prefixes, PRESETS[rest]()
+    return prefixes, Scenario(name=rest, **PRESETS[rest])
 
 
 def _files_called(name: str) -> tuple[str, ...]:

@@ -18,17 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.streams.ordering import Rows, batch_sizes, blur, draw_stage
+from cndpm.streams.ordering import Purpose, Rows, batch_sizes, blur, device_generator, draw_stage, host_generator
 from cndpm.streams.pool import Pool
-from cndpm.streams.randomness import Purpose, device_generator, host_generator
 from cndpm.streams.stream import Block, Stream, Task
 from cndpm.streams.transforms import binarise
 from cndpm.validation import ConfigError
 
 if TYPE_CHECKING:
     from cndpm.streams.scenario import Scenario, Stage, Subset
-
-__all__ = ["ScenarioStream"]
 
 _CHUNK_BYTES = 1 << 20  # of floats: fits a cache, and is many batches
 _CHUNK_BATCHES = 32  # of large samples too, up to four times the bytes: what learners compute ahead pays off with many
@@ -41,18 +38,6 @@ class ScenarioStream(Stream):
     """Batches as a scenario prescribes; see :meth:`~cndpm.streams.scenario.Scenario.build`.
 
     An endless scenario begins anew after its last stage: a *round* is one passage through all stages.
-
-    Args:
-        scenario: The recipe.
-        data_dir: Where datasets lie; None: where :mod:`cndpm.datasets` looks by itself.
-        seed: Determines every draw.
-        device: Where the data are kept and batches arrive.
-
-    Example:
-        >>> from cndpm.streams import load_scenario
-        >>> stream = load_scenario("split-digits").build(seed=0)
-        >>> [(tuple(block.x.shape), block.first) for block in stream.blocks(start=20)][:2]
-        [((289, 1, 8, 8), 200), ((289, 1, 8, 8), 0)]
     """
 
     seed: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain, count, islice
 from typing import Any, Literal
 
@@ -13,10 +14,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
 from cndpm.streams.named_columns import NamedBatches, is_dataset
-from cndpm.streams.randomness import Purpose, host_generator
+from cndpm.streams.ordering import Purpose, host_generator
 from cndpm.streams.stream import Block, Stream, Task
 
-__all__ = ["SourceStream", "drifting_clusters", "stream_from"]
+__all__ = ["drifting_clusters", "stream_from"]
 
 
 def stream_from(
@@ -32,7 +33,7 @@ def stream_from(
     x_column: str | None = None,
     y_column: str | None = None,
     batch_size: int = 10,
-) -> SourceStream:
+) -> Stream:
     """Makes a stream of data that need not exist yet.
 
     Args:
@@ -74,12 +75,12 @@ def stream_from(
         real_valued = y is not None and torch.as_tensor(y).is_floating_point()
     return SourceStream(
         open_at,
-        input_shape=input_shape,
+        input_shape=tuple(input_shape),
         labelled=labelled,
         n_classes=n_classes,
         n_batches=n_batches,
-        tasks=tasks,
-        device=device,
+        test_sets=tasks,
+        device=torch.device(device),
         name=name,
         batch_size=seen_size,
         real_valued=real_valued,
@@ -87,49 +88,27 @@ def stream_from(
     )
 
 
+@dataclass(eq=False)
 class SourceStream(Stream):
     """Batches of whatever arrives: one stage, tasks only where they were given; see :func:`stream_from`.
 
-    Args:
-        open_at: Returns an iterator that begins with batch number `start`.
-        input_shape: Shape of one input.
-        labelled: Whether batches carry labels.
-        n_classes: Number of classes, where known.
-        n_batches: Number of batches, where known.
-        tasks: Test sets.
-        device: Where batches arrive.
-        name: Its name in records and reports.
-        batch_size: Samples of the first batch, where it was seen.
-        real_valued: Whether labels are real values, where the first batch was seen.
-        columns: Names the columns of batches that are dictionaries.
-
-    Example:
-        >>> stream = stream_from(lambda i: torch.full((2, 3), float(i)), n_batches=5, name="mine")
-        >>> [float(batch.x[0, 0]) for batch in stream.batches(start=3)]
-        [3.0, 4.0]
+    `open_at` returns an iterator that begins with the batch of a number.
     """
 
-    def __init__(
-        self,
-        open_at: Callable[[int], Iterator[Any]],
-        *,
-        input_shape: tuple[int, ...],
-        labelled: bool,
-        n_classes: int | None,
-        n_batches: int | None,
-        tasks: tuple[Task, ...],
-        device: torch.device | str,
-        name: str = "stream",
-        batch_size: int | None = None,
-        real_valued: bool = False,
-        columns: NamedBatches | None = None,
-    ) -> None:
-        self._columns = columns or NamedBatches(None, None)
-        self._open_at, self._tasks, self._real_valued = open_at, tasks, real_valued
-        self.name, self._batch_size = name, batch_size
-        self.input_shape, self.labelled = tuple(input_shape), labelled
-        self.n_classes, self.n_batches, self.device = n_classes, n_batches, torch.device(device)
-        self.stage_tasks = (tuple(range(len(tasks))),)
+    open_at: Callable[[int], Iterator[Any]]
+    input_shape: tuple[int, ...]
+    labelled: bool
+    n_classes: int | None
+    n_batches: int | None
+    test_sets: tuple[Task, ...]
+    device: torch.device
+    name: str
+    batch_size: int | None  # samples of the first batch, where it was seen
+    real_valued: bool  # whether its labels were real values
+    columns: NamedBatches
+
+    def __post_init__(self) -> None:
+        self.stage_tasks = (tuple(range(len(self.test_sets))),)
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Returns an iterator over blocks of one batch each, from batch number `start` on.
@@ -138,25 +117,25 @@ class SourceStream(Stream):
         """
         self._check_start(start)
         n_left = None if self.n_batches is None else self.n_batches - start
-        return map(self._make_block, islice(self._open_at(start), n_left))
+        return map(self._make_block, islice(self.open_at(start), n_left))
 
     def describe(self) -> dict[str, Any]:
-        seen = {} if self._batch_size is None else {"batch_size": self._batch_size}
+        seen = {} if self.batch_size is None else {"batch_size": self.batch_size}
         return super().describe() | {"name": self.name} | seen
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        return self._tasks
+        return self.test_sets
 
     @property
     def target(self) -> Literal["classes", "values", "none"]:
-        return "values" if self._real_valued else super().target
+        return "values" if self.real_valued else super().target
 
     def stage_of(self, i: int) -> int:
         return 0
 
     def _make_block(self, raw: Any) -> Block:
-        x, y = _pair(raw, self._columns)
+        x, y = _pair(raw, self.columns)
         inputs = _inputs(x).to(self.device)
         inputs = inputs / 255 if inputs.dtype == torch.uint8 else inputs.float()
         if tuple(inputs.shape[1:]) != self.input_shape:
@@ -166,7 +145,10 @@ class SourceStream(Stream):
             raise ValueError(f"every batch of this stream is {kind}, as the first one was; got the other kind")
         if not len(inputs):
             raise ValueError("a batch of this stream has no samples; leave it out of the source")
-        return Block(inputs, None if y is None else _targets(torch.as_tensor(y, device=self.device)), len(inputs))
+        if y is not None:
+            y = torch.as_tensor(y, device=self.device)
+            y = y.float() if y.is_floating_point() else y.long()
+        return Block(inputs, y, len(inputs))
 
 
 def _pair(raw: Any, columns: NamedBatches) -> tuple[Any, Any]:
@@ -192,11 +174,6 @@ def _inputs(x: Any) -> Tensor:
             f"inputs of a stream are numbers with a leading batch dimension; got {type(x).__name__} ({error}). "
             "Text has to become rows first, by hashing or by a network."
         ) from error
-
-
-def _targets(y: Tensor) -> Tensor:
-    """Returns class indices as int64, real-valued targets as float32."""
-    return y.float() if y.is_floating_point() else y.long()
 
 
 def _opened(source: Iterable[Any] | Callable[[int], Any]) -> tuple[Callable[[int], Iterator[Any]], Callable[[], Any]]:

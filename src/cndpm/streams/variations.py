@@ -10,19 +10,7 @@ from typing import Literal
 
 from cndpm.streams.scenario import Blur, ClassName, Scenario, Stage, Subset
 
-__all__ = [
-    "VARIATIONS",
-    "endless",
-    "gradual",
-    "iid",
-    "imbalanced",
-    "noisy",
-    "recurring",
-    "reorder_classes",
-    "repeat",
-    "set_epochs",
-    "unlabelled",
-]
+__all__ = ["VARIATIONS"]
 
 
 def iid(scenario: Scenario) -> Scenario:
@@ -31,13 +19,7 @@ def iid(scenario: Scenario) -> Scenario:
 
 
 def gradual(scenario: Scenario, kind: Literal["linear", "gaussian"] = "linear", width: float | None = None) -> Scenario:
-    """Lets boundaries fade over `width` mean stage lengths: half a stage (linear), or a deviation of an eighth.
-
-    Args:
-        scenario: The scenario that is varied; it stays as it is.
-        kind: How the shares of two stages change over.
-        width: In mean stage lengths.
-    """
+    """Lets boundaries fade over `width` mean stage lengths: half a stage (linear), or a deviation of an eighth."""
     default = 0.5 if kind == "linear" else 0.125
     return scenario.model_copy(update={"blur": Blur(kind=kind, width=default if width is None else width)})
 
@@ -46,10 +28,6 @@ def recurring(scenario: Scenario, visits: int = 3) -> Scenario:
     """Repeats the stages in `visits` rounds, each a part of its length: every task leaves and comes back.
 
     Every visit draws for itself, so a sample may come again in a later one.
-
-    Args:
-        scenario: The scenario that is varied; it stays as it is.
-        visits: Number of rounds.
     """
     if visits < 1:
         raise ValueError(f"visits must be at least 1; got {visits}")
@@ -67,12 +45,7 @@ def _shorten(stage: Stage, by: int) -> Stage:
 
 
 def imbalanced(scenario: Scenario, ratio: float = 10.0) -> Scenario:
-    """Makes a long tail: the first class keeps all training samples, the last one in `ratio`, geometrically between.
-
-    Args:
-        scenario: The scenario that is varied; it stays as it is.
-        ratio: Of the first class to the last.
-    """
+    """Makes a long tail: the first class keeps all training samples, the last one in `ratio`, geometrically between."""
     if ratio < 1:
         raise ValueError(f"ratio must be at least 1; got {ratio}")
     labels = _named_classes(scenario, "imbalanced")
@@ -102,12 +75,7 @@ def _thin(subset: Subset, share: dict[ClassName, float]) -> list[Subset]:
 
 
 def noisy(scenario: Scenario, share: float = 0.2) -> Scenario:
-    """Makes a share of the training labels wrong, always the same ones; test labels are right.
-
-    Args:
-        scenario: The scenario that is varied; it stays as it is.
-        share: Of the labels that are wrong.
-    """
+    """Makes a share of the training labels wrong, always the same ones; test labels are right."""
     return Scenario.model_validate({**scenario.model_dump(), "label_noise": share})
 
 
@@ -122,24 +90,14 @@ def endless(scenario: Scenario) -> Scenario:
 
 
 def repeat(scenario: Scenario, repeats: int) -> Scenario:
-    """Repeats the whole scenario `repeats` times.
-
-    Args:
-        scenario: The scenario that is varied; it stays as it is.
-        repeats: Number of times.
-    """
+    """Repeats the whole scenario `repeats` times."""
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1; got {repeats}")
     return scenario.model_copy(update={"stages": scenario.stages * repeats})
 
 
 def set_epochs(scenario: Scenario, epochs: float) -> Scenario:
-    """Sets the length of every stage to `epochs` epochs; a stage of several is drawn with replacement.
-
-    Args:
-        scenario: The scenario that is varied; it stays as it is.
-        epochs: Of every stage.
-    """
+    """Sets the length of every stage to `epochs` epochs; a stage of several is drawn with replacement."""
     others = [i for i, stage in enumerate(scenario.stages) if stage.epochs is None]
     if others:
         raise ValueError(
@@ -154,15 +112,6 @@ def reorder_classes(scenario: Scenario, order: Sequence[ClassName]) -> Scenario:
     """Puts class ``order[i]`` where the scenario has its i-th lowest class; labels keep their meaning.
 
     A task that gets other classes loses the name it was given, which was that of its old ones.
-
-    Args:
-        scenario: The scenario that is varied; it stays as it is.
-        order: All classes of the scenario, in the order wanted.
-
-    Example:
-        >>> from cndpm.streams import load_scenario
-        >>> reorder_classes(load_scenario("split-mnist"), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]).stages[0].subsets[0].classes
-        (9, 8)
     """
     labels = _named_classes(scenario, "class_order")
     if sorted(order) != labels:

@@ -60,6 +60,8 @@ class Optimiser:
         # Not in place at first: the gradients of two parameters may be one tensor, or one number seen many times.
         gradients = [g.contiguous() for g in torch._foreach_clamp_min(gradients, -self.clip)]
         torch._foreach_clamp_max_(gradients, self.clip)
+        # Where it falls it is a tensor, since a recorded step must not keep a number.
+        lr = self.lr if self.slowdown is None else self.lr * torch.rsqrt(1 + steps[0] / self.slowdown)
         torch._fused_adam_(
             parameters,
             gradients,
@@ -67,7 +69,7 @@ class Optimiser:
             second,
             [],
             steps,
-            lr=self._lr_after(steps[0]),
+            lr=lr,
             beta1=0.9,
             beta2=0.999,
             weight_decay=0.0,
@@ -75,10 +77,6 @@ class Optimiser:
             amsgrad=False,
             maximize=False,
         )
-
-    def _lr_after(self, n_steps: Tensor) -> float | Tensor:
-        """Returns the learning rate; as a tensor where it falls, since a recorded step must not keep a number."""
-        return self.lr if self.slowdown is None else self.lr * torch.rsqrt(1 + n_steps / self.slowdown)
 
     def scale_lr(self, factor: float) -> None:
         """Multiplies the learning rate."""

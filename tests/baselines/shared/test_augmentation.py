@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cndpm.baselines.shared.augmentation import Augmentation
+from cndpm.baselines.shared.replay import Augmentation
 from cndpm.experts.features.jitter import shift_and_mirror
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from cndpm.baselines.shared.layers import ResidualBlock
-from cndpm.baselines.shared.networks import build_classifier, initialise
+from cndpm.baselines.shared.networks import ResidualBlock, build_classifier, initialise
 
 
 def seeded(seed: int = 0) -> torch.Generator:

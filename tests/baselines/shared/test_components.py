@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from cndpm.baselines.shared.components import FrozenCopy, RandomSource, TensorSlots, total_footprint
-from cndpm.baselines.shared.layers import mlp
+from cndpm.baselines.shared.networks import mlp
 from cndpm.learner import Footprint
 
 CPU = torch.device("cpu")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cndpm.baselines.shared.growing_samples import GrowingSamples
+from cndpm.baselines.iid import GrowingSamples
 from cndpm.learner import Footprint
 
 

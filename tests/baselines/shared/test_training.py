@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from cndpm.baselines.shared.layers import mlp
-from cndpm.baselines.shared.training import NetworkSettings, Trainer
+from cndpm.baselines.shared.components import NetworkSettings, Trainer
+from cndpm.baselines.shared.networks import mlp
 from cndpm.experiments.learners import learner_class
 from cndpm.learner import TaskBasedLearner
 

@@ -37,3 +37,23 @@ def test_images_move_by_at_most_a_sixteenth_and_are_left_as_they_are():
 def test_small_images_stay_in_their_place():
     x = torch.rand(5, 1, 8, 8)
     assert torch.equal(Jitter()(x, torch.Generator()), x)
+
+
+def test_half_of_the_images_are_mirrored_left_to_right_where_that_is_admissible_also_after_loading():
+    fitted, jitter = Jitter(), Jitter()
+    fitted.fit(images(lopsided=False))
+    jitter.load_state_dict(fitted.state_dict())
+    x = torch.rand(400, 1, 8, 8, generator=torch.Generator().manual_seed(1))  # too small to be shifted
+    changed = jitter(x, torch.Generator().manual_seed(0))
+    as_it_is, mirrored = ((changed == seen).flatten(1).all(dim=1) for seen in (x, x.flip(-1)))
+    assert (as_it_is ^ mirrored).all()
+    assert 0.4 < mirrored.float().mean() < 0.6
+
+
+def test_classes_that_are_mirror_images_of_each_other_are_not_mirrored():
+    x, labels, jitter = images(128, lopsided=True), torch.arange(128) % 2, Jitter()
+    x[labels == 1] = x[labels == 1].flip(-1)
+    jitter.fit(x)
+    assert jitter.mirrors
+    jitter.fit(x, labels)
+    assert not jitter.mirrors

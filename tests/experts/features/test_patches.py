@@ -5,6 +5,7 @@ from torch.nn import functional
 from cndpm.experts.features import PatchFeatures
 from cndpm.experts.features.responses import fold_filters
 from cndpm.experts.features.views import apply_view
+from cndpm.state import StateError
 
 
 def images(n: int, channels: int = 3, edge: int = 16) -> torch.Tensor:
@@ -68,3 +69,45 @@ def test_an_unfitted_map_says_so():
 def test_a_constant_memory_makes_finite_features():
     features = fitted(torch.full((40, 1, 8, 8), 0.5))
     assert torch.isfinite(features(images(2, 1, 8))).all()
+
+
+def plain_filters(x: torch.Tensor, size: int, n: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Filters and their biases, written out: patches one by one, their covariance as a sum."""
+    n_drawn = max(20_000, 4 * n)
+    places = zip(
+        torch.randint(len(x), (n_drawn,), generator=generator).tolist(),
+        torch.randint(x.shape[2] - size + 1, (n_drawn,), generator=generator).tolist(),
+        torch.randint(x.shape[3] - size + 1, (n_drawn,), generator=generator).tolist(),
+        strict=True,
+    )
+    patches = torch.stack([x[i, :, a : a + size, b : b + size].flatten() for i, a, b in places]).double()
+    centred = patches - patches.mean(dim=1, keepdim=True)
+    variances = centred.square().mean(dim=1)
+    kept = variances >= 0.1 * variances.mean()
+    normalised = (centred / (variances + 10 / 255**2).sqrt()[:, None])[kept]
+    mean = normalised.mean(dim=0)
+    covariance = (normalised - mean).T @ (normalised - mean) / len(normalised)
+    values, vectors = torch.linalg.eigh(covariance)
+    whitening = vectors @ torch.diag((values + 0.1) ** -0.5) @ vectors.T
+    chosen = normalised[torch.randperm(len(normalised), generator=generator)[:n]]
+    atoms = (chosen - mean) @ whitening
+    weight = (atoms / atoms.norm(dim=1, keepdim=True)) @ whitening
+    return weight - weight.mean(dim=1, keepdim=True), weight @ mean
+
+
+def test_filters_are_whitened_patches_with_contrast_of_all_images_and_places():
+    x = images(30, 2, 8)
+    x[::3] = 0.5  # nothing to see: neither a filter nor a part of the covariance
+    generator = torch.Generator().manual_seed(0)
+    weight, bias = plain_filters(x, 3, 16, generator)
+    (found,) = fitted(x, n_patches=16, sizes=(3,), views=("",))._filters
+    torch.testing.assert_close(found.weight.flatten(1).double(), weight, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(found.bias.double(), bias, atol=1e-4, rtol=1e-4)
+
+
+def test_states_are_copies_and_filters_of_larger_patches_are_refused():
+    features = fitted(images(40), sizes=(4,))
+    features.state_dict()["filters"][0]["weight"].zero_()
+    assert features.state_dict()["filters"][0]["weight"].any()
+    with pytest.raises(StateError, match="edge 3 or less"):
+        PatchFeatures(8, sizes=(3,)).load_state_dict(features.state_dict())

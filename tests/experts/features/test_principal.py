@@ -9,10 +9,11 @@ def rows(n: int) -> torch.Tensor:
 
 
 def test_projections_are_uncorrelated_at_unit_variance_and_no_more_than_there_are():
-    features = PrincipalFeatures(IdentityFeatures(standardise=False), 8)
+    features = PrincipalFeatures(IdentityFeatures(), 8)
     features.fit(rows(200), generator=torch.Generator())
     assert features.n_features == 3
     torch.testing.assert_close(torch.cov(features(rows(200)).T), torch.eye(3), atol=1e-4, rtol=0)
+    torch.testing.assert_close(features(rows(200)).mean(dim=0), torch.zeros(3), atol=1e-4, rtol=0)
 
 
 def test_a_restored_map_gives_the_same_bits():

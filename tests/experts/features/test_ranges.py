@@ -86,3 +86,30 @@ def test_ranges_are_restored_to_the_bit_and_refused_where_they_make_no_sense():
     for name, value in (("scales", torch.zeros(2, 6)), ("spacings", torch.zeros(3)), ("shifts", torch.zeros(2, 5))):
         with pytest.raises(StateError):
             Ranges().load_state_dict(state | {name: value})
+
+
+def test_another_range_begins_with_the_latest_rows_and_moves_to_the_place_of_the_first():
+    ranges, latest = begun(normal(400) + 7), 9 * normal(25, seed=2) - 40
+    ranges.add(torch.cat([normal(75, seed=1), latest]))
+    torch.testing.assert_close(ranges.shifts[1], latest.mean(dim=0))
+    moved = ranges.in_first(latest)[ranges.of(latest) == 1]
+    assert len(moved) > 20 and (moved.mean(dim=0) - 7).abs().max() < 1
+
+
+def test_ranges_of_a_stream_that_began_alike_are_added_but_for_the_common_one():
+    first, second = begun(), begun()
+    second.add(9 * normal(100, seed=1))
+    first.extend(second)
+    assert all(
+        torch.equal(mine, theirs) for mine, theirs in zip(vars(first).values(), vars(second).values(), strict=True)
+    )
+    assert len(first) == 2
+
+
+def test_a_range_that_is_fitted_anew_leaves_what_was_read_before_alone():
+    ranges = begun()
+    before = ranges.shifts, ranges.scales, ranges.spacings
+    kept = [part.clone() for part in before]
+    ranges.refit(0, 3 * normal(100, seed=1) + 5)
+    assert all(torch.equal(part, copy) for part, copy in zip(before, kept, strict=True))
+    assert (ranges.shifts[0] - 5).abs().max() < 1

@@ -11,8 +11,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cndpm.experts.features import rectification
-from cndpm.experts.features.rectification import pool_rectified
+from cndpm.experts.features import responses as rectification
+from cndpm.experts.features.responses import pool_rectified
 
 
 def pooled(

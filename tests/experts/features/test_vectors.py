@@ -30,10 +30,6 @@ def test_identity_keeps_the_shape_of_images():
     torch.testing.assert_close(features.inverse(features(x)), x)
 
 
-def test_without_standardising_rows_stay_as_they_are():
-    assert torch.equal(fitted(IdentityFeatures(standardise=False), rows())(rows()), rows())
-
-
 def test_fourier_features_approximate_the_gaussian_kernel():
     x = torch.randn(60, 3, generator=torch.Generator().manual_seed(1))
     features = fitted(FourierFeatures(20_000), x)

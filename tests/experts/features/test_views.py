@@ -92,3 +92,27 @@ def test_unknown_groups_are_named():
 )
 def test_views_are_paired_with_their_mirror_images(views, pairs):
     assert mirror_pairs(views) == pairs
+
+
+@pytest.mark.parametrize("factor", [0.95, 1.05])
+def test_a_view_may_cost_as_much_as_is_tolerated_and_no_more(factor):
+    x = handed_images(200)
+    (change,), spread = density_change(x, "mirror")
+    admitted = admissible_views(x, candidates=("mirror",), tolerance=factor * -change / spread)
+    assert ("mirror" in admitted) is (factor > 1)
+
+
+def test_one_turn_that_costs_too_much_refuses_both():
+    x = handed_images(200)
+    changes, spread = density_change(x, "turn+8", "turn-8")
+    assert abs(changes[0] - changes[1]) > 1e-3
+    between = -sum(changes) / 2 / spread
+    assert admissible_views(x, candidates=("turn",), tolerance=between) == [""]
+
+
+def test_an_image_that_is_not_square_is_turned_without_being_stretched():
+    x = torch.zeros(1, 1, 9, 15)
+    x[0, 0, 4, 10] = 1.0  # three to the right of the centre
+    turned = apply_view(x, "turn+90")
+    assert float(turned.max()) == pytest.approx(1.0, abs=1e-4)
+    assert divmod(int(turned.argmax()), 15) in [(1, 7), (7, 7)]  # three above or below it

@@ -8,7 +8,7 @@ from asking import found, learn, log_density, log_joint, log_leave_one_out, log_
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FourierFeatures, IdentityFeatures, NotInvertibleError, PatchFeatures
 from cndpm.experts.gaussian import GaussianBank
-from cndpm.experts.gaussian.conjugate import log_elliptical
+from cndpm.experts.gaussian.factor import log_elliptical
 from cndpm.state import load_state, save_state
 
 MAPS = {"identity": IdentityFeatures, "fourier": lambda: FourierFeatures(96), "patches": lambda: PatchFeatures(4)}

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import integrate
 from scipy.stats import multivariate_normal, multivariate_t
 
-from cndpm.experts.gaussian.conjugate import (
+from cndpm.experts.gaussian.factor import log_elliptical
+from cndpm.experts.gaussian.own_covariance import (
     NormalInverseWishart,
-    log_elliptical,
     log_student_t,
     normal_inverse_wishart_from_sums,
 )

@@ -55,13 +55,13 @@ class Trial:
 
 
 @pytest.mark.parametrize(("n", "d"), [(200, 20), (200, 100), (100, 150)])
-@pytest.mark.parametrize("shrinkage", [0.003, 0.03, 0.3])
-def test_accuracy_and_distance_of_new_samples_are_foretold(n, d, shrinkage):
+def test_accuracy_and_distance_of_new_samples_are_foretold(n, d):
     trials = [Trial(n, d, seed) for seed in range(40)]
-    foretold = torch.tensor([trial.foretold(shrinkage) for trial in trials]).mean(dim=0)
-    seen = torch.tensor([trial.seen(shrinkage) for trial in trials]).mean(dim=0)
-    assert float(foretold[0]) == pytest.approx(float(seen[0]), abs=0.04)
-    assert float(foretold[1]) == pytest.approx(float(seen[1]), rel=0.05)
+    for shrinkage in (0.003, 0.03, 0.3):
+        foretold = torch.tensor([trial.foretold(shrinkage) for trial in trials]).mean(dim=0)
+        seen = torch.tensor([trial.seen(shrinkage) for trial in trials]).mean(dim=0)
+        assert float(foretold[0]) == pytest.approx(float(seen[0]), abs=0.04)
+        assert float(foretold[1]) == pytest.approx(float(seen[1]), rel=0.05)
 
 
 def test_the_shrinkage_that_is_foretold_best_is_nearly_the_best():

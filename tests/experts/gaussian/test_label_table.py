@@ -69,7 +69,8 @@ def test_any_history_leaves_what_plain_dictionaries_hold(data, n_classes):
             table.reserve(wanted)
         elif kind == "merge":
             k, into = data.draw(st.permutations(range(n)))[:2]
-            assert table.merge_expert(k, into) == plain.merge(k, into)
+            groups = [[other, k] if other == into else [other] for other in range(n) if other != k]
+            assert table.unite(groups) == plain.merge(k, into)
         else:
             if kind == "found":
                 table.add_expert()

@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
+from cndpm.experts.gaussian.densities import Posteriors
 from cndpm.experts.gaussian.factor import Factor
-from cndpm.experts.gaussian.posteriors import Posteriors
 
 
 @pytest.mark.parametrize("tail", [math.inf, 5.0])

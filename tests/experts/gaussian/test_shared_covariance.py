@@ -6,7 +6,7 @@ import torch
 from scipy.stats import multivariate_normal
 
 from cndpm.experts.chunks import Samples
-from cndpm.experts.gaussian.conjugate import log_elliptical
+from cndpm.experts.gaussian.factor import log_elliptical
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 

@@ -60,7 +60,7 @@ def test_features_of_a_memory_are_the_same_in_one_part_and_in_many(bank, monkeyp
     grow(bank)
     x = torch.rand(9, 6)
     whole = bank.panel.offered(x)
-    monkeypatch.setattr("cndpm.experts.neural.panel._SURVEY_ROWS", 4)
+    monkeypatch.setattr("cndpm.experts.neural.panel.AT_ONCE", 4)
     for in_parts, expected in zip(bank.panel.offered(x), whole, strict=True):
         assert len(expected) == 2
         for part, feature in zip(in_parts, expected, strict=True):

@@ -109,7 +109,7 @@ def test_distances_are_those_of_scikit_learn_plain_and_whitened():
     z = np.random.default_rng(5).normal(size=(7, 3))
     covariance = np.cov(np.random.default_rng(6).normal(size=(3, 30)))
     rows.measure(rows.x.copy(), np.linalg.inv(covariance))
-    plain, whitened = (squares for squares, _ in rows.near(z))
+    plain, whitened = (near.squares for near in rows.near(z))
     for squares, asked, others in ((plain, z, rows.x), (whitened, z @ rows.metric, rows.x @ rows.metric)):
         reference = NearestNeighbors(n_neighbors=60).fit(others)
         distances, at = reference.kneighbors(asked)

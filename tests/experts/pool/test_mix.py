@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, _discounted, log_normalised, softmax, tempered
+from cndpm.experts.pool.mix import _CLOCKS, LOWEST, TEMPERATURES, Mix, log_normalised, softmax, tempered
 
 N_MEMBERS, N_LABELS = 3, 4
 
@@ -18,12 +18,16 @@ def said(n, seed=0):
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(0, 99))
 def test_evidence_is_discounted_sample_by_sample(weights, seed):
-    rng = np.random.default_rng(seed)
-    scores, news = rng.normal(size=(2, 5)), rng.normal(size=(5, len(weights)))
-    clocks, plain = np.array([[0.9], [0.5]]), scores.copy()
+    logs, y = said(len(weights), seed)
+    mix = Mix(N_MEMBERS, [0])
+    told, scores, top = mix.ask(logs), mix.scores.copy(), mix.top.copy()
     for i, weight in enumerate(weights):
-        plain = (1 - (1 - clocks) * weight) * plain + weight * news[:, i]
-    np.testing.assert_allclose(_discounted(scores, clocks, news, np.array(weights)), plain, atol=1e-9)
+        keep = 1 - (1 - _CLOCKS) * weight
+        scores = keep[:2] * scores + weight * np.log(told.each[:, i, y[i]])
+        top = keep[2] * top + weight * np.log(told.candidates[:, i, y[i]])
+    mix.learn(told, y, np.array(weights))
+    np.testing.assert_allclose(mix.scores, scores, atol=1e-9)
+    np.testing.assert_allclose(mix.top, top, atol=1e-9)
 
 
 @given(st.integers(0, 99), st.integers(1, 5))

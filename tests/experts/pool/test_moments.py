@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from cndpm.experts.pool.moments import Moments
+from cndpm.experts.pool.moments import ByLabel, Moments
 
 KEEPS, FADES = (0.7, 0.95), (0.9,)
 
@@ -24,16 +24,23 @@ def taught(f, y, sizes=(), n_labels=3, keeps=KEEPS, fades=FADES):
     ends = [*np.minimum(np.cumsum(sizes), len(y)).astype(int).tolist(), len(y)]
     for start, end in zip([0, *ends[:-1]], ends, strict=True):
         if end > start:
-            moments.learn(f[start:end], y[start:end], rule=0)
+            moments.learn(f[start:end], ByLabel.of(y[start:end]), rule=0)
     return moments
 
 
-def renewed(moments):
-    """The same with every inverse and every discriminant up to date."""
+def renewed(f, y, **kinds):
+    """One that was taught, with every inverse and every discriminant up to date."""
+    moments = taught(f[:-1], y[:-1], **kinds)
+    moments.due[:] = np.inf
+    moments.learn(f[-1:], ByLabel.of(y[-1:]), rule=0)
+    return moments
+
+
+def scatters(moments):
+    """All scatters, with what waits to be added to them."""
     for group in range(len(moments.weights)):
-        moments.due[group] = np.inf
-        moments._solve(group, moments._slots(group), np.arange(moments.n.shape[1]))
-    return moments
+        moments._scatter(group)
+    return moments.scatters
 
 
 @given(st.lists(st.integers(1, 20), max_size=5), st.integers(0, 1000))
@@ -44,14 +51,14 @@ def test_a_rule_holds_the_means_and_the_scatter_of_all_rows_whatever_the_batches
     within = f - means[y]
     np.testing.assert_array_equal(moments.n[-1], np.bincount(y, minlength=3))
     np.testing.assert_allclose(moments.means[-1], means, atol=1e-9)
-    np.testing.assert_allclose(moments.scatters[-1], within.T @ within, atol=1e-7)
+    np.testing.assert_allclose(scatters(moments)[-1], within.T @ within, atol=1e-7)
     assert moments.weights[-1] == len(y) - 3  # the degrees of freedom
 
 
 @pytest.mark.parametrize("n", [40, 2000])
 def test_a_rule_discriminates_like_scikit_learn_with_the_same_shrinkage(n):
     f, y = rows(n)
-    moments = renewed(taught(f, y))
+    moments = renewed(f, y)
     freedom, size = n - 3, np.trace(moments.scatters[-1]) / 3 / (n - 3)
     shrinkage = 0.01 + 0.3 * 3 / (3 + freedom)
     covariance = (1 - shrinkage) * moments.scatters[-1] / freedom + (shrinkage * size + 1e-6) * np.eye(3)
@@ -91,7 +98,7 @@ def test_other_labels_do_not_move_what_is_known_of_one_by_a_bit():
     f, y = rows(60)
     moments = taught(f, y)
     before = moments.means[:, 0].copy(), moments.n[:, 0].copy()
-    moments.learn(f + 50, np.where(y == 0, 1, y), rule=0)
+    moments.learn(f + 50, ByLabel.of(np.where(y == 0, 1, y)), rule=0)
     np.testing.assert_array_equal(moments.means[:, 0], before[0])
     np.testing.assert_array_equal(moments.n[:, 0], before[1])
 
@@ -105,14 +112,14 @@ def test_scatter_fades_by_every_sample_and_the_slowest_slot_tells_it():
         step = one - kept[label]
         plain += before / n[label] * np.outer(step, step)
         kept[label] += step / n[label]
-    np.testing.assert_allclose(moments.scatters[0], plain, atol=1e-9)
+    np.testing.assert_allclose(scatters(moments)[0], plain, atol=1e-9)
 
 
 def test_a_long_batch_fades_as_single_rows_do():
     f, y = rows(400)
     apart, at_once = taught(f, y, [1] * 399), taught(f, y)
     assert at_once.weights[0] == pytest.approx(apart.weights[0], rel=1e-6)
-    sizes = [np.trace(one.scatters[0]) for one in (apart, at_once)]
+    sizes = [np.trace(scatters(one)[0]) for one in (apart, at_once)]
     assert sizes[1] == pytest.approx(sizes[0], rel=0.25)
 
 
@@ -125,15 +132,16 @@ def test_the_weight_of_a_scatter_is_that_of_single_rows_however_many_labels_begi
 
 def test_slots_with_scatters_of_their_own_are_those_of_separate_models():
     f, y = rows(50)
-    both = renewed(taught(f, y, [10] * 4, fades=(0.9, 0.99)))
+    both = renewed(f, y, sizes=[10] * 4, fades=(0.9, 0.99))
     for slot in range(2):
-        alone = renewed(taught(f, y, [10] * 4, keeps=KEEPS[slot : slot + 1], fades=(0.9, 0.99)[slot : slot + 1]))
+        own = slice(slot, slot + 1)
+        alone = renewed(f, y, sizes=[10] * 4, keeps=KEEPS[own], fades=(0.9, 0.99)[own])
         np.testing.assert_allclose(both.log_likelihood(f)[slot], alone.log_likelihood(f)[0], atol=1e-8)
 
 
 def test_leaving_one_out_is_refitting_its_mean_without_it():
     f, y = rows(30)
-    moments = renewed(taught(f, y))
+    moments = renewed(f, y)
     told, inverse = moments.leave_one_out(f, y, rule=0)[-1], moments.inverse_of_rule(0)
     for i in range(len(y)):
         mean = f[(y == y[i]) & (np.arange(len(y)) != i)].mean(axis=0)
@@ -166,7 +174,7 @@ def test_relabelling_permutes_what_is_answered(places):
 
 def test_a_new_rule_begins_where_the_old_one_stands_and_moves_faster():
     f, y = rows(300)
-    moments = renewed(taught(f, y))
+    moments = renewed(f, y)
     moments.add_rule(0)
     assert moments.n_rules == 2
     told = moments.log_likelihood(f)
@@ -174,7 +182,7 @@ def test_a_new_rule_begins_where_the_old_one_stands_and_moves_faster():
     assert moments.n[-1].tolist() == [3.0] * 3 and moments.weights[-1] == 200.0
     np.testing.assert_allclose(moments.scatters[-1] / 200, moments.scatters[-2] / moments.weights[-2])
     old = moments.means[-2].copy()
-    moments.learn(f[:50] + 5, y[:50], recent=False, rule=1)
+    moments.learn(f[:50] + 5, ByLabel.of(y[:50]), recent=False, rule=1)
     np.testing.assert_array_equal(moments.means[-2], old)
     assert (moments.means[-1] > old + 3).all()
 
@@ -184,7 +192,7 @@ def test_dropping_a_rule_leaves_the_others_as_they_were():
     moments = taught(f, y)
     for rule in range(2):
         moments.add_rule(rule)
-        moments.learn(f + rule, y, rule=rule + 1)
+        moments.learn(f + rule, ByLabel.of(y), rule=rule + 1)
     told = moments.log_likelihood(f)
     moments.drop_rule(1)
     np.testing.assert_allclose(moments.log_likelihood(f), told[[0, 1, 2, 4]], rtol=1e-12)
@@ -196,10 +204,10 @@ def test_inverses_wait_for_a_part_of_the_samples_and_means_do_not():
     f, y = rows(1000)
     moments = taught(f, y)
     inverse = moments.inverse_of_rule(0).copy()
-    moments.learn(f[:30] + 1, y[:30], rule=0)
+    moments.learn(f[:30] + 1, ByLabel.of(y[:30]), rule=0)
     np.testing.assert_array_equal(moments.inverse_of_rule(0), inverse)
     np.testing.assert_allclose(moments.slopes[-1], moments.means[-1] @ inverse)
-    moments.learn(f[30:60] + 1, y[30:60], rule=0)
+    moments.learn(f[30:60] + 1, ByLabel.of(y[30:60]), rule=0)
     assert (moments.inverse_of_rule(0) != inverse).any()
 
 
@@ -208,5 +216,5 @@ def test_state_resumes_to_the_bit():
     whole, half = taught(f, y, [50]), taught(f[:50], y[:50])
     resumed = Moments(3, keeps=KEEPS, fades=FADES, n_labels=3)
     resumed.load_state_dict(half.state_dict(), d=3)
-    resumed.learn(f[50:], y[50:], rule=0)
+    resumed.learn(f[50:], ByLabel.of(y[50:]), rule=0)
     np.testing.assert_array_equal(resumed.log_likelihood(f), whole.log_likelihood(f))

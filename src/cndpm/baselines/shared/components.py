@@ -7,14 +7,17 @@ again for every learner.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Generic, Literal, Protocol, TypeVar
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from cndpm.learner import Footprint
+from cndpm.baselines.shared.networks import NetworkName
+from cndpm.learner import Footprint, LearnerSettings
 from cndpm.state import State
+from cndpm.training.recorded_steps import Routine, StepRecorder
 
 N = TypeVar("N", bound=nn.Module)
 
@@ -123,3 +126,109 @@ class FrozenCopy(Generic[N]):
         self.network = None
         if state["network"] is not None:
             load_module(self.take(), state["network"])
+
+
+class NetworkSettings(LearnerSettings):
+    """Settings of every learner with one network."""
+
+    network: NetworkName = Field("auto", description="auto: ResNet-18 for 3 x 32 x 32 images, else the MLP")
+    hidden: int = Field(400, ge=1, description="units of each of the two hidden layers of the MLP and the VAE")
+    latent: int = Field(32, ge=1, description="latent dimension of the VAE, on unlabelled streams")
+    test_latent_samples: int = Field(16, ge=1, description="latent samples over which log_prob averages the ELBO")
+    optimizer: Literal["sgd", "adam"] = Field("adam", description="optimiser")
+    learning_rate: float = Field(3e-4, gt=0, le=10, description="step size")
+    momentum: float = Field(0.0, ge=0, lt=1, description="momentum of sgd; adam ignores it")
+    weight_decay: float = Field(1e-5, ge=0, description="squared-norm penalty on the weights")
+    clip_value: float | None = Field(0.5, gt=0, description="largest absolute value of a gradient; null: no limit")
+
+
+class Trainer:
+    """A network on its device and its optimiser; one step is gradient, clip by value, update."""
+
+    def __init__(self, network: nn.Module, settings: NetworkSettings) -> None:
+        self.network = network
+        self.clip_value = settings.clip_value
+        self.parameters = list(network.parameters())
+        lr, device = settings.learning_rate, self.parameters[0].device
+        self.recorder = StepRecorder(device, torch.Generator(device))
+        self._routines: dict[Callable[..., tuple[Tensor, ...] | None], Routine] = {}
+        self.optimizer: torch.optim.Optimizer
+        if settings.optimizer == "adam":
+            self.optimizer = torch.optim.Adam(
+                self.parameters, lr=lr, weight_decay=settings.weight_decay, fused=True, capturable=device.type == "cuda"
+            )
+        else:
+            self.optimizer = torch.optim.SGD(
+                self.parameters, lr=lr, momentum=settings.momentum, weight_decay=settings.weight_decay, fused=True
+            )
+
+    def step(self, loss: Tensor) -> None:
+        """Takes one step down the gradient of a scalar loss."""
+        found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        for parameter, gradient in zip(self.parameters, found, strict=True):
+            # Fused optimisers walk through memory: a gradient must lie there as its parameter does.
+            parameter.grad = None if gradient is None else gradient.contiguous()
+        self._update()
+
+    def recorded(self, function: Callable[..., tuple[Tensor, ...] | None], *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Calls `function(*inputs)`, which takes steps of this trainer; a GPU records the call once and replays it.
+
+        The function is a method of the learner, draws no random numbers, and depends on nothing but its inputs and
+        tensors that stay in their place.
+        """
+        routine = self._routines.setdefault(function, self.recorder.routine(function, draws=False))
+        return routine(*inputs)
+
+    def gradient(self, loss: Tensor) -> Tensor:
+        """Returns the gradient of a scalar loss as one vector, (n_parameters,); changes nothing."""
+        parts = torch.autograd.grad(loss, self.parameters, allow_unused=True, materialize_grads=True)
+        return torch.cat([part.reshape(-1) for part in parts])
+
+    def weights(self) -> Tensor:
+        """Returns a copy of all parameters as one vector, (n_parameters,)."""
+        return torch.cat([p.detach().reshape(-1) for p in self.parameters])
+
+    def step_along(self, gradient: Tensor) -> None:
+        """Takes one step down a given gradient, (n_parameters,)."""
+        sizes = [p.numel() for p in self.parameters]
+        for parameter, part in zip(self.parameters, torch.split(gradient, sizes), strict=True):
+            parameter.grad = part.view_as(parameter).clone()
+        self._update()
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """Changes the step size and drops recorded steps, which hold the old one."""
+        self._routines.clear()
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+
+    def _update(self) -> None:
+        if self.clip_value is not None:
+            nn.utils.clip_grad_value_(self.parameters, self.clip_value)
+        self.optimizer.step()
+
+    def footprint(self) -> Footprint:
+        """Counts the trained weights, and the buffers that prediction needs."""
+        n_parameters = sum(p.numel() for p in self.parameters)
+        return Footprint(n_parameters, n_parameters + sum(b.numel() for b in self.network.buffers()))
+
+    def state_dict(self) -> State:
+        state = self.optimizer.state_dict()
+        moments = {
+            str(index): {name: value.clone() for name, value in entry.items() if value is not None}
+            for index, entry in state["state"].items()
+        }
+        return {
+            "network": module_state(self.network),
+            "moments": moments,
+            "learning_rate": state["param_groups"][0]["lr"],
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        load_module(self.network, state["network"])
+        moments = {
+            int(index): {name: value.clone() for name, value in entry.items()}
+            for index, entry in state["moments"].items()
+        }
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        self.set_learning_rate(state["learning_rate"])

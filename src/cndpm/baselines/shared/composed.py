@@ -11,9 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cndpm.baselines.shared.components import LearnerPart, RandomSource, total_footprint
-from cndpm.baselines.shared.networks import build_classifier
-from cndpm.baselines.shared.training import NetworkSettings, Trainer
+from cndpm.baselines.shared.components import LearnerPart, NetworkSettings, RandomSource, Trainer, total_footprint
+from cndpm.baselines.shared.networks import LogitNetwork, build_classifier, build_vae
 from cndpm.learner import Footprint, Learner
 from cndpm.state import State
 
@@ -33,7 +32,7 @@ class ComposedLearner(Learner):
     """A learner made of parts: its state is theirs by name, its footprint their sum.
 
     Args:
-        settings: Of this learner.
+        settings: Of this learner; subclasses make their parts of them in `_make`.
         **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Attributes:
@@ -50,6 +49,10 @@ class ComposedLearner(Learner):
         super().__init__(settings, **facts)
         self.random = RandomSource(self.seed)
         self.parts: dict[str, LearnerPart] = {"random": self.random}
+        self._make()
+
+    def _make(self) -> None:
+        """Makes the learner's own parts of `settings` and the facts of the stream, and adds them to `parts`."""
 
     def received(self, x: Tensor, y: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Checks a batch and moves it to this learner's device.
@@ -87,6 +90,11 @@ class ComposedLearner(Learner):
             raise ValueError(f"{type(self).__name__} learns from labels: n_classes must be a number; got None")
         return self.n_classes
 
+    def _new_classifier(self, n_outputs: int, random: RandomSource) -> LogitNetwork:
+        chosen: Any = self.settings
+        network = build_classifier(chosen.network, self.input_shape, n_outputs, random.generator, hidden=chosen.hidden)
+        return network.to(self.device)
+
     def footprint(self) -> Footprint:
         return total_footprint(self.parts.values())
 
@@ -102,10 +110,6 @@ class ComposedLearner(Learner):
 
 class ClassifierLearner(ComposedLearner):
     """One classifier with one optimiser.
-
-    Args:
-        settings: Of this learner.
-        **facts: Of the stream; see :class:`cndpm.learner.Learner`.
 
     Attributes:
         network: The classifier; calling it gives logits.
@@ -123,16 +127,53 @@ class ClassifierLearner(ComposedLearner):
 
     settings: NetworkSettings
 
-    def __init__(self, settings: NetworkSettings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        n_classes = self.required_classes()
-        generator = self.random.generator
-        network = build_classifier(settings.network, self.input_shape, n_classes, generator, hidden=settings.hidden)
-        self.network = network.to(self.device)
-        self.trainer = Trainer(self.network, settings)
+    def _make(self) -> None:
+        self.network = self._new_classifier(self._n_outputs(), self.random)
+        self.trainer = Trainer(self.network, self.settings)
         self.parts["trainer"] = self.trainer
+
+    def _n_outputs(self) -> int:
+        return self.required_classes()
 
     @torch.no_grad()
     def predict_log_proba(self, x: Tensor) -> Tensor:
         self.network.eval()
         return F.log_softmax(self.network(x.to(self.device)), dim=1)
+
+
+class ObjectiveLearner(ClassifierLearner):
+    """A classifier on a labelled stream; on an unlabelled one a VAE, whose loss is its negative ELBO."""
+
+    def _make(self) -> None:
+        if self.n_classes is not None:
+            super()._make()
+            return
+        chosen = self.settings
+        vae = build_vae(self.input_shape, self.random.generator, hidden=chosen.hidden, latent=chosen.latent)
+        self.vae = vae.to(self.device)
+        self.trainer = Trainer(self.vae, chosen)
+        self.parts["trainer"] = self.trainer
+
+    def train_on(self, x: Tensor, y: Tensor | None) -> None:
+        """Takes one optimiser step on the mean loss of a batch that is on the device."""
+        if y is None:  # the bound of a VAE draws random numbers, which cannot be recorded
+            noise = self.random.normal(1, len(x), self.vae.latent).to(x.device)
+            self.trainer.step(-self.vae.train().elbo(x, noise).mean())
+        else:
+            self.trainer.recorded(self._step, x, y)
+
+    def _step(self, x: Tensor, y: Tensor) -> None:
+        self.trainer.step(F.cross_entropy(self.network.train()(x), y, reduction="none").mean())
+
+    def predict_log_proba(self, x: Tensor) -> Tensor:
+        if self.n_classes is None:
+            raise NotImplementedError(f"a VAE predicts no classes for its {len(x)} inputs; give a labelled stream")
+        return super().predict_log_proba(x)
+
+    @torch.no_grad()
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Returns the ELBO averaged over latent samples with fixed noise, (batch,)."""
+        if self.n_classes is not None:
+            raise NotImplementedError(f"a classifier models no density of its {len(x)} inputs; give no labels")
+        noise = self.random.restarted().normal(self.settings.test_latent_samples, 1, self.vae.latent)
+        return self.vae.eval().elbo(x.to(self.device), noise.to(self.device))

@@ -9,17 +9,16 @@ tasks or only the last one's count. Its gradient needs two vectors however many 
 
 from __future__ import annotations
 
-from typing import Unpack
+from abc import abstractmethod
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.components import TensorSlots
-from cndpm.baselines.shared.composed import ClassifierLearner, StreamFacts
+from cndpm.baselines.shared.components import NetworkSettings, TensorSlots
+from cndpm.baselines.shared.composed import ClassifierLearner
 from cndpm.baselines.shared.replay import ReplayMemory
-from cndpm.baselines.shared.training import NetworkSettings
 from cndpm.learner import TaskBasedLearner
 
 
@@ -73,10 +72,10 @@ class PenalisedLearner(ClassifierLearner, TaskBasedLearner):
 
     settings: PenaltySettings
 
-    def __init__(self, settings: PenaltySettings, **facts: Unpack[StreamFacts]) -> None:
-        super().__init__(settings, **facts)
-        self.penalty = QuadraticPenalty(settings.strength, self.device)
-        self.memory = ReplayMemory(settings.importance_samples, self.random.generator, device=self.device)
+    def _make(self) -> None:
+        super()._make()
+        self.penalty = QuadraticPenalty(self.settings.strength, self.device)
+        self.memory = ReplayMemory(self.settings.importance_samples, self.random.generator, device=self.device)
         self.parts |= {"penalty": self.penalty, "memory": self.memory}
 
     def begin_task(self, task: int) -> None:
@@ -87,3 +86,12 @@ class PenalisedLearner(ClassifierLearner, TaskBasedLearner):
         gradient = self.trainer.gradient(F.cross_entropy(self.network.train()(x), y))
         self.trainer.step_along(gradient + self.penalty.gradient(self.trainer.weights()))
         self.memory.add(x=x, y=y)
+
+    def end_task(self) -> None:
+        if len(self.memory):
+            self._consolidate(self.memory.rows, self.trainer.weights())
+            self.memory.clear()
+
+    @abstractmethod
+    def _consolidate(self, rows: dict[str, Tensor], weights: Tensor) -> None:
+        """Adds the importances measured on rows of the task that ends, with its last weights, to the penalty."""

@@ -6,14 +6,48 @@ Algorithm R): the t-th sample takes a place drawn uniformly from 1..t, where tha
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.augmentation import AugmentationName
-from cndpm.baselines.shared.training import NetworkSettings
+from cndpm.baselines.shared.components import NetworkSettings
+from cndpm.baselines.shared.composed import ClassifierLearner
+from cndpm.experts.features.jitter import shift_and_mirror
 from cndpm.learner import Footprint
 from cndpm.state import State
+
+AugmentationName = Literal["auto", "none", "shift", "crop-flip"]
+"""Names of augmentations; "auto" depends on the images, see `Augmentation`."""
+
+
+class Augmentation:
+    """Shifts an image by up to an eighth of its width; "crop-flip" also mirrors every second one.
+
+    "auto" is crop-flip for colour images, shift for grey ones and none for everything else: digits have a handedness,
+    objects have not.
+    """
+
+    def __init__(self, name: AugmentationName, input_shape: tuple[int, ...], generator: torch.Generator) -> None:
+        is_image = len(input_shape) == 3
+        if name == "auto":
+            name = "none" if not is_image else "crop-flip" if input_shape[0] == 3 else "shift"
+        if name != "none" and not is_image:
+            raise ValueError(f"{name} takes images (channels, height, width); got {input_shape}. Choose 'none'.")
+        self.name = name
+        self.generator = generator
+        self.reach = max(1, input_shape[-1] // 8)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Returns changed copies, (batch, channels, height, width); x itself if there is nothing to change."""
+        if self.name == "none":
+            return x
+        shifts = torch.randint(0, 2 * self.reach + 1, (2, len(x)), generator=self.generator)
+        mirrored = torch.zeros(len(x), dtype=torch.bool)
+        if self.name == "crop-flip":
+            mirrored = torch.rand(len(x), generator=self.generator) < 0.5
+        return shift_and_mirror(x, shifts.to(x.device), mirrored.to(x.device), reach=self.reach)
 
 
 class ReplaySettings(NetworkSettings):
@@ -111,3 +145,26 @@ class ReplayMemory:
         rows = state["rows"]
         if rows:
             self.put(list(range(len(next(iter(rows.values()))))), **rows)
+
+
+class ReplayLearner(ClassifierLearner):
+    """A classifier, a memory and random changes of images; what is stored and what is replayed is the learner's own.
+
+    Inputs are augmented at every use; the memory holds them unchanged.
+    """
+
+    settings: ReplaySettings
+
+    def _make(self) -> None:
+        super()._make()
+        self.memory = ReplayMemory(self.settings.memory_size, self.random.generator, device=self.device)
+        self.augmentation = Augmentation(self.settings.augmentation, self.input_shape, self.random.generator)
+        self.parts["memory"] = self.memory
+
+    def replayed(self, n: int) -> dict[str, Tensor]:
+        """Draws the rows to replay beside a batch of n."""
+        return self.memory.sample(self.settings.n_replayed(n))
+
+    def joined(self, x: Tensor, y: Tensor, rows: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Returns the batch followed by replayed rows (of "x" and "y"), inputs augmented, and their labels."""
+        return self.augmentation(torch.cat([x, rows["x"]])), torch.cat([y, rows["y"]])

@@ -1,10 +1,9 @@
 """Feature maps: fitted on the first memory, frozen, stored with the state."""
 
 from cndpm.experts.features.feature_map import FeatureMap, NotInvertibleError
-from cndpm.experts.features.function import FunctionFeatures
-from cndpm.experts.features.module import ModuleFeatures
 from cndpm.experts.features.patches import PatchFeatures
 from cndpm.experts.features.principal import PrincipalFeatures
+from cndpm.experts.features.standardised import FunctionFeatures, ModuleFeatures
 from cndpm.experts.features.vectors import FourierFeatures, IdentityFeatures
 
 __all__ = [

@@ -37,6 +37,9 @@ class FeatureMap(ABC):
         tensor([[3., 3.]])
     """
 
+    keeps_x: bool = False
+    """Whether the features are x in other units, so that their density is one of x."""
+
     @property
     @abstractmethod
     def fitted(self) -> bool:
@@ -67,11 +70,6 @@ class FeatureMap(ABC):
             f"{type(self).__name__} cannot turn features back into samples; "
             "to sample, use the identity map or an expert with a generative density"
         )
-
-    @property
-    def keeps_x(self) -> bool:
-        """Whether the features are x in other units, so that their density is one of x."""
-        return False
 
     @property
     def log_volume(self) -> float:

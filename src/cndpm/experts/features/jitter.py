@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from cndpm.experts.features.views import admissible_views
-from cndpm.state import State, expect, flag
+from cndpm.state import Keeps, flag
 
 
-class Jitter:
+class Jitter(Keeps):
     """Small random changes of images for networks to learn from: shifts, and mirror images where they are admissible.
 
     An image is shifted by up to a sixteenth of its width; whether it may be mirrored is tested on the first memory.
     """
 
+    kept: ClassVar = {"mirrors": flag()}
+
     def __init__(self) -> None:
         self.mirrors = False
 
     def fit(self, x: Tensor, labels: Tensor | None = None) -> None:
-        """Decides on the first memory whether images may be mirrored.
-
-        Args:
-            x: The first memory, (M, C, H, W).
-            labels: Class indices (M,), where there are any.
-        """
+        """Decides on the first memory (M, C, H, W) whether images may be mirrored."""
         self.mirrors = "mirror" in admissible_views(x, labels, candidates=("mirror",))
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
@@ -35,24 +34,11 @@ class Jitter:
         mirrored = torch.rand(len(x), generator=generator) < (0.5 if self.mirrors else 0.0)
         return shift_and_mirror(x, shifts.to(x.device), mirrored.to(x.device), reach=reach).contiguous()
 
-    def state_dict(self) -> State:
-        """Returns whether images may be mirrored."""
-        return {"mirrors": self.mirrors}
-
-    def load_state_dict(self, state: State) -> None:
-        """Restores that decision."""
-        expect(state, {"mirrors": flag()})
-        self.mirrors = state["mirrors"]
-
 
 def shift_and_mirror(x: Tensor, shifts: Tensor, mirrored: Tensor, *, reach: int) -> Tensor:
-    """Crops each image, padded by `reach` zeros on every side, at its own place; mirrors those marked.
+    """Crops images (n, C, H, W), padded by `reach` zeros, each at its own place; mirrors those marked (n,).
 
-    Args:
-        x: (batch, channels, height, width).
-        shifts: Row and column of the crop's corner, 0 to 2 reach, (2, batch).
-        mirrored: Which images are mirrored left to right, (batch,).
-        reach: Padding.
+    A shift is the row and the column of the crop's corner, 0 to 2 reach, (2, n).
     """
     height, width = x.shape[-2:]
     columns = torch.arange(width, device=x.device)

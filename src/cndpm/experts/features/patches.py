@@ -8,20 +8,18 @@ one division, so they fold into the filters: r = F p / s - b for a patch p of lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from cndpm.experts.features.feature_map import FeatureMap
-from cndpm.experts.features.responses import CONTRAST_FLOOR, GRID, N_MOMENTS, FoldedFilters, fold_filters
+from cndpm.experts.features.responses import CONTRAST_FLOOR, GRID, FoldedFilters, fold_filters
 from cndpm.experts.features.views import admissible_views, apply_view, mirror_pairs
 from cndpm.state import State, StateError, expect, tensor
 from cndpm.threads import map_in_threads
 from cndpm.training.recorded_steps import Routine, StepRecorder
-
-__all__ = ["PatchFeatures"]
 
 _WHITENING_FLOOR = 0.1
 
@@ -32,28 +30,18 @@ _RECORDED = 100
 """Images up to which a GPU's operations are recorded."""
 
 
-@dataclass(frozen=True)
-class PatchFilters:
-    """Filters of one patch size.
+class PatchFilters(NamedTuple):
+    """Filters of one patch size."""
 
-    Attributes:
-        weight: Whitening folded into the filters, (P, C, size, size); each sums to zero.
-        bias: The filters' response to the mean normalised patch, (P,).
-    """
-
-    weight: Tensor
-    bias: Tensor
+    weight: Tensor  # whitening folded into the filters, (P, C, size, size); each sums to zero
+    bias: Tensor  # the filters' response to the mean normalised patch, (P,)
 
 
 class PatchFeatures(FeatureMap):
-    """Patch features of images (B, C, H, W) with values in about [0, 1].
+    """Patch features of images (B, C, H, W) in about [0, 1]: 16 for each of `n_patches` filters of each size.
 
-    Args:
-        n_patches: Filters per patch size; d = 16 * n_patches * number of sizes.
-        sizes: Edge lengths of the patches; longer ones are clipped to the image.
-        threshold: Of the rectification, in units of a response's deviation.
-        views: "auto" tests the candidates on the first memory; otherwise the views themselves.
-        chunk_size: Images whose views are made together.
+    Longer edges of patches are clipped to the image. The threshold of the rectification is in units of a response's
+    deviation. Views "auto" are tested on the first memory; `chunk_size` images are computed together.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -78,8 +66,10 @@ class PatchFeatures(FeatureMap):
         self.n_patches, self.sizes, self.threshold = n_patches, tuple(sizes), threshold
         self._view_choice, self._chunk_size = views, chunk_size
         self.views: list[str] = []
+        self._pairs: dict[tuple[int, ...], list[str]] = {}
         self._filters: list[PatchFilters] = []
         self._folded: list[FoldedFilters] = []
+        self._n_products = 0
         self._routine: Routine | None = None
 
     @property
@@ -88,7 +78,8 @@ class PatchFeatures(FeatureMap):
 
     @property
     def n_features(self) -> int:
-        return N_MOMENTS * GRID**2 * self.n_patches * len(self.sizes)
+        # Mean and deviation above the threshold, and the same below the negative one, in every cell.
+        return 4 * GRID**2 * self.n_patches * len(self.sizes)
 
     @torch.no_grad()
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
@@ -96,15 +87,15 @@ class PatchFeatures(FeatureMap):
             raise ValueError(f"patch features take images (B, C, H, W); got shape {tuple(x.shape)}")
         x = x.float()
         edge = min(x.shape[-2:])
-        self._take([_fit_filters(x, min(size, edge - 1), self.n_patches, generator) for size in self.sizes])
-        self.views = admissible_views(x, labels) if self._view_choice == "auto" else list(self._view_choice)
+        filters = [_fit_filters(x, min(size, edge - 1), self.n_patches, generator) for size in self.sizes]
+        self._take(filters, admissible_views(x, labels) if self._view_choice == "auto" else list(self._view_choice))
 
     @torch.no_grad()
     def __call__(self, x: Tensor) -> Tensor:
-        self._require_fitted()
-        on_cpu = x.device.type == "cpu"
-        if on_cpu:
-            per_image = len(self.views) * sum(f.weight.numel() for f in self._filters) * x[0, 0].numel()
+        if not self._filters:
+            self._require_fitted()
+        if x.device.type == "cpu":
+            per_image = self._n_products * x[0, 0].numel()
             return map_in_threads(self._chunk, x.float(), part_size=self._chunk_size or 16, n_multiplications=per_image)
         return torch.cat([self._on_gpu(chunk) for chunk in torch.split(x.float(), self._chunk_size or 512)])
 
@@ -119,21 +110,24 @@ class PatchFeatures(FeatureMap):
 
     def _chunk(self, x: Tensor) -> Tensor:
         total = torch.zeros(len(x), self.n_features, device=x.device)
-        for sides, views in mirror_pairs(self.views).items():
-            seen = torch.cat([apply_view(x, view) for view in views])
-            block_size = _CPU_BLOCK if x.device.type == "cpu" else _gpu_block(x, self.n_patches)
+        # Responses of the views that a GPU computes together take at most 256 MB.
+        on_cpu, n_pixels = x.device.type == "cpu", x.shape[-2] * x.shape[-1]
+        block_size = _CPU_BLOCK if on_cpu else max(1, 2**25 // (self.n_patches * n_pixels))
+        for sides, views in self._pairs.items():
+            seen = torch.cat([apply_view(x, view) if view else x for view in views])
             parts = [filters.pooled(seen, sides, block_size).flatten(1) for filters in self._folded]
             total += torch.cat(parts, dim=1).view(len(views), *total.shape).sum(dim=0)
         return total / len(self.views)
 
-    def _take(self, filters: list[PatchFilters]) -> None:
-        self._filters = filters
+    def _take(self, filters: list[PatchFilters], views: list[str]) -> None:
+        self._filters, self.views, self._pairs = filters, views, mirror_pairs(views)
         self._folded = [fold_filters(f.weight, f.bias, self.threshold) for f in filters]
+        self._n_products = len(views) * sum(f.weight.numel() for f in filters)
         self._routine = None
 
     @property
     def n_numbers_kept(self) -> int:
-        return sum(filters.weight.numel() + filters.bias.numel() for filters in self._filters)
+        return sum(values.numel() for filters in self._filters for values in filters)
 
     def state_dict(self) -> State:
         filters = [{"weight": f.weight.clone(), "bias": f.bias.clone()} for f in self._filters]
@@ -151,8 +145,8 @@ class PatchFeatures(FeatureMap):
             channels = {"channels": found["channels"]}
             if not 1 <= found["edge"] <= size:
                 raise StateError(f"filters of edge {size} or less were expected; got {found['edge']}")
-        self.views = list(state["views"])
-        self._take([PatchFilters(f["weight"].clone(), f["bias"].clone()) for f in state["filters"]])
+        filters = [PatchFilters(f["weight"].clone(), f["bias"].clone()) for f in state["filters"]]
+        self._take(filters, list(state["views"]))
 
 
 def _fit_filters(x: Tensor, size: int, n_patches: int, generator: torch.Generator) -> PatchFilters:
@@ -185,8 +179,3 @@ def _random_patches(x: Tensor, size: int, n: int, generator: torch.Generator) ->
     rows = (top[:, None] + offset)[:, :, None].expand(n, size, size)
     columns = (left[:, None] + offset)[:, None, :].expand(n, size, size)
     return x[image[:, None, None], :, rows, columns].permute(0, 3, 1, 2).reshape(n, -1)
-
-
-def _gpu_block(x: Tensor, n_patches: int) -> int:
-    """Returns how many views a GPU computes together, so that their responses take at most 256 MB."""
-    return max(1, 2**25 // (n_patches * x.shape[-2] * x.shape[-1]))

@@ -8,24 +8,11 @@ from torch import Tensor
 from cndpm.experts.features.feature_map import FeatureMap
 from cndpm.state import State, expect, tensor
 
-__all__ = ["PrincipalFeatures"]
-
 
 class PrincipalFeatures(FeatureMap):
     """Projections on the principal directions of the first memory's features, each at unit variance there.
 
-    Args:
-        inner: The features to project.
-        n_features: d; fewer where the memory has fewer samples.
-
-    Example:
-        >>> from cndpm.experts.features.vectors import IdentityFeatures
-        >>> generator = torch.Generator().manual_seed(0)
-        >>> x = torch.randn(100, 6, generator=generator)
-        >>> features = PrincipalFeatures(IdentityFeatures(), n_features=2)
-        >>> features.fit(x, generator=generator)
-        >>> features(x).var(dim=0).round(decimals=3)
-        tensor([1., 1.])
+    There are `n_features` of them, fewer where the memory has fewer samples.
     """
 
     def __init__(self, inner: FeatureMap, n_features: int = 128) -> None:

@@ -7,19 +7,24 @@ This is where the time of patch features goes, so products are made once for bot
   E + O, and E - O is its response to the mirror image, at the mirrored place.
 - Patches are divided by their deviation before they are multiplied: they are fewer numbers than responses. Centring is
   in the filters, which sum to zero; bias and threshold are the weight of one more number, which is 1 in every patch.
-- Patches are laid out cell by cell of the grid, so that pooling sums neighbours in memory.
+- Patches are laid out cell by cell of the grid, so that pooling sums neighbours in memory. Written with tensors it
+  takes seven passes over responses that no cache of one core holds, longer than the products that make them. On a CPU
+  it is one pass, compiled, where numba is installed; a GPU has the bandwidth, and responses never come to the host.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.experts.features.rectification import pool_rectified
-from cndpm.experts.workspace import borrow, give_back
+from cndpm.experts.chunks import borrow, give_back
+from cndpm.extras import is_installed
 
 CONTRAST_FLOOR = 10 / 255**2
 """Added to a patch's variance before it is divided by its root."""
@@ -27,50 +32,49 @@ CONTRAST_FLOOR = 10 / 255**2
 GRID = 2
 """Cells along an edge of the image; the middle row of an odd number belongs to both sides."""
 
-N_MOMENTS = 4
-"""Mean and deviation above the threshold, and the same below the negative one."""
-
 
 @dataclass(frozen=True)
 class FoldedFilters:
-    """Filters of one patch size in their symmetric and antisymmetric parts.
+    """Filters of one patch size in their symmetric and antisymmetric parts."""
 
-    Attributes:
-        weight: (2, P, K + 1) with K = C * ceil(size / 2) * size; the last one is the response to the number 1.
-        size: Edge length of the patches.
-        threshold: Of the rectification.
-    """
-
-    weight: Tensor
-    size: int
-    threshold: float
+    weight: Tensor  # (2, P, K + 1) with K = C * ceil(size / 2) * size; the last one is the response to the number 1
+    size: int  # edge length of the patches
+    threshold: float  # of the rectification
 
     def pooled(self, x: Tensor, sides: tuple[int, ...], block_size: int) -> Tensor:
         """Returns moments of the rectified responses in every cell, summed over `sides`, (B, 4, P, 2, 2).
 
-        Args:
-            x: Images (B, C, H, W), float32.
-            sides: 1 for the images themselves, -1 for their mirror images, or both.
-            block_size: Images at a time.
+        Images x are (B, C, H, W), float32, `block_size` at a time; a side is 1 for themselves, -1 for their mirror
+        images.
         """
         windows, contrast = self._windows(x), self._contrast(x)
-        sums, squares = (x.new_empty(len(sides), 2, self.weight.shape[1], *contrast.shape[:-1]) for _ in range(2))
-        blocks = (
-            torch.split(part, block_size, dim) for part, dim in ((windows, 4), (contrast, 0), (sums, 3), (squares, 3))
-        )
-        buffers = _Buffers(self.weight, windows[:, :, :, :, :block_size])
-        for window, scale, total, square in zip(*blocks, strict=True):
-            if window.shape != buffers.windows.shape:
-                buffers = buffers.replaced(window)
-            torch.mul(window, scale, out=buffers.windows)
-            torch.bmm(self.weight, buffers.patches, out=buffers.responses)
-            pool_rectified(buffers.responses, sides, self.threshold, total, square)
-        buffers.give_back()
+        sums = x.new_empty(len(sides), 2, self.weight.shape[1], *contrast.shape[:-1])
+        squares, block = torch.empty_like(sums), windows[:, :, :, :, :0]
+        borrowed: tuple[Tensor, ...] = ()
+        for window, scale, total, square in zip(
+            torch.split(windows, block_size, 4),
+            torch.split(contrast, block_size),
+            torch.split(sums, block_size, 3),
+            torch.split(squares, block_size, 3),
+            strict=True,
+        ):
+            if window.shape != block.shape:  # patches (2, K + 1, N) that end with ones, and their responses (2, P, N)
+                give_back(*borrowed)
+                n_places = window.shape[4:].numel()
+                patches = borrow((2, self.weight.shape[2], n_places), window)
+                responses = borrow((2, self.weight.shape[1], n_places), window)
+                patches[:, -1] = 1
+                block, borrowed = patches[:, :-1].view(window.shape), (patches, responses)
+            torch.mul(window, scale, out=block)
+            torch.bmm(self.weight, patches, out=responses)
+            pool_rectified(responses, sides, self.threshold, total, square)
+        give_back(*borrowed)
         return _moments(sums, squares, contrast.shape[-1], sides)
 
     def _contrast(self, x: Tensor) -> Tensor:
         """Returns 1 / sqrt(variance + floor) of every patch over all channels, by cells, (B, 2, 2, cell size)."""
-        rows, columns = (_sliding_average(n, self.size, x.device) for n in x.shape[-2:])
+        rows = _sliding_average(x.shape[-2], self.size, x.device)
+        columns = _sliding_average(x.shape[-1], self.size, x.device)
         # Products of matrices, not convolutions, which a GPU would round too coarsely for a difference of squares.
         mean, square = rows @ torch.stack([x.mean(dim=1), x.square().mean(dim=1)]) @ columns.mT
         inverse = (square - mean.square()).clamp_min_(0).add_(CONTRAST_FLOOR).rsqrt_()
@@ -93,10 +97,7 @@ class FoldedFilters:
 def fold_filters(weight: Tensor, bias: Tensor, threshold: float) -> FoldedFilters:
     """Splits filters, whose response to a patch is weight * patch - bias, into symmetric and antisymmetric parts.
 
-    Args:
-        weight: (P, C, size, size); each filter sums to zero.
-        bias: (P,).
-        threshold: Of the rectification.
+    The weight is (P, C, size, size), each filter summing to zero, the bias (P,).
     """
     size = weight.shape[-1]
     mirrored = weight.flip(-1)
@@ -107,30 +108,66 @@ def fold_filters(weight: Tensor, bias: Tensor, threshold: float) -> FoldedFilter
     return FoldedFilters(torch.cat([parts.mT.flatten(2), constant[:, :, None]], dim=2), size, threshold)
 
 
-class _Buffers:
-    """Buffers for the work on a block of windows, (2, C, half, size, B, 2, 2, cell size).
+def pool_rectified(responses: Tensor, sides: tuple[int, ...], threshold: float, sums: Tensor, squares: Tensor) -> None:
+    """Writes the moments of the parts of responses above the threshold and below the negative threshold.
 
-    Attributes:
-        patches: (2, K + 1, N) with ones at the end of every patch; N = B * 4 * cell size.
-        windows: The same without the ones, in the shape of the block.
-        responses: Of symmetric and antisymmetric filters, (2, P, N).
+    Responses are those of symmetric filters less the threshold, and of antisymmetric ones, (2, P, N), cell after cell;
+    the image's (side 1) are the sum of both, its mirror image's (-1) the difference. Sums over the places of every
+    cell, and sums of squares, are written to `sums` and `squares`, (sides, 2, P, B, 2, 2).
     """
+    if responses.device.type == "cpu" and (compiled := _compiled()) is not None:
+        over_cells = sums.flatten(3).numpy(), squares.flatten(3).numpy()
+        compiled(responses.numpy(), np.array(sides, dtype=np.float32), np.float32(threshold), *over_cells)
+        return
+    rectified = torch.empty_like(responses)
+    (above, below), cells = rectified, rectified.view(*rectified.shape[:2], *sums.shape[3:], -1)
+    for i, side in enumerate(sides):
+        torch.add(*responses, alpha=side, out=below)
+        torch.clamp(below, min=0, out=above)
+        below.add_(2 * threshold).clamp_max_(0)
+        torch.sum(cells, dim=-1, out=sums[i])
+        torch.linalg.vector_norm(cells, dim=-1, out=squares[i])
+    squares.square_()
 
-    def __init__(self, weight: Tensor, window: Tensor) -> None:
-        self._weight = weight
-        (_, n_filters, n_weights), places = weight.shape, window.shape[4:]
-        self.patches, self.responses = (borrow((2, n, places.numel()), window) for n in (n_weights, n_filters))
-        self.patches[:, -1] = 1
-        self.windows = self.patches[:, :-1].view(window.shape)
 
-    def replaced(self, window: Tensor) -> _Buffers:
-        """Gives these buffers back and returns others, for a block of another shape."""
-        self.give_back()
-        return _Buffers(self._weight, window)
+@cache
+def _compiled() -> Callable[..., None] | None:
+    """Returns :func:`_pool` compiled, None without a compiler. Importing it takes long, so it waits for an image."""
+    if not is_installed("numba"):
+        return None
+    import numba
 
-    def give_back(self) -> None:
-        """Gives the buffers back."""
-        give_back(self.patches, self.responses)
+    arrays = "float32[:, :, ::1], float32[::1], float32, float32[:, :, :, :], float32[:, :, :, :]"
+    # Sums in any order, so that they are made of vectors; what is not finite stays so.
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+    compiled: Callable[..., None]
+    try:
+        compiled = numba.njit(f"void({arrays})", cache=True, **options)(_pool)
+    except (OSError, RuntimeError):  # nowhere to keep it until the next time
+        compiled = numba.njit(f"void({arrays})", **options)(_pool)
+    return compiled
+
+
+def _pool(responses: Any, sides: Any, threshold: Any, sums: Any, squares: Any) -> None:
+    """Does the work of :func:`pool_rectified`, with moments (sides, 2, P, cells)."""
+    zero, gap = np.float32(0), threshold + threshold
+    n_filters, n_cells = sums.shape[2], sums.shape[3]
+    size = responses.shape[2] // n_cells
+    for p in range(n_filters):
+        for cell in range(n_cells):
+            even = responses[0, p, cell * size : (cell + 1) * size]
+            odd = responses[1, p, cell * size : (cell + 1) * size]
+            for i in range(len(sides)):
+                above, above_squared, below, below_squared = zero, zero, zero, zero
+                for k in range(size):
+                    excess = even[k] + sides[i] * odd[k]
+                    positive, negative = max(excess, zero), min(excess + gap, zero)
+                    above += positive
+                    below += negative
+                    above_squared += positive * positive
+                    below_squared += negative * negative
+                sums[i, 0, p, cell], sums[i, 1, p, cell] = above, below
+                squares[i, 0, p, cell], squares[i, 1, p, cell] = above_squared, below_squared
 
 
 def _moments(sums: Tensor, squares: Tensor, n: int, sides: tuple[int, ...]) -> Tensor:
@@ -138,8 +175,10 @@ def _moments(sums: Tensor, squares: Tensor, n: int, sides: tuple[int, ...]) -> T
     means = sums / n
     deviations = (squares / n).sub_(means.square()).clamp_min_(0).sqrt_()
     moments = torch.stack([means.abs_(), deviations], dim=2)
-    views = torch.stack([view if side > 0 else view.flip(-1) for view, side in zip(moments, sides, strict=True)])
-    return views.sum(dim=0).permute(3, 0, 1, 2, 4, 5).flatten(1, 2)
+    for i, side in enumerate(sides):
+        if side < 0:
+            moments[i] = moments[i].flip(-1)
+    return moments.sum(dim=0).permute(3, 0, 1, 2, 4, 5).flatten(1, 2)
 
 
 def _cut(x: Tensor, dim: int) -> Tensor:

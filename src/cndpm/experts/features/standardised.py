@@ -1,14 +1,21 @@
-"""Rows that someone else makes of samples, standardised on the first memory."""
+"""Rows that a torch module or a function of arrays makes of samples, standardised on the first memory."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from cndpm.experts.features.feature_map import FeatureMap
 from cndpm.experts.features.vectors import IdentityFeatures
+from cndpm.state import State, copied
+
+__all__ = ["FunctionFeatures", "ModuleFeatures"]
 
 
 class StandardisedFeatures(FeatureMap):
@@ -35,3 +42,93 @@ class StandardisedFeatures(FeatureMap):
     @abstractmethod
     def _rows(self, x: Tensor) -> Tensor:
         """Returns rows (B, d) of samples (B, *input_shape)."""
+
+    @property
+    def n_numbers_kept(self) -> int:
+        return self._standardised.n_numbers_kept
+
+    def state_dict(self) -> State:
+        return {"standardised": self._standardised.state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        self._standardised.load_state_dict(state["standardised"])
+
+
+class ModuleFeatures(StandardisedFeatures):
+    """The flattened output of a frozen module, standardised on the first memory.
+
+    The module is put into evaluation mode and never trained. Its weights travel with the state, its code does not: to
+    load a state, construct the map with a module of the same shape.
+
+    Args:
+        module: Maps (B, *input_shape) to (B, ...).
+        chunk_size: Samples per forward pass.
+
+    Example:
+        >>> features = ModuleFeatures(nn.Conv2d(1, 2, 3))
+        >>> x = torch.rand(20, 1, 5, 5)
+        >>> features.fit(x, generator=torch.Generator())
+        >>> features(x).shape
+        torch.Size([20, 18])
+    """
+
+    def __init__(self, module: nn.Module, *, chunk_size: int = 256) -> None:
+        super().__init__()
+        self.module = module.eval().requires_grad_(False)
+        self.chunk_size = chunk_size
+
+    @torch.no_grad()
+    def _rows(self, x: Tensor) -> Tensor:
+        self.module.to(x.device)
+        try:
+            return torch.cat([self.module(chunk).flatten(1).float() for chunk in torch.split(x, self.chunk_size)])
+        except (RuntimeError, AttributeError) as error:
+            raise ValueError(
+                f"the module given as features cannot be applied to samples of shape {tuple(x.shape[1:])}: {error}"
+            ) from error
+
+    @property
+    def n_numbers_kept(self) -> int:
+        n_module: int = sum(value.numel() for value in self.module.state_dict().values())
+        return n_module + super().n_numbers_kept
+
+    def state_dict(self) -> State:
+        return {"module": copied(dict(self.module.state_dict())), **super().state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        self.module.load_state_dict(state["module"])
+        super().load_state_dict(state)
+
+
+class FunctionFeatures(StandardisedFeatures):
+    """The flattened output of a function of arrays, standardised on the first memory.
+
+    The function is code, which no state holds: to load a state, make the map with the same function.
+
+    Args:
+        function: Maps an array (B, *input_shape), float32, to an array with B rows. It must always give the same rows
+            for the same samples.
+        chunk_size: Samples per call.
+
+    Example:
+        >>> features = FunctionFeatures(lambda x: np.stack([x.sum(axis=1), x.max(axis=1)], axis=1))
+        >>> x = torch.rand(20, 5)
+        >>> features.fit(x, generator=torch.Generator())
+        >>> features(x).shape
+        torch.Size([20, 2])
+    """
+
+    def __init__(self, function: Callable[[NDArray[np.float32]], Any], *, chunk_size: int = 256) -> None:
+        super().__init__()
+        self.function, self.chunk_size = function, chunk_size
+
+    def _rows(self, x: Tensor) -> Tensor:
+        return torch.cat([self._part(part) for part in torch.split(x, self.chunk_size)])
+
+    def _part(self, x: Tensor) -> Tensor:
+        made = np.asarray(self.function(x.cpu().numpy()), dtype=np.float32)
+        if made.ndim < 1 or len(made) != len(x):
+            raise ValueError(f"features gave an array of shape {made.shape} for {len(x)} samples; one row each is due")
+        if not np.isfinite(made).all():
+            raise ValueError("features gave NaN or infinity; only finite values can be learned")
+        return torch.from_numpy(made.reshape(len(made), -1)).to(x.device)

@@ -10,17 +10,12 @@ from torch import Tensor
 from cndpm.experts.features.feature_map import FeatureMap
 from cndpm.state import State, StateError, expect, tensor
 
-__all__ = ["FourierFeatures", "IdentityFeatures"]
-
 
 class IdentityFeatures(FeatureMap):
     """Flattened samples, each coordinate standardised by the first memory's mean and deviation.
 
-    Invertible, so that an expert can sample through it. Coordinates that do not vary in the first memory
-    are only centred.
-
-    Args:
-        standardise: Whether to standardise; otherwise samples are only flattened.
+    Invertible, so that an expert can sample through it. Coordinates that do not vary in the first memory are only
+    centred.
 
     Example:
         >>> x = torch.tensor([[0.0, 5.0], [2.0, 5.0]])
@@ -29,15 +24,14 @@ class IdentityFeatures(FeatureMap):
         >>> features(x)
         tensor([[-1.,  0.],
                 [ 1.,  0.]])
-        >>> torch.equal(features.inverse(features(x)), x)
-        True
     """
 
-    def __init__(self, *, standardise: bool = True) -> None:
-        self.standardise = standardise
+    keeps_x = True
+
+    def __init__(self) -> None:
         self._shape: tuple[int, ...] | None = None
-        self._mean: Tensor = torch.empty(0)
-        self._scale: Tensor = torch.empty(0)
+        self.shift: Tensor = torch.empty(0)  # mean that is subtracted from each coordinate, (d,)
+        self.scale: Tensor = torch.empty(0)  # deviation that it is divided by, (d,)
 
     @property
     def fitted(self) -> bool:
@@ -45,55 +39,35 @@ class IdentityFeatures(FeatureMap):
 
     @property
     def n_features(self) -> int:
-        """Number of values of one sample."""
         self._require_fitted()
-        return self._mean.numel()
+        return self.shift.numel()
 
     def fit(self, x: Tensor, *, generator: torch.Generator, labels: Tensor | None = None) -> None:
         rows = x.flatten(1).double()
         deviation = rows.std(dim=0, correction=0)
         mean, scale = rows.mean(dim=0), torch.where(deviation > 1e-6, deviation, 1.0)
-        if not self.standardise:
-            mean, scale = torch.zeros_like(mean), torch.ones_like(scale)
-        self._shape, self._mean, self._scale = tuple(x.shape[1:]), mean.float(), scale.float()
+        self._shape, self.shift, self.scale = tuple(x.shape[1:]), mean.float(), scale.float()
 
     def __call__(self, x: Tensor) -> Tensor:
         self._require_fitted()
-        return (x.flatten(1).float() - self._mean) / self._scale
-
-    @property
-    def shift(self) -> Tensor:
-        """Mean that is subtracted from each coordinate, (d,)."""
-        return self._mean
-
-    @property
-    def scale(self) -> Tensor:
-        """Deviation that each coordinate is divided by, (d,)."""
-        return self._scale
-
-    @property
-    def keeps_x(self) -> bool:
-        return True
+        return (x.flatten(1).float() - self.shift) / self.scale
 
     @property
     def log_volume(self) -> float:
-        """Sum of the log deviations."""
-        return float(self._scale.double().log().sum())
+        return float(self.scale.double().log().sum())
 
     def inverse(self, features: Tensor) -> Tensor:
         self._require_fitted()
-        rows = features.to(self._mean.dtype) * self._scale + self._mean
+        rows = features.to(self.shift.dtype) * self.scale + self.shift
         return rows.reshape(-1, *(self._shape or ()))
 
     @property
     def n_numbers_kept(self) -> int:
-        """Mean and deviation of every coordinate."""
-        return self._mean.numel() + self._scale.numel()
+        return self.shift.numel() + self.scale.numel()
 
     def state_dict(self) -> State:
-        """Returns shape, mean and deviation."""
         shape = None if self._shape is None else list(self._shape)
-        return {"shape": shape, "mean": self._mean.clone(), "scale": self._scale.clone()}
+        return {"shape": shape, "mean": self.shift.clone(), "scale": self.scale.clone()}
 
     def load_state_dict(self, state: State) -> None:
         form = tensor("d", dtype=(torch.float32, torch.float64))
@@ -104,34 +78,22 @@ class IdentityFeatures(FeatureMap):
         if not (state["scale"] > 0).all():
             raise StateError("'scale' must hold positive numbers")
         self._shape = None if shape is None else tuple(shape)
-        self._mean, self._scale = state["mean"].clone(), state["scale"].clone()
+        self.shift, self.scale = state["mean"].clone(), state["scale"].clone()
 
 
 class FourierFeatures(FeatureMap):
     """Random Fourier features of the standardised sample (Rahimi and Recht, 2007).
 
     z = sqrt(2) cos(W x + b) with W ~ N(0, 1 / s^2), b ~ U(0, 2 pi): a Gaussian over z is a Gaussian-kernel method over
-    x. The scale s is the median distance between samples of the first memory.
-
-    Args:
-        n_features: Number of random features.
-        bandwidth: Factor on the median distance.
-        include_input: Whether the standardised sample itself comes before the random features: the map can then be
-            undone, and a function that is linear in x is linear in the features.
-
-    Example:
-        >>> generator = torch.Generator().manual_seed(0)
-        >>> x = torch.randn(20, 3, generator=generator)
-        >>> features = FourierFeatures(8, include_input=True)
-        >>> features.fit(x, generator=generator)
-        >>> features(x).shape
-        torch.Size([20, 11])
+    x. The scale s is the median distance between samples of the first memory. Where the standardised sample itself
+    comes before the random features (`include_input`) the map can be undone, and what is linear in x is linear in the
+    features.
     """
 
-    def __init__(self, n_features: int = 512, *, bandwidth: float = 1.0, include_input: bool = False) -> None:
-        if n_features < 1 or bandwidth <= 0:
-            raise ValueError(f"n_features and bandwidth must be positive; got {n_features} and {bandwidth}")
-        self._n_features, self.bandwidth, self.include_input = n_features, bandwidth, include_input
+    def __init__(self, n_features: int = 512, *, include_input: bool = False) -> None:
+        if n_features < 1:
+            raise ValueError(f"n_features must be positive; got {n_features}")
+        self._n_features, self.include_input = n_features, include_input
         self._standardised = IdentityFeatures()
         self._weight: Tensor = torch.empty(0)
         self._phase: Tensor = torch.empty(0)
@@ -156,7 +118,7 @@ class FourierFeatures(FeatureMap):
         median = torch.pdist(rows).median() if len(rows) > 1 else rows.new_tensor(float(rows.shape[1])).sqrt()
         weight = torch.randn(rows.shape[1], self._n_features, generator=generator)
         phase = 2 * math.pi * torch.rand(self._n_features, generator=generator)
-        self._weight = weight.to(rows) / (self.bandwidth * median.clamp_min(1e-6))
+        self._weight = weight.to(rows) / median.clamp_min(1e-6)
         self._phase = phase.to(rows)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -180,11 +142,9 @@ class FourierFeatures(FeatureMap):
 
     @property
     def n_numbers_kept(self) -> int:
-        """Directions, phases and the standardisation."""
         return self._weight.numel() + self._phase.numel() + self._standardised.n_numbers_kept
 
     def state_dict(self) -> State:
-        """Returns directions, phases and the standardisation."""
         return {
             "standardised": self._standardised.state_dict(),
             "weight": self._weight.clone(),

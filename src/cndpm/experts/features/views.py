@@ -30,18 +30,17 @@ _MAX_DIRECTIONS = 48
 
 
 def apply_view(x: Tensor, view: str) -> Tensor:
-    """Returns images as seen in a view.
-
-    Args:
-        x: (B, C, H, W).
-        view: Names of primitive views joined by commas, applied from left to right; "" is the image itself.
-
-    Example:
-        >>> apply_view(torch.tensor([[[[1.0, 2.0]]]]), "mirror")
-        tensor([[[[2., 1.]]]])
-    """
+    """Returns images (B, C, H, W) as seen in a view: primitive ones joined by commas, in turn; "" is none."""
     for name in filter(None, view.split(",")):
-        x = _apply_primitive(x, name)
+        if name == "mirror":
+            x = x.flip(-1)
+        elif name.startswith("turn"):  # about the centre; places outside repeat the border
+            grid = _turned_grid(float(name.removeprefix("turn")), x.shape[-2], x.shape[-1], x.dtype, x.device)
+            grid = grid.expand(len(x), -1, -1, -1)
+            x = functional.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
+        else:
+            views = sorted(view for group in VIEW_GROUPS.values() for view in group)
+            raise ValueError(f"a view is one of {views}; got {name!r}")
     return x
 
 
@@ -54,17 +53,8 @@ def admissible_views(
 ) -> list[str]:
     """Returns the views over which features of this stream may be averaged; the first is always the image itself.
 
-    Mirror images are combined with every other view.
-
-    Args:
-        x: The first memory, (M, C, H, W).
-        labels: Their class indices (M,), where there are any.
-        candidates: Keys of :data:`VIEW_GROUPS`.
-        tolerance: Largest loss of mean log density, in units of its spread between samples.
-
-    Example:
-        >>> admissible_views(torch.zeros(8, 1, 4, 4))  # too few to judge
-        ['']
+    Mirror images are combined with every other view. Candidates are keys of :data:`VIEW_GROUPS`; what is tolerated is a
+    loss of mean log density in units of its spread between samples.
     """
     unknown = set(candidates) - VIEW_GROUPS.keys()
     if unknown:
@@ -102,10 +92,7 @@ def mirror_pairs(views: Sequence[str]) -> dict[tuple[int, ...], list[str]]:
 def density_change(x: Tensor, *views: str, labels: Tensor | None = None) -> tuple[list[float], float]:
     """Returns changes of the mean held-out log density under views, and the spread of that density between samples.
 
-    Args:
-        x: The first memory, (M, C, H, W): of every class every other image is fitted, the rest is held out.
-        views: The views to test.
-        labels: Class indices (M,): densities are given the label.
+    Of every class every other image is fitted, the rest is held out; densities are given the label.
     """
     labels = torch.zeros(len(x), dtype=torch.long) if labels is None else labels
     groups = torch.unique(labels.to(x.device), return_inverse=True)[1]
@@ -128,20 +115,6 @@ def density_change(x: Tensor, *views: str, labels: Tensor | None = None) -> tupl
     plain = log_density(held_out)
     changes = [float(log_density(apply_view(held_out, view)).mean() - plain.mean()) for view in views]
     return changes, float(plain.std())
-
-
-def _apply_primitive(x: Tensor, name: str) -> Tensor:
-    if name == "mirror":
-        return x.flip(-1)
-    if name.startswith("turn"):
-        return _turn(x, float(name.removeprefix("turn")))
-    raise ValueError(f"a view is one of {sorted(v for group in VIEW_GROUPS.values() for v in group)}; got {name!r}")
-
-
-def _turn(x: Tensor, degrees: float) -> Tensor:
-    """Turns images about the centre by bilinear interpolation; places outside repeat the border."""
-    grid = _turned_grid(degrees, x.shape[-2], x.shape[-1], x.dtype, x.device).expand(len(x), -1, -1, -1)
-    return functional.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
 @lru_cache(maxsize=64)

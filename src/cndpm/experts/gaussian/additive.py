@@ -12,49 +12,34 @@ from torch import Tensor
 from cndpm.experts.bank import Bank, DensityOf
 from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.features import FeatureMap
+from cndpm.experts.gaussian.ledger import WINDOW
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-from cndpm.experts.gaussian.transfer import to_device
 from cndpm.learner import Footprint
-from cndpm.state import State, expect, tensor
-
-__all__ = ["AdditiveBank"]
+from cndpm.state import State, copied, expect, tensor
 
 Gaussians = TypeVar("Gaussians", bound=SharedGaussians | OwnGaussians)
 
 _CPU_CHUNK = 500
-"""Samples whose features are computed together: a triangular solve for ten rows reads the whole factor."""
-
-_GPU_CHUNK = 80
-"""The same on a GPU, which computes the following chunk while the host is busy with this one."""
+"""Samples whose features are computed together: a triangular solve for ten rows reads the whole factor. On a GPU it is
+a window, and the following one is computed while the host is busy with this one."""
 
 _ANSWER_SIZE = 1000
 """Samples of one answer: it takes little more memory than their features."""
 
 
 class AdditiveBank(Bank, Generic[Gaussians]):
-    """Gaussians over the features of x.
+    """Gaussians over the features of x; abstract.
 
-    Args:
-        feature_map: Where the Gaussians live; fitted on the first memory unless it already is.
-        seed: Of the feature map's random choices.
-        device: Where features are computed.
-
-    Example:
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> from cndpm.experts.gaussian import GaussianBank
-        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
-        >>> bank: AdditiveBank = GaussianBank(IdentityFeatures())
-        >>> for memory in x.split(10):
-        ...     bank.found(Samples(memory), None)
-        ...     done = bank.train(max_steps=1)
-        >>> bank.remove(1, into=0)
-        >>> bank.counts
-        tensor([20.], dtype=torch.float64)
+    The feature map is where they live; it is fitted on the first memory unless it already is, by random choices of
+    `seed`.
     """
+
+    is_additive = True
 
     def __init__(self, feature_map: FeatureMap, *, seed: int, device: torch.device | str) -> None:
         self.feature_map = feature_map
+        self.density_of: DensityOf = "x by sums" if feature_map.keeps_x else "features"
         self.device = torch.device(device)
         self._generator = torch.Generator().manual_seed(seed)
         self._gaussians: Gaussians | None = None
@@ -63,19 +48,11 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         self._log_volume = 0.0
         self._template: State | None = None
 
-    @property
-    def is_additive(self) -> bool:
-        return True
-
-    @property
-    def density_of(self) -> DensityOf:
-        return "x by sums" if self.feature_map.keeps_x else "features"
-
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         x = x.to(self.device)
         if batch_size is None:
             return open_block(x, _ANSWER_SIZE, chunk_size=_ANSWER_SIZE, start=start)
-        chunk_size = _GPU_CHUNK if self.device.type == "cuda" else _CPU_CHUNK
+        chunk_size = WINDOW if self.device.type == "cuda" else _CPU_CHUNK
         return open_block(x, batch_size, chunk_size=chunk_size, start=start, in_order=True)
 
     def found(self, samples: Samples, y: Tensor | None) -> None:
@@ -107,7 +84,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
     def adopt(self, representation: State) -> None:
         if self._gaussians is not None:
             raise RuntimeError("a bank that has experts keeps its own representation")
-        representation = to_device(representation, self.device)
+        representation = copied(representation, self.device)
         self.feature_map.load_state_dict(representation["feature_map"])
         self._frozen = object()
         self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0
@@ -140,7 +117,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
 
     def load_state_dict(self, state: State) -> None:
         expect(state, {"generator": tensor("bytes", dtype=torch.uint8)})
-        state = to_device(state, self.device)
+        state = copied(state, self.device)
         self.feature_map.load_state_dict(state["feature_map"])
         self._frozen = object()
         self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0
@@ -156,6 +133,17 @@ class AdditiveBank(Bank, Generic[Gaussians]):
                 samples.derive("features", self._frozen, lambda _: features)
             self._memory = (samples, state["memory"]["y"].cpu())
         self._generator.set_state(state["generator"].cpu())
+
+    def _begin(self, rows: Tensor) -> Gaussians:
+        """Returns the components; makes them, none yet, by the template or by the rows of the first memory, (M, d)."""
+        if self._gaussians is None:
+            known, self._template = self._template, None  # from now on it follows from the components
+            self._gaussians = self._new_gaussians(rows) if known is None else self._restored_gaussians(known)
+        return self._gaussians
+
+    @abstractmethod
+    def _new_gaussians(self, rows: Tensor) -> Gaussians:
+        """Makes the components, none yet; their prior comes from the rows of the first memory, (M, d)."""
 
     @abstractmethod
     def _restored_gaussians(self, state: State) -> Gaussians:

@@ -31,8 +31,6 @@ from cndpm.experts.gaussian.shrinkage import (
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.state import State, expect, flag, maybe, number
 
-__all__ = ["CovarianceChoice", "accuracy_of", "can_foretell"]
-
 _MIN_HELD_OUT = 8
 _START = 1e-2
 
@@ -41,23 +39,11 @@ _MORE = 10.0
 
 
 class CovarianceChoice:
-    """Shrinkages and tails of Gaussians that share a covariance.
+    """Shrinkages and tails of Gaussians that share a covariance; None lets the data choose them.
 
-    Args:
-        shrinkage: Fixes both shrinkages; None lets the data choose them.
-        tail: Fixes the tails; None lets the data choose them.
-        for_classes: Whether the components are there to be told apart. Otherwise both shrinkages are the density's.
-
-    Attributes:
-        density: lambda as densities want it.
-        accuracy: lambda of the highest accuracy that is foretold.
-        tail: Degrees of freedom of the components, inf for normal ones.
-
-    Example:
-        >>> choice = CovarianceChoice(shrinkage=None, tail=4.0, for_classes=True)
-        >>> choice.density, choice.accuracy = 0.01, 0.04
-        >>> round(choice.classes, 6)  # the geometric mean
-        0.02
+    Components that are not there to be told apart (`for_classes`) have one shrinkage, the density's. `density` is
+    lambda as densities want it, `accuracy` that of the highest accuracy that is foretold, `tail` the degrees of freedom
+    of the components, inf for normal ones.
     """
 
     def __init__(self, shrinkage: float | None, tail: float | None, *, for_classes: bool) -> None:
@@ -128,13 +114,7 @@ class CovarianceChoice:
         self.accuracy = choose_shrinkage(score, self.accuracy)
 
     def join(self, other: CovarianceChoice, count: float, others: float) -> None:
-        """Combines choices made for two parts of the data: means by count, until they are judged anew.
-
-        Args:
-            other: The choices for the other part.
-            count: Samples behind these.
-            others: Samples behind the other ones.
-        """
+        """Combines choices for two parts of the data, of `count` and `others` samples, until they are judged anew."""
         share = others / max(count + others, 1e-9)
         self.density = self.density ** (1 - share) * other.density**share
         self.tail = 1 / max((1 - share) / self.tail + share / other.tail, 1e-300)
@@ -151,7 +131,6 @@ class CovarianceChoice:
         self.judge(statistics)
 
     def state_dict(self) -> State:
-        """Returns the choices and the numbers of samples at which they were made."""
         return {
             "density": self.density,
             "accuracy": self.accuracy,
@@ -162,7 +141,6 @@ class CovarianceChoice:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores them."""
         share, positive = number(0, 1), number(0)
         tail = maybe(number(2.01))  # with fewer degrees of freedom there is no covariance
         forms = {"density": share, "accuracy": share, "for_classes": flag(), "tail": tail}
@@ -180,11 +158,7 @@ def can_foretell(statistics: SharedStatistics) -> bool:
 def accuracy_of(statistics: SharedStatistics, cholesky: Tensor, shrinkage: float, floor: float) -> float:
     """Returns the accuracy to expect of the components that have samples.
 
-    Args:
-        statistics: Of J components over d features.
-        cholesky: The factor of the shrunk covariance, lower triangular, (d, d).
-        shrinkage: lambda of that covariance.
-        floor: What the shrinkage added to the diagonal.
+    `cholesky` is the factor of the shrunk covariance, (d, d), and `floor` what the shrinkage added to its diagonal.
     """
     present = statistics.counts > 0
     counts = statistics.counts[present].to(cholesky.device)

@@ -23,7 +23,7 @@ from cndpm.experts.bank import Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.additive import AdditiveBank
-from cndpm.experts.gaussian.conjugate import host_values
+from cndpm.experts.gaussian.factor import host_values
 from cndpm.experts.gaussian.label_table import LabelTable
 from cndpm.experts.gaussian.merging import ClassMerging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
@@ -32,9 +32,6 @@ from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.mixture.inference import log_normalise
 from cndpm.state import State, StateError, expect, integers
 
-__all__ = ["GaussianBank"]
-
-_MOST_LABELS = 1 << 40
 _LOG_UNSEEN_LABEL = -1e6
 """log p(y | x, k) of a label that expert k has never seen, as routing sees it: the evidence for a new expert in
 labelled streams, below any difference of two densities."""
@@ -52,27 +49,18 @@ Indices = NDArray[np.int64]
 class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     """Gaussian experts for labelled streams (class indices) and unlabelled ones.
 
-    Args:
-        feature_map: Where the Gaussians live; fitted on the first memory unless it already is.
-        n_classes: Number of labels, if known; more may come. The width of :meth:`predictive`.
-        covariance: "shared" by all components, or each its "own" (normal-inverse-Wishart; for few features).
-        for_classes: Whether answers are to tell components apart, so that a shared covariance is shrunk for classes;
-            otherwise they give densities.
-        shrinkage: Of the shared covariance; None lets the data choose.
-        tail: Degrees of freedom of components that share a covariance, inf for normal ones; None likewise.
-        seed: Of the feature map's random choices.
-        device: Where statistics live and computation runs.
+    The number of classes, if known, is the width of :meth:`predictive`; more may come. A covariance is "shared" by all
+    components, or each has its "own" (normal-inverse-Wishart; for few features). One that is shared is shrunk
+    `for_classes` where answers are to tell components apart, and for densities otherwise; shrinkage and tail (degrees
+    of freedom, inf for normal components) are chosen by the data where they are None.
 
     Example:
-        >>> import torch
         >>> from cndpm.experts.features import IdentityFeatures
         >>> x, y = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 2
         >>> bank = GaussianBank(IdentityFeatures(), n_classes=2)
         >>> bank.found(Samples(x), y)
         >>> bank.train(1)
         1.0
-        >>> bank.evidence(Samples(x[:10]), y[:10]).log_known.shape
-        torch.Size([10, 1])
     """
 
     def __init__(
@@ -202,7 +190,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return {"labels": torch.from_numpy(self.labels.table.copy())}
 
     def _load_own_state(self, state: State) -> None:
-        expect(state, {"labels": integers("experts", "classes", low=-1, below=_MOST_LABELS)})
+        expect(state, {"labels": integers("experts", "classes", low=-1)})
         table = state["labels"].cpu().numpy().copy()
         if sorted(table[table >= 0].tolist()) != list(range(int((table >= 0).sum()))):
             raise StateError("'labels' must number the components from 0, each once")
@@ -226,18 +214,15 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         if self._gaussians is None:
             self._freeze(samples.x, labels=y)
         rows = self._features(samples)
-        if self._gaussians is None:
-            known = self._template
-            self._gaussians = self._new_gaussians(rows) if known is None else self._restored_gaussians(known)
-            self._template = None  # from now on it follows from the components
+        gaussians = self._begin(rows)
         self.labels.add_expert()
         all_its = np.zeros((len(samples), self.labels.n_experts))
         all_its[:, -1] = 1
-        self._gaussians.found(rows, *self._component_weights(y.numpy(), all_its))
+        gaussians.found(rows, *self._component_weights(y.numpy(), all_its))
 
     def _merge(self, k: int, into: int) -> None:
-        pairs, keep = self.labels.merge_expert(k, into)
-        self.ready().merge_components(pairs, keep)
+        groups = [[other, k] if other == into else [other] for other in range(self.labels.n_experts) if other != k]
+        self.ready().merge_components(*self.labels.unite(groups))
 
     def renamed(self, mapping: Sequence[int]) -> None:
         """Takes note that class c has the index mapping[c] from now on."""
@@ -249,7 +234,6 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     # Inside
 
     def _new_gaussians(self, rows: Tensor) -> SharedGaussians | OwnGaussians:
-        """Makes the components, none yet; their prior comes from the rows of the first memory, (M, d)."""
         if self.covariance == "own":
             return OwnGaussians(rows.double().cpu(), self._features)
         return SharedGaussians(
@@ -302,14 +286,10 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
         return Evidence(torch.from_numpy(log_known), torch.from_numpy(log_new))
 
     def _component_weights(self, labels: Indices, shares: Floats) -> tuple[Tensor, Indices | None]:
-        """Returns weights (B, J) of samples for components, which are made where there are none yet.
+        """Returns weights (B, J) of samples with labels (B,) for components, which are made where there are none yet.
 
-        Args:
-            labels: (B,).
-            shares: Responsibilities, (B, K).
-
-        Returns:
-            The weights and None; where components are many, weights (B, S) and the components (S,) that they are for.
+        Shares are responsibilities, (B, K). Where components are many, weights are (B, S), for components (S,) that
+        come with them, None otherwise.
         """
         gaussians = self._gaussians or self.ready()
         if gaussians.is_wide:

@@ -19,16 +19,15 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["expected_accuracy", "expected_distance"]
+_SOME = 64
+"""Random signs that stand for all features, and components that stand for all where there are too many."""
 
-_N_PROBES = 64
 _N_SCORES = 20_000_000
 _MAX_DRAWS = 50_000
 
 _ALL = 256
 """Components up to which each is compared with every other one; beyond, some with their nearest."""
 
-_N_JUDGED = 64
 _N_NEAREST = 32
 _N_DRAWS = 2_000
 
@@ -36,13 +35,8 @@ _N_DRAWS = 2_000
 def expected_distance(cholesky: Tensor, *, degrees: float, shrinkage: float, floor: float) -> float:
     """Returns tr C A, the expected squared distance of new samples from the true mean of their component.
 
-    The distance is d where Sigma(lambda) is as wide as the data.
-
-    Args:
-        cholesky: The factor L of Sigma(lambda) = (1 - lambda) S + floor I, lower triangular, (d, d).
-        degrees: nu, the degrees of freedom behind S.
-        shrinkage: lambda, below 1.
-        floor: What was added to the diagonal.
+    It is d where Sigma(lambda) = L L' = (1 - lambda) S + floor I, with S of nu `degrees` of freedom, is as wide as the
+    data.
     """
     return degrees * _delta(cholesky, degrees, floor) / (1 - shrinkage)
 
@@ -52,21 +46,14 @@ def expected_accuracy(
 ) -> float:
     """Returns the expected share of new samples whose own component has the highest density.
 
-    Components are taken to be as frequent as they were. Where they are many, 64 of them speak for all, and each is
-    compared with its 31 nearest: a sample is rarely mistaken for one of a component that lies farther away.
-
-    Args:
-        cholesky: The factor L of Sigma(lambda), lower triangular, (d, d), float32 or float64.
-        means: Estimated means of the components, (J, d), of the same type, about any common origin.
-        counts: Samples behind each, (J,), positive.
-        degrees: nu, the degrees of freedom behind S.
-        shrinkage: lambda, below 1.
-        floor: What was added to the diagonal.
+    Components are taken to be as frequent as they were: `counts` (J,), positive; `means` (J, d) are about any common
+    origin. Where they are many, 64 of them speak for all, and each is compared with its 31 nearest: a sample is rarely
+    mistaken for one of a component that lies farther away. The factor is as for :func:`expected_distance`.
     """
     share, delta = 1 - shrinkage, _delta(cholesky, degrees, floor)
     whitened = torch.linalg.solve_triangular(cholesky, means.T, upper=False)
     if len(means) > _ALL:
-        judged = torch.linspace(0, len(means) - 1, _N_JUDGED).long().to(means.device)
+        judged = torch.linspace(0, len(means) - 1, _SOME).long().to(means.device)
         near = _nearest(whitened.T, judged)
         share_of = {"degrees": degrees, "share": share, "floor": floor, "delta": delta}
         hits = torch.stack([_hit_rate(cholesky, means[one], counts[one[0]], **share_of) for one in near])
@@ -91,17 +78,7 @@ def _nearest(points: Tensor, judged: Tensor) -> Tensor:
 def _hit_rate(
     cholesky: Tensor, means: Tensor, count: Tensor, *, degrees: float, share: float, floor: float, delta: float
 ) -> Tensor:
-    """Returns how often a new sample of the first of some components has the highest density under it, ().
-
-    Args:
-        cholesky: L, (d, d).
-        means: Of the components, (n, d).
-        count: Samples of the first, ().
-        degrees: nu.
-        share: 1 - lambda.
-        floor: What the shrinkage added to the diagonal.
-        delta: As in the head of this module.
-    """
+    """Returns how often a new sample of the first of n components (n, d) has the highest density under it, ()."""
     duals = torch.cholesky_solve(means.T, cholesky).double()
     inner = duals.T @ means.T.double()
     covariance = (1 + delta) ** 2 * (duals.T @ (means.T - floor * duals)) / share
@@ -122,10 +99,10 @@ def _delta(cholesky: Tensor, degrees: float, floor: float) -> float:
 def _trace_of_inverse(cholesky: Tensor) -> float:
     """Returns tr (L L')^-1, by 64 random signs where there are more features (Hutchinson 1990)."""
     d = len(cholesky)
-    if d <= _N_PROBES:
+    if d <= _SOME:
         probes = torch.eye(d, dtype=cholesky.dtype, device=cholesky.device) * math.sqrt(d)
     else:
-        signs = torch.randint(2, (d, _N_PROBES), generator=torch.Generator().manual_seed(0))
+        signs = torch.randint(2, (d, _SOME), generator=torch.Generator().manual_seed(0))
         probes = (2 * signs - 1).to(cholesky)
     return float(torch.linalg.solve_triangular(cholesky, probes, upper=False).square().sum()) / probes.shape[1]
 

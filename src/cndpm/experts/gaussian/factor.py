@@ -1,70 +1,50 @@
-"""One factorisation of the shared covariance, and vectors as it sees them."""
+"""One factorisation of the shared covariance, vectors as it sees them, and the densities that routing needs.
+
+Component j has mu_j ~ N(m0, Sigma / kappa0). After n samples with mean z̄ its predictive density is
+N(mu_n, (1 + 1 / kappa_n) Sigma) with kappa_n = kappa0 + n and mu_n = (kappa0 m0 + n z̄) / kappa_n; see section 8 of
+Murphy, "Conjugate Bayesian analysis of the Gaussian distribution" (2007).
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.experts.gaussian.conjugate import Values, log_elliptical
 from cndpm.experts.gaussian.statistics import pack_symmetric, unpack_triangle
-from cndpm.state import State, expect, maybe, number, tensor
+from cndpm.state import State, StateError, expect, maybe, number, tensor
 from cndpm.threads import spread
-
-__all__ = [
-    "Factor",
-    "Whitened",
-    "finite",
-    "maybe_infinite",
-    "prior_strength",
-    "typical_cross_margins",
-    "typical_margins",
-]
 
 _MOST = 1e15
 """No number of a factor is larger, unless a file was made up."""
 
-
 _COLUMNS = 2048
 """Columns of an inverse that are solved for together."""
+
+Floats = NDArray[np.float64]
+Values = TypeVar("Values", Tensor, NDArray[np.float64])
+"""Tensors, or arrays: a batch is so small that on the host starting a tensor's operation costs more than doing it."""
 
 
 @dataclass(eq=False)
 class Factor:
-    """One factorisation of the shared covariance, with all other quantities that densities need.
+    """One factorisation Sigma = L L' of the shared covariance, with all other quantities that densities need."""
 
-    Attributes:
-        cholesky: L, lower triangular, (d, d).
-        log_det: log det Sigma.
-        anchors: (J + 2, d), float64: L^-1 s_j of every component, kept in step with the statistics; zeros, the sums of
-            a component without samples, which is what "new" is; and last L^-1 (m0 - origin).
-        kappa: Prior pseudo-samples.
-        tail: Degrees of freedom of the components' tails; inf for normal ones.
-        count: Weight of the samples behind the covariance.
-        degrees: Its degrees of freedom.
-        shrinkage: lambda of the covariance.
-
-    Example:
-        >>> factor = Factor(
-        ...     cholesky=2 * torch.eye(2), log_det=4 * math.log(2), anchors=torch.zeros(3, 2).double(), kappa=1.0,
-        ...     tail=math.inf, count=10.0, degrees=9.0, shrinkage=0.1,
-        ... )
-        >>> factor.whiten(torch.tensor([[2.0, 4.0]]))
-        tensor([[1., 2.]], dtype=torch.float64)
-    """
-
-    cholesky: Tensor
-    log_det: float
+    cholesky: Tensor  # L, lower triangular, (d, d)
+    log_det: float  # of Sigma
+    # (J + 2, d), float64: L^-1 s_j of every component, kept in step with the statistics; zeros, the sums of a component
+    # without samples, which is what "new" is; and last L^-1 (m0 - origin)
     anchors: Tensor
-    kappa: float
-    tail: float
-    count: float
-    degrees: float
-    shrinkage: float
+    kappa: float  # prior pseudo-samples
+    tail: float  # degrees of freedom of the components' tails; inf for normal ones
+    count: float  # weight of the samples behind the covariance
+    degrees: float  # its degrees of freedom
+    shrinkage: float  # lambda of the covariance
     _inverse: Tensor | None = field(default=None, init=False, repr=False)
 
     @property
@@ -101,15 +81,7 @@ class Factor:
             self._inverse = inverse
         return self._inverse
 
-    def precision_times(self, shifted: Tensor) -> Tensor:
-        """Returns Sigma^-1 z for rows z (B, d), float64."""
-        whitened = self.whiten(shifted).to(self.cholesky.dtype)
-        with spread(whitened.numel() * whitened.shape[1]):
-            back: Tensor = torch.linalg.solve_triangular(self.cholesky.mT, whitened.T, upper=True)
-        return back.T.double()
-
     def state_dict(self) -> State:
-        """Returns everything as tensors and plain values."""
         return {
             "cholesky": pack_symmetric(self.cholesky),
             "log_det": self.log_det,
@@ -123,14 +95,16 @@ class Factor:
 
     @classmethod
     def from_state(cls, state: State) -> Factor:
-        """Returns the factor of :meth:`state_dict`, to the bit."""
         positive = number(0, _MOST)
         forms = {"log_det": number(-_MOST, _MOST), "kappa": positive, "count": positive, "degrees": positive}
-        forms |= {"shrinkage": number(0, 1), "tail": maybe(positive), "anchors": tensor("anchors", "d")}
+        forms |= {"shrinkage": number(0, 1), "tail": maybe(number(2.01)), "anchors": tensor("anchors", "d")}
         d = expect(state, forms)["d"]
         expect(state, {"cholesky": tensor(d * (d + 1) // 2, dtype=(torch.float32, torch.float64))})
+        cholesky = unpack_triangle(state["cholesky"], d)
+        if not (cholesky.diagonal() > 0).all() or (state["anchors"].abs() > _MOST).any():
+            raise StateError(f"a factor has a positive diagonal, and anchors of at most {_MOST:g}; got others")
         return cls(
-            cholesky=unpack_triangle(state["cholesky"], state["anchors"].shape[1]),
+            cholesky=cholesky,
             log_det=state["log_det"],
             anchors=state["anchors"].clone(),
             kappa=state["kappa"],
@@ -148,13 +122,7 @@ class Factor:
         return self.anchors[torch.from_numpy(np.append(components, [n - 2, n - 1])).to(self.anchors.device)]
 
     def add(self, weights: Tensor, whitened: Tensor, components: NDArray[np.int64] | None) -> None:
-        """Moves the anchors of components that learn rows.
-
-        Args:
-            weights: (B, J), or (B, S) for some of the components.
-            whitened: L^-1 z of the rows, (B, d).
-            components: The components that the weights are for, (S,); None for all.
-        """
+        """Moves the anchors of components, all or some (S,), that learn whitened rows (B, d) by weights (B, J or S)."""
         if components is None:
             self.sums.addmm_(weights.T, whitened)
         else:
@@ -166,17 +134,7 @@ class Factor:
 
 
 class Whitened:
-    """Rows of features, shifted for learning and whitened for routing; sliced together.
-
-    Args:
-        shifted: z - origin, (B, d), float64.
-        rows: L^-1 (z - origin), (B, d), float64.
-
-    Example:
-        >>> whitened = Whitened(torch.zeros(5, 2), torch.zeros(5, 2))
-        >>> whitened[1:3].rows.shape
-        torch.Size([2, 2])
-    """
+    """Rows of features, shifted for learning, and whitened for routing; (B, d), float64, sliced together."""
 
     def __init__(self, shifted: Tensor, rows: Tensor) -> None:
         self.shifted, self.rows = shifted, rows
@@ -185,63 +143,95 @@ class Whitened:
         return Whitened(self.shifted[part], self.rows[part])
 
 
-def prior_strength(sums: Values, counts: Values, mean: Values) -> float:
-    """Estimates kappa0 by moments: 1 / kappa0 is the variance of the whitened means about m0, less estimation error.
+class Products(NamedTuple):
+    """Inner products of B rows and J + 2 anchors."""
 
-    The estimate is at most a tenth of a component's samples, so that components of few samples, whose means lie within
-    their error, are not all taken for one.
+    squares: Floats  # of the rows and themselves, (B,)
+    inner: Floats  # of rows and anchors, (B, J + 2)
+    to_mean: Floats  # of anchors and the last of them, the prior mean, (J + 2,)
+    lengths: Floats  # squared, of the anchors, (J + 2,)
 
-    Args:
-        sums: Whitened sums of the components, (J, d).
-        counts: Samples of the components, (J,).
-        mean: Whitened m0, (d,).
+    @classmethod
+    def of(cls, rows: Tensor, anchors: Tensor) -> Products:
+        """Multiplies rows (B, d) and anchors (J + 2, d)."""
+        of_rows, inner, of_anchors = gram(rows, anchors)
+        return cls(of_rows.diagonal(), inner, of_anchors[:, -1], of_anchors.diagonal())
+
+    @classmethod
+    def apart(cls, rows: Tensor, anchors: Tensor) -> Products:
+        """Computes the same without products of anchors with each other: linear in their number."""
+        products = (rows.square().sum(dim=1), rows @ anchors.T, anchors @ anchors[-1], anchors.square().sum(dim=1))
+        return cls(*(product.cpu().numpy() for product in products))
+
+
+def gram(rows: Tensor, anchors: Tensor) -> tuple[Floats, Floats, Floats]:
+    """Multiplies rows with rows, rows with anchors, and anchors with anchors; on the host.
+
+    On a GPU every operation costs its start and every copy a wait, so all are one.
     """
-    present = counts > 0
-    if not present.all():
-        sums, counts = sums[present], counts[present]
-    n = len(counts)
-    if n < 2:
-        return 1.0
-    spreads = ((sums / counts[:, None] - mean) ** 2).sum(1) / sums.shape[1] - 1 / counts
-    spread_of_means = float(spreads.sum()) / n * n / (n - 1)
-    return min(1 / min(max(spread_of_means, 1e-6), 1e6), 0.1 * float(counts.sum()) / n)
+    n, vectors = len(rows), torch.cat([rows, anchors])
+    products = (vectors @ vectors.T).cpu().numpy()
+    return products[:n, :n], products[:n, n:], products[n:, n:]
 
 
-def typical_margins(factor: Factor, counts: Tensor) -> Tensor:
-    """Returns log p(z | j) - log p(z | new) of a typical sample of each component j, (J,), on the host.
+def host_values(tensor: Tensor) -> Any:
+    """Returns a tensor of the host as an array that shares its numbers; one of another device as it is."""
+    return tensor.numpy() if tensor.device.type == "cpu" else tensor
 
-    A typical sample lies at squared distance d from the component's mean and at d + r^2 from the prior's, where r is
-    the distance of the two means.
 
-    Args:
-        factor: Of the covariance, with J components.
-        counts: n_j, (J,).
+def log_sum(log_values: Values) -> Values:
+    """Returns log sum exp over the last axis, (...), of values (..., n), none of which is infinite."""
+    total: Values
+    if isinstance(log_values, Tensor):
+        total = log_values.logsumexp(dim=-1)
+    else:
+        top = log_values.max(axis=-1, keepdims=True)
+        total = np.log(np.exp(log_values - top).sum(axis=-1)) + top[..., 0]
+    return total
+
+
+def log_elliptical(squared_distance: Values, log_det: float, n_dims: int, scale: Values, tail: float) -> Values:
+    """Returns the log density with mean mu and covariance scale * Sigma, elementwise.
+
+    `squared_distance` is Mahalanobis' under Sigma of `n_dims` dimensions, (...). Normal for tail = inf. Otherwise
+    Student's t with `tail` > 2 degrees of freedom: a normal whose covariance every sample multiplies by a factor of its
+    own. In many dimensions real samples have such a factor, and without it the widest component, not the nearest,
+    explains those with a large one.
     """
-    n, d = counts.to(factor.anchors.device), len(factor.mean)
-    kappas = n + factor.kappa
-    apart = ((factor.sums - n[:, None] * factor.mean) / kappas[:, None]).square().sum(dim=1)
-    known = log_elliptical(torch.full_like(apart, d), factor.log_det, d, 1 + 1 / kappas, factor.tail)
-    scale = torch.full_like(apart, 1 + 1 / factor.kappa)
-    return (known - log_elliptical(d + apart, factor.log_det, d, scale, factor.tail)).cpu()
+    module: Any = torch if isinstance(squared_distance, Tensor) else np
+    log_density: Values
+    if math.isinf(tail):
+        spread = n_dims * (math.log(2 * math.pi) + module.log(scale)) + log_det
+        log_density = -0.5 * (spread + squared_distance / scale)
+        return log_density
+    shape = scale * ((tail - 2) / tail)
+    constant = math.lgamma((tail + n_dims) / 2) - math.lgamma(tail / 2) - 0.5 * n_dims * math.log(tail * math.pi)
+    spread = 0.5 * (log_det + n_dims * module.log(shape))
+    far = module.log1p(squared_distance / (shape * tail))
+    log_density = constant - spread - 0.5 * (tail + n_dims) * far
+    return log_density
 
 
-def typical_cross_margins(factor: Factor, counts: Tensor, components: Tensor) -> Tensor:
-    """Returns log p(z | i) - log p(z | new) of a typical sample z of component j, [i, j], (S, S), on the host.
+def log_components(
+    products: tuple[Values, Values, Values, Values],
+    kappas: Values,
+    *,
+    kappa: float,
+    log_det: float,
+    n_dims: int,
+    tail: float,
+) -> Values:
+    """Returns log densities of components that share a covariance and, last, of "new", (B, J + 1).
 
-    A typical sample of j lies at squared distance d + r^2 from a mean at distance r of j's.
-
-    Args:
-        factor: Of the covariance, with J components.
-        counts: n_j, (J,).
-        components: The components compared, (S,).
+    The products are those of whitened rows and anchors: the sums of the components, zeros, and the prior mean. `kappas`
+    are kappa0 + n_j and, last, kappa0, (J + 1,).
     """
-    kappas, d = counts.to(factor.anchors.device)[components] + factor.kappa, len(factor.mean)
-    means = (factor.sums[components] + factor.kappa * factor.mean) / kappas[:, None]
-    apart = torch.cdist(means, means, compute_mode="donot_use_mm_for_euclid_dist").square()
-    known = log_elliptical(d + apart, factor.log_det, d, (1 + 1 / kappas)[:, None], factor.tail)
-    from_prior = d + (means - factor.mean).square().sum(dim=1)
-    scale = torch.full_like(from_prior, 1 + 1 / factor.kappa)
-    return (known - log_elliptical(from_prior, factor.log_det, d, scale, factor.tail)).cpu()
+    squares, inner, to_mean, lengths = products
+    cross = (inner[:, :-1] + kappa * inner[:, -1:]) / kappas
+    of_means = (lengths[:-1] + 2 * kappa * to_mean[:-1] + kappa**2 * lengths[-1]) / kappas**2
+    distance = squares[:, None] - 2 * cross + of_means
+    distance = distance * (distance > 0)  # clipping an array takes longer
+    return log_elliptical(distance, log_det, n_dims, 1 + 1 / kappas, tail)
 
 
 def finite(tail: float) -> float | None:

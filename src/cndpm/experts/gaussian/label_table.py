@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LabelTable"]
-
 Indices = NDArray[np.int64]
 
 
@@ -16,30 +14,9 @@ class LabelTable:
     """A growing table of component indices, (K, C), -1 where an expert has never seen a label.
 
     Labels are class indices from 0 on; unlabelled experts use label 0 throughout. Everything lives on the host and is
-    read as attributes, because a batch asks for several of them.
-
-    Args:
-        n_classes: Labels to make room for; more may come.
-
-    Attributes:
-        table: Component of each label in each expert, (K, C).
-        owners: The expert of each component, (J,).
-        labels: The label of each component, (J,).
-        by_expert: The components of each expert without the gaps, (K, most labels of one expert), -1 behind them,
-            from the latest to the first.
-        n_experts: K.
-        n_classes: C, the labels there is room for.
-        n_components: J.
-        n_labels: Labels that some expert has seen.
-
-    Example:
-        >>> import numpy as np
-        >>> table = LabelTable(3)
-        >>> table.add_expert()
-        >>> table.create(np.array([2, 0, 2]), np.array([[True], [True], [True]]))
-        2
-        >>> table.table
-        array([[ 0, -1,  1]])
+    read as attributes, because a batch asks for several of them: the expert (`owners`) and label (`labels`) of each of
+    J components, the components of each expert without the gaps (`by_expert`), (K, most labels of one expert), -1
+    behind them, from the latest to the first, and `n_labels`, the labels that some expert has seen.
     """
 
     def __init__(self, n_classes: int) -> None:
@@ -59,11 +36,7 @@ class LabelTable:
         self.by_expert = _gathered(self.owners, self.n_experts)
 
     def components_of(self, labels: Indices) -> Indices:
-        """Returns the components of some labels in all experts, ascending, (S,).
-
-        Args:
-            labels: Any labels, (B,), repeated or unknown ones too.
-        """
+        """Returns the components of some labels, repeated or unknown ones too, in all experts, ascending, (S,)."""
         wanted = np.unique(labels)
         starts = np.searchsorted(self._sorted_labels, wanted, side="left")
         stops = np.searchsorted(self._sorted_labels, wanted, side="right")
@@ -82,15 +55,7 @@ class LabelTable:
             self.n_classes = n_classes
 
     def create(self, y: Indices, missing: NDArray[np.bool_]) -> int:
-        """Adds components for labels in experts where they are missing.
-
-        Args:
-            y: Labels (B,).
-            missing: (B, K).
-
-        Returns:
-            The number of new components.
-        """
+        """Adds components for labels (B,) in experts where they are missing, (B, K); returns the number of new ones."""
         sample, expert = np.nonzero(missing)
         pairs = np.unique(np.stack([expert, y[sample]], axis=1), axis=0)
         table, first = self.table.copy(), self.n_components
@@ -98,39 +63,12 @@ class LabelTable:
         self.replace(table)
         return len(pairs)
 
-    def merge_expert(self, k: int, into: int) -> tuple[list[tuple[int, int]], list[int]]:
-        """Removes expert k in favour of `into`.
-
-        Args:
-            k: The expert to remove.
-            into: The expert that takes over its components.
+    def unite(self, groups: Sequence[Sequence[int]]) -> tuple[list[tuple[int, int]], list[int]]:
+        """Makes one expert of every group, in the order of the groups, which together are all.
 
         Returns:
             Pairs of components (source, target) to be added up, and the old indices of the components that stay, in
             the order of their new indices.
-        """
-        table, pairs = self.table.copy(), []
-        for label in np.flatnonzero(table[k] >= 0).tolist():
-            source, target = int(table[k, label]), int(table[into, label])
-            if target >= 0:
-                pairs.append((source, target))
-            else:
-                table[into, label] = source
-        table = np.delete(table, k, axis=0)
-        keep = np.sort(table[table >= 0])
-        renumber = np.full(int(keep.max()) + 2, -1)
-        renumber[keep] = np.arange(len(keep))
-        self.replace(renumber[table])
-        return pairs, keep.tolist()
-
-    def unite(self, groups: Sequence[Sequence[int]]) -> tuple[list[tuple[int, int]], list[int]]:
-        """Makes one expert of every group, in the order of the groups.
-
-        Args:
-            groups: Experts; together all of them.
-
-        Returns:
-            As :meth:`merge_expert`.
         """
         table, pairs = np.full((len(groups), self.n_classes), -1, dtype=np.int64), []
         for row, group in zip(table, groups, strict=True):
@@ -146,12 +84,7 @@ class LabelTable:
 
 
 def _gathered(owners: Indices, n_experts: int) -> Indices:
-    """Returns the components of each expert, from the latest to the first, (K, most of one expert), -1 behind them.
-
-    Args:
-        owners: The expert of each component, (J,).
-        n_experts: K.
-    """
+    """Returns the components of each expert, from the latest to the first, (K, most of one expert), -1 behind them."""
     sizes = np.bincount(owners, minlength=n_experts)
     gathered = np.full((n_experts, max(1, int(sizes.max(initial=0)))), -1, dtype=np.int64)
     latest_first = np.lexsort((-np.arange(len(owners)), owners))

@@ -12,76 +12,16 @@ up when the window is closed. Results depend on the window alone, never on when 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
-from cndpm.experts.gaussian.factor import Whitened
+from cndpm.experts.gaussian.factor import Floats, Products, Whitened, gram
 from cndpm.state import State
-
-__all__ = ["WINDOW", "Ledger", "Products"]
 
 WINDOW = 80
 """Rows in a window: their products take as much to compute as a few batches would alone."""
-
-Floats = NDArray[np.float64]
-
-
-class Products(NamedTuple):
-    """Inner products of B rows and J + 2 anchors.
-
-    Attributes:
-        squares: Of the rows and themselves, (B,).
-        inner: Of rows and anchors, (B, J + 2).
-        to_mean: Of anchors and the last of them, the prior mean, (J + 2,).
-        lengths: Squared, of the anchors, (J + 2,).
-
-    Example:
-        >>> products = Products.of(rows=torch.tensor([[3.0, 4.0]]), anchors=torch.eye(2))
-        >>> products.squares, products.inner
-        (array([25.], dtype=float32), array([[3., 4.]], dtype=float32))
-    """
-
-    squares: Floats
-    inner: Floats
-    to_mean: Floats
-    lengths: Floats
-
-    @classmethod
-    def of(cls, rows: Tensor, anchors: Tensor) -> Products:
-        """Computes the products.
-
-        Args:
-            rows: (B, d).
-            anchors: (J + 2, d).
-        """
-        gram, inner, of_anchors = _gram(rows, anchors)
-        return cls(gram.diagonal(), inner, of_anchors[:, -1], of_anchors.diagonal())
-
-    @classmethod
-    def apart(cls, rows: Tensor, anchors: Tensor) -> Products:
-        """Computes the same without products of anchors with each other: linear in their number.
-
-        Args:
-            rows: (B, d).
-            anchors: (J + 2, d).
-        """
-        products = (rows.square().sum(dim=1), rows @ anchors.T, anchors @ anchors[-1], anchors.square().sum(dim=1))
-        return cls(*(product.cpu().numpy() for product in products))
-
-
-def _gram(rows: Tensor, anchors: Tensor) -> tuple[Floats, Floats, Floats]:
-    """Multiplies rows with rows, rows with anchors, and anchors with anchors; on the host.
-
-    On a GPU every operation costs its start and every copy a wait, so all are one.
-    """
-    n, vectors = len(rows), torch.cat([rows, anchors])
-    products = (vectors @ vectors.T).cpu().numpy()
-    return products[:n, :n], products[:n, n:], products[n:, n:]
 
 
 def _product(a: Floats, b: Floats) -> Floats:
@@ -90,29 +30,16 @@ def _product(a: Floats, b: Floats) -> Floats:
 
 
 class Ledger:
-    """A window of rows and the weights they were learned with.
+    """A window of N rows and the weights they were learned with.
 
-    Args:
-        whole: The chunk of samples that the window is cut from.
-        first: Index in the chunk at which the window begins.
-        window: The window's N rows.
-        sums: Sums of the components when the window is opened, (J, d).
-        anchors: The sums whitened, then "new" and the prior mean, which do not move, (J + 2, d).
-
-    Example:
-        >>> rows = torch.eye(3, dtype=torch.float64)
-        >>> anchors = torch.zeros(3, 3, dtype=torch.float64)  # of one component, "new" and the prior mean
-        >>> chunk = Samples(rows)
-        >>> ledger = Ledger(chunk, 0, Whitened(rows, rows), sums=anchors[:1], anchors=anchors)
-        >>> ledger.add(ledger.place(chunk.part(1, 3)), np.array([[1.0], [0.5]]))
-        >>> ledger.sums()
-        tensor([[0.0000, 1.0000, 0.5000]], dtype=torch.float64)
+    It begins at `first` in the chunk `whole`. `sums` are those of the components when it is opened, (J, d), and
+    `anchors` the sums whitened, then "new" and the prior mean, which do not move, (J + 2, d).
     """
 
     def __init__(self, whole: Samples, first: int, window: Whitened, sums: Tensor, anchors: Tensor) -> None:
         self.whole, self.first, self.window = whole, first, window
         self._sums_before, self._anchors_before = sums, anchors
-        self._gram, self._inner, self._of_anchors = _gram(window.rows, anchors)
+        self._gram, self._inner, self._of_anchors = gram(window.rows, anchors)
         # Memory of torch is aligned, and what products round to may depend on that.
         self._weights = torch.zeros(len(window.rows), len(anchors), dtype=torch.float64).numpy()
         self._squares = self._gram.diagonal()
@@ -134,12 +61,7 @@ class Ledger:
         return Products(self._squares[place], inner, of_anchors[:, -1], of_anchors.diagonal())
 
     def add(self, place: slice, weights: Floats) -> None:
-        """Notes that some rows were learned.
-
-        Args:
-            place: Which rows of the window, B of them.
-            weights: (B, J).
-        """
+        """Notes that the rows at a place were learned with weights, (B, J)."""
         self._weights[place, :-2] += weights
         self._weights_there = None
 
@@ -173,13 +95,7 @@ class Ledger:
 
     @classmethod
     def recalled(cls, state: State, samples: Samples, whitened: Whitened) -> Ledger | None:
-        """Returns the ledger of :meth:`state_dict`, to the bit, if `samples` are of its window; else None.
-
-        Args:
-            state: A result of :meth:`state_dict`.
-            samples: Some samples.
-            whitened: All rows of the samples' chunk.
-        """
+        """Returns the ledger of :meth:`state_dict`, to the bit, if samples are of its window; else None."""
         first, squares = state["first"], state["squares"].cpu().numpy()
         ledger = cls(samples.whole, first, whitened[first : first + len(squares)], state["sums"], state["anchors"])
         if ledger.place(samples) is None or not np.array_equal(ledger._squares, squares):

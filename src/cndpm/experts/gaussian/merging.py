@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from cndpm.experts.gaussian.classes import GaussianBank
     from cndpm.experts.gaussian.regression import GaussianRegressionBank
 
-__all__ = ["AdditiveMerging", "ClassMerging", "RegressionMerging"]
-
 Own = TypeVar("Own", bound="AdditiveBank[Any]")
 
 _SAME_LABELS = 0.5
@@ -30,17 +28,7 @@ _SAME_LABELS = 0.5
 
 
 class AdditiveMerging(Merging, Generic[Own]):
-    """Base of the merging of banks of sums.
-
-    Args:
-        bank: Whose experts are merged.
-
-    Example:
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> from cndpm.experts.gaussian import GaussianBank
-        >>> isinstance(GaussianBank(IdentityFeatures()).merging, AdditiveMerging)
-        True
-    """
+    """Merging of banks of sums; abstract."""
 
     def __init__(self, bank: Own) -> None:
         self._bank = bank
@@ -62,24 +50,7 @@ class AdditiveMerging(Merging, Generic[Own]):
 
 
 class ClassMerging(AdditiveMerging["GaussianBank"]):
-    """Merges experts that hold one Gaussian for each label.
-
-    Args:
-        bank: Whose experts are merged.
-
-    Example:
-        >>> from cndpm.experts.chunks import Samples
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> from cndpm.experts.gaussian import GaussianBank
-        >>> x, y = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)), torch.arange(40) // 20
-        >>> bank = GaussianBank(IdentityFeatures(), n_classes=2)
-        >>> for rows in (slice(0, 20), slice(20, 40)):
-        ...     bank.found(Samples(x[rows]), y[rows])
-        ...     done = bank.train(1)
-        >>> bank.merging.unite([[0, 1]])
-        >>> bank.counts
-        tensor([40.], dtype=torch.float64)
-    """
+    """Merges experts that hold one Gaussian for each label."""
 
     def _extend(self, other: GaussianBank) -> None:
         mine, theirs = self._bank.labels, other.labels
@@ -92,16 +63,10 @@ class ClassMerging(AdditiveMerging["GaussianBank"]):
         mine.replace(np.concatenate([mine.table, table]))
 
     def unite(self, groups: Sequence[Sequence[int]]) -> None:
-        pairs, keep = self._bank.labels.unite(groups)
-        self._bank.ready().unite_components(pairs, keep)
+        self._bank.ready().merge_components(*self._bank.labels.unite(groups), judge_anew=True)
 
     def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
-        """Asks typical samples of every label of an expert, weighted by their number.
-
-        Args:
-            levels: (K,).
-            sources: (K,).
-        """
+        """Asks typical samples of every label of an expert, weighted by their number."""
         table, gaussians, counts = self._bank.labels, self._bank.ready(), self._bank.component_counts()
         shares = counts / np.maximum(self._bank.totals(counts), 1e-300)[table.owners]
         explained = np.zeros((table.n_experts, table.n_experts))
@@ -140,17 +105,7 @@ class ClassMerging(AdditiveMerging["GaussianBank"]):
 
 
 class RegressionMerging(AdditiveMerging["GaussianRegressionBank"]):
-    """Merges experts that are one Gaussian each, over features and targets.
-
-    Args:
-        bank: Whose experts are merged.
-
-    Example:
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> from cndpm.experts.gaussian import GaussianRegressionBank
-        >>> type(GaussianRegressionBank(IdentityFeatures()).merging).__name__
-        'RegressionMerging'
-    """
+    """Merges experts that are one Gaussian each, over features and targets."""
 
     def _extend(self, other: GaussianRegressionBank) -> None:
         self._bank.ready().extend(other.ready())
@@ -158,7 +113,7 @@ class RegressionMerging(AdditiveMerging["GaussianRegressionBank"]):
     def unite(self, groups: Sequence[Sequence[int]]) -> None:
         pairs = [(k, group[0]) for group in groups for k in group[1:]]
         if pairs:
-            self._bank.ready().unite_components(pairs, [group[0] for group in groups])
+            self._bank.ready().merge_components(pairs, [group[0] for group in groups])
 
     def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
         counts = self._bank.counts
@@ -170,9 +125,4 @@ class RegressionMerging(AdditiveMerging["GaussianRegressionBank"]):
         return self._bank.ready().affinity()
 
     def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
-        """Does nothing: targets are numbers.
-
-        Args:
-            mapping: Ignored.
-            n_classes: Ignored.
-        """
+        """Does nothing: targets are numbers."""

@@ -13,10 +13,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from cndpm.experts.gaussian.densities import FEW_ROWS
 from cndpm.experts.gaussian.factor import Factor
 from cndpm.state import State
-
-__all__ = ["MeanIndex"]
 
 _N_DIRECTIONS = 64
 """Directions of the projection: whitened rows vary by one in each, means by much more in the first few."""
@@ -24,27 +23,9 @@ _N_DIRECTIONS = 64
 _N_NEAREST = 24
 """Components that are asked exactly."""
 
-_ROWS = 128
-"""Rows that are compared at once: a table of their distances fits into a cache."""
-
 
 class MeanIndex:
-    """Projected means of J components.
-
-    Args:
-        directions: Orthonormal columns, (d, p), float32.
-        points: The projected means, (J, p), float32.
-
-    Example:
-        >>> from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-        >>> x = torch.randn(300, 8, generator=torch.Generator().manual_seed(0))
-        >>> gaussians = SharedGaussians(torch.zeros(8), lambda samples: samples.x)
-        >>> gaussians.add_components(300)
-        >>> gaussians.found(x, torch.eye(300, dtype=torch.float64))
-        >>> index = MeanIndex.of(gaussians.routing(), gaussians.counts)
-        >>> index.nearest(gaussians.routing().sums[:3], gaussians.routing(), gaussians.counts)[:, 0]
-        tensor([0, 1, 2])
-    """
+    """The means of J components projected on orthonormal directions (d, p), as points (J, p), float32."""
 
     def __init__(self, directions: Tensor, points: Tensor) -> None:
         self._directions, self._points = directions, points
@@ -52,41 +33,29 @@ class MeanIndex:
 
     @classmethod
     def of(cls, factor: Factor, counts: Tensor) -> MeanIndex:
-        """Makes the index of J components.
-
-        Args:
-            factor: Whitens their sums.
-            counts: Their samples, (J,).
-        """
+        """Makes the index of the J components of a factor."""
         means = _means(factor, counts)
         directions = _principal_directions(means)
         return cls(directions, means @ directions)
 
     def nearest(self, rows: Tensor, factor: Factor, counts: Tensor) -> Tensor:
-        """Returns the components whose means lie nearest to each row in the projection, nearest first.
+        """Returns the components whose means lie nearest to each whitened row (B, d) in the projection, nearest first.
 
-        Args:
-            rows: Whitened rows, (B, d).
-            factor: The one that the index was made of, with the components that came since.
-            counts: Samples of all components, (J + L,).
-
-        Returns:
-            (B, 24), int64, or as many as there are.
+        Of the factor that the index was made of, with the components that came since: (B, 24), int64, or as many as
+        there are.
         """
         table, n_known = self._table, len(self._points)
         if len(counts) > n_known:
             table = torch.cat([table, _table(_means(factor, counts, first=n_known) @ self._directions)])
         points = torch.nn.functional.pad(rows.float() @ self._directions, (0, 1), value=1.0)
         n_nearest = min(_N_NEAREST, len(table))
-        return torch.cat([(part @ table.T).topk(n_nearest, dim=1).indices for part in torch.split(points, _ROWS)])
+        return torch.cat([(part @ table.T).topk(n_nearest, dim=1).indices for part in torch.split(points, FEW_ROWS)])
 
     def state_dict(self) -> State:
-        """Returns directions and points."""
         return {"directions": self._directions.clone(), "points": self._points.clone()}
 
     @classmethod
     def from_state(cls, state: State) -> MeanIndex:
-        """Returns the index of :meth:`state_dict`, to the bit."""
         return cls(state["directions"].clone(), state["points"].clone())
 
 

@@ -6,7 +6,9 @@ share of its variances as the expected covariance, with as few degrees of freedo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,21 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
-from cndpm.experts.gaussian.conjugate import (
-    NormalInverseWishart,
-    log_student_t,
-    normal_inverse_wishart_from_sums,
-)
-from cndpm.experts.gaussian.transfer import normal_draws, to_device
-from cndpm.state import State, StateError, expect, tensor
-
-__all__ = ["OwnGaussians"]
+from cndpm.experts.gaussian.densities import normal_draws
+from cndpm.state import State, StateError, copied, expect, tensor
 
 _KAPPA = 0.05
 """Pseudo-samples behind the prior mean."""
-
-_EXTRA_DEGREES = 1.0
-"""Degrees of freedom of the prior above d + 1; the smaller, the vaguer the prior."""
 
 _SHARE = 0.1
 """Expected variance of a component, as a share of the memory's: a component is narrower than the whole memory, and
@@ -36,23 +28,13 @@ targets are narrower given the features."""
 
 
 class OwnGaussians:
-    """J Gaussian components over d features.
+    """J Gaussian components over d features, which a function gives; their prior is made of the first memory's, (M, d).
 
     Components live on the device of the first memory, and features are brought there. With few features the host is the
     better place: on a GPU a batch is a hundred tiny operations, and a factorisation a wait.
-
-    Args:
-        memory: Feature rows of the first memory, (M, d), float64, from which the prior is made.
-        features: Gives the features of samples, (B, d), on any device.
-
-    Example:
-        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        >>> gaussians = OwnGaussians(x, lambda samples: samples.x)
-        >>> gaussians.add_components(1)
-        >>> gaussians.found(x, torch.ones(20, 1))
-        >>> gaussians.log_prob(Samples(x)).shape
-        torch.Size([20, 1])
     """
+
+    is_wide = False  # samples are asked and taught about all components
 
     def __init__(self, memory: Tensor, features: Callable[[Samples], Tensor]) -> None:
         d = memory.shape[1]
@@ -62,12 +44,11 @@ class OwnGaussians:
         variance = deviations.square().mean(dim=0)
         # Coordinates that do not vary in the first memory keep a small variance, so that psi has an inverse.
         variance = variance.clamp_min(1e-3 * float(variance.mean().clamp_min(1e-6)))
-        nu = d + 1 + _EXTRA_DEGREES
         self.prior = NormalInverseWishart(
             mean=torch.zeros_like(self._origin),
             kappa=variance.new_tensor(_KAPPA),
-            nu=variance.new_tensor(nu),
-            psi=torch.diag(variance) * _SHARE * (nu - d - 1),
+            nu=variance.new_tensor(d + 2.0),  # the fewest whole degrees of freedom with an expectation: psi itself
+            psi=torch.diag(variance) * _SHARE,
         )
         self.counts = memory.new_zeros(0)
         self._sums = memory.new_zeros(0, d)
@@ -77,7 +58,6 @@ class OwnGaussians:
 
     @property
     def n_components(self) -> int:
-        """J."""
         return len(self.counts)
 
     @property
@@ -94,29 +74,12 @@ class OwnGaussians:
         self._second_moments = torch.cat([self._second_moments, self._sums.new_zeros(n, d, d)])
         self._factors = None
 
-    @property
-    def is_wide(self) -> bool:
-        """False: samples are asked and taught about all components."""
-        return False
-
     def found(self, z: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
-        """Adds a founding memory.
-
-        Args:
-            z: Feature rows, (M, d).
-            weights: (M, J).
-            components: None, for all.
-        """
+        """Adds a founding memory of feature rows (M, d) with weights (M, J)."""
         self._add(z, weights)
 
     def add(self, samples: Samples, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
-        """Learns B samples.
-
-        Args:
-            samples: (B, ...).
-            weights: (B, J).
-            components: None, for all.
-        """
+        """Learns samples (B, ...) with weights (B, J)."""
         self._add(self._values(samples), weights)
 
     def _add(self, z: Tensor, weights: Tensor) -> None:
@@ -130,13 +93,8 @@ class OwnGaussians:
             self._second_moments[j].addmm_((z * weights[:, j, None]).T, z)
             self._changed.add(j)
 
-    def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
-        """Adds components to others, then drops some.
-
-        Args:
-            pairs: (i, j) for every component i to be added to component j.
-            keep: The components to keep, in their new order.
-        """
+    def merge_components(self, pairs: list[tuple[int, int]], keep: list[int], *, judge_anew: bool = False) -> None:
+        """Adds component i to component j for every pair (i, j), then keeps some, in their new order."""
         for source, target in pairs:
             for sums in (self.counts, self._sums, self._second_moments):
                 sums[target] += sums[source]
@@ -152,7 +110,7 @@ class OwnGaussians:
 
     def extend(self, other: OwnGaussians) -> None:
         """Appends the components of others with the same prior."""
-        mine, theirs = self.template(), to_device(other.template(), self._origin.device)
+        mine, theirs = self.template(), copied(other.template(), self._origin.device)
         if not torch.equal(mine["origin"], theirs["origin"]) or any(
             not torch.equal(mine["prior"][name], theirs["prior"][name]) for name in mine["prior"]
         ):
@@ -160,28 +118,16 @@ class OwnGaussians:
                 "the components have different priors, which come from the first memory; begin every model but the "
                 "first with with_same_representation()"
             )
-        added = to_device(other.state_dict(), self._origin.device)
+        added = copied(other.state_dict(), self._origin.device)
         self.counts = torch.cat([self.counts, added["counts"]])
         self._sums = torch.cat([self._sums, added["sums"]])
         self._second_moments = torch.cat([self._second_moments, added["second_moments"]])
         self._factors = None
 
-    def unite_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
-        """Does what :meth:`merge_components` does.
-
-        Args:
-            pairs: (i, j) for every component i to be added to component j.
-            keep: The components to keep, in their new order.
-        """
-        self.merge_components(pairs, keep)
-
     def typical_margins(self, components: NDArray[np.int64]) -> Tensor:
-        """Returns log p(z | i) - log p(z | new) of a typical sample z of component j, [i, j], (S, S).
+        """Returns log p(z | i) - log p(z | new) of a typical sample z of component j, [i, j], of some (S,), (S, S).
 
         A typical sample lies at the expected squared distance from every mean.
-
-        Args:
-            components: The components compared, (S,).
         """
         chosen = [*components.tolist(), self.n_components]
         degrees, location, cholesky = (value[chosen] for value in self.predictive())
@@ -223,12 +169,7 @@ class OwnGaussians:
         return normal_inverse_wishart_from_sums(self.prior, *sums)
 
     def log_prob(self, samples: Samples, *, exact: bool = True) -> Tensor:
-        """Returns predictive log densities of every component, (B, J), on the device of the features.
-
-        Args:
-            samples: (B, ...).
-            exact: Without effect: nothing is shared, so the densities are always exact.
-        """
+        """Returns predictive log densities of every component, (B, J), on the device of the features; always exact."""
         device = self._features(samples).device
         return self._log_student_t(samples)[:, :-1].to(device)
 
@@ -236,24 +177,14 @@ class OwnGaussians:
         """Returns None: there is no index over components with covariances of their own."""
 
     def log_prob_near(self, samples: Samples, *, exact: bool) -> tuple[Tensor, Tensor]:
-        """Returns all components for each of B samples, (B, J), and their log densities, (B, J).
-
-        Args:
-            samples: (B, ...).
-            exact: As for :meth:`log_prob`.
-        """
+        """Returns all components for each of B samples, (B, J), and their log densities, (B, J)."""
         scores = self.log_prob(samples, exact=exact)
         return torch.arange(scores.shape[1], device=scores.device).expand(len(scores), -1), scores
 
     def routing_log_prob(
         self, samples: Samples, components: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns log densities of every component (B, J) and of "new" (B,), on the host.
-
-        Args:
-            samples: (B, ...).
-            components: None, for all.
-        """
+        """Returns log densities of every component (B, J) and of "new" (B,), on the host."""
         scores = self._log_student_t(samples).cpu().numpy()
         return scores[:, :-1], scores[:, -1]
 
@@ -272,12 +203,7 @@ class OwnGaussians:
         """Returns None: nothing is shared, so nothing is renewed."""
 
     def log_leave_one_out(self, samples: Samples, groups: Tensor) -> Tensor:
-        """Returns the log density of each of M samples under a component made of the others of its group, (M,).
-
-        Args:
-            samples: (M, ...).
-            groups: Group indices (M,), from 0 on.
-        """
+        """Returns the log density of each of M samples under a component made of the others of its group, (M,)."""
         z, groups = self._values(samples) - self._origin, groups.to(self._origin.device)
         members = torch.nn.functional.one_hot(groups).double()
         counts, sums = members.sum(dim=0) - 1, members.T @ z
@@ -292,13 +218,7 @@ class OwnGaussians:
         return torch.cat(scores).cpu()
 
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
-        """Draws n feature rows from the predictive density of a component, (n, d), float64.
-
-        Args:
-            component: Its index.
-            n: Number of rows.
-            generator: Source of random numbers.
-        """
+        """Draws n feature rows from the predictive density of a component, (n, d), float64."""
         degrees, location, cholesky = (value[component] for value in self.predictive())
         noise = normal_draws((n, len(location)), generator, location.device)
         draws = normal_draws((n, max(1, round(float(degrees)))), generator, location.device)
@@ -308,8 +228,7 @@ class OwnGaussians:
     def predictive(self) -> tuple[Tensor, Tensor, Tensor]:
         """Returns Student's t of all components and, last, of the prior; cached until the statistics change.
 
-        Returns:
-            Degrees of freedom (J + 1,), locations (J + 1, d), Cholesky factors of the scale matrices (J + 1, d, d).
+        Degrees of freedom (J + 1,), locations (J + 1, d), Cholesky factors of the scale matrices (J + 1, d, d).
         """
         if self._factors is None:
             everything = _with_prior(self.posterior(), self.prior)
@@ -327,23 +246,63 @@ class OwnGaussians:
         return degrees, location + self._origin, torch.stack([_cholesky(matrix) for matrix in scale])
 
     def state_dict(self) -> State:
-        """Returns prior and sums."""
         prior = {name: getattr(self.prior, name).clone() for name in ("mean", "kappa", "nu", "psi")}
         sums = {"counts": self.counts, "sums": self._sums, "second_moments": self._second_moments}
         return {"origin": self._origin.clone(), "prior": prior, **{name: value.clone() for name, value in sums.items()}}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores prior and sums to the bit, on the components' device."""
         sums = {"counts": tensor("j"), "sums": tensor("j", "d"), "second_moments": tensor("j", "d", "d")}
         sizes = expect(state, {"origin": tensor("d"), **sums}, d=self._origin.shape[-1])
         prior = {"mean": tensor("d"), "kappa": tensor(), "nu": tensor(), "psi": tensor("d", "d")}
         expect(state["prior"], prior, **sizes)
         if not ((state["counts"] >= 0).all() and state["prior"]["kappa"] > 0 and state["prior"]["nu"] > 0):
             raise StateError("counts, 'kappa' and 'nu' must be positive")
-        state = to_device(state, self._origin.device)
+        state = copied(state, self._origin.device)
         self._origin, self.prior = state["origin"], NormalInverseWishart(**state["prior"])
         self.counts, self._sums, self._second_moments = state["counts"], state["sums"], state["second_moments"]
         self._factors = None
+
+
+@dataclass(frozen=True)
+class NormalInverseWishart:
+    """mu | Sigma ~ N(mean, Sigma / kappa), Sigma ~ IW(psi, nu); leading dimensions are components."""
+
+    mean: Tensor  # (..., d)
+    kappa: Tensor  # (...,), pseudo-samples behind the mean
+    nu: Tensor  # (...,), degrees of freedom, larger than d - 1
+    psi: Tensor  # (..., d, d), scale matrix
+
+    @property
+    def n_dims(self) -> int:
+        return self.mean.shape[-1]
+
+    def predictive(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns degrees of freedom (...,), location (..., d) and scale matrix (..., d, d) of Student's t."""
+        degrees = self.nu - self.n_dims + 1
+        factor = (self.kappa + 1) / (self.kappa * degrees)
+        return degrees, self.mean, self.psi * factor[..., None, None]
+
+
+def normal_inverse_wishart_from_sums(
+    prior: NormalInverseWishart, count: Tensor, total: Tensor, second_moment: Tensor
+) -> NormalInverseWishart:
+    """Returns the posterior of J components after sums of w (J,), of w z (J, d) and of w z zᵀ (J, d, d)."""
+    kappa = prior.kappa + count
+    mean = (prior.kappa * prior.mean + total) / kappa[..., None]
+    prior_square = prior.kappa * torch.outer(prior.mean, prior.mean)
+    square = kappa[..., None, None] * mean[..., :, None] * mean[..., None, :]
+    psi = prior.psi + second_moment + prior_square - square
+    return NormalInverseWishart(mean, kappa, prior.nu + count, 0.5 * (psi + psi.mT))
+
+
+def log_student_t(z: Tensor, degrees: Tensor, location: Tensor, cholesky: Tensor) -> Tensor:
+    """Returns log t(z; degrees, location, L Lᵀ) of B samples under J components, (B, J); L is (J, d, d)."""
+    d = z.shape[-1]
+    centred = (z[:, None] - location).permute(1, 2, 0)
+    distance = torch.linalg.solve_triangular(cholesky, centred, upper=False).square().sum(dim=1).T
+    log_det = 2 * cholesky.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
+    constant = torch.lgamma((degrees + d) / 2) - torch.lgamma(degrees / 2) - 0.5 * d * (degrees * math.pi).log()
+    return constant - 0.5 * log_det - 0.5 * (degrees + d) * torch.log1p(distance / degrees)
 
 
 def _cholesky(matrix: Tensor) -> Tensor:

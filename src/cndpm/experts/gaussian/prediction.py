@@ -16,14 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.experts.gaussian.conjugate import host_values
+from cndpm.experts.gaussian.densities import prior_strength
 from cndpm.experts.gaussian.discrimination import expected_distance
-from cndpm.experts.gaussian.factor import Factor, prior_strength
+from cndpm.experts.gaussian.factor import Factor, host_values
 from cndpm.experts.gaussian.shrinkage import mean_variance, shrunk_covariance
 from cndpm.experts.gaussian.statistics import SharedStatistics
 from cndpm.threads import spread
-
-__all__ = ["LaggingFactor", "anchored", "factorise", "log_determinant", "widen"]
 
 _ROUNDING = 1e-9
 """Of the distance d that is expected: what a scatter of nothing but rounding may come to."""
@@ -36,14 +34,7 @@ _GROUP = 8
 
 
 def widen(cholesky: Tensor, *, degrees: float, shrinkage: float, floor: float) -> Tensor:
-    """Scales a factor so that new samples are expected at squared distance d from their component.
-
-    Args:
-        cholesky: L of Sigma(lambda), (d, d); changed in place.
-        degrees: Degrees of freedom behind the covariance.
-        shrinkage: lambda.
-        floor: What the shrinkage added to the diagonal.
-    """
+    """Scales a factor (d, d) in place so that new samples are expected at squared distance d from their component."""
     if shrinkage < 1:
         distance = expected_distance(cholesky, degrees=degrees, shrinkage=shrinkage, floor=floor)
         if distance > _ROUNDING * len(cholesky):  # else nothing varies within components, and the width is not known
@@ -57,13 +48,9 @@ def log_determinant(cholesky: Tensor) -> float:
 
 
 def anchored(cholesky: Tensor, sums: Tensor, statistics: SharedStatistics, **facts: float) -> Factor:
-    """Makes a factor of a covariance and of whitened sums.
+    """Makes a factor of a covariance L (d, d) and of whitened sums L^-1 s_j (J, d), float64.
 
-    Args:
-        cholesky: L, (d, d).
-        sums: L^-1 s_j, (J, d), float64.
-        statistics: Of the components.
-        **facts: The remaining fields of the factor; `kappa`, the most pseudo-samples that its prior may count as.
+    The facts are its remaining fields, `kappa` being the most pseudo-samples that its prior may count as.
     """
     anchors = torch.nn.functional.pad(sums, (0, 0, 0, 2))
     values, counts = host_values(anchors), host_values(statistics.counts.to(sums.device))
@@ -77,12 +64,6 @@ def factorise(statistics: SharedStatistics, *, shrinkage: float, tail: float, fo
 
     The prior of the means is as wide as the data in every direction, while classes differ in few: it would pull all
     means towards each other.
-
-    Args:
-        statistics: Of J components, at least one.
-        shrinkage: lambda.
-        tail: Degrees of freedom of the components' tails.
-        for_classes: Whether components are to be told apart.
     """
     with spread(statistics.n_features**3):
         scatter, degrees = statistics.within_scatter(), statistics.degrees_of_freedom
@@ -108,24 +89,10 @@ def factorise(statistics: SharedStatistics, *, shrinkage: float, tail: float, fo
 
 
 class LaggingFactor:
-    """Brings the covariance of a routing factor to another shrinkage, and its means up to date.
+    """Brings the covariance of a routing factor to another shrinkage, lambda', and its means up to date.
 
-    Sigma(lambda') = a Sigma(lambda) + b I, so routing's own factor is all that is needed.
-
-    Args:
-        routing: The factor of the latest renewal.
-        shrinkage: lambda', the shrinkage for answers.
-        for_classes: Whether the factor is widened, with a prior that counts no more than one sample; see :func:`widen`.
-
-    Example:
-        >>> from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
-        >>> gaussians = SharedGaussians(torch.zeros(2), lambda samples: samples.x)
-        >>> gaussians.add_components(1)
-        >>> gaussians.found(x, torch.ones(20, 1, dtype=torch.float64))
-        >>> lagging = LaggingFactor(gaussians.routing(), shrinkage=0.5, for_classes=False)
-        >>> lagging.factor(gaussians.statistics).shrinkage
-        0.5
+    Sigma(lambda') = a Sigma(lambda) + b I, so routing's own factor is all that is needed. For classes it is widened,
+    with a prior that counts no more than one sample.
     """
 
     def __init__(self, routing: Factor, *, shrinkage: float, for_classes: bool) -> None:

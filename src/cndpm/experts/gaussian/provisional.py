@@ -8,15 +8,12 @@ from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
-from cndpm.experts.gaussian.conjugate import host_values, log_sum
-from cndpm.experts.gaussian.factor import Factor
-from cndpm.experts.gaussian.posteriors import Posteriors
+from cndpm.experts.gaussian.densities import Posteriors
+from cndpm.experts.gaussian.factor import host_values, log_sum
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
 from cndpm.mixture.inference import log_normalise
-
-__all__ = ["LOG_FLOOR", "ProvisionalGaussians", "kernel_model", "sum_by_label"]
 
 _FEW = 64
 """Components up to which each looks for others of its label; beyond, they are added up in a table of all labels."""
@@ -28,24 +25,7 @@ LOG_FLOOR = -50.0
 class ProvisionalGaussians:
     """One Gaussian per label of the memory, with the experts' covariance and prior as they are when it is asked.
 
-    Args:
-        gaussians: The experts' components; they are not changed.
-        memory: The stored samples, (M, ...).
-        y: Class indices (M,); zeros where there are no labels.
-        exact: Whether the covariance is brought up to date first.
-        n_classes: Width of :meth:`predictive`.
-        log_volume: Of the feature map.
-
-    Example:
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> from cndpm.experts.gaussian import GaussianBank
-        >>> x, y = torch.randn(20, 2, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 2
-        >>> bank = GaussianBank(IdentityFeatures(), n_classes=3)
-        >>> bank.found(Samples(x), y)
-        >>> done = bank.train(max_steps=1)
-        >>> memory = bank.provisional(Samples(x[:5] + 9), torch.full((5,), 2))  # a ProvisionalGaussians
-        >>> memory.predictive(Samples(x)).argmax(dim=1).unique()
-        tensor([2])
+    The labels y (M,) are zeros where there are none; `exact` brings the covariance up to date first.
     """
 
     def __init__(
@@ -81,15 +61,11 @@ class ProvisionalGaussians:
         """Returns log p(label) p(x | label), (B, number of labels)."""
         factor, groups = self._gaussians.answers.factor(exact=self._exact), self._groups
         if groups is None or groups.factor is not factor:
-            groups = self._groups = self._made_with(factor)
+            if self._whitened is None or self._whitened[0] is not factor.cholesky:
+                self._whitened = (factor.cholesky, factor.whiten(self._sums))
+            groups = self._groups = Posteriors.of(factor, sums=self._whitened[1], counts=self._counts)
         weighted: Tensor = samples.derive("of memory", groups, lambda chunk: self._log_prob(chunk, groups))
         return weighted
-
-    def _made_with(self, factor: Factor) -> Posteriors:
-        """Makes components of the labels of the memory, without adding them."""
-        if self._whitened is None or self._whitened[0] is not factor.cholesky:
-            self._whitened = (factor.cholesky, factor.whiten(self._sums))
-        return Posteriors.of(factor, sums=self._whitened[1], counts=self._counts)
 
     def _log_prob(self, samples: Samples, groups: Posteriors) -> Tensor:
         """Returns the log density of samples under every group and its label's share, (B, G)."""
@@ -100,13 +76,7 @@ class ProvisionalGaussians:
 
 
 def sum_by_label(log_proba: Tensor, labels: Tensor, n_classes: int) -> Tensor:
-    """Adds up the probabilities of components that bear the same label, (B, C); labels of none have the least one.
-
-    Args:
-        log_proba: Log-probabilities of components, (B, S).
-        labels: Their labels, (B, S).
-        n_classes: C.
-    """
+    """Adds up log-probabilities (B, S) of components that bear the same label, (B, C); others have the least one."""
     shape = (len(log_proba), n_classes)
     if labels.shape[1] > _FEW:
         return log_proba.new_zeros(shape).scatter_add_(1, labels, log_proba.exp()).log().clamp_min(LOG_FLOOR)
@@ -116,14 +86,7 @@ def sum_by_label(log_proba: Tensor, labels: Tensor, n_classes: int) -> Tensor:
 
 
 def kernel_model(feature_map: FeatureMap, x: Tensor, y: Tensor | None, n_classes: int) -> KernelModel:
-    """Puts kernels around the stored samples in feature space; in standardised x before the map is fitted.
-
-    Args:
-        feature_map: The experts' map, fitted or not.
-        x: The stored samples, (M, ...).
-        y: Class indices (M,), targets (M, n_outputs), or None.
-        n_classes: Number of classes known, for class indices.
-    """
+    """Puts kernels around the stored samples in feature space; in standardised x before the map is fitted."""
     if not feature_map.fitted:
         feature_map = IdentityFeatures()
         feature_map.fit(x, generator=torch.Generator())

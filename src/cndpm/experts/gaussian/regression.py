@@ -8,8 +8,6 @@ features; random Fourier features make it one in a function space.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -17,34 +15,21 @@ from cndpm.experts.bank import Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.additive import AdditiveBank
-from cndpm.experts.gaussian.conjugate import log_student_t
 from cndpm.experts.gaussian.merging import RegressionMerging
-from cndpm.experts.gaussian.own_covariance import OwnGaussians
+from cndpm.experts.gaussian.own_covariance import OwnGaussians, log_student_t
 from cndpm.experts.gaussian.provisional import kernel_model
-from cndpm.state import State
-
-__all__ = ["GaussianRegressionBank"]
+from cndpm.state import State, copied
 
 
 class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
-    """Experts for targets y (B, n_outputs), float.
-
-    Args:
-        feature_map: Of x; few features, because every expert keeps a covariance of its own.
-        seed: Of the feature map's random choices.
-        device: Where statistics live and computation runs.
+    """Experts for targets y (B, n_outputs), float; few features, because every expert keeps a covariance of its own.
 
     Example:
-        >>> import torch
-        >>> from cndpm.experts.features import IdentityFeatures
         >>> x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
         >>> bank = GaussianRegressionBank(IdentityFeatures())
         >>> bank.found(Samples(x), x.sum(dim=1, keepdim=True))
         >>> bank.train(1)
         1.0
-        >>> mean, variance = bank.predictive(Samples(x))[:, 0].unbind(dim=1)
-        >>> mean.shape
-        torch.Size([40, 1])
     """
 
     def __init__(self, feature_map: FeatureMap, *, seed: int = 0, device: torch.device | str = "cpu") -> None:
@@ -113,7 +98,10 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         return {"targets": self._targets.state_dict()}
 
     def _load_own_state(self, state: State) -> None:
-        self._targets.load_state_dict({name: _on_host(value) for name, value in state["targets"].items()})
+        self._targets.load_state_dict(copied(state["targets"], "cpu"))
+
+    def _new_gaussians(self, rows: Tensor) -> OwnGaussians:
+        return OwnGaussians(rows, self._values)
 
     def _restored_gaussians(self, state: State) -> OwnGaussians:
         d = self.feature_map.n_features + self._targets.n_features
@@ -133,14 +121,11 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
             if self._template is None:
                 self._targets.fit(y, generator=self._generator)
         rows = torch.cat([self._values(samples), self._standardised(y)], dim=1)
-        if self._gaussians is None:
-            known = self._template
-            self._gaussians = OwnGaussians(rows, self._values) if known is None else self._restored_gaussians(known)
-            self._template = None  # from now on it follows from the components
-        self._gaussians.add_components(1)
+        gaussians = self._begin(rows)
+        gaussians.add_components(1)
         weights = torch.zeros(len(samples), len(self.counts), dtype=torch.float64)
         weights[:, -1] = 1
-        self._gaussians.found(rows, weights)
+        gaussians.found(rows, weights)
 
     def _merge(self, k: int, into: int) -> None:
         self.ready().merge_components([(k, into)], [j for j in range(len(self.counts)) if j != k])
@@ -176,7 +161,3 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
         # The density in the units of x and y: the scales are the Jacobian.
         log_volume = self._log_volume + self._targets.log_volume
         return log_student_t(rows, degrees, location, cholesky) - log_volume
-
-
-def _on_host(value: Any) -> Any:
-    return value.cpu() if isinstance(value, Tensor) else value

@@ -14,37 +14,17 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
-from cndpm.experts.gaussian.conjugate import host_values
-from cndpm.experts.gaussian.densities import draw, near_log_prob
-from cndpm.experts.gaussian.factor import Factor
-from cndpm.experts.gaussian.posteriors import Posteriors
+from cndpm.experts.gaussian.densities import Posteriors, draw, near_log_prob
+from cndpm.experts.gaussian.factor import Factor, host_values
 from cndpm.experts.gaussian.prediction import LaggingFactor
+from cndpm.experts.gaussian.statistics import BLOCK_SIZE
 
 if TYPE_CHECKING:
     from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 
-__all__ = ["SharedAnswers"]
-
-_BLOCK_SIZE = 512
-"""Rows that are whitened at once."""
-
 
 class SharedAnswers:
-    """Answers for components with one covariance.
-
-    Args:
-        gaussians: The components.
-        features: Gives the features of samples, (B, d).
-
-    Example:
-        >>> from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
-        >>> gaussians = SharedGaussians(torch.zeros(2), lambda samples: samples.x)
-        >>> gaussians.add_components(1)
-        >>> gaussians.found(x, torch.ones(20, 1, dtype=torch.float64))
-        >>> gaussians.answers.log_prob(Samples(x), exact=True).shape
-        torch.Size([20, 1])
-    """
+    """Answers for components with one covariance, of features that a function gives."""
 
     def __init__(self, gaussians: SharedGaussians, features: Callable[[Samples], Tensor]) -> None:
         self._gaussians, self._features = gaussians, features
@@ -74,12 +54,7 @@ class SharedAnswers:
         return self._ready
 
     def log_prob(self, samples: Samples, *, exact: bool) -> Tensor:
-        """Returns predictive log densities of every component, (B, J), on the device.
-
-        Args:
-            samples: (B, ...).
-            exact: Whether the covariance is brought up to date first; see :meth:`factor`.
-        """
+        """Returns predictive log densities of every component, (B, J), on the device."""
         factor = self.factor(exact=exact)
 
         def score(chunk: Samples) -> Tensor:
@@ -93,10 +68,6 @@ class SharedAnswers:
         """Returns the components that may explain each of B samples, (B, S), and their log densities, (B, S).
 
         Components whose means lie far away are left out where they are many; otherwise all are returned.
-
-        Args:
-            samples: (B, ...).
-            exact: As for :meth:`log_prob`.
         """
         found = self._gaussians.nearest(samples)
         if found is None:
@@ -106,13 +77,7 @@ class SharedAnswers:
         return found, near_log_prob(factor, factor.whiten(self.shifted(samples)), found, self._gaussians.counts)
 
     def sample(self, component: int, n: int, generator: torch.Generator) -> Tensor:
-        """Draws n feature rows from the predictive density of a component, (n, d), float64.
-
-        Args:
-            component: Its index.
-            n: Number of rows.
-            generator: Source of random numbers.
-        """
+        """Draws n feature rows from the predictive density of a component, (n, d), float64."""
         count, origin = float(self._gaussians.counts[component]), self._gaussians.statistics.origin
         return draw(self.factor(exact=True), component, count, n, generator) + origin
 
@@ -121,32 +86,22 @@ class SharedAnswers:
         return self._gaussians.statistics.shift(self._features(samples))
 
     def whitened(self, samples: Samples, factor: Factor) -> Tensor:
-        """Returns the rows that a factor makes of samples, L^-1 z, (B, d), float64.
-
-        Args:
-            samples: (B, ...).
-            factor: See :meth:`factor`.
-        """
+        """Returns the rows that a factor makes of samples, L^-1 z, (B, d), float64."""
         rows: Tensor = samples.derive(
             "whitened for answers", factor.cholesky, lambda chunk: factor.whiten(self.shifted(chunk))
         )
         return rows
 
     def products(self, samples: Samples, factor: Factor) -> Tensor:
-        """Returns squared lengths of whitened rows and their products with the components' means, (B, 1 + J).
-
-        Args:
-            samples: (B, ...).
-            factor: Of J components; see :meth:`factor`.
-        """
+        """Returns squared lengths of whitened rows and their products with the components' means, (B, 1 + J)."""
         means = self._posteriors(factor).means
 
         def multiply(chunk: Samples) -> Tensor:
-            if chunk.x.shape[0] <= _BLOCK_SIZE:
+            if chunk.x.shape[0] <= BLOCK_SIZE:
                 return _with_squares(self.whitened(chunk, factor), means)
             z = self._features(chunk)
             # A GPU solves for many rows in hardly more time than for few.
-            parts = torch.split(z, _BLOCK_SIZE if z.device.type == "cpu" else 4 * _BLOCK_SIZE)
+            parts = torch.split(z, BLOCK_SIZE if z.device.type == "cpu" else 4 * BLOCK_SIZE)
             shift = self._gaussians.statistics.shift
             return torch.cat([_with_squares(factor.whiten(shift(part)), means) for part in parts])
 

@@ -24,20 +24,15 @@ from torch import Tensor
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.choice import CovarianceChoice
-from cndpm.experts.gaussian.conjugate import log_components
-from cndpm.experts.gaussian.densities import leave_one_out
-from cndpm.experts.gaussian.factor import Factor, Whitened, typical_cross_margins, typical_margins
-from cndpm.experts.gaussian.ledger import WINDOW, Ledger, Products
+from cndpm.experts.gaussian.densities import leave_one_out, typical_cross_margins, typical_margins
+from cndpm.experts.gaussian.factor import Factor, Products, Whitened, log_components
+from cndpm.experts.gaussian.ledger import WINDOW, Ledger
 from cndpm.experts.gaussian.neighbourhood import MeanIndex
 from cndpm.experts.gaussian.prediction import factorise
 from cndpm.experts.gaussian.shared_answers import SharedAnswers
-from cndpm.experts.gaussian.statistics import SharedStatistics
+from cndpm.experts.gaussian.statistics import BLOCK_SIZE, SharedStatistics
 from cndpm.state import State, StateError, expect, maybe, tensor, whole
 from cndpm.threads import spread
-
-__all__ = ["SharedGaussians"]
-
-_BLOCK_SIZE = 512
 
 _FEW = 128
 """Components up to which windows of inner products serve; their products with each other grow with the square."""
@@ -47,23 +42,11 @@ _ROUNDING = 1e-6
 
 
 class SharedGaussians:
-    """J Gaussian components over d features with one covariance.
+    """J Gaussian components with one covariance over d features, which a function gives, less a fixed `origin` (d,).
 
-    Args:
-        origin: Fixed shift of the features, (d,).
-        features: Gives the features of samples, (B, d).
-        shrinkage: A fixed lambda, or None to let the data choose one for densities and one for classes.
-        tail: A fixed weight of the tails (inf for exactly normal components), or None to let the data choose it.
-        for_classes: Whether predictions are to tell the components apart, or to give their densities.
-        routing_dtype: Precision of the routing factor; float32 halves its cost, the routing margins are whole nats.
-
-    Example:
-        >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
-        >>> gaussians = SharedGaussians(torch.zeros(2), lambda samples: samples.x)
-        >>> gaussians.add_components(1)
-        >>> gaussians.found(x, torch.ones(20, 1, dtype=torch.float64))
-        >>> gaussians.answers.log_prob(Samples(x), exact=True).shape
-        torch.Size([20, 1])
+    A shrinkage or a tail (inf for exactly normal components) that is None is chosen by the data. `for_classes` says
+    whether predictions are to tell the components apart, or to give their densities. The routing factor is float32,
+    which halves its cost: the routing margins are whole nats.
     """
 
     def __init__(
@@ -105,12 +88,9 @@ class SharedGaussians:
         return self.statistics.counts.shape[0] > _FEW
 
     def found(self, z: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
-        """Adds a founding memory; a fifth of it is held out while the shrinkage is chosen.
+        """Adds a founding memory of feature rows (M, d); a fifth of it is held out while the shrinkage is chosen.
 
-        Args:
-            z: Feature rows, (M, d).
-            weights: (M, J), or (M, S) for some of the components; float64, on the host.
-            components: The components that the weights are for, (S,); None for all.
+        Weights are (M, J), or (M, S) for some `components` (S,) alone; float64, on the host.
         """
         self._settle()
         self.statistics.flush()
@@ -122,13 +102,7 @@ class SharedGaussians:
         self._renew_if_due(n_samples=0, share=0.1)
 
     def add(self, samples: Samples, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
-        """Learns B samples.
-
-        Args:
-            samples: (B, ...).
-            weights: (B, J), or (B, S) for some of the components; float64, on the host.
-            components: The components that the weights are for, (S,); None for all.
-        """
+        """Learns samples (B, ...) with weights as for :meth:`found`."""
         place = self._place(samples)
         if self._ledger is not None and place is not None:
             self._ledger.add(place, weights.numpy())
@@ -139,7 +113,7 @@ class SharedGaussians:
             shifted = self.statistics.shift(self._features(samples)) if whitened is None else whitened.shifted
             self._add_outside(shifted, whitened, weights, components)
         self._renew_if_due(n_samples=self.statistics.n_features, share=0.05)
-        if self.statistics.n_pending >= _BLOCK_SIZE:
+        if self.statistics.n_pending >= BLOCK_SIZE:
             self.statistics.flush()
 
     def add_components(self, n: int) -> None:
@@ -151,19 +125,22 @@ class SharedGaussians:
         if self._before is not None:
             self._before = torch.nn.functional.pad(self._before, (0, n), value=math.nan)
 
-    def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
-        """Adds components to others, then drops some.
+    def merge_components(self, pairs: list[tuple[int, int]], keep: list[int], *, judge_anew: bool = False) -> None:
+        """Adds component i to component j for every pair (i, j), then keeps some, in their new order.
 
-        Args:
-            pairs: (i, j) for every component i to be added to component j.
-            keep: The components to keep, in their new order.
+        To `judge_anew` is to choose shrinkages by the statistics alone; rows that wait to enter the covariance judge
+        it, and go on waiting.
         """
         self._settle()
         self._remember_margins()
-        self.statistics.flush()
-        self.statistics.merge_components(pairs, keep)
-        if self._routing is not None and self._before is not None:
+        if self._before is not None:
             self._before = self._before[keep]
+        if not judge_anew:
+            self.statistics.flush()
+        self.statistics.merge_components(pairs, keep)
+        if judge_anew:
+            self.choice.judge_anew(self.statistics)
+        if judge_anew or self._routing is not None:
             self._renew()
 
     def template(self) -> State:
@@ -185,23 +162,6 @@ class SharedGaussians:
         self.statistics.extend(other.statistics)
         self._routing = None
 
-    def unite_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
-        """Does what :meth:`merge_components` does, then chooses shrinkages anew by the statistics alone.
-
-        Rows that wait to enter the covariance judge it, and go on waiting.
-
-        Args:
-            pairs: (i, j) for every component i to be added to component j.
-            keep: The components to keep, in their new order.
-        """
-        self._settle()
-        self._remember_margins()
-        if self._before is not None:
-            self._before = self._before[keep]
-        self.statistics.merge_components(pairs, keep)
-        self.choice.judge_anew(self.statistics)
-        self._renew()
-
     def margin_drift(self) -> Tensor | None:
         """Returns how far :func:`.factor.typical_margins` have moved since the last call, (J,), on the host.
 
@@ -211,11 +171,7 @@ class SharedGaussians:
         return None if before is None else typical_margins(self.routing(), self.counts) - before
 
     def typical_margins(self, components: NDArray[np.int64]) -> Tensor:
-        """Returns log p(z | i) - log p(z | new) of a typical sample z of component j, [i, j], (S, S).
-
-        Args:
-            components: The components compared, (S,).
-        """
+        """Returns log p(z | i) - log p(z | new) of a typical sample z of component j, [i, j], of some (S,), (S, S)."""
         factor = self.routing()
         return typical_cross_margins(factor, self.counts, torch.from_numpy(components).to(factor.anchors.device))
 
@@ -231,14 +187,10 @@ class SharedGaussians:
     def routing_log_prob(
         self, samples: Samples, components: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns log densities of components (B, J or S) and of "new" (B,), by the routing factor, on the host.
+        """Returns log densities of components, all or some (S,), (B, J or S), and of "new" (B,), on the host.
 
         Where samples are learned in order, a window of the following rows of their chunk is opened, and all inner
         products of these rows come to the host at once; unless components are many, or no rows follow.
-
-        Args:
-            samples: (B, ...).
-            components: The components that are asked for, (S,), where they are many; None for all.
         """
         factor, place = self.routing(), self._place(samples)
         if place is None and samples.whole.in_order and not self.is_wide and len(samples.whole.x) > len(samples.x):
@@ -263,12 +215,7 @@ class SharedGaussians:
         return self._index.nearest(self._whitened(samples).rows, self.routing(), self.counts)
 
     def log_leave_one_out(self, samples: Samples, groups: Tensor) -> Tensor:
-        """Returns the log density of each of M samples under a component made of the others of its group, (M,).
-
-        Args:
-            samples: (M, ...).
-            groups: Group indices (M,), from 0 on.
-        """
+        """Returns the log density of each of M samples under a component made of the others of its group, (M,)."""
         return leave_one_out(self.routing(), self._whitened(samples).rows, groups)
 
     def _whitened(self, samples: Samples) -> Whitened:
@@ -351,12 +298,7 @@ class SharedGaussians:
             self._before = typical_margins(self._routing, self.counts)
 
     def factorise(self, shrinkage: float, *, for_classes: bool = False) -> Factor:
-        """Makes a factor of the covariance as it is.
-
-        Args:
-            shrinkage: lambda.
-            for_classes: See :func:`.prediction.factorise`.
-        """
+        """Makes a factor of the covariance as it is; see :func:`.prediction.factorise`."""
         if not self.statistics.n_components:
             raise RuntimeError("there is no component yet; found an expert first")
         self.n_factorisations += 1
@@ -377,7 +319,6 @@ class SharedGaussians:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the state to the bit."""
         statistics = SharedStatistics.from_state(state["statistics"])
         sizes = {"j": statistics.n_components, "d": statistics.n_features, "anchors": statistics.n_components + 2}
         if sizes["d"] != self.statistics.n_features:

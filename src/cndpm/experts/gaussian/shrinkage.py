@@ -13,17 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from cndpm.experts.gaussian.conjugate import log_elliptical
-
-__all__ = [
-    "GRID_STEP",
-    "TAILS",
-    "choose_shrinkage",
-    "held_out_log_likelihood",
-    "mean_variance",
-    "oracle_shrinkage",
-    "shrunk_covariance",
-]
+from cndpm.experts.gaussian.factor import log_elliptical
 
 TAILS = (math.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0, 4.0)
 """Degrees of freedom that are tried; infinity is the Gaussian."""
@@ -35,35 +25,19 @@ GRID_STEP = _GRID[1] / _GRID[0]
 
 
 def mean_variance(scatter: Tensor, degrees: float) -> float:
-    """Returns t, at least 1e-12, so that even constant data has a positive definite covariance.
-
-    Args:
-        scatter: W, (d, d); only the lower triangle is read.
-        degrees: nu, its degrees of freedom.
-    """
+    """Returns t of a scatter W (d, d), at least 1e-12: even constant data has a positive definite covariance."""
     return max(1e-12, float(scatter.diagonal().mean()) / degrees)
 
 
 def shrunk_covariance(scatter: Tensor, degrees: float, shrinkage: float) -> Tensor:
-    """Returns Sigma(lambda), (d, d), written over `scatter`; positive definite for lambda > 0.
-
-    Args:
-        scatter: W, (d, d); only the lower triangle is read.
-        degrees: nu, its degrees of freedom.
-        shrinkage: lambda.
-    """
+    """Returns Sigma(lambda), (d, d), written over the scatter W; positive definite for lambda > 0."""
     floor = shrinkage * mean_variance(scatter, degrees)
     scatter.mul_((1 - shrinkage) / degrees).diagonal().add_(floor)
     return scatter
 
 
 def oracle_shrinkage(scatter: Tensor, degrees: float) -> float:
-    """Returns the oracle approximating shrinkage of Chen et al. (2010), a closed form for too few samples to hold out.
-
-    Args:
-        scatter: W, (d, d); only the lower triangle is read.
-        degrees: nu, its degrees of freedom.
-    """
+    """Returns the oracle approximating shrinkage of Chen et al. (2010), for too few samples to hold any out."""
     d = len(scatter)
     diagonal, below = scatter.diagonal() / degrees, torch.tril(scatter, -1) / degrees
     trace_squared, square = float(diagonal.sum()) ** 2, float(diagonal.square().sum() + 2 * below.square().sum())
@@ -76,16 +50,9 @@ def oracle_shrinkage(scatter: Tensor, degrees: float) -> float:
 def held_out_log_likelihood(
     scatter: Tensor, degrees: float, deviations: Tensor, shrinkage: float, tails: tuple[float, ...] = TAILS
 ) -> tuple[float, float]:
-    """Returns the mean log density of deviations under Sigma(lambda) with the best of `tails`, and that tail.
+    """Returns the mean log density of deviations (N, d) under Sigma(lambda) with the best of `tails`, and that tail.
 
-    The density is -inf if Sigma has no factor. See :func:`~cndpm.experts.gaussian.conjugate.log_elliptical` for tails.
-
-    Args:
-        scatter: W, (d, d); only the lower triangle is read.
-        degrees: nu, its degrees of freedom.
-        deviations: Of held-out samples from their means, (N, d).
-        shrinkage: lambda.
-        tails: Degrees of freedom to try.
+    The density is -inf if Sigma has no factor. See :func:`~cndpm.experts.gaussian.factor.log_elliptical` for tails.
     """
     cholesky, info = torch.linalg.cholesky_ex(shrunk_covariance(scatter.clone(), degrees, shrinkage))
     if int(info) != 0:
@@ -97,16 +64,7 @@ def held_out_log_likelihood(
 
 
 def choose_shrinkage(score: Callable[[float], float], start: float) -> float:
-    """Returns the grid point with the best score, found by walking uphill.
-
-    Args:
-        score: Maps lambda to a score; the higher, the better.
-        start: A lambda; the walk begins at the grid point nearest to it.
-
-    Example:
-        >>> choose_shrinkage(lambda value: -abs(value - 0.1), start=1e-3)
-        0.1
-    """
+    """Returns the grid point with the best score, found by walking uphill from the one nearest to `start`."""
     position = min(range(len(_GRID)), key=lambda i: abs(math.log(_GRID[i] / start)))
     best = score(_GRID[position])
     for step in (-1, 1):

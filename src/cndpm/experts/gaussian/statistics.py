@@ -21,35 +21,17 @@ from torch import Tensor
 from cndpm.state import State, expect, integers, maybe, tensor
 from cndpm.threads import spread
 
-__all__ = ["SharedStatistics", "pack_symmetric", "unpack_triangle"]
-
-_STRIP = 512
-"""Rows of a symmetric matrix updated together; with several strips nearly half of the products are never made."""
+BLOCK_SIZE = 512
+"""Rows that are computed with together; also those of a symmetric matrix, of which strips make half of the products."""
 
 
 class SharedStatistics:
-    """Sums of J components over d features.
+    """Sums of J components over d features, of which a fixed `origin` (d,) is subtracted.
 
     The rank-one updates of the second moment gather in a block and are applied by one matrix product when :meth:`flush`
-    is called. Until then the block is data that the scatter has not seen, on which the shrinkage is chosen.
-
-    Args:
-        origin: Subtracted from every feature row, (d,); the mean of the first memory is a good one.
-
-    Attributes:
-        n_features: d.
-        counts: Weight of each component, (J,), float64, on the host.
-        changes: How often the sums of each component have changed, (J,); not part of the state.
-        n_pending: Rows that wait to enter the second moment.
-
-    Example:
-        >>> statistics = SharedStatistics(origin=torch.zeros(2))
-        >>> statistics.add_components(1)
-        >>> rows = torch.tensor([[1.0, 0.0], [3.0, 0.0]], dtype=torch.float64)
-        >>> weights = statistics.add(rows, torch.ones(2, 1, dtype=torch.float64))
-        >>> statistics.within_scatter().round(decimals=6)
-        tensor([[2., 0.],
-                [0., 0.]], dtype=torch.float64)
+    is called. Until then the block is data that the scatter has not seen, on which the shrinkage is chosen. `counts`
+    are the weights of the components, (J,), float64, on the host; `changes` how often the sums of each have changed,
+    (J,), not part of the state; `n_pending` rows wait to enter the second moment.
     """
 
     def __init__(self, origin: Tensor) -> None:
@@ -59,14 +41,11 @@ class SharedStatistics:
         self._sums = self.origin.new_zeros(0, self.n_features)
         self._deferred: Callable[[], Tensor] | None = None
         self._moment: Tensor | None = None
-        self._pending: list[Tensor] = []
-        self._pending_weights: list[Tensor] = []
-        self._pending_owners: list[Tensor] = []
+        self._pending: list[tuple[Tensor, Tensor, Tensor]] = []
         self.n_pending = 0
 
     @property
     def n_components(self) -> int:
-        """J."""
         return len(self.counts)
 
     @property
@@ -103,15 +82,9 @@ class SharedStatistics:
         self._sums = torch.cat([self._sums, self._sums.new_zeros(n, self.n_features)])
 
     def add(self, rows: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> Tensor:
-        """Adds rows to the sums and keeps them until the next flush.
+        """Adds shifted rows (B, d) to the sums, keeps them until the next flush, returns the weights on their device.
 
-        Args:
-            rows: Shifted feature rows, (B, d).
-            weights: (B, J), or (B, S) for some of the components; float64, on the host.
-            components: The components that the weights are for, (S,); None for all.
-
-        Returns:
-            A copy of the weights on the device of the rows.
+        Weights are (B, J), or (B, S) for some `components` (S,) alone; float64, on the host.
         """
         self.settle()
         beside = self._here(weights)
@@ -123,13 +96,7 @@ class SharedStatistics:
         return beside
 
     def note(self, rows: Tensor, weights: Tensor, components: NDArray[np.int64] | None = None) -> None:
-        """Counts rows whose sums are deferred and keeps them until the next flush.
-
-        Args:
-            rows: Shifted feature rows, (B, d).
-            weights: (B, J), or (B, S) for some of the components; float64, on the host.
-            components: The components that the weights are for, (S,); None for all.
-        """
+        """Counts rows whose sums are deferred, as :meth:`add` takes them, and keeps them until the next flush."""
         values = weights.numpy()
         owners = values.argmax(axis=1)
         if components is None:
@@ -139,9 +106,7 @@ class SharedStatistics:
             self.counts, self.changes, owners = self.counts.clone(), self.changes.copy(), components[owners]
             self.counts.numpy()[components] += values.sum(axis=0)
             self.changes[components] += values.any(axis=0)
-        self._pending.append(rows)
-        self._pending_weights.append(torch.from_numpy(values.sum(axis=1)))
-        self._pending_owners.append(torch.from_numpy(owners))
+        self._pending.append((rows, torch.from_numpy(values.sum(axis=1)), torch.from_numpy(owners)))
         self.n_pending += len(rows)
 
     def flush(self) -> None:
@@ -149,13 +114,14 @@ class SharedStatistics:
         if self._pending:
             rows, weights, _ = self.pending()
             _add_products(self._second_moment, rows * self._here(weights)[:, None], rows)
-            self._pending, self._pending_weights, self._pending_owners, self.n_pending = [], [], [], 0
+            self._pending, self.n_pending = [], 0
 
     def pending(self) -> tuple[Tensor, Tensor, Tensor]:
         """Returns waiting rows (N, d); on the host their weights (N,) and the components with most of each, (N,)."""
         if not self._pending:
             return self._sums.new_zeros(0, self.n_features), self.counts[:0], torch.zeros(0, dtype=torch.long)
-        return torch.cat(self._pending), torch.cat(self._pending_weights), torch.cat(self._pending_owners)
+        rows, weights, owners = map(torch.cat, zip(*self._pending, strict=True))
+        return rows, weights, owners
 
     def shift(self, z: Tensor) -> Tensor:
         """Returns features (B, d) less the origin, float64."""
@@ -202,12 +168,7 @@ class SharedStatistics:
         return scatter
 
     def merge_components(self, pairs: list[tuple[int, int]], keep: list[int]) -> None:
-        """Adds components to others, then drops some.
-
-        Args:
-            pairs: (i, j) for every component i to be added to component j.
-            keep: The components to keep, in their new order.
-        """
+        """Adds component i to component j for every pair (i, j), then keeps some, in their new order."""
         self.settle()
         place = torch.full((self.n_components,), -1, dtype=torch.int64)
         place[keep] = torch.arange(len(keep))
@@ -215,7 +176,7 @@ class SharedStatistics:
             self.counts[target] += self.counts[source]
             self._sums[target] += self._sums[source]
             place[source] = place[target]
-        self._pending_owners = [place[owners] for owners in self._pending_owners]
+        self._pending = [(rows, weights, place[owners]) for rows, weights, owners in self._pending]
         self.counts, self._sums = self.counts[keep], self._sums[keep]
         self.changes = np.zeros(len(keep), dtype=np.int64)
 
@@ -236,9 +197,7 @@ class SharedStatistics:
         self._sums = torch.cat([self._sums, sums + other.counts.to(sums.device)[:, None] * by])
         self.changes = np.zeros(len(self.counts), dtype=np.int64)
         if len(rows):
-            self._pending.append(moved)
-            self._pending_weights.append(weights)
-            self._pending_owners.append(owners + n)
+            self._pending.append((moved, weights, owners + n))
             self.n_pending += len(rows)
 
     def _here(self, values: Tensor) -> Tensor:
@@ -258,7 +217,6 @@ class SharedStatistics:
 
     @classmethod
     def from_state(cls, state: State) -> SharedStatistics:
-        """Returns statistics with the sums of :meth:`state_dict`, to the bit."""
         n = expect(state, {"origin": tensor("d"), "counts": tensor("components"), "sums": tensor("components", "d")})
         triangle = tensor(n["d"] * (n["d"] + 1) // 2)
         expect(state, {"second_moment": triangle if n["components"] else maybe(triangle)})
@@ -272,9 +230,8 @@ class SharedStatistics:
             statistics._moment = unpack_triangle(state["second_moment"], statistics.n_features)
         pending = state["pending"]
         if len(pending["rows"]):
-            statistics._pending = [pending["rows"].clone()]
-            statistics._pending_weights = [pending["weights"].cpu().clone()]
-            statistics._pending_owners = [pending["owners"].cpu().clone()]
+            on_host = (pending[name].cpu().clone() for name in ("weights", "owners"))
+            statistics._pending = [(pending["rows"].clone(), *on_host)]
             statistics.n_pending = len(pending["rows"])
         return statistics
 
@@ -282,8 +239,8 @@ class SharedStatistics:
 def _add_products(matrix: Tensor, left: Tensor, right: Tensor) -> None:
     """Adds leftᵀ right, (N, d) each, to the lower triangle of a matrix (d, d), strip by strip."""
     with spread(left.numel() * len(matrix)):
-        for start in range(0, len(matrix), _STRIP):
-            stop = min(start + _STRIP, len(matrix))
+        for start in range(0, len(matrix), BLOCK_SIZE):
+            stop = min(start + BLOCK_SIZE, len(matrix))
             matrix[start:stop, :stop].addmm_(left[:, start:stop].T, right[:, :stop])
 
 
@@ -297,17 +254,7 @@ def pack_symmetric(matrix: Tensor) -> Tensor:
 
 
 def unpack_triangle(packed: Tensor, n_rows: int) -> Tensor:
-    """Returns the lower triangular matrix (d, d) with a given triangle.
-
-    Args:
-        packed: The triangle, row by row, (d (d + 1) / 2,).
-        n_rows: d.
-
-    Example:
-        >>> unpack_triangle(torch.tensor([1.0, 2.0, 3.0]), 2)
-        tensor([[1., 0.],
-                [2., 3.]])
-    """
+    """Returns the lower triangular matrix (d, d) with a given triangle, row by row, (d (d + 1) / 2,)."""
     matrix = packed.new_zeros(n_rows, n_rows)
     start = 0
     for i in range(n_rows):

@@ -62,18 +62,10 @@ class Classifier(_LateralPredictor):
         \epsilon / |\bar S_k| & y \in \bar S_k \end{cases}
 
     where :math:`\bar S_k` are classes met somewhere but never by this expert. With every class in :math:`S_k`, which is
-    so when the classes are given up front as in the paper, it is the plain softmax; with none it is uniform.
-
-    Args:
-        input_shape: Shape of one sample; it is flattened.
-        n_classes: Classes known so far; :meth:`admit` makes room for more.
-        hidden: Units of this column's layers.
-        lateral_widths: Units of all earlier columns, layer by layer.
-        temperature: Divides the log-probabilities, before a second softmax, in the value that routing sees. The
-            gradient stays that of the plain cross entropy.
-        unseen_probability: ε.
-        closed: Whether all `n_classes` count as seen from the start.
-        trunk: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
+    so when the classes are given up front (`closed`) as in the paper, it is the plain softmax; with none it is uniform.
+    The `temperature` divides the log-probabilities, before a second softmax, in the value that routing sees; the
+    gradient stays that of the plain cross entropy. `trunk` is a column in place of the fully connected one that
+    `hidden` and `lateral_widths` describe.
     """
 
     seen: Tensor
@@ -139,14 +131,8 @@ class Classifier(_LateralPredictor):
 class Regressor(_LateralPredictor):
     """Gaussian with mean and variance from the network, for targets (batch, n_outputs).
 
-    Args:
-        input_shape: Shape of one sample; it is flattened.
-        n_outputs: Number of targets.
-        hidden: Units of this column's layers.
-        lateral_widths: Units of all earlier columns, layer by layer.
-        temperature: T stretches the variance that routing sees to T σ², the Gaussian equivalent of dividing the log
-            density by T.
-        trunk: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
+    The temperature T stretches the variance that routing sees to T σ², the Gaussian equivalent of dividing the log
+    density by T. The trunk is as for :class:`Classifier`.
     """
 
     def __init__(
@@ -195,12 +181,7 @@ def gaussian_moments(output: Tensor) -> Tensor:
 
 
 def temper(log_proba: Tensor, temperature: float) -> Tensor:
-    """Divides log-probabilities (..., n_classes) by a temperature, which flattens above 1, and normalises them again.
-
-    Example:
-        >>> temper(torch.tensor([0.8, 0.2]).log(), 0.5).exp()  # squares, normalised
-        tensor([0.9412, 0.0588])
-    """
+    """Divides log-probabilities (..., n_classes) by a temperature, which flattens above 1, and normalises again."""
     return log_proba if temperature == 1.0 else torch.log_softmax(log_proba / temperature, dim=-1)
 
 

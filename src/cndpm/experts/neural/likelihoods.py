@@ -92,16 +92,12 @@ class Bernoulli(Likelihood):
 
 
 class Gaussian(Likelihood):
-    """Gaussian with a fixed or a learned variance.
+    """Gaussian with a fixed variance, or one that is learned for all features ("scalar") or for each ("feature").
 
-    Args:
-        n_features: Number of features d.
-        variance: A number fixes the variance; "scalar" learns one for all features, "feature" one for each.
-        squash: Whether the mean passes a sigmoid; then x must lie in [0, 1].
-        rate: How many times as fast as the weights a log-variance learns: with Adam a parameter moves by the learning
-            rate in a step, and a log-variance has a long way to go, from 0 to about -4 for images in [0, 1].
-        floor: A learned variance does not fall below. Where it binds, experts have the same variance, and their
-            densities differ by what they explain, not by how sure they are.
+    Where the mean passes a sigmoid (`squash`) x must lie in [0, 1]. A log-variance learns `rate` times as fast as the
+    weights: with Adam a parameter moves by the learning rate in a step, and it has a long way to go, from 0 to about -4
+    for images in [0, 1]. A learned variance does not fall below `floor`: where it binds, experts have the same
+    variance, and their densities differ by what they explain, not by how sure they are.
     """
 
     raw: Tensor

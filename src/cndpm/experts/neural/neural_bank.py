@@ -15,20 +15,14 @@ from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.merging_networks import NeuralMerging
-from cndpm.experts.neural.neural_expert import NeuralExpert, PartTraining
-from cndpm.experts.neural.nursery import Nursery
-from cndpm.experts.neural.panel import Panel, Seat
+from cndpm.experts.neural.neural_expert import NeuralExpert, Nursery, PartTraining
+from cndpm.experts.neural.panel import AT_ONCE, Panel, Seat
 from cndpm.experts.neural.parts import DensityMaker, PredictorMaker
 from cndpm.experts.neural.scaling import Scalings
 from cndpm.learner import Footprint
 from cndpm.state import State, expect, tensor, whole
 from cndpm.threads import spread
 from cndpm.training.recorded_steps import StepRecorder
-
-__all__ = ["NeuralBank"]
-
-_ANSWER_SIZE = 250
-"""Samples of one answer, which bounds the memory it takes."""
 
 _N_PLACES = 100
 """About how often a convolutional weight is used for one image."""
@@ -38,36 +32,18 @@ _N_PASSES = 10
 
 
 class NeuralBank(Bank):
-    """Experts made of networks.
+    """Experts made of networks; without a maker of predictors, an unlabelled mixture.
 
-    The hypothesis "new" is an expert drawn once from the initialisation and never trained (settings of the release).
-    An expert that is pruned while later ones look at its features stays as a retired column: it answers no more.
-
-    Args:
-        make_density: Makes a density.
-        make_predictor: Makes a predictor; None for an unlabelled mixture.
-        density_training: How densities learn.
-        predictor_training: How predictors learn.
-        n_classes: Number of classes where it is known up front; 0 when they are discovered.
-        sharing: Whether experts look at the features of earlier ones.
-        inheriting: Whether a new density begins as a copy of the one that explains its memory best; not with sharing,
-            where later densities have another shape.
-        standardise: Whether inputs and real-valued targets are scaled by the statistics of the first memory.
-        min_share: An expert is updated when its share of the batch exceeds this.
-        seed: Determines initialisations, batches and noise.
-        device: Where everything lives.
-
-    Example:
-        >>> from cndpm.experts.neural.lesson import LessonSchedule
-        >>> from cndpm.experts.neural.vae import VAE
-        >>> def make_density(*, first, lateral_widths):
-        ...     return VAE((3,), hidden=(4,), latent_dim=2, lateral_widths=lateral_widths)
-        >>> training = PartTraining(lr=1e-2, sleep=LessonSchedule(max_steps=5))
-        >>> bank = NeuralBank(make_density, None, density_training=training, predictor_training=training)
-        >>> bank.found(Samples(torch.rand(20, 3)), None)
-        >>> bank.train(max_steps=5)
-        1.0
+    The hypothesis "new" is an expert drawn once from the initialisation and never trained (settings of the release). An
+    expert that is pruned while later ones look at its features stays as a retired column: it answers no more. The
+    number of classes is 0 when they are discovered. A new density may begin as a copy of the one that explains its
+    memory best (`inheriting`), but not with `sharing`, where later densities have another shape. `standardise` scales
+    inputs and real-valued targets by the statistics of the first memory. An expert is updated when its share of a batch
+    exceeds `min_share`.
     """
+
+    is_additive = False
+    density_of: DensityOf = "x by networks"
 
     def __init__(
         self,
@@ -117,21 +93,13 @@ class NeuralBank(Bank):
         return self._counts.clone()
 
     @property
-    def is_additive(self) -> bool:
-        return False
-
-    @property
-    def density_of(self) -> DensityOf:
-        return "x by networks"
-
-    @property
     def merging(self) -> NeuralMerging:
         return NeuralMerging(self)
 
     def open(self, x: Tensor, batch_size: int | None = None, *, start: int = 0) -> Iterator[Samples]:
         x = x.to(self._device)
         self._placeholder.density.check(x)
-        size = _ANSWER_SIZE if batch_size is None else batch_size  # a chunk each: networks change with every step
+        size = AT_ONCE if batch_size is None else batch_size  # a chunk each: networks change with every step
         return open_block(x, size, chunk_size=size, start=start)
 
     # Evaluation
@@ -162,12 +130,7 @@ class NeuralBank(Bank):
 
     @torch.no_grad()
     def predictive_of(self, k: int, samples: Samples) -> Tensor:
-        """Returns p(y | x, k) of one expert, (B, C) or (B, 2, n_outputs); the others give features at most.
-
-        Args:
-            k: The expert.
-            samples: (B, ...).
-        """
+        """Returns p(y | x, k) of one expert, (B, C) or (B, 2, n_outputs); the others give features at most."""
         predictor = self.experts[k].predictor
         if predictor is None:
             raise ValueError("an unlabelled mixture predicts nothing; ask for its density")

@@ -19,8 +19,8 @@ from cndpm.experts.neural.packed.lineups import line_up_densities, line_up_predi
 from cndpm.experts.neural.parts import Predictor
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
-_SURVEY_ROWS = 250
-"""Samples of a memory whose features are computed at once."""
+AT_ONCE = 250
+"""Samples that networks are asked about at once, which bounds the memory it takes."""
 
 
 class Seat(NamedTuple):
@@ -106,8 +106,8 @@ class Panel:
 
     def _offered(self, lineup: Lineup, x: Tensor) -> Features:
         whole: Features = ()
-        for start in range(0, len(x), _SURVEY_ROWS):
-            part = slice(start, start + _SURVEY_ROWS)
+        for start in range(0, len(x), AT_ONCE):
+            part = slice(start, start + AT_ONCE)
             features = lineup.lateral(len(self.seats), lineup.survey(x[part]))
             # Into their place: parts that are joined at the end would lie there twice.
             whole = whole or tuple(feature.new_empty(len(x), *feature.shape[1:]) for feature in features)
@@ -117,7 +117,7 @@ class Panel:
 
     def best_of(self, x: Tensor) -> int:
         """Returns the answering expert whose density explains samples (M, ...) best."""
-        parts = [self.answers(0, Samples(part)) for part in torch.split(x, _SURVEY_ROWS)]
+        parts = [self.answers(0, Samples(part)) for part in torch.split(x, AT_ONCE)]
         return int(torch.cat(parts).mean(dim=0).argmax())
 
     # Learning

@@ -26,22 +26,9 @@ class VAE(Density):
         \text{ELBO} &= \tfrac1S \sum_s \log p(x \mid z_s) - \mathrm{KL}(q(z \mid x) \,\|\, \mathcal N(0, I)) \\
         \text{IWAE} &= \log \tfrac1S \sum_s p(x \mid z_s)\, p(z_s) / q(z_s \mid x), \qquad z_s \sim q(z \mid x)
 
-    The encoder is a column with lateral connections; the decoder is the expert's own.
-
-    Args:
-        input_shape: Shape of one sample; it is flattened.
-        hidden: Units of this column's encoder layers.
-        decoder_hidden: Units of the decoder's layers, from the code upwards.
-        latent_dim: Dimension of the code z.
-        likelihood: p(x | z) by name, see :func:`cndpm.experts.neural.likelihoods.make_likelihood`.
-        variance_rate: How many times as fast as the weights a learned variance of a Gaussian likelihood learns.
-        min_variance: The least value of such a variance.
-        n_samples: Latent samples S when the density is evaluated.
-        n_train_samples: Latent samples when it is trained.
-        bound: Mean of the ELBOs (the paper's release), or the importance-weighted bound (Burda et al. 2016).
-        lateral_widths: Units of all earlier encoders, layer by layer.
-        encoder: A column in place of the fully connected one that `hidden` and `lateral_widths` describe.
-        decoder: Maps codes (n, latent_dim) to outputs (n, d), in place of the one that `decoder_hidden` describes.
+    The ELBO is the bound of the paper's release, IWAE that of Burda et al. (2016). The encoder is a column with lateral
+    connections, fully connected unless another is given; the decoder, codes (n, latent_dim) to outputs (n, d), is the
+    expert's own. `n_samples` latent samples evaluate the density, `n_train_samples` train it.
     """
 
     noise: Tensor

@@ -14,13 +14,15 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 
+from cndpm.experts.pool.backlog import TOGETHER, Backlog
 from cndpm.experts.pool.dynamics import Dynamics
+from cndpm.experts.pool.judging import evidence_of
 from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, neighbours
-from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, Told, log_normalised, softmax, tempered
-from cndpm.experts.pool.moments import Labels, Moments
+from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, Told, log_normalised
+from cndpm.experts.pool.moments import ByLabel, Labels, Moments
 from cndpm.experts.pool.representations import Floats, Representations
 from cndpm.experts.pool.rules import KNOWN, Rules
-from cndpm.state import Keeps, State, StateError, expect, maybe, number, part, tensor, whole
+from cndpm.state import Keeps, State, StateError, expect, integers, maybe, number, part, tensor, whole
 
 __all__ = ["ClassPool", "When"]
 
@@ -45,17 +47,14 @@ _LATELY = 0.98
 _MOST_OUTSIDE = 0.3
 """Share of the latest rows, more than usual, that lie beyond what representations tell apart: they are fitted anew."""
 
-_JUDGED_EVERY, _N_JUDGED = 200, 200
-"""Rows between two judgements on kept rows, and rows that are judged."""
+_JUDGED_EVERY = (20, 0.1, 200)
+"""Rows between two judgements on kept rows: a part of those learned, and no fewer and no more than these."""
 
 _NOTED_EVERY = 100
 """Rows between two notes of the evidence, so that there is one from before a change that was noticed late."""
 
 _IN_RUNS = 0.2
 """How much less varied the latest labels must be than all for kept rows to judge in their place."""
-
-_NATS_OF_KEPT = 60.0
-"""Samples that the evidence of kept rows counts for."""
 
 _MOST_LABELS = 256
 """Labels beyond which the experts answer alone: what is kept here grows with their square."""
@@ -65,15 +64,15 @@ _AT_ONCE = 1000
 
 
 class _Asked(NamedTuple):
-    """Keeps what was said to rows that may be learned next."""
+    """Keeps what was said to rows: by members, log p(x | y), (M, B, C), by rules, (K, B, C), and what became of it."""
 
     x: Floats
     features: list[Floats]
-    of_slots: list[Floats]
-    prior: Floats
+    likely: Floats
+    by_rules: Floats
     logs: Floats
+    prior: Floats
     now: Told
-    next: Told
 
 
 class ClassPool(Keeps):
@@ -111,6 +110,7 @@ class ClassPool(Keeps):
         "seed": whole(),
         "n_fits": whole(0, len(_FITTED_AT)),
         "measured_at": whole(),
+        "judged_at": whole(),
         "outside": number(0, 1),
         "usually_outside": number(0, 1),
     }
@@ -122,7 +122,7 @@ class ClassPool(Keeps):
         self._evidence, self._most_rules = evidence, n_rules
         self.rows, self._dynamics = KeptRows(n_columns, max(n_rows, _FITTED_AT[0])), Dynamics()
         self.counts, self.lately, self.mixing = np.zeros(0), np.zeros(0), 1.0
-        self.n_seen = self.n_fits = self.measured_at = 0
+        self.n_seen = self.n_fits = self.measured_at = self.judged_at = 0
         self.outside = self.usually_outside = 0.0
         self._maps: Representations | None = None
         self._moments: list[Moments] = []
@@ -135,6 +135,8 @@ class ClassPool(Keeps):
         self._earlier = [(deepcopy(self._now), deepcopy(self._next))] * 2
         self._kept_scores: Floats | None = None
         self._asked: _Asked | None = None
+        self._said_next: Floats | None = None
+        self._backlog = Backlog()
 
     @property
     def n_labels(self) -> int:
@@ -177,14 +179,20 @@ class ClassPool(Keeps):
         if when == "any":
             return self._answer_for_any_time(x)
         asked = self._ask(x)
-        if when == "next":
-            told = self._told_next(asked, self._dynamics.lift(len(x), since)) if len(since) else asked.next
-            return log_normalised(self._next.answer(told.candidates))
-        return self._answer_now(asked)
+        return self._answer_next(asked, since) if when == "next" else self._answer_now(asked)
+
+    def _answer_next(self, asked: _Asked, since: Sequence[int] = ()) -> Floats:
+        """Answers for rows that come next."""
+        if self._said_next is not None and not len(since):
+            return self._said_next
+        told = self._told_next(asked, self._dynamics.lift(len(asked.x), since))
+        said = log_normalised(self._next.answer(told.candidates))
+        self._said_next = said if not len(since) else self._said_next
+        return said
 
     def _answer_now(self, asked: _Asked) -> Floats:
         """Answers by the evidence of the stream, or of kept rows where the labels come in runs."""
-        told, is_in_runs = asked.now, self._kept_scores is not None and 1 - self.mixing > _IN_RUNS
+        told, is_in_runs = asked.now, self._kept_scores is not None and self._is_in_runs
         if is_in_runs:
             told = self._now.ask(told.logs, self._kept_scores, 1 - self.mixing)
         return log_normalised(self._now.answer(told.candidates, by_kept_rows=is_in_runs) + asked.prior)
@@ -192,9 +200,7 @@ class ClassPool(Keeps):
     def _answer_for_any_time(self, x: Floats) -> Floats:
         """Answers by members as kept rows judge them, and by rules as often as each held."""
         assert self._maps is not None
-        features = self._maps(x)
-        shares = self._rules.held / self._rules.held.sum()
-        logs = self._balanced(self._likely(self._of_slots(features), features[0], shares))
+        logs = self._balanced(self._likely(self._maps(x), self._rules.held / self._rules.held.sum())[0])
         scores = self._judged()
         told = self._now.ask(logs) if scores is None else self._now.ask(logs, scores, 1.0)
         return log_normalised(self._now.answer(told.candidates, by_kept_rows=True) + self._prior())
@@ -203,31 +209,37 @@ class ClassPool(Keeps):
         """Returns what is said to rows; to the same rows it is not computed twice."""
         if self._asked is None or not np.array_equal(self._asked.x, x):
             assert self._maps is not None
-            features = self._maps(x)
-            of_slots, prior = self._of_slots(features), self._prior()
-            likely = self._likely(of_slots, features[0], self._rules.weights)
-            now, logs = self._now.ask(self._balanced(likely)), log_normalised(likely + prior)
-            asked = _Asked(x.copy(), features, of_slots, prior, logs, now, now)
-            self._asked = asked._replace(next=self._told_next(asked, self._dynamics.lift(len(x))))
+            features, self._said_next = self._maps(x), None
+            self._asked = self._told(x.copy(), features, *self._likely(features, self._rules.weights))
         return self._asked
+
+    def _told(self, x: Floats, features: list[Floats], likely: Floats, by_rules: Floats) -> _Asked:
+        """Returns what is said to rows by members that find them so likely."""
+        prior, now = self._prior(), self._now.ask(self._balanced(likely))
+        return _Asked(x, features, likely, by_rules, log_normalised(likely + prior), prior, now)
 
     def _told_next(self, asked: _Asked, lifted: Floats) -> Told:
         """Returns what is said for the next rows: by members, by each with what the labels before tell, and for now."""
         both = np.concatenate([asked.logs, log_normalised(asked.logs + lifted)])
         return self._next.ask(both, others=[log_normalised(self._now.answer(asked.now.candidates) + asked.prior)])
 
-    def _of_slots(self, features: list[Floats]) -> list[Floats]:
-        return [moments.log_likelihood(f) for moments, f in zip(self._moments, features, strict=True)]
+    def _likely(self, features: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
+        """Returns log p(x | y) of the members up to constants, (M, B, C), and log p(y | x) of the rules, (K, B, C).
 
-    def _likely(self, of_slots: list[Floats], z: Floats, of_rules: Floats) -> Floats:
-        """Returns log p(x | y) of all members up to constants, (M, B, C); rules are weighed by `of_rules`, (K,)."""
-        members = []
-        for likely in of_slots:
-            recent, rules = likely[: -len(of_rules)], likely[-len(of_rules) :]
-            if len(of_rules) > 1:
-                rules = np.log(np.tensordot(of_rules, softmax(rules), 1) + np.exp(LOWEST))[None]
-            members += [recent, rules]
-        return np.concatenate([*members, neighbours(self.rows, z)])
+        Args:
+            features: Of the rows.
+            weights: Of the rules, of which a member is made, (K,).
+        """
+        members, k = [], len(weights)
+        by_rules = np.zeros((k, len(features[0]), len(self.counts)))
+        for moments, f in zip(self._moments, features, strict=True):
+            likely = moments.log_likelihood(f)
+            if k > 1:
+                rules = log_normalised(likely[-k:])
+                by_rules += rules / len(features)
+                likely = np.append(likely[:-k], np.log(np.tensordot(weights, np.exp(rules), 1))[None], axis=0)
+            members.append(likely)
+        return np.concatenate([*members, neighbours(self.rows, features[0])]), by_rules
 
     def _balanced(self, likely: Floats) -> Floats:
         """Returns log-probabilities of labels that are equally frequent, those that never came aside."""
@@ -243,6 +255,8 @@ class ClassPool(Keeps):
     def admit(self, n_labels: int) -> None:
         """Makes room for labels below `n_labels`."""
         if (more := n_labels - self.n_labels) > 0:
+            if len(self._backlog):
+                self._catch_up()
             self.counts, self.lately = np.pad(self.counts, (0, more)), np.pad(self.lately, (0, more))
             self._asked = None
             if n_labels > _MOST_LABELS:
@@ -252,6 +266,7 @@ class ClassPool(Keeps):
 
     def relabel(self, places: Labels) -> None:
         """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
+        self.refresh()
         self.admit(len(places))
         order = np.argsort(places)
         self.counts, self.lately = self.counts[order], self.lately[order]
@@ -264,72 +279,95 @@ class ClassPool(Keeps):
         return [] if self.n_labels > _MOST_LABELS else [self.rows, self._dynamics, self._rules, *self._moments]
 
     def learn(self, x: Floats, y: Labels, *, row_by_row: bool = False) -> None:
-        """Learns a batch: what was answered is weighed, then it is learned.
+        """Learns a batch: neighbours and dynamics at once, all else when ten rows have come.
 
         Args:
             x: Rows, (B, d).
             y: Their labels, (B,).
             row_by_row: Whether each label was known before the next row was asked about.
         """
-        self.admit(int(y.max()) + 1)
+        if (n_labels := int(y.max()) + 1) > len(self.counts):
+            self.admit(n_labels)
         room = self.rows.room - self.rows.n
         if self._maps is None and 0 < room < len(y):  # what representations are fitted to first must be kept
             self.learn(x[:room], y[:room], row_by_row=row_by_row)
             self.learn(x[room:], y[room:], row_by_row=row_by_row)
             return
         self.n_seen += len(y)
-        if self.n_labels > _MOST_LABELS:
+        if len(self.counts) > _MOST_LABELS:
             return
-        asked = self._weigh(x, y, row_by_row) if self._maps is not None else None
-        np.add.at(self.counts, y, 1)
+        z, asked = x, None
+        if self._maps is None:
+            np.add.at(self.counts, y, 1)
+        else:
+            asked, backlog = self._ask(x), self._backlog
+            since, is_each_known = (y.tolist(), True) if row_by_row else ((), False)
+            lifted = self._dynamics.lift(len(y), since, is_each_known=is_each_known)
+            backlog.add(asked.x, y, asked.likely, asked.by_rules, lifted)
+            if len(backlog.y) < TOGETHER:
+                backlog.compare(self._answer_next(asked), y)
+            z = asked.features[0]
         self._dynamics.learn(y)
-        self.rows.add(x, x if asked is None else asked.features[0], y)
-        if asked is not None:
-            self._learn(asked, y)
-            left = _LATELY ** len(y)
-            self.outside = left * self.outside + (1 - left) * float(Representations.is_cut(asked.features[0]).mean())
-        self._fit_if_due()
-        if 1 - self.mixing > _IN_RUNS and self.n_seen % _JUDGED_EVERY < len(y):
-            self._kept_scores = self._judged()
+        self.rows.add(x, z, y)
+        is_due = self._is_fit_due()
+        if asked is not None and (is_due or backlog.is_pressing or not self.counts[y].all()):
+            self._catch_up(asked)
+        self._asked = None
+        if is_due:
+            self._fit()
+            if not self._n_rows:
+                self.rows = KeptRows(self._n_columns, 0)
+                self.rows.admit(self.n_labels)
+
+    def _catch_up(self, asked: _Asked | None = None) -> None:
+        """Has evidence, models and rules learn the backlog; `asked` is what was said to the latest of it."""
+        assert self._maps is not None
+        late, self._backlog = self._backlog, Backlog()
+        y, lifted = late.y, late.lifted
+        if asked is None or len(asked.x) < len(y):
+            asked = self._told(late.x, self._maps(late.x), late.likely, late.by_rules)
+        begins = self._weigh(asked, y, lifted)
+        np.add.at(self.counts, y, 1)
+        self._learn(asked.features, y)
+        if begins:
+            self._found()
+        left = _LATELY ** len(y)
+        self.outside = left * self.outside + (1 - left) * float(Representations.is_cut(asked.features[0]).mean())
+        fewest, part, most = _JUDGED_EVERY
+        if 1 - self.mixing > _IN_RUNS and self.n_seen - self.judged_at >= min(max(fewest, part * self.n_seen), most):
+            self._judge()
         if self.n_seen % _NOTED_EVERY < len(y):
             self._earlier = [self._earlier[1], (deepcopy(self._now), deepcopy(self._next))]
-        self._asked = None
+        if self._n_rows and self.n_seen >= 2 * self.measured_at:
+            self._measure(self._maps)
 
-    def _weigh(self, x: Floats, y: Labels, row_by_row: bool) -> _Asked:
-        """Adds a batch to the evidence for members and rules; returns what was said to it."""
-        asked, rows = self._ask(x), np.arange(len(y))
+    def _weigh(self, asked: _Asked, y: Labels, lifted: Floats) -> bool:
+        """Adds a batch to the evidence for members and rules; returns whether another rule has begun."""
+        rows = np.arange(len(y))
         shares, lately = self.counts / self.counts.sum(), self.lately / max(self.lately.sum(), 1e-9)
         if self.n_seen > 1 / (1 - _LATELY):
             variety = (1 - (lately**2).sum()) / max(1 - (shares**2).sum(), 0.1)
-            self.mixing = float(np.clip(variety, 0, 1))
+            self.mixing = min(max(float(variety), 0.0), 1.0)
         self.lately *= _LATELY ** len(y)
         np.add.at(self.lately, y, _LATELY ** rows[::-1])
         news = np.where(self.counts[y] >= KNOWN, self.mixing, 0.0)
+        self._next.learn(self._told_next(asked, lifted), y, np.ones(len(y)))
         self._now.learn(asked.now, y, news)
-        soon = asked.next
-        if row_by_row and len(y) > 1:
-            soon = self._told_next(asked, self._dynamics.lift(len(y), y.tolist(), is_each_known=True))
-        self._next.learn(soon, y, np.ones(len(y)))
         is_known = self._rules.knows(y)
-        if len(self._rules) > 1:
-            of_rules = [log_normalised(s[-len(self._rules) :])[:, rows, y] for s in asked.of_slots]
-            self._rules.follow(np.mean(of_rules, axis=0)[:, is_known], self.n_seen)
-        scores = (np.where(is_known, news, 0.0) * asked.logs[:, rows, y]).sum(axis=1)
+        self._rules.follow(asked.by_rules[:, rows, y][:, is_known], self.n_seen)
+        scores = asked.logs[:, rows, y] @ np.where(is_known, news, 0.0)
         gain = float(scores[self._fast].max() - scores[self._lasting].max())
-        self._begins = self._rules.challenge(gain, int(np.ceil(news[is_known].sum()))) and self._n_rows > 0
-        return asked
+        return self._rules.challenge(gain, int(np.ceil(news[is_known].sum()))) and self._n_rows > 0
 
-    def _learn(self, asked: _Asked, y: Labels) -> None:
+    def _learn(self, features: list[Floats], y: Labels) -> None:
         """Has the recent models learn a batch, and the rule that holds as much of it as is its own."""
-        rules = self._rules
+        rules, batch = self._rules, ByLabel.of(y)
         is_own = ~rules.knows(y) if rules.is_waiting else np.ones(len(y), dtype=bool)
-        for moments, f in zip(self._moments, asked.features, strict=True):
-            moments.learn(f, y, rule=rules.holds if is_own.all() else None)
+        for moments, f in zip(self._moments, features, strict=True):
+            moments.learn(f, batch, rule=rules.holds if is_own.all() else None)
             if is_own.any() and not is_own.all():
-                moments.learn(f[is_own], y[is_own], recent=False, rule=rules.holds)
+                moments.learn(f[is_own], ByLabel.of(y[is_own]), recent=False, rule=rules.holds)
         rules.count(y[is_own])
-        if self._begins:
-            self._found()
 
     def _found(self) -> None:
         """Makes a rule of the samples since challengers began to lead."""
@@ -339,27 +377,24 @@ class ClassPool(Keeps):
         y, goes = self.rows.y[order], self._rules.found(self.n_seen)
         for moments, f in zip(self._moments, self._maps(self.rows.x[order]), strict=True):
             moments.add_rule(before)
-            moments.learn(f, y, recent=False, rule=self._rules.holds)
+            moments.learn(f, ByLabel.of(y), recent=False, rule=self._rules.holds)
             if goes is not None:
                 moments.drop_rule(goes)
         self._rules.count(y)
         if goes is not None:
             self._rules.drop(goes)
 
-    def _fit_if_due(self) -> None:
-        """Fits representations to more rows, as long as all are kept and one rule tells all of them.
+    def _is_fit_due(self) -> bool:
+        """Returns whether representations are to be fitted to more rows: all are kept, and one rule tells all of them.
 
         Where rows have come from beyond their reach, which all look alike, they are fitted anew at any rate.
         """
-        is_due = self.n_fits < len(_FITTED_AT) and self.n_seen >= _FITTED_AT[self.n_fits]
-        is_due &= self._maps is None or (self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5))
-        if is_due or (self.outside > self.usually_outside + _MOST_OUTSIDE and self._n_rows):
-            self._fit()
-            if not self._n_rows:
-                self.rows = KeptRows(self._n_columns, 0)
-                self.rows.admit(self.n_labels)
-        elif self._maps is not None and self._n_rows and self.n_seen >= 2 * self.measured_at:
-            self._measure(self._maps)
+        if self._n_rows and self.outside > self.usually_outside + _MOST_OUTSIDE:
+            return True
+        is_time = self.n_fits < len(_FITTED_AT) and self.n_seen >= _FITTED_AT[self.n_fits]
+        if not is_time or self._maps is None:
+            return is_time
+        return self.rows.is_whole and (len(self._rules) == 1 or self.mixing < 0.5)
 
     def _fit(self) -> None:
         """Fits representations to the rows kept, and has everything learn these anew."""
@@ -373,8 +408,9 @@ class ClassPool(Keeps):
         events, self._rules = self.events, Rules(evidence=self._evidence, most=self._most_rules, n_labels=self.n_labels)
         self._rules.events = events
         for start in range(0, len(y), 500):
+            batch = ByLabel.of(y[start : start + 500])
             for moments, f in zip(self._moments, self._maps(x[start : start + 500]), strict=True):
-                moments.learn(f, y[start : start + 500], rule=0)
+                moments.learn(f, batch, rule=0)
         self._rules.count(y)
         self._measure(self._maps)
 
@@ -386,16 +422,29 @@ class ClassPool(Keeps):
     def _give_up(self) -> None:
         """Forgets all: labels are too many."""
         self.rows, self._moments, self._maps, self._asked = KeptRows(self._n_columns, 0), [], None, None
-        self._dynamics, self._kept_scores = Dynamics(), None
+        self._dynamics, self._kept_scores, self._backlog = Dynamics(), None, Backlog()
         self._rules = Rules(evidence=self._evidence, most=self._most_rules, n_labels=0)
 
+    @property
+    def _is_in_runs(self) -> bool:
+        return 1 - self.mixing > _IN_RUNS
+
+    def _judge(self) -> None:
+        """Takes the evidence of kept rows."""
+        self._kept_scores, self.judged_at = self._judged(), self.n_seen
+
     def refresh(self) -> None:
-        """Does what a schedule has postponed."""
-        if self.is_ready and 1 - self.mixing > _IN_RUNS:
-            self._kept_scores = self._judged()
+        """Learns what has come, and does what a schedule has postponed."""
+        if len(self._backlog):
+            self._catch_up()
+            self._asked = None
+        if self.is_ready and self._is_in_runs:
+            self._judge()
 
     def forget(self, is_gone: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
         """Learns anew what it keeps but for some rows, (m,) bool, which turned out to belong elsewhere."""
+        if len(self._backlog):
+            self._catch_up()
         labels = self.rows.y[is_gone]
         self.counts -= np.bincount(labels, minlength=self.n_labels)
         self.rows.drop(is_gone)
@@ -410,34 +459,17 @@ class ClassPool(Keeps):
         x, y = other.rows.x[order], other.rows.y[order]
         for start in range(0, len(y), 10):
             self.learn(x[start : start + 10], y[start : start + 10])
+        self.refresh()
         self.admit(other.n_labels)
         self.counts[: other.n_labels] += other.counts - np.bincount(y, minlength=other.n_labels)
         self._asked = None
 
-    # Kept rows as evidence
-
     def _judged(self) -> Floats | None:
-        """Returns evidence from kept rows, as many of each label, each left out of what learned it, (T M,); or None.
-
-        It needs two labels with five rows each.
-        """
-        shown = np.bincount(self.rows.y, minlength=self.n_labels)
-        labels = np.flatnonzero(shown >= 5)
-        if self._maps is None or len(labels) < 2:
+        """Returns the evidence of kept rows for members, (T M,); None where there is none."""
+        if self._maps is None:
             return None
-        latest, rng = self.rows.latest(1000), np.random.default_rng([self.seed, self.n_seen])
-        latest = latest[np.argsort(rng.random(len(latest)))]
-        at, each = [], max(3, _N_JUDGED // len(labels))
-        for label in labels:
-            at.append(latest[self.rows.y[latest] == label][:each])
-        chosen = np.concatenate(at)
-        y, features = self.rows.y[chosen], self._maps(self.rows.x[chosen])
-        models = [m.leave_one_out(f, y, self._rules.holds) for m, f in zip(self._moments, features, strict=True)]
-        told = np.concatenate([*models, neighbours(self.rows, features[0], without_itself=True)])
-        scores = np.log(tempered(self._balanced(told))[:, np.arange(len(y)), y])
-        by_label = np.mean([scores[:, y == label].mean(axis=1) for label in np.unique(y)], axis=0)
-        judged: Floats = _NATS_OF_KEPT * (by_label - by_label.max())
-        return judged
+        rng, admitted = np.random.default_rng([self.seed, self.n_seen]), self._balanced
+        return evidence_of(self.rows, self._maps, self._moments, self._rules.holds, admitted, rng)
 
     # What is kept
 
@@ -448,6 +480,7 @@ class ClassPool(Keeps):
         return {
             **super().state_dict(),
             **{name: one.state_dict() for name, one in (parts | mixes).items()},
+            "backlog": self._backlog.state_dict() if len(self._backlog) else None,
             "earlier": [mix.state_dict() for pair in self._earlier for mix in pair],
             "maps": None if self._maps is None else self._maps.state_dict(),
             "moments": [moments.state_dict() for moments in self._moments],
@@ -457,13 +490,23 @@ class ClassPool(Keeps):
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
         parts = dict.fromkeys(("rows", "dynamics", "rules", "mix", "next"), part())
         n_tempered = self._n_members * len(TEMPERATURES)
-        expect(state, {**self.kept, **parts, "maps": maybe(part()), "kept_scores": maybe(tensor(n_tempered))})
+        expect(
+            state,
+            {
+                **self.kept,
+                **parts,
+                "maps": maybe(part()),
+                "backlog": maybe(part()),
+                "kept_scores": maybe(tensor(n_tempered)),
+            },
+        )
         saved = state.get("moments")
         if not isinstance(saved, list) or len(saved) != (0 if state["maps"] is None else len(_KEEPS)):
             raise StateError(f"'moments' must be a list of the {len(_KEEPS)} representations")
         sizes = super().load_state_dict(state)
         n_labels = {"labels": sizes["labels"] if sizes["labels"] <= _MOST_LABELS else 0}
         self._dynamics.load_state_dict(state["dynamics"], **n_labels)
+        expect(state["dynamics"], {"last": whole(-1, n_labels["labels"] - 1)})
         self._rules.load_state_dict(state["rules"], **n_labels)
         self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered, candidates=3)
         self._next.load_state_dict(state["next"], members=2 * self._n_members, tempered=2 * n_tempered, candidates=4)
@@ -484,6 +527,11 @@ class ClassPool(Keeps):
         if len(self.rows) > room:
             raise StateError(f"'rows' must be at most {room}; got {len(self.rows)}")
         self.rows.restate(self.rows.x if self._maps is None else self._maps.units(self.rows.x))
+        self._backlog = Backlog()
+        if state["backlog"] is not None:
+            known = {"d": self._n_columns, "m": self._n_members, "k": len(self._rules), **n_labels}
+            self._backlog.load_state_dict(state["backlog"], **known)
+            integers("b", below=sizes["labels"])("y", state["backlog"]["y"], {})
         scores = state["kept_scores"]
         self._kept_scores = None if scores is None else scores.cpu().numpy().copy()
         return sizes

@@ -6,9 +6,7 @@ never displaced by those of one that does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +17,7 @@ from cndpm.state import Keeps, State, StateError, expect, integers, tensor, whol
 
 __all__ = ["N_NEIGHBOUR_MEMBERS", "KeptRows", "neighbours"]
 
-Exactly = Callable[[NDArray[np.int64]], Floats]
+Singles = NDArray[np.float32]
 
 _WINDOWS = (200, 1000, 1 << 62)
 """Rows among which neighbours are sought: the latest tell a change, all of them a rule of many parts."""
@@ -124,9 +122,10 @@ class KeptRows(Keeps):
             y: Their labels, (B,).
         """
         if self.room:
-            self._make_room(min(self._size + len(y), self.room))
+            if (n := min(self._size + len(y), self.room)) > len(self._parts[1]):
+                more = min(max(64, 2 * n), self.room) - len(self._parts[1])
+                self._parts = [np.concatenate([p, np.zeros((more, *p.shape[1:]), p.dtype)]) for p in self._parts]
             near = z.astype(np.float32), (z @ self.metric).astype(np.float32)
-            lengths = [_lengths(part) for part in near]
             nth, places = np.empty_like(y), np.empty_like(y)
             for i, label in enumerate(y.tolist()):
                 places[i], nth[i] = self._size, self.counts[label]
@@ -137,16 +136,10 @@ class KeptRows(Keeps):
                 self._parts[1][places[i]], self._parts[3][places[i]] = label, nth[i]
                 self.counts[label] += 1
                 self._n_kept[label] += 1
-            rows = (x, y, np.arange(self.n, self.n + len(y)), nth, *near, *lengths)
+            rows = (x, y, np.arange(self.n, self.n + len(y)), nth, *near, *map(_lengths, near))
             for part, values in zip(self._parts, rows, strict=True):
                 part[places] = values
         self.n += len(y)
-
-    def _make_room(self, n: int) -> None:
-        """Doubles what is allocated until n rows fit."""
-        if n > len(self._parts[1]):
-            more = min(max(64, 2 * n), self.room) - len(self._parts[1])
-            self._parts = [np.concatenate([p, np.zeros((more, *p.shape[1:]), p.dtype)]) for p in self._parts]
 
     def _oldest_of_most(self) -> int:
         most = int(self._n_kept.argmax())
@@ -166,10 +159,10 @@ class KeptRows(Keeps):
 
     def latest(self, room: int) -> NDArray[np.int64]:
         """Returns where the latest rows of every label are, as many of each as fit into `room`, (r,)."""
-        if len(self) <= room:
-            return np.arange(len(self))
-        ages = self.counts[self.y] - 1 - self.nth
-        return np.flatnonzero(ages < _depth(self._n_kept, room))
+        if self._size <= room:
+            return np.arange(self._size)
+        y, nth = self._parts[1][: self._size], self._parts[3][: self._size]
+        return np.flatnonzero(self.counts[y] - nth <= _depth(self._n_kept, room))
 
     def relabel(self, places: Labels) -> None:
         """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
@@ -209,25 +202,24 @@ class KeptRows(Keeps):
         """Takes over rows in standard units, (m, d)."""
         self._hold(self.x, self.y, self.serial, self.nth, z)
 
-    def near(self, z: Floats) -> list[tuple[NDArray[np.float32], Exactly]]:
-        """Returns how far rows (B, d), in standard units, are from those kept: plain and whitened.
-
-        Returns:
-            Each as squared distances (B, m), and a function that returns those to some, (B, k), exactly.
-        """
-        plain, whitened, *lengths = (part[: self._size] for part in self._parts[4:])
-        asked = z.astype(np.float32), (z @ self.metric).astype(np.float32)
-        found: list[tuple[NDArray[np.float32], Exactly]] = []
-        for a, b, length in zip(asked, (plain, whitened), lengths, strict=True):
-            found.append((_squares(a, b, length), partial(_exactly, a, b)))
+    def near(self, z: Floats) -> list[Near]:
+        """Returns how far rows (B, d), in standard units, are from those kept: plain and whitened."""
+        asked, found, n = (z.astype(np.float32), (z @ self.metric).astype(np.float32)), [], self._size
+        for a, b, lengths in zip(asked, self._parts[4:6], self._parts[6:], strict=True):
+            squares: Singles = a @ b[:n].T
+            squares *= -2
+            squares += lengths[:n]
+            squares += np.einsum("ij,ij->i", a, a)[:, None]
+            found.append(Near(np.maximum(squares, 0, out=squares), a, b))
         return found
 
 
-def _exactly(a: NDArray[np.float32], b: NDArray[np.float32], at: NDArray[np.int64]) -> Floats:
-    """Returns squared distances of rows (B, d) to rows `at`, (B, k), of others; 0 where they are the same."""
-    steps = (a[:, None] - b[at]).astype(np.float64)
-    squares: Floats = np.einsum("bkd,bkd->bk", steps, steps)
-    return squares
+class Near(NamedTuple):
+    """Holds squared distances (B, m), to rounding, of rows `asked`, (B, d), from rows `kept`, (m or more, d)."""
+
+    squares: Singles
+    asked: Singles
+    kept: Singles
 
 
 def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Floats:
@@ -238,51 +230,43 @@ def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Fl
         z: Rows that are asked about, in standard units, (B, d).
         without_itself: Whether rows in the same place do not count: they are the row that is asked about.
     """
-    n_labels = len(kept.counts)
-    if len(kept) <= _N_NEAREST:
-        return np.zeros((N_NEIGHBOUR_MEMBERS, len(z), n_labels))
-    (squares, of_plain), (squares_whitened, of_whitened) = kept.near(z)
+    y, n_labels = kept.y, len(kept.counts)
+    told = np.zeros((N_NEIGHBOUR_MEMBERS, len(z), n_labels))
+    if len(y) <= _N_NEAREST:
+        return told
+    plain, whitened = kept.near(z)
     if without_itself:
-        is_same = squares < 1e-5
-        squares[is_same] = squares_whitened[is_same] = np.inf
-    told: list[Floats] = []
+        is_same = plain.squares < 1e-5
+        plain.squares[is_same] = whitened.squares[is_same] = np.inf
     for i, room in enumerate(_WINDOWS):
-        if i and len(kept) <= _WINDOWS[i - 1]:  # the window before holds all rows
-            told.append(told[-1])
-            continue
-        at = kept.latest(room)
-        told.append(_votes(squares, of_plain, kept.y, at, _N_NEAREST, n_labels))
-    everywhere = np.arange(len(kept))
-    return np.stack([*told, _votes(squares_whitened, of_whitened, kept.y, everywhere, _N_NEAREST_WHITENED, n_labels)])
+        if i and len(y) <= _WINDOWS[i - 1]:  # the window before holds all rows
+            told[i] = told[i - 1]
+        else:
+            told[i] = _votes(plain, y, None if len(y) <= room else kept.latest(room), _N_NEAREST, n_labels)
+    told[-1] = _votes(whitened, y, None, _N_NEAREST_WHITENED, n_labels)
+    return told
 
 
-def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Returns squared lengths, (m,)."""
-    lengths: NDArray[np.float32] = np.einsum("ij,ij->i", rows, rows)
-    return lengths
-
-
-def _squares(a: NDArray[np.float32], b: NDArray[np.float32], lengths: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Returns squared distances of all pairs, (B, m); `lengths` are the squared ones of b, (m,)."""
-    squares: NDArray[np.float32] = lengths - 2 * (a @ b.T)
-    squares += _lengths(a)[:, None]
-    return np.maximum(squares, 0, out=squares)
-
-
-def _votes(
-    squares: NDArray[np.float32], exactly: Exactly, y: Labels, at: NDArray[np.int64], k: int, n_labels: int
-) -> Floats:
-    """Returns log votes of the k nearest of rows `at`, weighed by distance, less log shares of labels, (B, C)."""
-    k, n, among = min(k, len(at)), len(squares), squares if len(at) == len(y) else squares[:, at]
+def _votes(near: Near, y: Labels, at: Labels | None, k: int, n_labels: int) -> Floats:
+    """Returns log votes of the k nearest, all or of those `at`, by distance, less log shares of labels, (B, C)."""
+    among, labels = (near.squares, y) if at is None else (near.squares[:, at], y[at])
+    k, n = min(k, len(labels)), len(among)
     chosen = np.argpartition(among, k - 1, axis=1)[:, :k]
-    nearest, is_out = at[chosen], np.isinf(np.take_along_axis(among, chosen, axis=1))
-    weights = np.where(is_out, 0.0, 1 / (1e-6 + np.sqrt(exactly(nearest))))
+    is_out = np.isinf(np.take_along_axis(among, chosen, axis=1))
+    steps = (near.asked[:, None] - near.kept[chosen if at is None else at[chosen]]).astype(np.float64)
+    weights = np.where(is_out, 0.0, 1 / (1e-6 + np.sqrt(np.einsum("bkd,bkd->bk", steps, steps))))  # exactly
     weights *= k / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-    places = np.arange(n)[:, None] * n_labels + y[nearest]
+    places = np.arange(n)[:, None] * n_labels + labels[chosen]
     votes = np.bincount(places.ravel(), weights.ravel(), n * n_labels).reshape(n, n_labels)
-    shares = np.bincount(y[at], minlength=n_labels) / len(at)
+    shares = np.bincount(labels, minlength=n_labels) / len(labels)
     log_votes: Floats = np.log(votes + _PSEUDO) - np.log(shares + _PSEUDO)
     return log_votes
+
+
+def _lengths(rows: Singles) -> Singles:
+    """Returns squared lengths, (m,)."""
+    lengths: Singles = np.einsum("ij,ij->i", rows, rows)
+    return lengths
 
 
 def _depth(counts: NDArray[np.int64], room: int) -> int:

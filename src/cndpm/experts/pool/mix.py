@@ -19,7 +19,7 @@ from cndpm.state import Keeps, tensor
 __all__ = ["LOWEST", "TEMPERATURES", "Mix", "Told", "log_normalised", "softmax", "tempered"]
 
 TEMPERATURES = np.array([1.5, 0.75, 0.375])
-"""Exponents that members' answers are tried with: models may be too sure, or not sure enough."""
+"""Exponents that members' answers are tried with, each twice the next: models may be too sure, or not enough."""
 
 LOWEST = -12.0
 """Nats below which no member puts a label."""
@@ -27,8 +27,7 @@ LOWEST = -12.0
 _FLOOR = 1e-3
 """Probability that every answer spreads over all labels: one surprise must not decide between members."""
 
-_CLOCKS = np.array([[0.98], [0.998]])
-_TOP_CLOCK = 0.99
+_CLOCKS = np.array([[0.98], [0.998], [0.99]])
 """What evidence keeps after a sample: for members, of the latest 50 or 500; for the candidates, of 100."""
 
 _STACK_KEEP, _RIDGE = 0.998, 20.0
@@ -99,13 +98,15 @@ class Mix(Keeps):
             kept_scores: Evidence on kept rows, (T M,), in the place of that of the stream.
             part: How far it takes that place.
         """
-        each = tempered(logs)
+        each, shape = tempered(logs), logs.shape[1:]
         scores = self.scores if kept_scores is None else (1 - part) * self.scores + part * kept_scores
-        candidates = np.empty((len(self.top), *logs.shape[1:]))
-        candidates[:2] = (softmax(scores) @ each.reshape(len(each), -1)).reshape(2, *logs.shape[1:])
-        candidates[2] = softmax(np.tensordot(self.exponents, logs, 1)) + _FLOOR / logs.shape[2]
+        candidates = np.empty((len(self.top), *shape))
+        np.matmul(softmax(scores), each.reshape(len(each), -1), out=candidates[:2].reshape(2, -1))
+        stacked = (self.exponents @ logs.reshape(len(logs), -1)).reshape(shape)
+        candidates[2] = softmax(stacked)
         for i, other in enumerate(others):
-            candidates[3 + i] = np.exp(other) + _FLOOR / logs.shape[2]
+            np.exp(other, out=candidates[3 + i])
+        candidates[2:] += _FLOOR / shape[1]
         return Told(logs, each, candidates)
 
     def answer(self, candidates: Floats, *, by_kept_rows: bool = False) -> Floats:
@@ -127,29 +128,36 @@ class Mix(Keeps):
             y: Their labels, (B,).
             weights: How much each counts, (B,), from 0 to 1.
         """
-        at = np.arange(len(y))
-        self.scores = _discounted(self.scores, _CLOCKS, np.log(told.each[:, at, y]), weights)
-        self.top = _discounted(self.top[None], _TOP_CLOCK, np.log(told.candidates[:, at, y]), weights)[0]
-        self._step(told, y, weights)
+        at = np.arange(len(y)), y
+        keep = 1 - (1 - _CLOCKS) * weights
+        later = np.ones_like(keep)
+        later[:, :-1] = np.cumprod(keep[:, :0:-1], axis=1)[:, ::-1]
+        left, shares = keep[:, :1] * later[:, :1], weights * later
+        self.scores = left[:2] * self.scores + shares[:2] @ np.log(told.each[:, *at]).T
+        self.top = left[2] * self.top + np.log(told.candidates[:, *at]) @ shares[2]
+        self._step(told, at, weights)
 
-    def _step(self, told: Told, y: Labels, weights: Floats) -> None:
+    def _step(self, told: Told, at: tuple[Labels, Labels], weights: Floats) -> None:
         """Moves the exponents by one of Newton's steps."""
         members, stacked = told.logs, told.candidates[2]
         expected = (members * stacked).sum(axis=2)
-        gradient = (members[:, np.arange(len(y)), y] - expected) @ weights
         rows = members.reshape(len(members), -1)
         second = (rows * (stacked * weights[:, None]).ravel()) @ rows.T - (expected * weights) @ expected.T
         left = _STACK_KEEP ** weights.sum()
         self.curvature = left * self.curvature + second
         self.curvature.flat[:: len(members) + 1] += (1 - left) * _RIDGE
-        self.exponents = self.exponents + np.linalg.solve(self.curvature, gradient)
+        self.exponents = self.exponents + np.linalg.solve(self.curvature, (members[:, *at] - expected) @ weights)
 
 
 def tempered(logs: Floats) -> Floats:
     """Returns probabilities at every temperature with the floor beneath them, (T M, B, C), of logs (M, B, C)."""
-    told = softmax((TEMPERATURES[:, None, None, None] * logs).reshape(-1, *logs.shape[1:]))
+    told = np.empty((len(TEMPERATURES), *logs.shape))
+    np.exp(TEMPERATURES[-1] * (logs - logs.max(axis=2, keepdims=True)), out=told[-1])
+    for i in range(len(TEMPERATURES) - 1, 0, -1):
+        np.square(told[i], out=told[i - 1])  # each exponent is twice the one behind it
+    told /= told.sum(axis=3, keepdims=True)
     told += _FLOOR / logs.shape[2]
-    return told
+    return told.reshape(-1, *logs.shape[1:])
 
 
 def softmax(logs: Floats) -> Floats:
@@ -164,12 +172,3 @@ def log_normalised(logs: Floats) -> Floats:
     values: Floats = logs - logs.max(axis=-1, keepdims=True)
     values -= np.log(np.exp(values).sum(axis=-1, keepdims=True))
     return np.maximum(values, LOWEST, out=values)
-
-
-def _discounted(scores: Floats, clock: Floats | float, news: Floats, weights: Floats) -> Floats:
-    """Returns scores (K, m) after B samples with log scores (m, B) and weights (B,); `clock` is (K, 1)."""
-    keep = 1 - (1 - np.broadcast_to(clock, (len(scores), 1))) * weights
-    later = np.ones_like(keep)
-    later[:, :-1] = np.cumprod(keep[:, :0:-1], axis=1)[:, ::-1]
-    discounted: Floats = keep.prod(axis=1, keepdims=True) * scores + (weights * later) @ news.T
-    return discounted

@@ -11,15 +11,15 @@ scatter S: either all recent slots, or each its own, and every rule its own. Wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from cndpm.experts.pool.representations import Floats
-from cndpm.state import Keeps, tensor
+from cndpm.state import Keeps, integers, tensor
 
-__all__ = ["Labels", "Moments"]
+__all__ = ["ByLabel", "Labels", "Moments"]
 
 Labels = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -31,6 +31,38 @@ _UNSEEN = 4.0
 
 _LIGHT, _LIGHT_SCATTER = 3.0, 200.0
 """Samples that a new rule takes over from the one before it: of every label, and of the scatter."""
+
+_ROOM = 50
+"""Deviations that wait to be added to a scatter together, which nobody asks for before its inverse is made anew."""
+
+
+_OF_SLOTS = ("n", "means", "slopes", "offsets")
+_OF_GROUPS = ("scatters", "inverses", "weights", "due", "waiting", "waiting_fade", "n_waiting")
+"""What there is of every slot, and of every group."""
+
+
+class ByLabel(NamedTuple):
+    """Holds B labels, U of them different, as every model needs them.
+
+    Example:
+        >>> batch = ByLabel.of(np.array([7, 3, 7]))
+        >>> batch.labels.tolist(), batch.n_later.tolist()
+        ([3, 7], [[0, 0, 0], [1, 0, 0]])
+    """
+
+    labels: Labels
+    is_own: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+    n_later: np.ndarray[tuple[int, int], np.dtype[np.int64]]
+    owner: Labels
+    first: Labels
+
+    @classmethod
+    def of(cls, y: Labels) -> ByLabel:
+        """Finds the labels of y (B,), where each is, how many of its own follow each sample, and which is its first."""
+        labels, owner = np.unique(y, return_inverse=True)
+        is_own = owner == np.arange(len(labels))[:, None]
+        n_later = np.where(is_own, is_own[:, ::-1].cumsum(axis=1)[:, ::-1] - 1, 0)
+        return cls(labels, is_own, n_later, owner, is_own.argmax(axis=1))
 
 
 class Moments(Keeps):
@@ -48,7 +80,7 @@ class Moments(Keeps):
     Example:
         >>> moments = Moments(1, keeps=(0.9,), fades=(0.99,), n_labels=2)
         >>> f, y = np.array([[-1.0], [1.0], [-1.1], [1.1]]), np.array([0, 1, 0, 1])
-        >>> moments.learn(f, y, rule=0)
+        >>> moments.learn(f, ByLabel.of(y), rule=0)
         >>> moments.log_likelihood(f)[1].argmax(axis=1)  # the rule
         array([0, 1, 0, 1])
     """
@@ -62,6 +94,9 @@ class Moments(Keeps):
         "inverses": tensor("groups", "d", "d"),
         "weights": tensor("groups"),
         "due": tensor("groups", finite=False),
+        "waiting": tensor("groups", _ROOM, "d"),
+        "waiting_fade": tensor("groups"),
+        "n_waiting": integers("groups", low=0, below=_ROOM + 1),
     }
 
     def __init__(self, d: int, keeps: Sequence[float], fades: Sequence[float], n_labels: int) -> None:
@@ -72,6 +107,10 @@ class Moments(Keeps):
         self.means, self.slopes = np.zeros((n_slots, n_labels, d)), np.zeros((n_slots, n_labels, d))
         self.scatters, self.weights = np.zeros((n_groups, d, d)), np.zeros(n_groups)
         self.inverses, self.due = np.stack([np.eye(d)] * n_groups), np.full(n_groups, np.inf)
+        self.waiting, self.waiting_fade = np.zeros((n_groups, _ROOM, d)), np.ones(n_groups)
+        self.n_waiting = np.zeros(n_groups, np.int64)
+        slots = [range(len(keeps))] if len(fades) == 1 else [range(i, i + 1) for i in range(len(keeps))]
+        self._recent = list(enumerate(slots))
 
     @property
     def n_rules(self) -> int:
@@ -91,7 +130,7 @@ class Moments(Keeps):
     def admit(self, n_labels: int) -> None:
         """Makes room for labels below `n_labels`."""
         more = n_labels - self.n.shape[1]
-        for name in ("n", "means", "slopes", "offsets") if more > 0 else ():
+        for name in _OF_SLOTS if more > 0 else ():
             values = getattr(self, name)
             setattr(self, name, np.pad(values, [(0, 0), (0, more)] + [(0, 0)] * (values.ndim - 2)))
 
@@ -125,110 +164,122 @@ class Moments(Keeps):
         """
         likely, own = self.log_likelihood(f), (np.arange(len(y)), y)
         told = []
-        for group in [*range(self._n_recent_groups), self._n_recent_groups + rule]:
+        for group, slots in [*self._recent, self._of_rule(rule)]:
             lengths = ((f @ self.inverses[group]) * f).sum(axis=1)
-            for slot in self._slots(group):
+            for slot in slots:
                 n = np.maximum(self.n[slot][y], 1.5)
                 one = likely[slot].copy()
                 one[own] -= 0.5 * np.maximum(lengths - 2 * one[own], 0) * ((n / (n - 1)) ** 2 - 1)
                 told.append(one)
         return np.stack(told)
 
-    def learn(self, f: Floats, y: Labels, *, recent: bool = True, rule: int | None = None) -> None:
+    def learn(self, f: Floats, batch: ByLabel, *, recent: bool = True, rule: int | None = None) -> None:
         """Learns a batch, in its order.
 
         Args:
             f: Features, (B, d).
-            y: Labels, (B,).
+            batch: Its labels.
             recent: Whether the recent slots learn it.
             rule: The rule that learns it.
         """
-        groups = list(range(self._n_recent_groups)) if recent else []
-        groups += [] if rule is None else [self._n_recent_groups + rule]
-        slots = np.array([slot for group in groups for slot in self._slots(group)])
-        labels = np.unique(y)
-        is_own = y == labels[:, None]  # (U, B)
-        n_later = np.where(is_own, is_own[:, ::-1].cumsum(axis=1)[:, ::-1] - 1, 0)
+        learning, slots = (self._recent, np.arange(self.n_recent)) if recent else ([], np.zeros(0, np.int64))
+        if rule is not None:
+            learning, slots = [*learning, self._of_rule(rule)], np.append(slots, self.n_recent + rule)
+        labels, is_own = batch.labels, batch.is_own
         keep = self._keep[np.minimum(slots, self.n_recent)]
-        shares = np.where(is_own, keep[:, None, None] ** n_later, 0.0)  # (slots, U, B)
+        shares = np.where(is_own, keep[:, None, None] ** batch.n_later, 0.0)  # (slots, U, B)
         at, total = np.ix_(slots, labels), shares.sum(axis=2)
         before = self.n[at] * keep[:, None] ** is_own.sum(axis=1)
         mean = (shares @ f) / total[..., None]
         step, part = mean - self.means[at], total / (before + total)
         self.n[at] = before + total
         self.means[at] += part[..., None] * step
-        owner, first, last = is_own.argmax(axis=0), is_own.argmax(axis=1), -1
-        for group in groups:
-            own = self._slots(group)
+        last = -1
+        for group, own in learning:
             last += len(own)  # the slowest slot of a group tells its scatter
             between = np.sqrt(before[last] * part[last])[:, None] * step[last]
-            self._scatter(group, f - mean[last][owner], between, begins=first[before[last] == 0])
-            self._solve(group, own, labels)
+            self._deviate(group, f - mean[last][batch.owner], between, begins=batch.first[before[last] == 0])
+            is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
+            if is_due:
+                self._renew(group)
+            to: Any = slice(own.start, own.stop) if is_due else np.ix_(np.array(own), labels)
+            means = self.means[to]
+            self.slopes[to] = slopes = means @ self.inverses[group]
+            self.offsets[to] = -0.5 * np.einsum("scd,scd->sc", means, slopes)
 
-    def _scatter(self, group: int, within: Floats, between: Floats, begins: Labels) -> None:
-        """Adds deviations from the batch's means (B, d), and of these from the means before (U, d), to a scatter.
+    def _deviate(self, group: int, within: Floats, between: Floats, begins: Labels) -> None:
+        """Takes deviations from the batch's means (B, d), and of these from the means before (U, d), for a scatter.
 
         A label's first sample tells nothing of it; those are at `begins` of the batch.
         """
         fade, n = float(self._fade[min(group, self._n_recent_groups)]), len(within)
-        if fade < 1 and n > 1 / (1 - fade):  # a batch so long that its beginning has faded by its end
-            within = within * fade ** (0.5 * np.arange(n)[::-1, None])
         left, deviations = fade**n, np.concatenate([within, between])
-        self.scatters[group] *= left
-        self.scatters[group] += deviations.T @ deviations
+        if fade < 1 and n > 1 / (1 - fade):  # a batch so long that its beginning has faded by its end
+            deviations[:n] *= fade ** (0.5 * np.arange(n)[::-1, None])
         added = n if fade == 1 else (1 - left) / (1 - fade)
         self.weights[group] = left * self.weights[group] + added - float((fade ** (n - 1 - begins)).sum())
         self.due[group] += n
+        held, m = int(self.n_waiting[group]), len(deviations)
+        if fade < 1:
+            self.waiting[group, :held] *= left**0.5
+            self.waiting_fade[group] *= left
+        if held + m > _ROOM:
+            self._scatter(group)
+            held = 0
+        if m > _ROOM:
+            self.scatters[group] += deviations.T @ deviations
+            return
+        self.waiting[group, held : held + m] = deviations
+        self.n_waiting[group] = held + m
 
-    def _solve(self, group: int, slots: range, labels: Labels) -> None:
-        """Brings discriminants up to date: of the labels just learned, or of all where the inverse is made anew."""
-        is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
-        if is_due:
-            self._renew(group)
-        at: Any = slice(slots.start, slots.stop) if is_due else np.ix_(np.array(slots), labels)
-        means = self.means[at]
-        slopes = means @ self.inverses[group]
-        self.slopes[at], self.offsets[at] = slopes, -0.5 * (means * slopes).sum(axis=2)
+    def _scatter(self, group: int) -> None:
+        """Adds the deviations that wait to the scatter."""
+        waiting = self.waiting[group, : self.n_waiting[group]]
+        self.scatters[group] *= self.waiting_fade[group]
+        self.scatters[group] += waiting.T @ waiting
+        self.n_waiting[group], self.waiting_fade[group] = 0, 1.0
 
     def _renew(self, group: int) -> None:
         """Makes the inverse of a scatter that is shrunk towards a ball, the less the more samples there are."""
+        self._scatter(group)
         d, n = self.means.shape[2], max(float(self.weights[group]), 1.0)
         covariance = self.scatters[group] / n
         shrinkage, size = 0.01 + 0.3 * d / (d + n), max(float(np.trace(covariance)) / d, 1e-3)
         covariance *= 1 - shrinkage
         covariance.flat[:: d + 1] += shrinkage * size + 1e-6
-        factor, _ = dpotrf(covariance, lower=1, overwrite_a=1)
-        inverse = np.tril(dpotri(factor, lower=1, overwrite_c=1)[0])
-        self.inverses[group] = inverse + np.tril(inverse, -1).T
+        lower, _ = dpotri(dpotrf(covariance, lower=1, overwrite_a=1)[0], lower=1, overwrite_c=1)
+        diagonal = lower.diagonal().copy()
+        self.inverses[group] = lower + lower.T  # what is above the diagonal is 0
+        self.inverses[group].flat[:: d + 1] = diagonal
         self.due[group] = 0.0
 
     def add_rule(self, old: int) -> None:
         """Begins a rule where another stands, lightly, so that labels that stay away are kept."""
         slot, group = self.n_recent + old, self._n_recent_groups + old
-        weight = min(float(self.weights[group]), _LIGHT_SCATTER)
-        scatter = self.scatters[group] * (weight / max(float(self.weights[group]), 1.0))
-        self.n = np.append(self.n, np.minimum(self.n[slot], _LIGHT)[None], axis=0)
-        for name in ("means", "slopes", "offsets"):
+        self._scatter(group)
+        for name in _OF_SLOTS:
             setattr(self, name, np.append(getattr(self, name), getattr(self, name)[slot][None], axis=0))
-        self.scatters = np.append(self.scatters, scatter[None], axis=0)
-        self.inverses = np.append(self.inverses, self.inverses[group][None], axis=0)
-        self.weights, self.due = np.append(self.weights, weight), np.append(self.due, np.inf)
+        for name in _OF_GROUPS:
+            setattr(self, name, np.append(getattr(self, name), getattr(self, name)[group][None], axis=0))
+        weight = float(self.weights[group])
+        self.weights[-1] = min(weight, _LIGHT_SCATTER)
+        self.scatters[-1] *= self.weights[-1] / max(weight, 1.0)
+        self.n[-1], self.due[-1] = np.minimum(self.n[-1], _LIGHT), np.inf
 
     def drop_rule(self, rule: int) -> None:
         """Gives up a rule."""
-        for name in ("n", "means", "slopes", "offsets"):
+        for name in _OF_SLOTS:
             setattr(self, name, np.delete(getattr(self, name), self.n_recent + rule, axis=0))
-        for name in ("scatters", "inverses", "weights", "due"):
+        for name in _OF_GROUPS:
             setattr(self, name, np.delete(getattr(self, name), self._n_recent_groups + rule, axis=0))
 
     def relabel(self, places: Labels) -> None:
         """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
         self.admit(len(places))
         order = np.argsort(places)
-        for name in ("n", "means", "slopes", "offsets"):
+        for name in _OF_SLOTS:
             setattr(self, name, getattr(self, name)[:, order])
 
-    def _slots(self, group: int) -> range:
-        if (rule := group - self._n_recent_groups) >= 0:
-            return range(self.n_recent + rule, self.n_recent + rule + 1)
-        return range(self.n_recent) if self._n_recent_groups == 1 else range(group, group + 1)
+    def _of_rule(self, rule: int) -> tuple[int, range]:
+        """Returns a rule's group and its slot."""
+        return self._n_recent_groups + rule, range(self.n_recent + rule, self.n_recent + rule + 1)

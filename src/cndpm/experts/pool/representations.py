@@ -112,8 +112,8 @@ class Representations(Keeps):
     def __call__(self, x: Floats) -> list[Floats]:
         """Returns the features of rows (n, d) in every representation, (n, size) each."""
         z = self.units(x)
-        waves = 2**0.5 * np.cos(z @ self.frequencies + self.phases)
         steps = self._steps(z)
+        waves = 2**0.5 * np.cos(z @ self.frequencies + self.phases)
         products = steps[:, self.products[0]] * steps[:, self.products[1]]
         return [z, np.concatenate([z, waves], axis=1), np.concatenate([z, steps, products], axis=1)]
 

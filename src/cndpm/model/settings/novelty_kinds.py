@@ -27,8 +27,8 @@ class AutoNovelty(Section):
     """
 
     kind: Literal["auto"] = Field(default="auto", description="the concentration is set by the model as it learns")
-    novelty_rate: float = Field(default=0.01, gt=0, lt=0.5, description="how often a known sample may be called new")
-    novelty_window: int = Field(default=10, ge=1, description="consecutive samples judged together")
+    novelty_rate: float = Field(default=0.01, ge=1e-9, lt=0.5, description="how often a known sample may be called new")
+    novelty_window: int = Field(default=10, ge=1, le=1_000_000, description="consecutive samples judged together")
 
     def build(self, *, has_labels: bool, at_end_of_task: Callable[[], None]) -> Parts:
         """Makes the parts that decide which samples are new and found experts.

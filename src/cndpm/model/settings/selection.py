@@ -7,10 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from cndpm.experts.bank import Bank
+from cndpm.experts.composite import SelectedBank
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.neural.neural_bank import NeuralBank
-from cndpm.experts.selected import SelectedBank
 from cndpm.model.settings.facts import Facts
 from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
 from cndpm.model.settings.section import Section

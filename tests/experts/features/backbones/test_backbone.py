@@ -1,5 +1,6 @@
 """Features of a backbone: views, units, expansion, state, and files of weights that are not trusted."""
 
+import os
 import pickle
 from pathlib import Path
 
@@ -144,3 +145,12 @@ def test_files_that_hold_no_weights_are_refused_and_no_code_in_them_runs(content
     assert not (tmp_path / "exploded").exists()
     with pytest.raises(ValueError, match="no file"):
         pretrained("efficientnet-lite0", tmp_path / "absent.pth")
+
+
+def test_a_file_of_weights_that_changed_is_read_again(tmp_path):
+    path, checksums = tmp_path / "weights.safetensors", []
+    for seed in (0, 1):
+        save_file(tiny_weights(seed), path)
+        os.utime(path, ns=(seed, seed))
+        checksums.append(pretrained("efficientnet-lite0", path).checksum)
+    assert checksums[0] != checksums[1]

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from cndpm.experts.neural.lateral import LateralMLP
-from cndpm.experts.neural.packed.heads import SeparateHeads, pack_heads
+from cndpm.experts.neural.packed.lineups import SeparateHeads, pack_heads
 from cndpm.experts.neural.packed.packed_columns import pack_columns
 
 

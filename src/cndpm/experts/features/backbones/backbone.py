@@ -24,8 +24,6 @@ from cndpm.experts.features.views import admissible_views
 from cndpm.state import State
 from cndpm.threads import map_in_threads
 
-__all__ = ["BackboneFeatures"]
-
 _CENTRE, _SPREAD = 127 / 255, 128 / 255
 """What the networks' authors subtract from pixels in [0, 1], and divide them by."""
 
@@ -37,27 +35,12 @@ _GPU_IMAGES = 256
 
 
 class BackboneFeatures(FeatureMap):
-    """Features of images (B, 1 or 3, H, W) by a frozen network.
+    """Features of images (B, 1 or 3, H, W) by a frozen network of :data:`.pretrained.BACKBONES`.
 
-    Pixels lie in [0, 1] or in [0, 255]; which of the two is told by the first memory.
-
-    Args:
-        name: Of the network; one of :data:`~cndpm.experts.features.backbones.pretrained.BACKBONES`.
-        weights: A file of weights of one's own; otherwise those of the package that carries them.
-        image_size: Edge to which images are scaled; None for that of the network's training. A smaller one is faster
-            and less accurate.
-        n_expanded: Number of rectified random projections beside the features; 0 for none.
-
-    Raises:
-        MissingExtraError: The package that carries the weights is not installed.
-        ValueError: There is no such network, or the file does not hold its weights.
-
-    Example:
-        >>> features = BackboneFeatures("efficientnet-lite0", image_size=64, n_expanded=100)
-        >>> images = torch.rand(8, 3, 32, 32)
-        >>> features.fit(images, generator=torch.Generator())
-        >>> features(images).shape
-        torch.Size([8, 2228])
+    Pixels lie in [0, 1] or in [0, 255]; which of the two is told by the first memory. Images are scaled to
+    `image_size`, None for that of the network's training: a smaller one is faster and less accurate. Beside the
+    features there are `n_expanded` rectified random projections. MissingExtraError: the package that carries the
+    weights is not installed.
     """
 
     def __init__(

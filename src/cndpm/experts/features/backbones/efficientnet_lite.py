@@ -13,8 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["EfficientNetLite"]
-
 _STRIDES = (1, 2, 2, 2, 1, 2, 1)
 """Of the first block of each stage; the stem has a stride of 2."""
 
@@ -25,21 +23,10 @@ Weights = Mapping[str, Tensor]
 
 
 class EfficientNetLite(nn.Module):
-    """Maps images (B, 3, H, W), normalised, to pooled outputs of blocks and of the head.
+    """Maps images (B, 3, H, W), normalised, to pooled outputs of blocks and of the head, (B, n_outputs).
 
-    Args:
-        weights: A state of the network by name: ``_conv_stem.weight``, ``_bn0.weight``, ``_blocks.0._...``, and so on.
-
-    Attributes:
-        n_outputs: Channels of all outputs together.
-
-    Raises:
-        ValueError: The weights are not those of such a network; the message names what is missing.
-
-    Example:
-        >>> from cndpm.experts.features.backbones import pretrained
-        >>> pretrained("efficientnet-lite0").network(torch.zeros(1, 3, 64, 64)).shape
-        torch.Size([1, 2128])
+    It is made of its weights by name: ``_conv_stem.weight``, ``_bn0.weight``, ``_blocks.0._...`` and so on; ValueError
+    names what is missing.
     """
 
     def __init__(self, weights: Weights) -> None:

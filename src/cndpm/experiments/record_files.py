@@ -1,0 +1,241 @@
+"""Files of a record: JSON with a checksum, the log of a run, and the portrait of a mixture.
+
+JSON files are written whole, and refused when they were changed: the key ``sha256`` holds the checksum of everything
+else, in a spelling that does not depend on spaces or order. ``portrait.npz`` holds what shows a mixture without its
+learner: samples drawn from it and from every expert, and the experts' similarity.
+
+The log has one event per line, is only ever appended to, and gives each line its number and a checksum:
+
+    {"event": "progress", "step": 30, "n_experts": 2, "line": 4, "crc": "5d41402a"}
+
+A run that resumes repeats the batches after its checkpoint; its "resume" event says how long the log was then, and what
+lies between is dropped on reading: lines that a crash cut off among them. Any other line that does not fit its
+checksum, or that is missing, is a problem, which readers are told of. Checksums begin with one of the configuration, so
+that lines of another run do not fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cndpm.datasets import DamagedFileError
+from cndpm.datasets.npz import read_npz
+from cndpm.errors import CNDPMError
+from cndpm.learner import Portrait
+from cndpm.storage import Appended, replace_file
+
+__all__ = ["RecordError"]
+
+
+_CHECKSUM = "sha256"
+_MOST_BYTES = 1 << 28
+
+
+class RecordError(CNDPMError, RuntimeError):
+    """A record cannot be read or written; the message says why and what to do."""
+
+
+def write_json(path: Path, content: dict[str, Any], *, sealed: bool = True, beside: Any = None) -> None:
+    """Writes a file whole or not at all; RecordError where the folder cannot be written, or the disk is full."""
+    seal = {_CHECKSUM: _checksum(content, beside)} if sealed else {}
+    try:
+        replace_file(path, [json.dumps(content | seal, indent=2).encode() + b"\n"])
+    except OSError as error:
+        raise RecordError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def read_json(path: Path, *, beside: Any = None) -> tuple[dict[str, Any], bool]:
+    """Returns what :func:`write_json` wrote, and whether it carries a checksum; RecordError where that is not right."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise RecordError(f"{path} is damaged: it has {path.stat().st_size} bytes")
+        content = json.loads(path.read_bytes())
+        if not isinstance(content, dict):
+            raise RecordError(f"{path} is damaged: it holds no JSON object")
+        sealed, seal = _CHECKSUM in content, content.pop(_CHECKSUM, None)
+        if sealed and seal != _checksum(content, beside):
+            raise RecordError(f"{path} is damaged: its checksum does not fit its content")
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path} is damaged: {str(error)[:200]}") from error
+    return content, sealed
+
+
+def _checksum(content: dict[str, Any], beside: Any) -> str:
+    plain = json.loads(json.dumps([content, beside]))  # as it will be read: keys are text, tuples are lists
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+Row = dict[str, Any]
+"""One event of a log, as plain values by name."""
+
+_SEAL = ', "crc": "'
+_N_SEAL = len(_SEAL) + 10  # with eight digits, a quote and a brace
+
+
+@dataclass(frozen=True)
+class Log:
+    """The events of a log."""
+
+    rows: list[Row]  # its events in order, what was repeated after a resumption once
+    problems: tuple[str, ...] = ()  # lines that cannot be read
+
+
+class LogFile:
+    """Appends events to a log."""
+
+    def __init__(self, path: Path, salt: int = 0) -> None:
+        self._salt = salt
+        self._file = Appended(path)
+        content = path.read_bytes()
+        self._n_lines, self._digest = content.count(b"\n"), hashlib.sha256(content)
+        if content and not content.endswith(b"\n"):
+            self._write(b"\n")
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+        return self._file.size
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all of it."""
+        return self._digest.hexdigest()
+
+    def append(self, event: str, step: int, values: Row) -> Row:
+        """Adds one line, for readers to see at once."""
+        head = {"event": event, "step": step}
+        row = head | values | head
+        text = json.dumps({**row, "line": self._n_lines})
+        self._write(f'{text[:-1]}{_SEAL}{zlib.crc32(text.encode(), self._salt):08x}"}}\n'.encode())
+        return row
+
+    def sync(self) -> None:
+        """Brings everything to the disk."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Releases the file."""
+        self._file.close()
+
+    def _write(self, content: bytes) -> None:
+        self._file.write(content)
+        self._digest.update(content)
+        self._n_lines += content.count(b"\n")
+
+
+def digest_of(path: Path, n_bytes: int) -> str | None:
+    """Returns the SHA-256 of the first bytes of a file; None where it has fewer."""
+    content = path.read_bytes()[:n_bytes] if path.is_file() else b""
+    return hashlib.sha256(content).hexdigest() if len(content) == n_bytes else None
+
+
+def salt_of(config: Row) -> int:
+    """Returns the number that the checksums of a run's log begin with."""
+    return zlib.crc32(json.dumps(config, sort_keys=True).encode())
+
+
+def read_log(path: Path, *, salt: int = 0) -> Log:
+    """Reads a log, also while it is written to."""
+    if not path.is_file():
+        return Log([])
+    reading = _Reading(salt)
+    lines = path.read_bytes().split(b"\n")
+    for line in lines[:-1]:
+        reading.take(line)
+    if lines[-1]:
+        reading.take(lines[-1], is_open=True)
+    return Log([row for _, row in reading.rows.values()], tuple(text for _, text in reading.problems))
+
+
+class _Reading:
+    """Keeps the events and problems of a log up to some line."""
+
+    def __init__(self, salt: int) -> None:
+        self._salt = salt
+        self.rows: dict[tuple[str, int], tuple[int, Row]] = {}
+        self.problems: list[tuple[int, str]] = []
+        self._offset = self._n_lines = self._n_lost = 0
+
+    def take(self, line: bytes, *, is_open: bool = False) -> None:
+        """Reads one line; one that is open, the last, may still be being written."""
+        offset, number = self._offset, self._n_lines
+        self._offset, self._n_lines = offset + len(line) + 1, number + 1
+        row, told = _parse(line, self._salt)
+        if row is None or told is None:
+            if not is_open:
+                self.problems.append((offset, f"line {number + 1} is damaged"))
+            return
+        if told != number + self._n_lost:
+            self.problems.append((offset, f"lines are missing or repeated before line {number + 1}"))
+            self._n_lost = told - number
+        self._add(offset, row)
+
+    def _add(self, offset: int, row: Row) -> None:
+        if row["event"] == "resume":
+            self._go_back(row)
+        key = (row["event"], row["step"])
+        self.rows.pop(key, None)  # what was repeated stands where it was repeated
+        self.rows[key] = (offset, row)
+
+    def _go_back(self, row: Row) -> None:
+        """Drops what lies beyond the checkpoint that a run went on from."""
+        start = row.pop("from", None)
+        if type(start) is int:
+            self.problems = [problem for problem in self.problems if problem[0] < start]
+            self.rows = {key: at for key, at in self.rows.items() if at[0] < start or key[0] == "resume"}
+
+
+def _parse(line: bytes, salt: int) -> tuple[Row | None, int | None]:
+    """Returns the event in a line, None for one that cannot be, and its number where its checksum fits."""
+    try:
+        text = line.decode()
+        row = json.loads(text)
+    except (ValueError, RecursionError):
+        return None, None
+    if not isinstance(row, dict) or not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
+        return None, None
+    seal, number = row.pop("crc", None), row.pop("line", None)
+    body = text[:-_N_SEAL] + "}"
+    fits = text[-_N_SEAL:] == f'{_SEAL}{seal}"}}' and seal == f"{zlib.crc32(body.encode(), salt):08x}"
+    return (row, number) if fits and type(number) is int else (None, None)
+
+
+PORTRAIT = "portrait.npz"
+"""The file of a record that holds the portrait of a mixture."""
+
+
+def save_portrait(folder: Path, portrait: Portrait) -> None:
+    """Writes ``portrait.npz``, whole or not at all."""
+    content = io.BytesIO()
+    np.savez_compressed(content, **vars(portrait))
+    try:
+        replace_file(folder / PORTRAIT, [content.getvalue()])
+    except OSError as error:
+        raise RecordError(f"cannot write {folder / PORTRAIT}: {error.strerror or error}") from error
+
+
+def load_portrait(folder: str | Path) -> Portrait | None:
+    """Reads the portrait in a record; None where the run left none, RecordError where the file is damaged."""
+    path = Path(folder) / PORTRAIT
+    if not path.is_file():
+        return None
+    try:
+        arrays = read_npz(path, [tuple(Portrait.__dataclass_fields__)])
+    except DamagedFileError as error:
+        raise RecordError(f"{path} is damaged: {error}") from error
+    shapes = {name: array.shape for name, array in arrays.items()}
+    n, k = shapes["x"][:1], shapes["counts"]
+    per_sample = all(shapes[name] == n for name in ("y", "expert", "from_mixture"))
+    if not (n and per_sample and len(k) == 1 and shapes["similarity"] == k * 2):
+        raise RecordError(f"{path} is damaged: its arrays do not belong together, they have the shapes {shapes}")
+    return Portrait(**arrays)  # type: ignore[arg-type]

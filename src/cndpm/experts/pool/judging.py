@@ -1,0 +1,57 @@
+"""Evidence from kept rows, each left out of what learned it: for labels that come in runs, and for any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cndpm.experts.pool.kept_rows import KeptRows, neighbours
+from cndpm.experts.pool.mix import tempered
+from cndpm.experts.pool.moments import Moments
+from cndpm.experts.pool.representations import Floats, Representations
+
+__all__ = ["evidence_of"]
+
+_N_JUDGED, _AMONG = 200, 1000
+"""Rows that are judged, drawn from so many of the latest of every label."""
+
+_FEWEST, _FEWEST_OF_LABEL = 5, 3
+"""Rows that a label must have to be judged, and rows of it that are."""
+
+_NATS = 60.0
+"""Samples that their evidence counts for."""
+
+
+def evidence_of(
+    rows: KeptRows,
+    maps: Representations,
+    moments: Sequence[Moments],
+    rule: int,
+    balanced: Callable[[Floats], Floats],
+    rng: np.random.Generator,
+) -> Floats | None:
+    """Returns log scores of all members on kept rows, as many of each label, (T M,); None with fewer than two labels.
+
+    Args:
+        rows: The rows kept.
+        maps: Their representations.
+        moments: Of every representation.
+        rule: The one that is judged beside the recent models.
+        balanced: Returns log-probabilities of labels that are equally frequent, of log p(x | y).
+        rng: Draws the rows.
+    """
+    labels = np.flatnonzero(np.bincount(rows.y, minlength=1) >= _FEWEST)
+    if len(labels) < 2:
+        return None
+    latest = rows.latest(_AMONG)
+    latest = latest[np.argsort(rng.random(len(latest)))]
+    n_each = max(_FEWEST_OF_LABEL, _N_JUDGED // len(labels))
+    at = np.concatenate([latest[rows.y[latest] == label][:n_each] for label in labels])
+    y, features = rows.y[at], maps(rows.x[at])
+    models = [one.leave_one_out(f, y, rule) for one, f in zip(moments, features, strict=True)]
+    told = np.concatenate([*models, neighbours(rows, features[0], without_itself=True)])
+    scores = np.log(tempered(balanced(told))[:, np.arange(len(y)), y])
+    by_label = np.mean([scores[:, y == label].mean(axis=1) for label in np.unique(y)], axis=0)
+    evidence: Floats = _NATS * (by_label - by_label.max())
+    return evidence
