@@ -9,16 +9,16 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 358,
-    "lines": 45883,
-    "executable lines": 28150,
-    "docstring lines": 9637,
+    "modules": 322,
+    "lines": 44079,
+    "executable lines": 27070,
+    "docstring lines": 9192,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 494,
+    "public names": 439,
     "numeric constants": 164,
-    "file names used twice": 8,
+    "file names used twice": 6,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
 MOST_CONCEPTS = 36

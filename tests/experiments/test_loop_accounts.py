@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cndpm.experiments import clock, configure, loop, read_record, run_config
+from cndpm.experiments import configure, loop, read_record, run_config
+from cndpm.experiments import schedule as clock
 from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.recorder import Recorder
 from stopping import Stop, StopsAt
