@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import cndpm.cli.commands as commands
 import pytest
-from cndpm.experiments.printed_tables import FoldingTable
 from rich.console import Console
 
+import cndpm.cli.commands as commands
 import cndpm.cli.show as printing
 from cndpm import datasets, engines, experiments, paper, reports
 from cndpm.cli.exit_codes import exit_code
@@ -14,6 +13,7 @@ from cndpm.cli.options import chosen_engine
 from cndpm.cli.show import Watch, show
 from cndpm.datasets import Check
 from cndpm.experiments import RecordError, sweep_file
+from cndpm.experiments.printed_tables import FoldingTable
 from cndpm.experiments.workers import RunsFailedError
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError
@@ -77,7 +77,7 @@ def test_a_plain_run_takes_place_in_this_process(cndpm, heard, quiet):
 
 def test_a_run_that_is_resumed_goes_on_in_its_latest_folder(cndpm, heard, quiet):
     runs = heard(experiments, "run_seeds", RESULT)
-    latest = heard(experiments, "latest_folder", "runs/split-digits-cndpm-7")
+    latest = heard(experiments.sweep, "latest_folder", "runs/split-digits-cndpm-7")
     assert cndpm("run", "split-digits", "--device", "cpu", "--quiet", "--resume").code == 0
     assert runs[0][0][2] == "runs/split-digits-cndpm-7" and latest[0][0][1] == "split-digits-cndpm"
 
@@ -129,7 +129,7 @@ def test_everything_said_to_sweep_reaches_its_runs_and_their_engine(cndpm, heard
     assert made == [(("ray", 3), {"address": "here", "n_gpus": 0.25, "retries": 5}), "closed"]
     ((arguments, options),) = runs
     assert arguments[1] == "there"
-    assert (options["workers"], options["device"]) == (3, "cpu") and isinstance(options["engine"], Engine)
+    assert (options["jobs"], options["device"]) == (3, "cpu") and isinstance(options["engine"], Engine)
 
 
 @pytest.fixture
