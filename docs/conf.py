@@ -8,6 +8,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs")]
 
 import fastapi  # noqa: E402, F401  # before autodoc, which has modules imported as type checkers would
 
+import cndpm.baselines.others  # noqa: E402, F401  # as well: autodoc gives BaseModel annotations that it cannot read
 from cndpm import __version__  # noqa: E402
 
 project, author = "cndpm", "The cndpm developers"

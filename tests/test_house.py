@@ -9,14 +9,14 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 358,
-    "lines": 45883,
-    "executable lines": 28150,
-    "docstring lines": 9637,
+    "modules": 322,
+    "lines": 44091,
+    "executable lines": 27069,
+    "docstring lines": 9191,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 494,
+    "public names": 435,
     "numeric constants": 164,
     "file names used twice": 8,
 }

@@ -43,6 +43,11 @@ def test_a_model_of_river_learns_as_by_itself():
     np.testing.assert_allclose(learner.predict_log_proba(x).exp()[:, 1], expected, atol=1e-5)
 
 
+def test_what_makes_no_model_is_said_so():
+    with pytest.raises(ConfigError, match=r"json\.dumps made no model: .* missing 1 required positional argument"):
+        made("sklearn:json.dumps")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_resumed_learner_goes_on_to_the_same_bits_and_its_state_is_data(name):
     (x, y), learner, resumed = rows(), made(name), made(name)

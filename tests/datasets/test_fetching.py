@@ -211,6 +211,18 @@ def test_every_mirror_that_is_not_encrypted_comes_after_one_that_is():
         assert schemes == sorted(schemes, reverse=True) and set(schemes[:1]) <= {"https"}
 
 
+def test_without_a_network_one_short_line_says_so(tmp_path, monkeypatch):
+    def get(url, **_):
+        raise requests.ConnectionError(f"HTTPSConnectionPool: Max retries exceeded with url {url} " + "and more " * 50)
+
+    monkeypatch.setattr("cndpm.datasets.fetching.requests.get", get)
+    with pytest.raises(FetchError) as raised:
+        fetch(make_entry(), tmp_path, "https://one.example/files", "https://two.example")
+    said = str(raised.value)
+    assert "could not be fetched: no connection to one.example; no connection to two.example. Run again" in said
+    assert len(said.replace(str(tmp_path), "")) < 200 and "\n" not in said
+
+
 def test_when_no_mirror_answers_every_one_is_named(server, tmp_path):
     with pytest.raises(FetchError) as raised:
         fetch(make_entry(), tmp_path, address(server, "empty"), address(server, "corrupt"))

@@ -40,6 +40,7 @@ def page(chromium, address):
     chromium.requests.clear()
     chromium.open(address)
     chromium.evaluate("call('/forget').then(show)")
+    chromium.wait_for("state && state.n_drawings === 0")
     yield chromium
     assert chromium.messages == []
     assert [url for url in chromium.requests if not url.startswith((address, "about:", "data:"))] == []
@@ -128,3 +129,13 @@ def test_the_picture_of_the_documentation(page, tmp_path):
     picture = Path(os.environ.get("CNDPM_PICTURE", tmp_path / "play.png"))
     page.picture(picture)
     assert picture.stat().st_size > 20_000
+
+
+def test_ink_that_went_while_another_guess_was_made_is_not_asked_about(page):
+    random = np.random.default_rng(3)
+    draw(page, "ring", random)
+    name(page, "ring")
+    draw(page, "ring", random)
+    page.evaluate("ask(), ask(), strokes.splice(0)")  # the second question waits for the answer to the first
+    page.wait_for("!isAsking")
+    assert "strokes" not in page.evaluate("says.textContent")

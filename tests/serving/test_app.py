@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pandas as pd
+import pytest
 from fastapi import Request
 from tests.serving.client import Client, clusters
 
@@ -168,6 +169,49 @@ def test_predictions_come_while_the_model_learns(served, model_file):
         served.post("/learn", X=X[10 * k : 10 * k + 10].tolist(), y=Y[10 * k : 10 * k + 10])
         answers.append(served.post("/predict", X=X[:3].tolist())[1]["proba"])
     assert answers == allowed[1:]
+
+
+def runs(n, length=10, seed=0):
+    """Rows that tell nothing, whose labels come in runs."""
+    x = np.random.default_rng(seed).normal(size=(n, 2)).round(3)
+    return x, np.array(["a", "b"])[np.arange(n) // length % 2]
+
+
+@pytest.fixture
+def in_runs(tmp_path):
+    x, y = runs(405)
+    model = CNDPMClassifier(memory_size=50, random_state=0)
+    for i in range(405):
+        model.partial_fit(x[i : i + 1], y[i : i + 1])
+    model.save(tmp_path / "runs.cndpm")
+    return model, tmp_path / "runs.cndpm"
+
+
+def test_rows_that_come_next_are_answered_by_the_labels_before(in_runs):
+    model, file = in_runs
+    x = [[0.1, 0.2]]
+    with Server(file, port=0) as server, contextlib.closing(Client(server.url)) as client:
+        for when in ("now", "any"):
+            expected = model.predict_proba(x, when=when)
+            assert np.array_equal(client.post("/predict", X=x, when=when)[1]["proba"], expected)
+        assert client.post("/predict", X=x)[1] == client.post("/predict", X=x, when="now")[1]
+        assert client.post("/predict", X=x, when="next")[1]["proba"] == model.predict_proba(x, when="next").tolist()
+        assert model.predict_proba(x, when="next")[0, 0] > 0.7 > model.predict_proba(x)[0, 0]
+        status, said = client.post("/predict", X=x, when="then")
+        assert (status, said["detail"]) == (422, "when is one of now, next, any")
+        assert client.post("/explain", X=x, when="next")[0] == 422
+
+
+def test_labels_that_come_late_are_counted(in_runs):
+    model, file = in_runs
+    x = runs(8, seed=1)[0].tolist()
+    with Server(file, port=0) as server, contextlib.closing(Client(server.url)) as client:
+        one_by_one = [client.post("/predict", X=[row], when="next")[1]["proba"][0] for row in x]
+        assert np.allclose(one_by_one, model.predict_proba(x, when="next"), atol=1e-12)  # the fourth is the fourth
+        client.post("/learn", X=x, y=["a"] * 8)
+        model.partial_fit(x, ["a"] * 8)
+        caught_up = client.post("/predict", X=x[:1], when="next")[1]["proba"]
+        assert np.allclose(caught_up, model.predict_proba(x[:1], when="next"), atol=1e-12)
 
 
 def test_what_json_cannot_repeat_is_answered_in_few_words(served):

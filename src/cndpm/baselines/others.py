@@ -66,7 +66,10 @@ class _Others(Learner):
     def _restart(self) -> None:
         known = inspect.signature(self._make).parameters
         seed = {name: self.seed for name in _SEEDS if name in known}
-        self.model = type(self)._make(**seed | (self.settings.model_extra or {}))
+        try:
+            self.model = type(self)._make(**seed | (self.settings.model_extra or {}))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{type(self).__qualname__} made no model: {error}") from error
         missing = [name for name in self._needs if not hasattr(self.model, name)]
         if missing:
             raise ConfigError(f"{type(self).__qualname__} cannot learn a stream of classes: it has no {missing[0]}")

@@ -106,8 +106,7 @@ def merge(
 def serve(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="File that `save` wrote; it is not changed.")],
     folder: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Folder of checkpoints and logs.", show_default="MODEL.served"),
+        str | None, typer.Option(metavar="DIR", help="Folder of checkpoints and logs.", show_default="MODEL.served")
     ] = None,
     host: Annotated[str, typer.Option(metavar="H", help="Address; others than loopback need a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="P", min=0, max=65535, help="Port; 0 takes any free one.")] = 8000,

@@ -23,8 +23,7 @@ def report(
         str, typer.Option("--format", metavar="A,B", help="Of html, md, csv, tex, png, pdf, svg; or all.")
     ] = "html,md,csv,tex",
     experiment: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Add the table of an experiment of the paper; repeatable."),
+        list[str] | None, typer.Option(metavar="NAME", help="Add the table of an experiment of the paper; repeatable.")
     ] = None,
     preset: Annotated[str, typer.Option(metavar="NAME", help="Preset that their runs started from.")] = "paper",
     seeds: Annotated[

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
 from cndpm.datasets.catalogue import Download, Entry, catalogue_entry
 from cndpm.datasets.files import DamagedFileError, RefusedPickleError
@@ -112,8 +113,10 @@ def _fetch_file(download: Download, folder: Path, mirrors: tuple[str, ...], prog
             return part.replace(target)
         except (requests.RequestException, _TransferError, ValueError) as error:
             failures.append(f"{url}: {error}")
+            if type(error) in (requests.ConnectionError, requests.ConnectTimeout):
+                failures[-1] = f"no connection to {urlsplit(url).hostname}"
     raise FetchError(
-        f"{download.file} could not be fetched from any mirror. {' | '.join(failures or ['none is known'])}. "
+        f"{download.file} could not be fetched: {'; '.join(failures or ['no mirror is known'])}. "
         f"Run again to go on where a transfer broke off, or put the file into {folder} yourself."
     )
 

@@ -86,10 +86,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     @changes
     def fit(
-        self,
-        X: ArrayLike | Tensor,
-        y: Sequence[Any] | NDArray[Any] | Tensor,
-        sample_weight: ArrayLike | None = None,
+        self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
@@ -149,8 +146,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     def decision_function(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
         """Returns log-odds of the second class, (n,), where there are two; else log-probabilities, (n, n_classes)."""
         log_proba = self.predict_log_proba(X)
-        decision: NDArray[np.float64] = log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
-        return decision
+        return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
 
     @answers
     def explain(self, X: ArrayLike | Tensor) -> Explanation:

@@ -124,8 +124,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         x, ways = self._asked(X)
         is_density = self.learner_.describes_x or not self._watch().is_ready
         scores = self.score_samples(X) if is_density else log_mean_over(ways, self._watch().log_density(x))
-        decision: NDArray[np.float64] = scores - self.offset_
-        return decision
+        return scores - self.offset_
 
     @answers
     def predict(self, X: ArrayLike | Tensor) -> NDArray[np.int64]:

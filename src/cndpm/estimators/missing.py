@@ -74,8 +74,7 @@ def mean_over(ways: Completions | None, values: Floats) -> Floats:
     if ways is None:
         return values
     weights = ways.weights.reshape(-1, *[1] * (values.ndim - 1))
-    mean: Floats = np.add.reduceat(values * weights, ways.starts, axis=0)
-    return mean
+    return np.add.reduceat(values * weights, ways.starts, axis=0)
 
 
 def log_mean_over(ways: Completions | None, logs: Floats) -> Floats:
@@ -83,8 +82,7 @@ def log_mean_over(ways: Completions | None, logs: Floats) -> Floats:
     if ways is None:
         return logs
     weights = np.log(ways.weights).reshape(-1, *[1] * (logs.ndim - 1))
-    mean: Floats = np.logaddexp.reduceat(logs + weights, ways.starts, axis=0)
-    return mean
+    return np.logaddexp.reduceat(logs + weights, ways.starts, axis=0)
 
 
 def _fill_together(rows: Rows, known: Rows) -> Rows:

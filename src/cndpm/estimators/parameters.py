@@ -95,9 +95,7 @@ def plain_values(value: Any) -> Any:
     """Returns the same tree with numpy's numbers, of which grids are often made, as Python's."""
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, Mapping):
-        return {key: plain_values(item) for key, item in value.items()}
-    return value
+    return {key: plain_values(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def _check_shape(shape: Any) -> None:

@@ -39,8 +39,7 @@ class Reading(Saved):
     @property
     def _reader(self) -> Reader | None:
         """Turns inputs that are no rows into such; None where the first ones were rows."""
-        reader: Reader | None = vars(self).get("_reads")
-        return reader
+        return vars(self).get("_reads")
 
     def _validate(self, X: ArrayLike | Tensor | ReadRows, *, reset: bool, fills: bool = True, **checks: Any) -> Any:
         """Returns X as float32 (n, n_features), checked against what was fitted; images may come in their own shape.

@@ -106,8 +106,7 @@ class RunConfig(BaseModel):
 
     def to_json(self) -> dict[str, Any]:
         """Returns the whole configuration as plain values."""
-        values: dict[str, Any] = self.model_dump(mode="json")
-        return values
+        return self.model_dump(mode="json")
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> RunConfig:

@@ -91,8 +91,7 @@ def window_means(values: Floats, history: Floats, window: int) -> Floats:
     start, width = _window_starts(len(joined), len(values), window)
     sums = np.zeros((len(joined) + 1, *joined.shape[1:]))
     joined.cumsum(axis=0, out=sums[1:])
-    means: Floats = (sums[start + width] - sums[start]) / width
-    return means
+    return (sums[start + width] - sums[start]) / width
 
 
 @lru_cache(maxsize=1024)

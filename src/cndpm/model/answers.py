@@ -228,9 +228,7 @@ class Answers:
 
         def predictive() -> Tensor:
             of_memory = provisional.predictive(samples).unsqueeze(1)
-            if not n_experts:
-                return of_memory
-            return torch.cat([of_experts(), of_memory], dim=1)
+            return of_memory if not n_experts else torch.cat([of_experts(), of_memory], dim=1)
 
         return log_density, counts, predictive
 

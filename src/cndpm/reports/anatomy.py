@@ -71,7 +71,7 @@ def memory_chart(run: Run) -> AreaChart | None:
         key="memory",
         title="Samples in the short-term memory",
         caption="Samples that no expert explains are kept here"
-        + (f", up to {capacity}" if capacity else "")
+        + (f" until there are {capacity} or a few more" if capacity else "")
         + "; each fall to zero is a sleep, in which a new expert is made of them.",
         alt=f"Samples in the memory by class against batches learned; at the end {rows[-1]['memory_samples']}.",
         x_label=X_LABEL,
@@ -173,5 +173,4 @@ def _padded(values: list[Any], n: int) -> list[float]:
 
 def _pixels(x: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Converts (channels, height, width) in [0, 1] to (height, width, channels) of bytes."""
-    pixels: NDArray[np.uint8] = (255 * x.clip(0, 1)).round().astype(np.uint8).transpose(1, 2, 0)
-    return pixels
+    return (255 * x.clip(0, 1)).round().astype(np.uint8).transpose(1, 2, 0)

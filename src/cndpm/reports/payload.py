@@ -123,6 +123,4 @@ def _short(node: Any) -> Any:
 def _short_float(value: float) -> float | int | None:
     if not math.isfinite(value):
         return None
-    if value == int(value):
-        return int(value)
-    return float(f"{value:.{_DIGITS}g}")
+    return int(value) if value == int(value) else float(f"{value:.{_DIGITS}g}")

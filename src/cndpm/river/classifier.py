@@ -120,8 +120,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
 
     @property
     def _codec(self) -> LabelCodec:
-        codec: LabelCodec = self.estimator._codec
-        return codec
+        return self.estimator._codec
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learns rows one after the other, as :meth:`learn_one` does; the last ones may wait.

@@ -14,6 +14,7 @@ from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.estimators.density import CNDPMDensity
 from cndpm.estimators.readers import ProjectedRows, ReadRows, TableRows
 from cndpm.estimators.regressor import CNDPMRegressor
+from cndpm.experts.pool.class_pool import When
 from cndpm.serving.batcher import Answered
 
 _KINDS = frozenset({int, float, bool, type(None)})
@@ -94,22 +95,30 @@ def learnable(model: Estimator, y: Sequence[Any] | None, n_rows: int) -> list[An
     return list(y)
 
 
-def predictions(model: Estimator, X: NDArray[np.float32]) -> Answered:
-    """Returns a model's answers for :func:`rows`: labels and probabilities, means and deviations, or densities."""
-    read: Any = ReadRows(X)
+def predictions(model: Estimator, X: NDArray[np.float32], when: When = "now", *, n_before: int = 0) -> Answered:
+    """Returns a model's answers for :func:`rows`: labels and probabilities, means and deviations, or densities.
+
+    With `when="next"` they come after the latest rows learned and `n_before` others, whose labels are not known yet.
+    """
+    read: Any = ReadRows(np.concatenate([X[:1].repeat(n_before, axis=0), X]))
+    columns, shared = _predicted(model, read, when)
+    return {name: values[n_before:] for name, values in columns.items()}, shared
+
+
+def _predicted(model: Estimator, X: Any, when: When) -> Answered:
     if isinstance(model, CNDPMClassifier):
-        return _classified(model, read)
+        return _classified(model, X, when)
     if isinstance(model, CNDPMRegressor):
-        mean, std = model.predict(read, return_std=True)
+        mean, std = model.predict(X, return_std=True, when=when)
         return {"prediction": _plain(mean), "std": _plain(std)}, {}
     assert isinstance(model, CNDPMDensity)
-    return {"prediction": model.predict(read).tolist(), "log_density": _plain(model.score_samples(read))}, {}
+    return {"prediction": model.predict(X).tolist(), "log_density": _plain(model.score_samples(X))}, {}
 
 
-def _classified(model: CNDPMClassifier, X: Any) -> Answered:
+def _classified(model: CNDPMClassifier, X: Any, when: When) -> Answered:
     """Returns labels and probabilities; asks again where another thread has met a new label in between."""
     while True:
-        classes, log_proba = model.classes_, model.predict_log_proba(X)
+        classes, log_proba = model.classes_, model.predict_log_proba(X, when=when)
         if log_proba.shape[1] == len(classes):
             labels = classes[log_proba.argmax(axis=1)].tolist()
             return {"prediction": labels, "proba": _plain(np.exp(log_proba))}, {"classes": classes.tolist()}
@@ -152,5 +161,4 @@ def _plain(values: NDArray[Any]) -> list[Any]:
     """Returns an array as nested lists; numbers that JSON has no word for become None."""
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         values = np.where(np.isfinite(values), values, np.array(None, dtype=object))
-    plain: list[Any] = values.tolist()
-    return plain
+    return list(values.tolist())

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import resources
-from typing import Annotated, Any
+from threading import Lock
+from typing import Annotated, Any, get_args
 
 import numpy as np
 from fastapi import FastAPI, HTTPException, Query, Request, Response
@@ -22,13 +23,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from cndpm.estimators.classifier import CNDPMClassifier
+from cndpm.experts.pool.class_pool import When
 from cndpm.serving.answering import described, explanations, learnable, predictions, rows
-from cndpm.serving.batcher import Batcher
+from cndpm.serving.batcher import Answered, Batcher
 from cndpm.serving.bodies import Content, parse_body
 from cndpm.serving.counters import Metrics
 from cndpm.serving.guard import Guard
 from cndpm.serving.limits import Limits
-from cndpm.serving.messages import Asked, Events, Explained, Health, Learned, Predicted, Taught
+from cndpm.serving.messages import Asked, AskedWhen, Events, Explained, Health, Learned, Predicted, Taught
 from cndpm.serving.store import Store
 from cndpm.serving.writer import BusyError, LearnRequest, OtherRowsError, Writer, WriterFailedError
 from cndpm.version import __version__
@@ -89,10 +91,11 @@ class _Service:
         self.metrics = Metrics()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="cndpm-answers")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="cndpm-bodies")
-        callbacks: Any = {"learned": self.metrics.learned, "checkpointed": self.metrics.checkpointed}
+        self._n_due, self._due = 0, Lock()
+        callbacks: Any = {"learned": self._learned, "checkpointed": self.metrics.checkpointed}
         self.writer = Writer(store, limits, **callbacks)
         ask = partial(Batcher, executor=self._executor, limits=limits, asked=self.metrics.asked)
-        self._predicting = ask(partial(predictions, self.model))
+        self._predicting = {when: ask(partial(self._predictions, when)) for when in get_args(When)}
         self._explaining = ask(partial(explanations, self.model))
         self._add_gauges()
 
@@ -105,7 +108,7 @@ class _Service:
         self._reader.shutdown()
 
     def add_endpoints(self, app: FastAPI) -> None:
-        app.post("/predict", response_model=Predicted, openapi_extra=_body_of(Asked))(self.predict)
+        app.post("/predict", response_model=Predicted, openapi_extra=_body_of(AskedWhen))(self.predict)
         app.post("/explain", response_model=Explained, openapi_extra=_body_of(Asked))(self.explain)
         app.post("/learn", response_model=Learned, openapi_extra=_body_of(Taught))(self.learn)
         app.get("/events", response_model=Events)(self.events)
@@ -115,8 +118,8 @@ class _Service:
 
     async def predict(self, request: Request) -> Response:
         """Answers rows."""
-        X, _ = await self._content(request)
-        answered = await self._predicting.ask(X)
+        X, content = await self._content(request)
+        answered = await self._predicting[content.when].ask(X)
         return await asyncio.to_thread(_json, answered) if len(X) > 10 else _json(answered)
 
     async def explain(self, request: Request) -> Response:
@@ -157,6 +160,22 @@ class _Service:
         return Response(text, media_type=self.metrics.content_type)
 
     # Inside
+
+    def _predictions(self, when: When, X: NDArray[np.float32]) -> Answered:
+        """Answers rows; those that come next come after all that were asked about so, and not learned yet."""
+        if when != "next":
+            return predictions(self.model, X, when)
+        answered = predictions(self.model, X, when, n_before=self._n_due)
+        self._count_due(len(X))
+        return answered
+
+    def _learned(self, n_rows: int) -> None:
+        self.metrics.learned(n_rows)
+        self._count_due(-n_rows)
+
+    def _count_due(self, n_rows: int) -> None:
+        with self._due:
+            self._n_due = min(max(self._n_due + n_rows, 0), self.limits.awaited_labels)
 
     async def _content(self, request: Request) -> tuple[NDArray[np.float32], Content]:
         """Returns the rows of a request as the model reads them, and all that it says."""

@@ -7,13 +7,14 @@ a few milliseconds at most; only what may be right is parsed. Whatever is wrong 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from pydantic_core import from_json
 
+from cndpm.experts.pool.class_pool import When
 from cndpm.serving.limits import Limits
 
-_FIELDS = {"/predict": {"X"}, "/explain": {"X"}, "/learn": {"X", "y", "id"}}
+_FIELDS = {"/predict": {"X", "when"}, "/explain": {"X"}, "/learn": {"X", "y", "id"}}
 _KEYS = 8
 """Strings, and commas, of a body that belong to its keys and its id."""
 _PER_VALUE = 128
@@ -27,6 +28,7 @@ class Content(NamedTuple):
     X: list[list[Any]]  # rows, lists of values
     y: list[Any] | None  # labels or targets; None where there are none
     id: str | None  # the client's name of the request, None where it has none
+    when: When = "now"  # which time answers are for
 
 
 def parse_body(body: bytes, path: str, limits: Limits, *, n_columns: int, n_targets: int = 1) -> Content:
@@ -34,7 +36,7 @@ def parse_body(body: bytes, path: str, limits: Limits, *, n_columns: int, n_targ
 
     Example:
         >>> parse_body(b'{"X": [[1, null]], "y": ["a"]}', "/learn", Limits(), n_columns=2)
-        Content(X=[[1, None]], y=['a'], id=None)
+        Content(X=[[1, None]], y=['a'], id=None, when='now')
     """
     n_names = _count(body, limits, n_columns=n_columns, n_targets=n_targets)
     try:
@@ -44,15 +46,17 @@ def parse_body(body: bytes, path: str, limits: Limits, *, n_columns: int, n_targ
     allowed = _FIELDS[path]
     if not isinstance(content, dict) or not {"X"} <= content.keys() <= allowed or len(content) != n_names:
         raise ValueError(f"the body is an object with X and nothing but {', '.join(sorted(allowed))}, each named once")
-    X, y, name = content["X"], content.get("y"), content.get("id")
+    X, y, name, when = content["X"], content.get("y"), content.get("id"), content.get("when", "now")
     if not isinstance(X, list) or not all(isinstance(row, list) for row in X):
         raise ValueError(f"X is a list of rows, and each a list of {n_columns} values")
     if not (y is None or isinstance(y, list)):
         raise ValueError("y is a list with a label or target for every row")
     if not (name is None or (isinstance(name, str) and 1 <= len(name) <= _LONGEST_ID)):
         raise ValueError(f"id is a text of 1 to {_LONGEST_ID} characters")
+    if when not in get_args(When):
+        raise ValueError(f"when is one of {', '.join(get_args(When))}")
     _admit_labels(y or (), limits.label_length)
-    return Content(X, y, name)
+    return Content(X, y, name, when)
 
 
 def _count(body: bytes, limits: Limits, *, n_columns: int, n_targets: int) -> int:

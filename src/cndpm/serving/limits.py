@@ -27,6 +27,7 @@ class Limits:
         batch_rows: Rows that one call of the model answers or learns; requests that wait share a call up to that.
         window: Seconds that a prediction waits for others to share a call with. 0 waits for none: those that come
             while a call is going on share the next one.
+        awaited_labels: Rows asked about as the next ones whose labels are awaited, counted up to that.
 
     Example:
         >>> Limits(rows=100).batch_rows
@@ -47,3 +48,4 @@ class Limits:
     waiting_rows: int = 100_000
     batch_rows: int = 1000
     window: float = 0.0
+    awaited_labels: int = 100

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cndpm.experts.pool.class_pool import When
+
 _FORBID = ConfigDict(extra="forbid")
 _ROWS = (
     "Rows of numbers, each as long as those the model has learned, in the same order; null where a value is missing, "
@@ -19,6 +21,16 @@ class Asked(BaseModel):
     model_config = _FORBID
 
     X: list[list[float | str | None]] = Field(description=_ROWS)
+
+
+class AskedWhen(Asked):
+    """Rows that are asked about, and which time the answers are for."""
+
+    when: When = Field(
+        default="now",
+        description="`now` by the rule that holds now; `next` for the rows that come next in the stream, whose labels "
+        "follow to /learn; `any` as if any time of the stream were equally likely.",
+    )
 
 
 class Taught(BaseModel):

@@ -49,7 +49,7 @@ class Server:
     Raises:
         ConfigError: The token is missing or too short, or the address cannot be listened at.
         StoreError: The folder belongs to another model or server.
-        LogError: The log of learned rows is damaged.
+        CNDPMError: The log of learned rows is damaged.
 
     Example:
         >>> import json, tempfile, urllib.request

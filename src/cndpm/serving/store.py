@@ -68,7 +68,7 @@ class Store:
 
     Raises:
         StoreError: The folder belongs to another model or server, or cannot be read.
-        LogError: A log is damaged, or acknowledged records are missing.
+        CNDPMError: A log is damaged, or acknowledged records are missing.
 
     Example:
         >>> from tempfile import TemporaryDirectory

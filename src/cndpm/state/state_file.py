@@ -58,12 +58,7 @@ class StateFile:
 
 
 def save_state(
-    path: str | Path,
-    state: State,
-    *,
-    kind: str,
-    settings: dict[str, Any] | None = None,
-    keep: str | Path | None = None,
+    path: str | Path, state: State, *, kind: str, settings: dict[str, Any] | None = None, keep: str | Path | None = None
 ) -> None:
     """Writes a state to one file, whole or not at all; it is on the disk when this returns.
 

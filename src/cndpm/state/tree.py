@@ -51,9 +51,7 @@ def _attached(node: Any, waiting: dict[str, Tensor]) -> Any:
         if not isinstance(name, str) or name not in waiting:
             raise StateError(f"its tree names the tensor {str(name)[:80]!r}, which is not there or is named twice")
         return waiting.pop(name)
-    if isinstance(node, list):
-        return [_attached(value, waiting) for value in node]
-    return node
+    return [_attached(value, waiting) for value in node] if isinstance(node, list) else node
 
 
 def copied(tree: Any, device: torch.device | str | None = None) -> Any:

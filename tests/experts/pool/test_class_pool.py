@@ -308,3 +308,14 @@ def test_a_state_with_more_rows_than_allowed_or_other_columns_is_refused():
         ClassPool(3, n_rows=20).load_state_dict(state)
     with pytest.raises(StateError):
         ClassPool(4).load_state_dict(state)
+
+
+def test_rules_that_are_parts_of_one_are_learned_anew_as_one():
+    x, y = rows(180)
+    pool = learned(x, y)
+    pool._rules.found(sample=150)
+    for moments in pool._moments:
+        moments.add_rule(0)
+    pool._rules.events += [(sample, "returned", 0) for sample in (160, 163, 170, 178)]
+    learned(*rows(10, seed=1), pool=pool)
+    assert pool.n_rules == 1 and pool._rules.held.tolist() == [190]

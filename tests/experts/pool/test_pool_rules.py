@@ -164,3 +164,21 @@ def test_a_state_that_lacks_something_is_refused(name):
     del state[name]
     with pytest.raises(StateError, match=name):
         several(1).load_state_dict(state)
+
+
+def test_rules_that_return_four_times_within_a_hundred_samples_are_parts_of_one():
+    rules = several(2)
+    for sample in (100, 130, 160, 199):
+        assert not rules.are_parts
+        rules.events.append((sample, "returned", 0))
+    assert rules.are_parts
+    rules.events[-1] = (200, "returned", 0)
+    assert not rules.are_parts  # times, not parts
+    rules.events[-1] = (199, "founded", 2)
+    assert not rules.are_parts  # the latest has not been met again
+
+
+def test_one_rule_has_no_parts():
+    rules = several(1)
+    rules.events = [(sample, "returned", 0) for sample in range(4)]  # of those before rows were learned anew
+    assert not rules.are_parts

@@ -32,13 +32,7 @@ def per_sample_gradients(network: nn.Module, loss: SampleLoss, x: Tensor, y: Ten
 
 
 def mean_over_gradients(
-    network: nn.Module,
-    loss: SampleLoss,
-    x: Tensor,
-    y: Tensor,
-    *,
-    of: Callable[[Tensor], Tensor],
-    chunk: int = 32,
+    network: nn.Module, loss: SampleLoss, x: Tensor, y: Tensor, *, of: Callable[[Tensor], Tensor], chunk: int = 32
 ) -> Tensor:
     """Returns the mean over samples of an elementwise function `of` each one's gradient, (n_parameters,), by chunks."""
     chunks = zip(torch.split(x, chunk), torch.split(y, chunk), strict=True)

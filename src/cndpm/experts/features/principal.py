@@ -43,19 +43,14 @@ class PrincipalFeatures(FeatureMap):
 
     def __call__(self, x: Tensor) -> Tensor:
         self._require_fitted()
-        projected: Tensor = (self.inner(x) - self._mean) @ self._projection
-        return projected
+        return (self.inner(x) - self._mean) @ self._projection
 
     @property
     def n_numbers_kept(self) -> int:
         return self.inner.n_numbers_kept + self._mean.numel() + self._projection.numel()
 
     def state_dict(self) -> State:
-        return {
-            "inner": self.inner.state_dict(),
-            "mean": self._mean.clone(),
-            "projection": self._projection.clone(),
-        }
+        return {"inner": self.inner.state_dict(), "mean": self._mean.clone(), "projection": self._projection.clone()}
 
     def load_state_dict(self, state: State) -> None:
         self.inner.load_state_dict(state["inner"])

@@ -16,10 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-VIEW_GROUPS: dict[str, tuple[str, ...]] = {
-    "mirror": ("mirror",),
-    "turn": ("turn+8", "turn-8"),
-}
+VIEW_GROUPS: dict[str, tuple[str, ...]] = {"mirror": ("mirror",), "turn": ("turn+8", "turn-8")}
 """Views that are admitted or refused together."""
 
 _MIN_MEMORY = 32
@@ -45,11 +42,7 @@ def apply_view(x: Tensor, view: str) -> Tensor:
 
 
 def admissible_views(
-    x: Tensor,
-    labels: Tensor | None = None,
-    *,
-    candidates: tuple[str, ...] = ("mirror", "turn"),
-    tolerance: float = 0.5,
+    x: Tensor, labels: Tensor | None = None, *, candidates: tuple[str, ...] = ("mirror", "turn"), tolerance: float = 0.5
 ) -> list[str]:
     """Returns the views over which features of this stream may be averaged; the first is always the image itself.
 

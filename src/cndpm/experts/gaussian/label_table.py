@@ -41,8 +41,7 @@ class LabelTable:
         starts = np.searchsorted(self._sorted_labels, wanted, side="left")
         stops = np.searchsorted(self._sorted_labels, wanted, side="right")
         found = [self._by_label[start:stop] for start, stop in zip(starts, stops, strict=True)]
-        components: Indices = np.sort(np.concatenate(found))
-        return components
+        return np.sort(np.concatenate(found))
 
     def add_expert(self) -> None:
         """Appends an expert that has seen nothing."""

@@ -15,7 +15,7 @@ from cndpm.experts.pool.moments import Labels
 from cndpm.experts.pool.representations import Floats
 from cndpm.state import Keeps, State, StateError, expect, integers, tensor, whole
 
-__all__ = ["N_NEIGHBOUR_MEMBERS", "KeptRows", "neighbours"]
+__all__ = ["KeptRows", "neighbours"]
 
 Singles = NDArray[np.float32]
 

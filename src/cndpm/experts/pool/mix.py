@@ -117,8 +117,7 @@ class Mix(Keeps):
             by_kept_rows: Whether members were judged on kept rows, as the stack was not.
         """
         weights = np.array([0.5, 0.5, 0.0]) if by_kept_rows else softmax(self.top)
-        answer: Floats = np.log(np.tensordot(weights, candidates, 1))
-        return answer
+        return np.log(np.tensordot(weights, candidates, 1))
 
     def learn(self, told: Told, y: Labels, weights: Floats) -> None:
         """Adds the evidence of B samples.

@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from cndpm.experts.pool.representations import Floats
 from cndpm.state import Keeps, integers, tensor
 
-__all__ = ["ByLabel", "Labels", "Moments"]
+__all__ = ["ByLabel", "Moments"]
 
 Labels = np.ndarray[tuple[int], np.dtype[np.int64]]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cndpm.state import Keeps, integers, tensor
 
-__all__ = ["Floats", "Representations"]
+__all__ = ["Representations"]
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,8 @@ class Representations(Keeps):
         scale: Its deviation, 1 where a column does not vary, (d,).
         frequencies: Of the waves, (d, w).
         phases: Of the waves, (w,).
-        thresholds: Of the steps, (q, d).
+        columns: Of the steps, (q,).
+        thresholds: Of the steps, (q,).
         products: The pairs of steps that are multiplied, (2, p).
 
     Example:
@@ -55,13 +56,15 @@ class Representations(Keeps):
         "scale": tensor("d"),
         "frequencies": tensor("d", "waves"),
         "phases": tensor("waves"),
-        "thresholds": tensor("steps", "d"),
+        "columns": integers("steps", low=0),
+        "thresholds": tensor("steps"),
         "products": integers(2, "products", low=0),
     }
     middle: Floats
     scale: Floats
     frequencies: Floats
     phases: Floats
+    columns: NDArray[np.int64]
     thresholds: Floats
     products: NDArray[np.int64]
 
@@ -84,8 +87,7 @@ class Representations(Keeps):
         apart = _typical_square(z)
         made.frequencies = rng.normal(size=(d, _N_WAVES)) / np.sqrt(apart)
         made.phases = rng.uniform(0, 2 * np.pi, _N_WAVES)
-        n_steps = min(_N_STEPS_OF_COLUMN, max(1, _N_STEPS // d))
-        made.thresholds = np.quantile(z, np.linspace(0, 1, n_steps + 2)[1:-1], axis=0)
+        made.columns, made.thresholds = _thresholds(z)
         made.products = _telling_products(made._steps(z), _centred(targets))
         return made
 
@@ -118,10 +120,11 @@ class Representations(Keeps):
         return [z, np.concatenate([z, waves], axis=1), np.concatenate([z, steps, products], axis=1)]
 
     def _steps(self, z: Floats) -> Floats:
-        return np.where(z[:, None, :] > self.thresholds, 1.0, -1.0).reshape(len(z), -1)
+        return np.where(z[:, self.columns] > self.thresholds, 1.0, -1.0)
 
     def load_state_dict(self, state: dict[str, object], **sizes: int) -> dict[str, int]:
         found = super().load_state_dict(state, **sizes)
+        integers("steps", below=len(self.middle))("columns", torch.from_numpy(self.columns), {})
         integers(2, "products", below=self.thresholds.size)("products", torch.from_numpy(self.products), {})
         return found
 
@@ -133,6 +136,29 @@ def _typical_square(z: Floats) -> float:
     apart = squares[:, None] + squares - 2 * some @ some.T
     apart = apart[apart > 1e-9]
     return float(np.median(apart)) if len(apart) else 1.0
+
+
+def _thresholds(z: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Returns columns and thresholds of the steps of rows (n, d), (q,) each: quantiles, as many of each column.
+
+    Where the columns are too many for all steps, one of few values, such as a word that came or did not, takes only as
+    many as tell these apart, and leaves the others to the rest.
+    """
+    if z.shape[1] * _N_STEPS_OF_COLUMN <= _N_STEPS:
+        of_columns = list(_quantiles(z, _N_STEPS_OF_COLUMN).T)
+    else:
+        values = [np.unique(column)[:-1] for column in z.T]
+        sizes, each = np.array([len(few) for few in values]), range(2, _N_STEPS_OF_COLUMN + 1)
+        n_each = max((n for n in each if np.minimum(n, sizes).sum() <= _N_STEPS), default=1)
+        many = _quantiles(z, n_each).T
+        of_columns = [own if len(own) <= n_each else those for own, those in zip(values, many, strict=True)]
+    steps = sorted((i, j, at) for j, own in enumerate(of_columns) for i, at in enumerate(own.tolist()))
+    return np.array([j for _, j, _ in steps], np.int64), np.array([at for *_, at in steps], np.float64)
+
+
+def _quantiles(z: Floats, n: int) -> Floats:
+    """Returns n quantiles of every column of rows, (n, d)."""
+    return np.quantile(z, np.linspace(0, 1, n + 2)[1:-1], axis=0)
 
 
 def _centred(targets: NDArray[np.int64] | Floats) -> Floats:

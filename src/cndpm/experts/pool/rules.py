@@ -35,6 +35,9 @@ _FLOOR = 6.0
 _FEWEST = 20
 """Samples that found a rule."""
 
+_N_TURNS, _WITHIN = 4, 100
+"""Returns, and the samples within which so many show that rules tell parts of the rows and not times."""
+
 _N_EVENTS = 1000
 """Events that are kept."""
 
@@ -86,6 +89,13 @@ class Rules(Keeps):
     def is_waiting(self) -> bool:
         """Whether the rule that holds may be another's by now, and learns labels that are new to it alone."""
         return self.lead > _WAIT
+
+    @property
+    def are_parts(self) -> bool:
+        """Whether rules have just taken turns so fast that they are parts of one that no model could tell yet."""
+        latest = self.events[-_N_TURNS:]
+        are_returns = len(latest) == _N_TURNS and all(kind == "returned" for _, kind, _ in latest)
+        return len(self) > 1 and are_returns and latest[-1][0] - latest[0][0] < _WITHIN
 
     @property
     def weights(self) -> Floats:

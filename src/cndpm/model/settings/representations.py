@@ -44,9 +44,7 @@ class _Pool(Section):
     """Settings of the pool, whether it was chosen or came by default."""
 
     kept_rows: int = Field(
-        default=5000,
-        ge=0,
-        description="the latest rows of every label, kept as neighbours and to judge members by",
+        default=5000, ge=0, description="the latest rows of every label, kept as neighbours and to judge members by"
     )
     change_evidence: float = Field(
         default=20.0, gt=0, description="nats by which models of the latest samples must lead to found a rule"
@@ -72,8 +70,7 @@ class PooledRepresentations(_Pool):
     """
 
     kind: Literal["pool"] = Field(
-        default="pool",
-        description="models of three representations, rules and neighbours answer, weighed by evidence",
+        default="pool", description="models of three representations, rules and neighbours answer, weighed by evidence"
     )
 
     def build(self, facts: Facts, *, is_plain: bool) -> Callable[[], Pool] | None:

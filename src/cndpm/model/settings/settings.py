@@ -22,11 +22,7 @@ from cndpm.model.settings.spelling import nest
 
 __all__ = ["PAPER", "CNDPMSettings"]
 
-PAPER: Mapping[str, Any] = {
-    "experts": "neural",
-    "novelty": {"kind": "fixed", "log_alpha": -400.0},
-    "anytime": False,
-}
+PAPER: Mapping[str, Any] = {"experts": "neural", "novelty": {"kind": "fixed", "log_alpha": -400.0}, "anytime": False}
 """What the paper does otherwise; all else that neural experts need is its Split-MNIST classification by default."""
 
 
@@ -67,9 +63,7 @@ class CNDPMSettings(Section):
         default=GaussianExperts(), discriminator="kind", description="what an expert is"
     )
     representations: AutoRepresentations | OneRepresentation | PooledRepresentations = Field(
-        default=AutoRepresentations(),
-        discriminator="kind",
-        description="what answers for rows with targets",
+        default=AutoRepresentations(), discriminator="kind", description="what answers for rows with targets"
     )
 
     @property

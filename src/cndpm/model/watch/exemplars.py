@@ -93,8 +93,7 @@ class Exemplars:
 
     def _waiting(self) -> Rows:
         """Returns the rows that wait, (n, d)."""
-        waiting: Rows = torch.cat(self._coming).cpu().numpy() if self._coming else self.rows[:0]
-        return waiting
+        return torch.cat(self._coming).cpu().numpy() if self._coming else self.rows[:0]
 
     def state_dict(self) -> State:
         """Returns copies of the rows."""

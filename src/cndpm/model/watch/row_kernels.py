@@ -102,13 +102,9 @@ def resolution(rows: NDArray[np.floating]) -> Floats:
 def _shape(unit: Floats, rounded: Floats) -> tuple[Floats, NDArray[np.int64], Floats] | None:
     """Returns a matrix (d, d) that whitens the differences between nearest neighbours.
 
-    Args:
-        unit: Rows in units of the columns' ranges, (n, d).
-        rounded: What columns may have been rounded to, (d,): kernels are no narrower.
-
-    Returns:
-        The matrix, the neighbour of each row, (n,), and the share of each difference in the covariance, (n,): those of
-        rows far from all others do not count. None where there are too many features, or too few rows.
+    With it come the neighbour of each row, (n,), and the share of each difference in the covariance, (n,): those of
+    rows far from all others do not count. Rows (n, d) are in units of the columns' ranges; kernels are no narrower than
+    what columns may have been rounded to, (d,). None where there are too many features, or too few rows.
     """
     n, d = unit.shape
     if d > _MOST_SHAPED or n < 3:
@@ -130,11 +126,7 @@ def _without_own(points: Floats, neighbour: NDArray[np.int64], share: Floats) ->
 
     The covariance was made to fit them, so a row would look more familiar than one that comes later. Leaving out a
     term c v v' changes the squared length of u under the inverse by c (u'v)^2 / (1 - c v'v) (Sherman and Morrison).
-
-    Args:
-        points: Whitened rows, (n, d).
-        neighbour: The neighbour of each, (n,).
-        share: Of its difference from the neighbour in the covariance, (n,).
+    Points are whitened rows, (n, d); the others are what :func:`_shape` returns.
     """
     own = points - points[neighbour]
     # Two rows that are each other's neighbours count twice.
@@ -153,12 +145,7 @@ def _squares(a: Floats, b: Floats) -> Floats:
 
 
 def _likeliest_variances(squares: Floats, d: int) -> Floats:
-    """Returns the variances of kernels, (n,), under which rows are most likely given the others.
-
-    Args:
-        squares: Squared distances of all pairs, (n, n), infinite on the diagonal.
-        d: Number of features.
-    """
+    """Returns the variances of kernels, (n,), under which rows, whose squared distances are (n, n), are most likely."""
     n, widest = len(squares), _typical_square(squares) / d
     # A row farther from all others than rows are from each other says nothing about the width.
     judged = np.nonzero(squares.min(axis=1) <= widest * d)[0]
@@ -183,11 +170,7 @@ def _typical_square(squares: Floats) -> float:
 def _likeliest(squares: NDArray[np.float32], local: Floats, log_widths: Floats, d: int) -> float:
     """Returns the log width under which rows are most likely: the top of a parabola through the best of those tried.
 
-    Args:
-        squares: Squared distances of rows from all kernels, (m, n).
-        local: Variance of each kernel, in units of the width, (n,).
-        log_widths: Those tried, (w,), in equal steps.
-        d: Number of features.
+    Squared distances from the kernels are (m, n), the kernels' variances in units of the width (n,).
     """
     likelihoods = [float(_log_kernels(squares, math.exp(width) * local, d).mean()) for width in log_widths]
     best = int(np.argmax(likelihoods))

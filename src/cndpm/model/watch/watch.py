@@ -215,5 +215,4 @@ class Watch:
 def _spread(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Returns rows with every value spread over the interval that it may have been rounded from."""
     noise = np.random.default_rng(len(rows)).uniform(-0.5, 0.5, size=rows.shape)
-    spread: NDArray[np.float32] = (rows + noise * resolution(rows)).astype(np.float32)
-    return spread
+    return (rows + noise * resolution(rows)).astype(np.float32)

@@ -40,7 +40,7 @@ async function ask() {
   wantsToAsk = true;
   if (isAsking) return;
   isAsking = true;
-  while (wantsToAsk) {
+  while (wantsToAsk && strokes.length) {  // the ink may be gone by now
     wantsToAsk = false;
     const mine = ++asked;
     try {
