@@ -24,6 +24,13 @@ def test_identity_standardises_and_can_be_undone():
     torch.testing.assert_close(features.inverse(z), rows())
 
 
+def test_the_volume_is_that_of_a_unit_cube_of_features_among_the_rows():
+    features = fitted(IdentityFeatures(), rows())
+    corner, *edges = features.inverse(torch.cat([torch.zeros(1, 5), torch.eye(5)])).double()
+    volume = torch.stack([edge - corner for edge in edges]).det().abs()
+    assert features.log_volume == pytest.approx(float(volume.log()), rel=1e-5)
+
+
 def test_identity_keeps_the_shape_of_images():
     x = torch.rand(10, 2, 3, 3, generator=torch.Generator().manual_seed(0))
     features = fitted(IdentityFeatures(), x)
