@@ -81,7 +81,10 @@ class Arrivals:
             return []
         places = self.places
         if places is None or admitted.y is None:
-            return [*self.release(), self._seen(admitted)]
+            before = self.release() if self._waiting else []
+            if self.watch is not None:
+                self.watch.see(admitted.samples.x)
+            return [*before, admitted]
         places.learn(admitted.samples.x.cpu().double().numpy(), admitted.y.numpy())
         self._waiting.append(admitted)
         self.n_waiting += len(admitted.y)
@@ -96,13 +99,9 @@ class Arrivals:
         self._latest = torch.cat([self._latest.reshape(-1, x.shape[1]), x])[-N_LATEST:]
         if self.places is not None and self._bank.adapt(self._latest):
             self.places.begin(N_FIRST)
-        return [self._seen(together)]
-
-    def _seen(self, batch: SampleBatch) -> SampleBatch:
-        """Shows a batch to the watch."""
         if self.watch is not None:
-            self.watch.see(batch.samples.x)
-        return batch
+            self.watch.see(x)
+        return [together]
 
     def settle(self) -> None:
         """Takes account of all rows that have come."""

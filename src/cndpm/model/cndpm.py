@@ -139,7 +139,7 @@ class CNDPM(Learner):
     ) -> None:
         prepared = _as_one_batch(x, batch_size, start)
         x, y = self._admit(x, y)
-        n_threads = torch.get_num_threads()
+        n_threads, has_learned = torch.get_num_threads(), self._waiting is not None
         with one_thread():
             x, receive = self.arrivals.open(x)
             batches = prepared or self.bank.open(x, batch_size, start=start)
@@ -153,12 +153,14 @@ class CNDPM(Learner):
                 batch = SampleBatch(samples, None if y is None else y[start:stop])
                 for one in (batch,) if receive is None else receive(batch):
                     self._learn(one)
+                    has_learned = True
                 start = stop
                 if after_batch is not None:
                     torch.set_num_threads(n_threads)  # what is called is not ours
                     after_batch(stop)
                     torch.set_num_threads(1)
-        self.events.follow(self.n_experts)
+        if has_learned:
+            self.events.follow(self.n_experts)
 
     def _learn(self, batch: SampleBatch | None) -> None:
         """Learns one batch (lines 3 to 20 of Algorithm 1).

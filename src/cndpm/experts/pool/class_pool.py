@@ -391,12 +391,13 @@ class ClassPool(Keeps):
         """
         if self._n_rows and self.outside > self.usually_outside + _MOST_OUTSIDE:
             return True
-        is_early = self.n_fits < len(_FITTED_AT)
-        is_time = is_early and self.n_seen >= _FITTED_AT[self.n_fits]
+        if self.n_fits >= len(_FITTED_AT):
+            return False
+        is_time = self.n_seen >= _FITTED_AT[self.n_fits]
         if self._maps is None:
             return is_time
         is_time &= len(self._rules) == 1 or self.mixing < 0.5
-        return self.rows.is_whole and (is_time or (is_early and self._rules.are_parts))
+        return self.rows.is_whole and (is_time or self._rules.are_parts)
 
     def _fit(self) -> None:
         """Fits representations to the rows kept, and has everything learn these anew."""
