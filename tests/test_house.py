@@ -10,15 +10,15 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 322,
-    "lines": 44091,
-    "executable lines": 27069,
-    "docstring lines": 9191,
+    "lines": 44039,
+    "executable lines": 27037,
+    "docstring lines": 9188,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 435,
-    "numeric constants": 164,
-    "file names used twice": 8,
+    "public names": 434,
+    "numeric constants": 163,
+    "file names used twice": 6,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
 MOST_CONCEPTS = 36

@@ -99,3 +99,9 @@ def test_densities_are_scored_by_their_mean_and_in_bits_by_dimension(table):
     np.testing.assert_allclose(model.decision_function(asked), log_density - level)
     assert model.predict(asked).tolist() == np.where(log_density >= level, 1, -1).tolist()
     assert model.predict(asked)[-2:].tolist() == [-1, -1]
+
+
+def test_a_regressor_whose_targets_have_all_been_the_same_answers_with_them():
+    x = np.random.default_rng(0).normal(size=(120, 4))
+    answer = CNDPMRegressor(random_state=0).partial_fit(x, np.zeros(120)).predict(x[:5])
+    assert np.abs(answer).max() < 1e-6

@@ -137,3 +137,12 @@ def test_a_drift_is_told_of_the_call_that_brought_it_alone():
         told = [event.sample for event in model.events if _is_drift(event)]
         assert model.drift_detected == (bool(told) and told[-1] > i)
     assert told
+
+
+def test_weights_of_classes_multiply_what_would_have_been_answered():
+    plain, weighted = CNDPMClassifier(memory_size=30), CNDPMClassifier(memory_size=30, class_weight={"c": 3.0})
+    for i, x in enumerate(rows(60)):
+        for model in (plain, weighted):
+            model.learn_one(x | {"a": x["a"] + i % 3}, "cab"[i % 3])
+    before, after = (model.predict_proba_one({"a": 1.0, "b": 5.0}) for model in (plain, weighted))
+    assert after["c"] / after["a"] == pytest.approx(3 * before["c"] / before["a"])

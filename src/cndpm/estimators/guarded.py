@@ -177,7 +177,7 @@ class Guarded:
                     vars(self)["_journal"] = Journal(self._learner, journal.n_done)
             return result
 
-        return _lines(self).answering.run(run)
+        return (vars(self).get("_lines") or _lines(self)).answering.run(run)
 
     def _current_journal(self) -> Journal:
         """Returns the journal; a new one where there is none yet or the old one has become long."""

@@ -122,13 +122,15 @@ def learning(x: Tensor, y: Tensor | None, batch_size: int, *, verbose: bool = Fa
 
             learner.learn_block(x, y, batch_size, after_batch=after_batch)
 
-    return Step(run, n_bytes=_n_bytes(x, y))
+    return Step(run, n_bytes=x.nbytes + (0 if y is None else y.nbytes))
 
 
 def pruning(x: Tensor, y: Tensor | None, threshold: float) -> Step:
     """Returns the step that removes experts which are redundant on given data; it returns the merges."""
     least = admit_number(threshold, "threshold")
-    return Step(lambda learner, _: learner.prune(x, y, threshold=least), n_bytes=_n_bytes(x, y))
+    return Step(
+        lambda learner, _: learner.prune(x, y, threshold=least), n_bytes=x.nbytes + (0 if y is None else y.nbytes)
+    )
 
 
 def consolidate(learner: CNDPM) -> None:
@@ -141,7 +143,3 @@ def draw(learner: CNDPM, n_samples: int, random_state: int) -> tuple[Tensor, Ten
     """Draws samples; see :meth:`cndpm.model.cndpm.CNDPM.sample`."""
     n = whole_number(n_samples, "n_samples", least=1, most=1 << 31)
     return learner.sample(n, seed=whole_number(random_state, "random_state", least=0, most=(1 << 63) - 1))
-
-
-def _n_bytes(x: Tensor, y: Tensor | None) -> int:
-    return x.nbytes + (0 if y is None else y.nbytes)

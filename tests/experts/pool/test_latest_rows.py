@@ -24,27 +24,19 @@ def test_the_latest_rows_are_kept_in_their_order_however_they_come(cut):
     assert rows.serial.tolist() == list(range(300, 700))
 
 
-def test_the_nearest_of_each_window_are_found_the_nearer_the_heavier():
-    rows, x, _ = filled(n=1500, room=1400)
+def test_means_are_those_of_the_nearest_of_each_window_the_nearer_the_heavier():
+    rows, x, y = filled(n=1500, room=1400)
     asked = np.random.default_rng(1).normal(size=(5, 2))
     near = rows.near(asked)
+    means = [(weights * rows.y[at, 0]).sum(axis=1) for at, weights, _ in near]
     for row in range(5):
-        for (window, k), (at, weights, far) in zip(WINDOWS, near, strict=True):
-            distance = np.linalg.norm(x[100:] - asked[row], axis=1)  # of those kept
-            distance[: 1400 - min(window, 1400)] = np.inf
+        for i, (window, k) in enumerate(WINDOWS):
+            latest = slice(1500 - min(window, 1400), 1500)
+            distance = np.linalg.norm(x[latest].astype(np.float32) - asked[row].astype(np.float32), axis=1)
             nearest = np.argsort(distance)[:k]
-            order = np.argsort(far[row])
-            assert at[row, order].tolist() == nearest.tolist()
-            assert far[row, order] == pytest.approx(distance[nearest] ** 2, rel=1e-4)
-            expected = 1 / (1e-6 + distance[nearest])
-            assert weights[row, order] == pytest.approx(expected / expected.sum(), rel=1e-4)
-
-
-def test_a_row_that_is_kept_is_at_no_distance_from_itself():
-    rows, x, _ = filled()
-    for at, weights, far in rows.near(x[-100:]):
-        assert (far.min(axis=1) == 0).all() and (weights.max(axis=1) > 0.99).all()
-        assert at[np.arange(100), far.argmin(axis=1)].tolist() == list(range(300, 400))
+            weights = 1 / (1e-6 + distance[nearest])
+            assert means[i][row] == pytest.approx(np.average(y[latest][nearest, 0], weights=weights), rel=1e-4)
+            assert near[i][2][row].mean() == pytest.approx((distance[nearest] ** 2).mean(), rel=1e-4)
 
 
 def test_a_state_goes_on_to_the_same_rows_and_numbers():
@@ -55,12 +47,12 @@ def test_a_state_goes_on_to_the_same_rows_and_numbers():
         each.add(np.ones((3, 2)), np.ones((3, 1)), np.ones((3, 2)))
     assert (rows.serial == other.serial).all() and rows.n == other.n == 703
     asked = np.zeros((2, 2))
-    for mine, theirs in zip(rows.near(asked), other.near(asked), strict=True):
-        assert all((a == b).all() for a, b in zip(mine, theirs, strict=True))
+    for here, there in zip(rows.near(asked), other.near(asked), strict=True):
+        assert all((a == b).all() for a, b in zip(here, there, strict=True))
 
 
 def test_without_room_rows_are_counted_and_none_is_near():
     rows = LatestRows(2, 1, 0)
-    rows.add(np.ones((9, 2)), np.ones((9, 1)), np.ones((9, 2)))
+    rows.add(np.ones((9, 2)), np.ones((9, 1)))
     assert (len(rows), rows.n) == (0, 9)
-    assert all(part.shape == (3, 0) for found in rows.near(np.zeros((3, 2))) for part in found)
+    assert all(at.shape == (3, 0) for at, _, _ in rows.near(np.zeros((3, 2))))

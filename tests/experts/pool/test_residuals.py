@@ -15,7 +15,8 @@ def taught(errors):
     return residuals
 
 
-def foreseen(residuals, n):
+def shifts(residuals, n):
+    """Returns the next n errors that are foreseen."""
     return residuals.tell(np.repeat(ANSWER, n, axis=0)).candidates[1, :, 0, 0]
 
 
@@ -29,9 +30,10 @@ def process(a, b, n=600, noise=0.1, seed=0):
 @pytest.mark.parametrize(("a", "b"), [(0.5, 0.4), (1.6, -0.8), (0.0, 0.9)])
 def test_the_next_error_follows_from_the_latest_two(a, b):
     errors = process(a, b)
+    foreseen = shifts(taught(errors), 3)
     first = a * errors[-1] + b * errors[-2]
     second = a * first + b * errors[-1]
-    assert foreseen(taught(errors), 3) == pytest.approx([first, second, a * second + b * first], abs=0.15)
+    assert foreseen == pytest.approx([first, second, a * second + b * first], abs=0.15)
 
 
 def test_rows_that_wait_come_before_those_that_are_asked_about():
@@ -57,7 +59,7 @@ def test_two_answers_that_differ_are_wider_together():
 
 def test_one_wild_error_is_foreseen_as_one_of_five_deviations():
     wild, large = taught([0.3, 0.3, 1e6]), taught([0.3, 0.3, 5.0])
-    np.testing.assert_allclose(foreseen(wild, 2), foreseen(large, 2))
+    np.testing.assert_allclose(shifts(wild, 2), shifts(large, 2))
 
 
 def test_a_state_is_restored_to_the_bit():

@@ -88,19 +88,53 @@ def test_one_rule_founds_no_other():
     assert pool.n_rules == 1 and not pool.events
 
 
-def test_intervals_cover_where_noise_grows_with_x():
+def shares_inside(deviation, n, seeds=8, batch=None):
+    """Returns the share (%) of rows inside 90 % intervals in every fifth of x, over seeds."""
     inside, fifths = [], []
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        x = rng.uniform(0, 1, (2400, 1))
-        y = np.sin(6 * x) + (0.1 + x) * rng.normal(size=x.shape)
+    for seed in range(seeds):
+        rng = np.random.default_rng([seed, 5])
+        x = rng.uniform(0, 1, (n + 1000, 1))
+        y = np.sin(6 * x) + deviation(x) * rng.normal(size=x.shape)
         pool = ValuePool(1, 1, seed=seed)
-        pool.learn(x[:1600], y[:1600])
-        mean, variance = pool.answer(x[1600:])[:, :, 0].T
-        inside.append(np.abs(y[1600:, 0] - mean) < 1.645 * np.sqrt(variance))
-        fifths.append(np.minimum(5 * x[1600:, 0], 4).astype(int))
+        for i in range(0, n, batch or n):
+            pool.learn(x[i : i + (batch or n)][: n - i], y[i : i + (batch or n)][: n - i])
+        mean, variance = pool.answer(x[n:])[:, :, 0].T
+        inside.append(np.abs(y[n:, 0] - mean) < 1.645 * np.sqrt(variance))
+        fifths.append(np.minimum(5 * x[n:, 0], 4).astype(int))
     inside, fifths = np.concatenate(inside), np.concatenate(fifths)
-    assert all(0.85 <= inside[fifths == k].mean() <= 0.95 for k in range(5))
+    return np.array([100 * inside[fifths == k].mean() for k in range(5)])
+
+
+NOISE = {"grows": lambda x: 0.1 + x, "same": lambda x: np.full_like(x, 0.3)}
+
+
+@pytest.mark.parametrize("n", [300, 1000, 2000])
+@pytest.mark.parametrize("noise", NOISE)
+def test_intervals_cover_in_every_fifth_of_x(noise, n):
+    shares = shares_inside(NOISE[noise], n, seeds=16 if n == 300 else 8, batch=25 if n == 1000 else None)
+    assert (shares > 85).all() and (shares < 95).all(), shares
+
+
+@pytest.mark.parametrize("tied", [0.5, 0.9])
+def test_errors_that_follow_each_other_found_no_rule(tied):
+    for seed in range(2):
+        rng = np.random.default_rng([seed, 6])
+        x, level = rng.normal(size=(1500, 3)), np.zeros(1500)
+        for i in range(1, 1500):
+            level[i] = tied * level[i - 1] + 0.3 * rng.normal()
+        pool = ValuePool(3, 1, seed=seed)
+        pool.learn(x, (np.sin(x[:, 0]) + x[:, 1] + level)[:, None])
+        assert not pool.events
+
+
+def test_what_errors_tell_of_the_next_row_keeps_its_size_when_units_change():
+    """Targets that hardly vary for 90 rows and then fall far are in other units after the hundredth."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(110, 2))
+    y = 100 + rng.normal(size=(110, 1)) - 75 * (np.arange(110) >= 94)[:, None]
+    pool = ValuePool(2, 1)
+    errors_ahead(pool, x[:100], y[:100], 10, "next")
+    assert 0 < pool.answer(x[100:101], "next")[0, 0, 0] < 125
 
 
 @pytest.mark.parametrize("seed", range(3))

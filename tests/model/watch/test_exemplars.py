@@ -63,3 +63,22 @@ def test_a_state_goes_on_where_it_was():
 def test_long_rows_are_fewer():
     assert Exemplars(3 * 224 * 224, capacity=1000, seed=0).capacity < 20
     assert Exemplars(784, capacity=1000, seed=0).capacity == 1000
+
+
+def test_kept_rows_are_in_the_order_they_came_and_join_as_often_however_the_stream_is_cut():
+    assert (np.diff(kept(5000)) > 0).all()
+    for cut in (1, 7, 333):
+        parts, whole = (Exemplars(2, capacity=100, seed=0) for _ in range(2))
+        whole.see(numbered(1000))
+        for part in torch.split(numbered(1000), cut):
+            parts.see(part)
+        assert (parts.rows == whole.rows).all()
+
+
+def test_rows_that_wait_do_not_follow_the_caller():
+    for n in range(20, 60):
+        x, exemplars = numbered(n), Exemplars(2, capacity=100, seed=0)
+        exemplars.see(x)
+        x.zero_()
+        exemplars.join()
+        assert exemplars.rows[:, 0].tolist() == list(range(n))

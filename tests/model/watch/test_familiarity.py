@@ -46,3 +46,16 @@ def test_the_latest_count_alone_where_they_look_stranger():
     steady, better = Familiarity(np.concatenate([earlier, later])), Familiarity(np.concatenate([earlier, later + 1]))
     assert steady.level(0.05) == Familiarity(np.concatenate([later, earlier])).level(0.05)
     assert better.level(0.05) < Familiarity(later + 1).level(0.05)
+
+
+def test_beyond_the_strangest_row_novelty_grows_by_the_tail_of_the_strangest_twentieth():
+    known = np.random.default_rng(0).normal(size=400)
+    strangest = np.sort(known)[:20]
+    away = Familiarity(known).novelty(np.array([strangest[0], strangest[0] - 3.0]))
+    assert away[1] - away[0] == pytest.approx(3.0 / (strangest[-1] - strangest.mean()))
+
+
+def test_halves_of_few_rows_are_not_compared():
+    earlier, later = np.random.default_rng(0).normal(size=(2, 40))
+    both = Familiarity(np.concatenate([earlier, later - 5]))
+    assert both.level(0.2) == Familiarity(np.concatenate([later - 5, earlier])).level(0.2)

@@ -94,3 +94,21 @@ def test_networks_are_asked_themselves():
     assert learner.watch.is_ready and not learner.watch.has_kernels
     far = learner.watch.novelty(torch.full((1, 3), 50.0))
     assert far[0] > learner.watch.novelty(torch.zeros(1, 3))[0]
+
+
+def test_gaussians_that_answer_are_restored_as_they_were_and_five_rows_suffice():
+    x = np.random.default_rng(0).normal(size=(1000, 6))
+    learner = learner_on(x)
+    loaded = CNDPM(learner.settings, input_shape=(6,), n_exemplars=500)
+    loaded.load_state_dict(learner.state_dict())
+    asked = torch.randn(20, 6, generator=torch.Generator().manual_seed(1))
+    assert not loaded.watch.has_kernels
+    assert (loaded.watch.novelty(asked) == learner.watch.novelty(asked)).all()
+    assert learner_on(x[:8]).watch.is_ready and not learner_on(x[:4]).watch.is_ready
+
+
+def test_all_rows_count_once_a_stream_has_settled():
+    learner = learner_on(np.random.default_rng(0).normal(size=(437, 2)))
+    assert learner.watch.n_rows < 437
+    learner.watch.settle()
+    assert learner.watch.n_rows == 437

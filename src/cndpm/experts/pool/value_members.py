@@ -116,8 +116,9 @@ class ValueMembers(Keeps):
         """Learns how wide noise is of the errors of the best rule at rows left out of it, (n, d) and (n, o)."""
         errors = [m.errors_of_rows(f, values) for m, f in zip(self.moments, features, strict=True)]
         squares = min(errors, key=lambda one: float(one.mean())).mean(axis=1)
+        ratios = squares / max(squares.mean(), 1e-12)
         for _ in range(4):
-            self.noise.begin(features[1], _of_log(self.noise.mean_of_rule(features[1], 0), squares / squares.mean()))
+            self.noise.begin(features[1], _of_log(self.noise.mean_of_rule(features[1], 0), ratios))
 
     def in_units(self, y: Floats) -> Floats:
         """Returns targets in standard units."""
