@@ -175,6 +175,16 @@ def test_a_pool_resumes_to_the_bit(stop):
     assert (there == here).all() and whole.events == second.events
 
 
+def test_a_pool_resumes_to_the_bit_while_a_rule_is_in_doubt():
+    x, y = rules_in_turn(420)
+    whole, second = ValuePool(4, 1), ValuePool(4, 1)
+    errors_ahead(whole, x[:308], y[:308], 7)
+    assert whole._rules.in_doubt
+    second.load_state_dict(whole.state_dict())
+    there, here = (errors_ahead(pool, x[308:], y[308:], 7, "next") for pool in (whole, second))
+    assert (there == here).all() and [what for _, what, _ in whole.events] == ["founded"]
+
+
 def test_answers_change_nothing():
     x, y = rules_in_turn(400)
     asked, silent = ValuePool(4, 1), ValuePool(4, 1)
