@@ -10,8 +10,8 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 322,
-    "lines": 44039,
-    "executable lines": 27037,
+    "lines": 44040,
+    "executable lines": 27042,
     "docstring lines": 9188,
     "function median": 6,
     "function 90 %": 16,

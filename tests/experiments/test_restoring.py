@@ -21,11 +21,13 @@ def learned():
     return learner
 
 
-@pytest.mark.parametrize(("part", "name"), [("statistics", "counts"), ("routing", "cholesky")])
-def test_a_state_of_the_right_form_whose_answers_are_not_numbers_is_refused(learned, part, name):
+@pytest.mark.parametrize(
+    ("part", "name", "why"), [("statistics", "counts", "not numbers"), ("routing", "cholesky", "a positive diagonal")]
+)
+def test_a_state_of_the_right_form_that_could_not_answer_is_refused(learned, part, name, why):
     state = learned.state_dict()
     state["bank"]["gaussians"][part][name].zero_()
-    with pytest.raises(StateError, match=r"somewhere does not hold the state of this CNDPM: .*not numbers"):
+    with pytest.raises(StateError, match=f"somewhere does not hold the state of this CNDPM: .*{why}"):
         restore_learner(made(), state, "somewhere")
 
 

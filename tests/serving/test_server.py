@@ -3,11 +3,11 @@ import socket
 import time
 
 import pytest
-from cndpm.serving.connections import bounded_protocol
 from tests.serving.client import Client
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from cndpm.serving import Limits, Server
+from cndpm.serving.server import _Bounded
 from cndpm.validation import ConfigError
 
 
@@ -126,7 +126,7 @@ def test_an_answer_that_is_taken_slowly_comes_whole(model_file):
 
 
 def test_a_head_without_end_is_refused_whatever_parsers_are_installed(model_file):
-    assert issubclass(bounded_protocol(Limits()), H11Protocol)  # that of httptools takes heads of any length
+    assert issubclass(_Bounded, H11Protocol)  # that of httptools takes heads of any length
     with Server(model_file, port=0) as server:
         connection = opened(server)
         with pytest.raises(ConnectionError):
