@@ -21,7 +21,7 @@ from cndpm.experts.pool.representations import Floats, Representations
 from cndpm.experts.pool.value_moments import ERRORS_KEEP, Answer, ValueMoments
 from cndpm.state import Keeps, State, StateError, expect, part, tensor
 
-__all__ = ["KEEPS", "N_MEMBERS", "ValueMembers"]
+__all__ = ["KEEPS", "ValueMembers"]
 
 KEEPS = ((0.95, 0.985, 0.996), (0.99, 0.998), (0.99, 0.998))
 """What is left of a row's weight after the next one: row, waves and steps; each has rules besides."""
