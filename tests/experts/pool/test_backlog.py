@@ -80,3 +80,16 @@ def test_what_waits_is_learned_when_the_pool_is_refreshed():
     assert pool.counts.sum() == n
     pool.refresh()
     assert pool.counts.sum() == n + 1
+
+
+def test_evidence_is_of_what_was_said_before_a_row_was_its_own_neighbour(monkeypatch):
+    pool, x = taught(), np.array([[2.0, 0.5, -0.5]])
+    weighed, told = [], pool._told
+    monkeypatch.setattr(pool, "_told", lambda *said: weighed.append(said[2]) or told(*said))
+    said = []
+    for i in range(TOGETHER):
+        row = x + 0.01 * i
+        said.append(pool._ask(row).likely)
+        pool.learn(row, np.array([1]))
+    assert weighed[-1].shape[1] == TOGETHER
+    np.testing.assert_array_equal(weighed[-1], np.concatenate(said, axis=1))
