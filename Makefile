@@ -4,7 +4,7 @@ BIN := .venv/bin
 # torch comes in many builds of gigabytes; `make dist` tries the one that is pinned. PINS= tries what the bounds say.
 PINS ?= --pin $(shell grep '^torch==' constraints.txt)
 
-.PHONY: setup demo test coverage test-slow test-ray docs docs-check figures dist mutants torture audit lint format bench clean
+.PHONY: setup demo test coverage search test-slow test-ray docs docs-check figures dist mutants torture audit lint format bench clean
 
 setup: .venv/.installed
 
@@ -22,6 +22,9 @@ test: setup  ## The default suite; ends with the tests that were skipped and why
 coverage: setup  ## The default suite in one process, and which lines and branches of the package it leaves out.
 	$(BIN)/python -m coverage run -m pytest
 	$(BIN)/python -m coverage report
+
+search: setup  ## The property tests with examples that nobody has tried; the suite takes the same ones every time.
+	$(BIN)/python -m pytest -n 2 -m 'hypothesis and not slow' --hypothesis-profile search
 
 test-slow: setup  ## What needs minutes or the published datasets (CNDPM_DATA=...).
 	$(BIN)/python -m pytest -m slow

@@ -80,10 +80,11 @@ class Job:
 def candidates(seeds: range) -> Iterator[Job]:
     """Yields all jobs; long ones first within a choice, the choices that need most first."""
     for seed in seeds:
-        for changes in _FAST_CIFAR10, ("",):
-            yield from (Job("fast", Preset("split-cifar10", "fast", seed, change)) for change in changes)
-        for preset, changes in ("paper", ("",)), ("fast", ("", *_FAST_MNIST)):
-            yield from (Job("fast", Preset("split-mnist", preset, seed, change)) for change in changes)
+        for change in (*_FAST_CIFAR10, ""):
+            yield Job("fast", Preset("split-cifar10", "fast", seed, change))
+        yield Job("fast", Preset("split-mnist", "paper", seed, ""))
+        for change in ("", *_FAST_MNIST):
+            yield Job("fast", Preset("split-mnist", "fast", seed, change))
     for seed in seeds:
         for dataset in ("cifar100", "cifar10", "svhn", "fashion", "mnist"):
             yield from _of_dataset(dataset, seed)
@@ -91,7 +92,7 @@ def candidates(seeds: range) -> Iterator[Job]:
 
 def _of_dataset(dataset: str, seed: int) -> Iterator[Job]:
     half = 1.0 if dataset == "svhn" else 0.5  # of SVHN there are 20,000 samples
-    like = {"dataset": dataset, "seed": seed}
+    like: dict[str, Any] = {"dataset": dataset, "seed": seed}
     for fraction, n_patches in (1.0, 128), (0.25, 128), (0.1, 128), (0.1, 48), (0.05, 128), (0.05, 16):
         yield Job("shrinkage", Pass(**like, fraction=fraction, n_patches=n_patches, watched=True))
     like["fraction"] = half
@@ -115,8 +116,8 @@ def run_preset(task: Preset, *, data: str | None, device: str) -> dict[str, Any]
         device: Where it is computed.
     """
     overrides = ["run.evaluations=0", *([f"learner.{task.change}"] if task.change else [])]
-    options = {"validation": True, "fraction": task.fraction}
-    config = configure(task.scenario, preset=task.preset, seed=task.seed, device=device, overrides=overrides, **options)
+    options: dict[str, Any] = {"preset": task.preset, "seed": task.seed, "fraction": task.fraction}
+    config = configure(task.scenario, device=device, overrides=overrides, validation=True, **options)
     with tempfile.TemporaryDirectory() as folder:
         summary = run_config(config, folder, data_dir=data)
     names = ("accuracy", "gating_accuracy", "n_experts", "seconds")

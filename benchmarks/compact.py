@@ -20,8 +20,11 @@ import torch
 from cndpm.experiments.evaluation import TestSet, evaluate
 from cndpm.experiments.presets import preset_settings
 from cndpm.experiments.teaching import teach
+from cndpm.experts.chunks import Samples
 from cndpm.model.cndpm import CNDPM
+from cndpm.model.memory import SampleBatch
 from cndpm.model.settings import CNDPMSettings
+from cndpm.model.settings.neural import NeuralExperts
 from cndpm.streams import Stream, load_scenario
 
 _STREAM = "split-cifar10"
@@ -61,13 +64,13 @@ def gaussian_run(stream: Stream, clock: Clock) -> dict[str, Any]:
 def paper_costs(stream: Stream, clock: Clock, n_steps: int) -> dict[str, float]:
     """Seconds of the kinds of steps that the paper's networks make."""
     batch = next(stream.batches())
-    x, y = (torch.cat([part] * 50) for part in batch)
+    assert batch.y is not None
+    x, y = torch.cat([batch.x] * 50), torch.cat([batch.y] * 50)
     still: dict[str, Any] = {"density_sleep_steps": 0, "predictor_sleep_steps": 0, "log_alpha": -1e9}
 
     def found(**steps: int) -> float:
         learner = build(stream, "paper", **still | steps)
-        learner.memory.add(x[: learner.settings.memory_size], y[: learner.settings.memory_size])
-        return timed(learner.sleep, clock)
+        return timed(lambda: _slept(learner, x, y), clock)
 
     idle = found()
     costs = {
@@ -75,8 +78,7 @@ def paper_costs(stream: Stream, clock: Clock, n_steps: int) -> dict[str, float]:
     }
     awake = build(stream, "paper", **still)
     for n in range(1, _N_EXPERTS + 1):
-        awake.memory.add(x[: awake.settings.memory_size], y[: awake.settings.memory_size])
-        awake.sleep()
+        _slept(awake, x, y)
         if n in (1, _N_EXPERTS):
             awake.learn(*batch)
             costs[f"wake_{n}"] = min(timed(lambda: awake.learn(*batch), clock) for _ in range(3))
@@ -84,9 +86,18 @@ def paper_costs(stream: Stream, clock: Clock, n_steps: int) -> dict[str, float]:
     return costs
 
 
+def _slept(learner: CNDPM, x: torch.Tensor, y: torch.Tensor) -> None:
+    """Fills the memory and makes an expert of it."""
+    size = learner.settings.memory_size
+    learner.memory.add(SampleBatch(Samples(x[:size]), y[:size]))
+    learner.founding.sleep(learner.bank, learner.memory, learner.novelty, lambda _: None)
+
+
 def paper_seconds(costs: dict[str, float], stream: Stream) -> float:
     """A whole pass and its final evaluation, extrapolated."""
-    training = build(stream, "paper").settings.experts.training
+    experts = build(stream, "paper").settings.experts
+    assert isinstance(experts, NeuralExperts)
+    training = experts.training
     asleep = training.density_sleep_steps * costs["density"] + training.predictor_sleep_steps * costs["predictor"]
     awake = (stream.n_batches or 0) * (costs["wake_1"] + costs[f"wake_{_N_EXPERTS}"]) / 2
     n_answers = sum(len(task.x) for task in stream.tasks) / _TEST_CHUNK

@@ -135,8 +135,7 @@ def _import_ratio() -> float:
         return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
     turns = [(start("cndpm"), start("numpy")) for _ in range(N_TURNS)]
-    ours, theirs = (statistics.median(times) for times in zip(*turns, strict=True))
-    return ours / theirs
+    return statistics.median(ours for ours, _ in turns) / statistics.median(theirs for _, theirs in turns)
 
 
 def main() -> None:

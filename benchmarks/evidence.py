@@ -132,8 +132,27 @@ def novelty(seeds: Sequence[Seed]) -> Figures:
         yield name, fmean(_area(*draw(seed.rows), seed.model) for seed in seeds)
 
 
+def intervals(seeds: Sequence[Seed]) -> Figures:
+    """Rows inside 90 % intervals in every fifth of x: a sine with noise of one size, and with noise that grows."""
+    for name, deviation in {"grows": lambda x: 0.1 + x, "same": lambda x: np.full_like(x, 0.3)}.items():
+        for n in (300, 1000, 2000):
+            inside = [_inside_by_fifths(deviation, n, seed) for seed in seeds]
+            shares = np.mean(inside, axis=0)
+            yield f"noise {name}, {n} rows: share inside the 90 % intervals by fifths of x (%)", shares.tolist()
+
+
+def weights(seeds: Sequence[Seed]) -> Figures:
+    """Log loss on 30 % held out where all rows have one weight, and where they have weights of 1 to 3 at random."""
+    for name, load in {"breast cancer": datasets.load_breast_cancer, "wine": datasets.load_wine}.items():
+        for weight in (None, 1, 2, 5, 0.3, "1 to 3"):
+            found = [_weighted_loss(load(return_X_y=True), weight, seed) for seed in seeds]
+            yield f"{name}, weights {weight}: log loss", fmean(loss for loss, _ in found)
+            yield f"{name}, weights {weight}: experts, by seed", [n_experts for _, n_experts in found]
+
+
 SECTIONS: dict[str, Callable[[Sequence[Seed]], Figures]] = {
-    section.__name__: section for section in (returning, regression, scales, columns, calibration, outliers, novelty)
+    section.__name__: section
+    for section in (returning, regression, intervals, weights, scales, columns, calibration, outliers, novelty)
 }
 
 
@@ -142,6 +161,25 @@ def _ahead(name: str, seed: Seed) -> dict[str, Any]:
     stream = load_scenario(name).build(seed=seed.rows)
     learner = configure(name, seed=seed.model, device="cpu").build_learner(stream)
     return prequential(learner, stream).run().summary()
+
+
+def _inside_by_fifths(deviation: Callable[[Any], Any], n: int, seed: Seed) -> list[float]:
+    """Returns the share (%) of 1,000 further rows that the intervals hold in each fifth of x."""
+    rng = np.random.default_rng([seed.rows, 5])
+    x = rng.uniform(0, 1, (n + 1000, 1))
+    y = (np.sin(6 * x) + deviation(x) * rng.normal(size=x.shape))[:, 0]
+    bounds = CNDPMRegressor(random_state=seed.model).fit(x[:n], y[:n]).predict_interval(x[n:])
+    is_inside, fifths = (bounds[:, 0] < y[n:]) & (y[n:] < bounds[:, 1]), np.minimum(5 * x[n:, 0], 4).astype(int)
+    return [float(100 * is_inside[fifths == k].mean()) for k in range(5)]
+
+
+def _weighted_loss(table: tuple[Any, Any], weight: Any, seed: Seed) -> tuple[float, int]:
+    """Returns the log loss on 30 % held out, and the experts."""
+    x, held, y, truth = _split(*table, seed.model)
+    drawn = np.random.default_rng(seed.model).integers(1, 4, len(y)) if weight == "1 to 3" else None
+    given = drawn if drawn is not None or weight is None else np.full(len(y), weight)
+    model = CNDPMClassifier(random_state=seed.model).fit(x, y, sample_weight=given)
+    return float(log_loss(truth, model.predict_proba(held))), model.n_experts_
 
 
 def _accuracy(model: CNDPMClassifier, x: Any, y: Any) -> float:

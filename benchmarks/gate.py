@@ -42,8 +42,9 @@ def build(options: argparse.Namespace) -> tuple[CNDPM, Stream]:
         device=options.device,
         feature_map=feature_map(options),
     )
+    bank: Any = learner.bank
     if options.shrinkage is not None:
-        learner.bank.shrinkage = options.shrinkage
+        bank.shrinkage = options.shrinkage
     return learner, stream
 
 
@@ -79,10 +80,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     settings = RunSettings(evaluations=0, evaluation_samples=500, max_batches=options.max_batches)
     with tempfile.TemporaryDirectory() as folder:
         summary = run(learner, stream, folder, settings=settings)
+    bank: Any = learner.bank
+    features = bank.feature_map
     names = ("accuracy", "gating_accuracy", "n_batches", "n_experts", "n_numbers_kept", "seconds", "overhead_seconds")
     return {name: summary.get(name) for name in names} | {
-        "n_features": learner.bank.feature_map.n_features,
-        "views": getattr(learner.bank.feature_map, "views", None),
+        "n_features": features.n_features,
+        "views": getattr(features, "views", None),
         "n_factorisations": factorisations.n_calls,
         "peak_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if options.device == "cuda" else None,
     }

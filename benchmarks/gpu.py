@@ -19,22 +19,26 @@ import torch
 
 from cndpm.experiments.presets import preset_settings
 from cndpm.experts.chunks import Samples
+from cndpm.experts.neural.neural_bank import NeuralBank
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 from cndpm.streams import load_scenario
 
 
-class Clocked(CNDPM):
-    """Notes how long it slept."""
+def noting_sleeps(learner: CNDPM) -> list[float]:
+    """Returns a list to which the learner adds the seconds of every sleep."""
+    slept: list[float] = []
+    sleep = learner.founding.sleep
 
-    slept = 0.0
-
-    def sleep(self) -> None:
+    def noted(*given: Any) -> None:
         started = time.perf_counter()
-        super().sleep()
-        if self.device.type == "cuda":
+        sleep(*given)
+        if learner.device.type == "cuda":
             torch.cuda.current_stream().synchronize()
-        self.slept += time.perf_counter() - started
+        slept.append(time.perf_counter() - started)
+
+    learner.founding.sleep = noted  # type: ignore[assignment, method-assign]
+    return slept
 
 
 def run(
@@ -51,8 +55,10 @@ def run(
     """One pass over the stream and the accuracy at its end; without `graphs` every step is taken as it comes."""
     stream = load_scenario(name).build(data_dir=data, seed=seed)
     settings = CNDPMSettings(**preset_settings(preset, "cndpm", name)).changed(**overrides)
-    learner = Clocked(settings, input_shape=stream.input_shape, n_classes=stream.n_classes, seed=seed, device=device)
-    for recorder in (learner.bank._recorder, learner.bank._beside):
+    learner = CNDPM(settings, input_shape=stream.input_shape, n_classes=stream.n_classes, seed=seed, device=device)
+    slept, bank = noting_sleeps(learner), learner.bank
+    assert isinstance(bank, NeuralBank)
+    for recorder in (bank._recorder, bank._beside):
         recorder.enabled &= graphs
     started = time.perf_counter()
     for i, (x, y) in enumerate(stream.batches()):
@@ -71,11 +77,11 @@ def run(
         "seed": seed,
         "accuracy": round(100 * right / total, 2),
         "n_experts": learner.n_experts,
-        "n_parameters": learner.bank.n_parameters,
+        "n_parameters": learner.footprint().n_parameters,
         "seconds": round(time.perf_counter() - started, 2),
         "seconds_learning": round(learned, 2),
-        "seconds_asleep": round(learner.slept, 2),
-        "recorded": learner.bank._recorder.enabled,
+        "seconds_asleep": round(sum(slept), 2),
+        "recorded": bank._recorder.enabled,
         **memory(device),
     }
 
@@ -110,6 +116,7 @@ def _work(shape: tuple[int, ...], options: dict[str, Any], device: str, *, recor
     """All parameters after two short sleeps and 20 wake steps."""
     settings = CNDPMSettings.paper(**options | {"density_sleep_steps": 60, "predictor_sleep_steps": 40})
     bank = CNDPM(settings, input_shape=shape, n_classes=4, seed=3, device=device).bank
+    assert isinstance(bank, NeuralBank)
     for recorder in (bank._recorder, bank._beside):
         recorder.enabled = recorded and device == "cuda"
     generator = torch.Generator().manual_seed(1)
@@ -136,13 +143,13 @@ def experts(*, device: str, counts: tuple[int, ...] = (5, 10, 20, 100), **_: Any
         device=device,
     )
     x, y = torch.rand(10, 1, 28, 28), torch.randint(0, 10, (10,))
-    found = {}
+    found: dict[str, Any] = {}
     for n in counts:
         while learner.n_experts < n:
             learner.bank.found(Samples(x.to(device)), y)
             learner.bank.train(1)
         times = []
-        for _ in range(30):
+        for _turn in range(30):
             started = time.perf_counter()
             learner.learn(x, y)
             if device == "cuda":
@@ -167,7 +174,7 @@ def ceilings(**_: Any) -> dict[str, float]:
             work()
         end.record()
         torch.cuda.synchronize()
-        return amount * n / (begin.elapsed_time(end) * 1e-3)
+        return float(amount * n / (begin.elapsed_time(end) * 1e-3))
 
     found = {"copy_tb_per_s": rate(lambda: other.copy_(big), 2 * big.numel() * 4) / 1e12}
     found["float32_tflop_per_s"] = rate(lambda: square @ square, 2 * 8192**3) / 1e12

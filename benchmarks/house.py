@@ -28,7 +28,7 @@ ROOMS_OF_CONSTANTS = ("model", "experts", "mixture")
 CONTRACTS = (
     ("learner.py", "Learner"),
     ("experts/bank.py", "Bank"),
-    ("experts/merging.py", "Merging"),
+    ("experts/bank.py", "Merging"),
     ("streams/stream.py", "Stream"),
     ("experiments/monitor.py", "Monitor"),
     ("engines/engine.py", "Engine"),

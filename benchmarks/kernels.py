@@ -17,6 +17,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from cndpm.experiments.presets import preset_settings
 from cndpm.experts.chunks import Samples
+from cndpm.experts.neural.neural_bank import NeuralBank
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 
@@ -28,6 +29,7 @@ def steps(name: str, *, n_experts: int, device: str, **overrides: Any) -> Iterat
     settings = CNDPMSettings(**preset_settings("paper", "cndpm", name)).changed(**overrides)
     short = settings.changed(density_sleep_steps=1, predictor_sleep_steps=1, sleep_until="steps")
     bank = CNDPM(short, input_shape=_SHAPES[name], n_classes=10, device=device).bank
+    assert isinstance(bank, NeuralBank)
     x = torch.rand(settings.memory_size, *_SHAPES[name], device=device)
     y = torch.randint(0, 10, (len(x),))
     for k in range(n_experts):
@@ -35,7 +37,8 @@ def steps(name: str, *, n_experts: int, device: str, **overrides: Any) -> Iterat
         if k < n_experts - 1:
             while bank.train(10) < 1:
                 pass
-    for kind, lesson in zip(("predictor asleep", "density asleep"), bank._nursery.lessons, strict=True):
+    assert bank._in_training is not None
+    for kind, lesson in zip(("predictor asleep", "density asleep"), bank._in_training.lessons, strict=True):
         ending = lesson.schedule
         lesson.schedule = ending.model_copy(update={"max_steps": 10**9})
         yield kind, lesson.advance
@@ -46,10 +49,13 @@ def steps(name: str, *, n_experts: int, device: str, **overrides: Any) -> Iterat
     weights = torch.zeros(10, n_experts, dtype=torch.float64)
     weights[:, -1] = 1.0
     yield "evaluation awake", lambda n: [bank.evidence(*batch) for _ in range(n)]
-    yield (
-        "evaluation and update awake",
-        lambda n: [(bank.evidence(*batch), bank.learn(*batch, weights)) for _ in range(n)],
-    )
+
+    def update(n: int) -> None:
+        for _ in range(n):
+            bank.evidence(*batch)
+            bank.learn(*batch, weights)
+
+    yield "evaluation and update awake", update
 
 
 def milliseconds(take: Callable[[int], object], n: int = 100) -> float:

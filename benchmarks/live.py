@@ -54,9 +54,11 @@ def live(x: torch.Tensor, y: torch.Tensor, *, predicting: bool, exact: bool = Fa
     for start in range(0, len(x), _BATCH):
         part, labels = x[start : start + _BATCH], y[start : start + _BATCH]
         if predicting:
-            part = learner.prepare(part)
-            right += int((learner.predict_log_proba(part, exact=exact).argmax(1) == labels).sum())
-        learner.learn(part, labels)
+            prepared = learner.prepare(part)
+            right += int((learner.predict_log_proba(prepared, exact=exact).argmax(1) == labels).sum())
+            learner.learn(prepared, labels)
+        else:
+            learner.learn(part, labels)
     return time.perf_counter() - started, 100 * right / len(x)
 
 
@@ -115,7 +117,7 @@ def busy_cores() -> None:
     spin = "while True: pass"
     busy = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(os.cpu_count() or 1)]
     try:
-        taken = {n: [] for n in ("1", None)}
+        taken: dict[str | None, list[float]] = {"1": [], None: []}
         for _ in range(3):
             for n in taken:
                 taken[n].append(_prequential_digits(n))

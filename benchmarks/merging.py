@@ -38,7 +38,7 @@ from cndpm.datasets import load_dataset
 from cndpm.experts.gaussian import GaussianBank
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.joining import blank, merge, with_same_representation
+from cndpm.model.merging import blank, merge, with_same_representation
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state import save_state
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,11 +104,17 @@ def chosen_among(X: Array, y: Labels, seed: int) -> dict[str, float]:
     for name, fill in {"together": missing.fill_missing, "known rows alone": by_known_rows}.items():
         with filled_by(fill):
             model = taught(holes, y, learned)
-        ways = missing.complete_rows(holes[held_out].astype(np.float32), model.learner_.watch.rows)
+        ways = missing.complete_rows(holes[held_out].astype(np.float32), known_rows(model))
         one = missing.mean_over(ways, ways.rows.astype(np.float64))
         found[f"{name}, one answer"] = float((model.predict(one) == y[held_out]).mean())
         found[f"{name}, averaged"] = float((model.predict(holes[held_out]) == y[held_out]).mean())
     return found
+
+
+def known_rows(model: CNDPMClassifier) -> missing.Rows:
+    watch = model.learner_.watch
+    assert watch is not None
+    return watch.rows
 
 
 def by_known_rows(rows: missing.Rows, known: missing.Rows) -> missing.Rows:
@@ -121,12 +128,8 @@ def by_known_rows(rows: missing.Rows, known: missing.Rows) -> missing.Rows:
 @contextmanager
 def filled_by(fill: Callable[[missing.Rows, missing.Rows], missing.Rows]) -> Iterator[None]:
     """Completes rows that are learned in another way."""
-    before = reading.fill_missing
-    reading.fill_missing = fill
-    try:
+    with patch.object(reading, "fill_missing", fill):
         yield
-    finally:
-        reading.fill_missing = before
 
 
 def taught(X: Array, y: Labels, learned: Labels) -> CNDPMClassifier:

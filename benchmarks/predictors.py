@@ -42,7 +42,8 @@ def main() -> None:
     if not isinstance(learner, CNDPM) or not isinstance(learner.bank, CombinedBank):
         raise SystemExit(f"{options.record} holds no run with classifier='both'")
     by_task = {task.name: accuracies(learner, learner.bank, task) for task in stream.tasks}
-    kept = {"gaussians": learner.bank.gaussians.n_numbers_kept, "networks": learner.bank.networks.n_numbers_kept}
+    banks = {"gaussians": learner.bank.gaussians, "networks": learner.bank.networks}
+    kept = {name: bank.footprint().n_numbers_kept for name, bank in banks.items()}
     print(json.dumps({"tasks": by_task, "exponents": learner.bank.describe(), "numbers kept": kept}))
 
 

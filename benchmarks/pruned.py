@@ -33,7 +33,7 @@ from cndpm.experiments.evaluation import TestSet, evaluate
 from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
 from cndpm.mixture import plan_merges, route, similarity
-from cndpm.model import merging
+from cndpm.model import pruning
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.memory import SampleBatch
 from cndpm.paper.analyses import N_PRUNING_SAMPLES, _spread_samples
@@ -82,14 +82,14 @@ def prune(learner: CNDPM, batch: SampleBatch, way: Way) -> None:
     """
     bank = learner.bank
     if way.threshold is not None:
-        joint = merging.log_joint(bank, batch)
+        joint = pruning.log_joint(bank, batch)
         alike = similarity(joint) if way.similarity == "relative" else _cosines(joint)
         numbering = list(range(len(bank.counts)))
         for removed, into in plan_merges(alike, bank.counts, way.threshold):
             bank.remove(numbering.index(removed), into=numbering.index(into))
             numbering.remove(removed)
     if way.again == "judged":
-        merging._learn_again(bank, batch, classes=True)
+        pruning._learn_again(bank, batch, classes=True)
     elif way.again == "always":
         _learn_again(bank, batch)
 

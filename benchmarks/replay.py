@@ -34,8 +34,8 @@ def measure(*, batch_size: int, n_rounds: int, n_steps: int) -> dict[str, float]
     x = torch.rand(batch_size, 1, 28, 28, generator=generator)
     y = torch.randint(10, (batch_size,), generator=generator)
     learners = {
-        "finetune": FineTune(FineTune.Settings(), input_shape=(1, 28, 28), n_classes=10),
-        "reservoir": Reservoir(Reservoir.Settings(), input_shape=(1, 28, 28), n_classes=10),
+        "finetune": FineTune(FineTune.Settings.model_validate({}), input_shape=(1, 28, 28), n_classes=10),
+        "reservoir": Reservoir(Reservoir.Settings.model_validate({}), input_shape=(1, 28, 28), n_classes=10),
     }
     for learner in learners.values():  # fills the memory and warms up
         seconds_per_step(learner, x, y, 600 // batch_size + 10)

@@ -120,9 +120,12 @@ def main() -> None:
     parser.add_argument("--kind", choices=STREAMS, default="classes")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--streams", nargs="+")
+    parser.add_argument("--models", nargs="+")
     given = parser.parse_args()
     streams = given.streams or list(STREAMS[given.kind])
-    for stream, seed, (name, make_model) in itertools.product(streams, given.seeds, MODELS[given.kind].items()):
+    models = given.models or list(MODELS[given.kind])
+    for stream, seed, name in itertools.product(streams, given.seeds, models):
+        make_model = MODELS[given.kind][name]
         rows = STREAMS[given.kind][stream](seed)
         metric = metrics.MAE() if given.kind == "regression" else metrics.Accuracy()
         score, seconds, slowest = evaluated(told(rows) if "told" in name else rows, make_model(seed), metric)

@@ -7,7 +7,7 @@ those that the package reports results on: the settings were chosen by them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ def accuracy(X: NDArray[np.float64], y: NDArray[np.int64], **waiting: Any) -> tu
     """
     model, n_right, n_lessons = CNDPMClassifier(**waiting), 0, 0
     for i, (row, label) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
-        named = dict(enumerate(row))
+        named: dict[Hashable, Any] = dict(enumerate(row))
         n_right += i > 0 and model.predict_one(named) == label
         model.learn_one(named, label)
         n_lessons += not model.n_waiting

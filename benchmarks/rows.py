@@ -109,13 +109,13 @@ def measure_evaluation(batch_sizes: tuple[int, ...] = (1, 2, 5, 10)) -> dict[str
 
     X, y = rows()
     named = [dict(zip("abcdefghij", row, strict=True)) for row in X.tolist()]
-    models = {f"CNDPMClassifier(batch_size={n})": Classifier(batch_size=n) for n in batch_sizes}
+    models: dict[str, Any] = {f"CNDPMClassifier(batch_size={n})": Classifier(batch_size=n) for n in batch_sizes}
     models[_FOREST] = forest.ARFClassifier(seed=0)
     step = estimator_step(CNDPMClassifier(random_state=0), X, y, 10)
     taken: dict[str, list[float]] = {name: [] for name in (*models, _TENS)}
     for first in range(0, _N, _STRETCH):
         stretch = range(first, first + _STRETCH)
-        part = [(named[i], int(y[i])) for i in stretch]
+        part: Any = [(named[i], int(y[i])) for i in stretch]
         for name, model in models.items():
             began = time.perf_counter()
             evaluate.progressive_val_score(part, model, metrics.Accuracy())

@@ -18,6 +18,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def load(port: int, requests: list[list[bytes]], seconds: float) -> list[float]:
     return found
 
 
-def started(target: Callable[..., None], *arguments: Any) -> tuple[multiprocessing.Process, int]:
+def started(target: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, int]:
     """Starts a server and waits for it."""
     with socket.socket() as opened:
         opened.bind(("127.0.0.1", 0))

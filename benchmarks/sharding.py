@@ -30,7 +30,10 @@ import torch
 from benchmarks.merging import second_moment, sums
 from cndpm import CNDPMClassifier, merge
 from cndpm.datasets import load_dataset
-from cndpm.engines import ArrayShard, Attempt, Engine, fit_sharded, make_engine, split
+from cndpm.engines import fit_sharded
+from cndpm.engines.engine import Attempt, Engine
+from cndpm.engines.named_engines import make_engine
+from cndpm.engines.shards import ArrayShard, split
 from cndpm.estimators.base import Estimator
 from cndpm.experiments.description import describe_environment
 
@@ -115,7 +118,7 @@ def split_mnist(n: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 def summary(name: str, model: Estimator, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """Prints and returns what a model has learned."""
     model.consolidate()
-    accuracy = 100 * float((model.predict(X) == y).mean())  # type: ignore[attr-defined]
+    accuracy = 100 * float((model.predict(X) == y).mean())
     print(f"{name}: samples by expert {[round(n) for n in model.counts_]}, accuracy {accuracy:.2f} %", flush=True)
     return {"samples_by_expert": [round(float(n), 6) for n in model.counts_], "accuracy": accuracy}
 

@@ -46,7 +46,7 @@ def measure(name: str, seed: int, *, data: str | None, device: str, n_patches: i
         counts += torch.bincount(labels, minlength=n_classes)
         sums.index_add_(0, labels, rows)
         products.addmm_(rows.T, rows)
-    weights, biases = discriminants(counts, sums, products, shrinkage=SLDA.Settings().shrinkage)
+    weights, biases = discriminants(counts, sums, products, shrinkage=SLDA.Settings.model_validate({}).shrinkage)
     test, labels = (torch.cat([getattr(task, part) for task in stream.tasks]).to(device) for part in ("x", "y"))
     answers = torch.cat([_answers(features(part), weights, biases) for part in test.split(_BLOCK)])
     return {"accuracy": 100 * float((answers == labels).double().mean()), "n_features": d, "n_samples": len(x)}

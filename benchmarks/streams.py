@@ -21,8 +21,7 @@ import torch
 from torch import nn
 
 from cndpm.datasets import MissingDataError
-from cndpm.streams import Batch, load_scenario
-from cndpm.streams.scenario_stream import ScenarioStream
+from cndpm.streams import Batch, Stream, load_scenario
 
 ROUNDS, BATCHES = 11, 100
 
@@ -43,14 +42,14 @@ def training_step() -> Callable[[Batch], None]:
     return step
 
 
-def build(name: str, data_dir: str | None) -> ScenarioStream:
+def build(name: str, data_dir: str | None) -> Stream:
     try:
         return load_scenario(name).build(data_dir=data_dir)
     except MissingDataError:
         return _made_up(name)
 
 
-def _made_up(name: str) -> ScenarioStream:
+def _made_up(name: str) -> Stream:
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         x, y = rng.integers(256, size=(60_000, 28, 28), dtype=np.uint8), rng.integers(10, size=60_000)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cndpm.engines import make_engine
+from cndpm.engines.named_engines import make_engine
 from cndpm.experiments import read_record
 from cndpm.experiments.sweep_file import Sweep, run_sweep
 
@@ -35,14 +35,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sweeps", description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
     options = parser.parse_args()
-    few = ["run.max_batches=40", "run.evaluations=1"]
-    sweep = Sweep(scenarios=["split-digits"], learners=["reservoir", "finetune"], seeds=options.runs // 2, set=few)
+    few = ("run.max_batches=40", "run.evaluations=1")
+    sweep = Sweep(scenarios=("split-digits",), learners=("reservoir", "finetune"), seeds=options.runs // 2, set=few)
     seconds, left = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for name in ("ray", "local"):
             began = time.perf_counter()
             engine = make_engine(name, 2)
-            run_sweep(sweep, Path(folder, name), engine=engine, workers=2, device="cpu")
+            run_sweep(sweep, Path(folder, name), engine=engine, jobs=2, device="cpu")
             engine.close()
             seconds[name] = time.perf_counter() - began
             left[name] = records(Path(folder, name))

@@ -1,7 +1,7 @@
 """Writes the tables of the documentation from the records and traces all other numbers: ``python -m figures``.
 
-``--check`` writes nothing; ``--name`` adds the cells of numbers that name none. A number that is not that of the cell
-which it names is an error in any case.
+Beside every written table it says how old its figures are. ``--check`` writes nothing; ``--name`` adds the cells of
+numbers that name none. A number that is not that of the cell which it names is an error in any case.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from figures.ages import changes_since
 from figures.kinds import KindsTable
 from figures.missing import MissingTable
 from figures.pages import Page, load_pages
@@ -48,8 +49,20 @@ def _agrees(page: Page | PaperTable | MissingTable | KindsTable, check: bool) ->
     if not agrees and not check:
         page.path.write_text(written, encoding="utf-8")
     state = "agrees with the records" if agrees else "differs from the records" if check else "written"
-    print(f"{page.path.relative_to(ROOT)}, table {page.name}: {state}")
+    print(f"{page.path.relative_to(ROOT)}, table {page.name}: {state}{_age(page)}")
     return agrees
+
+
+def _age(page: Page | PaperTable | MissingTable | KindsTable) -> str:
+    """Returns how often the package has changed since a table's figures were measured, where a repository tells it."""
+    if not isinstance(page, Page):
+        return ""
+    ages = [age for commit in page.commits() if (age := changes_since(ROOT, commit)) is not None]
+    return f"; measured {_span(ages)} commits of the package ago" if ages else ""
+
+
+def _span(ages: Sequence[int]) -> str:
+    return " to ".join(map(str, sorted({min(ages), max(ages)})))
 
 
 def _is_traced(page: TracedPage) -> bool:

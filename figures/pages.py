@@ -11,10 +11,11 @@ A file ``figures/NAME.toml`` describes one table:
 
     table = '''| Split-MNIST | {=93.23 ± 0.09} | {paper}, {paper:seeds} |'''
 
-``{paper}`` is a figure and ``{paper:seeds}`` the number of its seeds; ``{paper drift-flip}`` is that of the rows whose
-field `by` is the second word, and with ``against = { record = ..., where = ... }`` it is what rows of the same seed
-differ by; ``{paper over before}`` is what rows gain over those of another figure, pair by pair of the same seed and
-`by`, with the error of as many means as there are of `by` (a figure with ``each = "dataset"`` is such a mean, too);
+``{paper}`` is a figure, ``{paper:seeds}`` the number of its seeds and ``{paper:commits}`` what it was measured at;
+``{paper drift-flip}`` is that of the rows whose field `by` is the second word, and with ``against = { record = ...,
+where = ... }`` it is what rows of the same seed differ by; ``{paper over before}`` is what rows gain over those of
+another figure, pair by pair of the same seed and `by`, with the error of as many means as there are of `by` (a figure
+with ``each = "dataset"`` is such a mean, too);
 ``{=93.23}`` was published in the paper, or is a setting that a table `given` names with what it is. A number with a
 decimal point that is none of these, and no part of code, is refused. The table stands in the page between
 ``<!-- figures: NAME -->`` and ``<!-- end -->``.
@@ -30,7 +31,7 @@ from typing import Any
 
 from cndpm.paper import EXPERIMENTS
 from figures.printed import printed_in
-from figures.records import Figure, FigureError, replaced
+from figures.records import Figure, FigureError, commits_of, replaced
 from figures.sources import published
 
 __all__ = ["Page", "load_pages"]
@@ -86,6 +87,11 @@ class Page:
         """Returns the page with its table written anew."""
         return replaced(self.path, self.name, self.table())
 
+    def commits(self) -> list[str]:
+        """Returns the commits that its figures were measured at, each once."""
+        found = [commit for entry in self._entries.values() for commit in commits_of(self._records, entry)]
+        return list(dict.fromkeys(found))
+
     def _filled(self, mark: str) -> str:
         if mark[0] == "=":
             return mark[1:]
@@ -95,6 +101,8 @@ class Page:
         wanted, _, which = mark.partition(":")
         name, _, word = wanted.partition(" ")
         entry = self._entry(name)
+        if which == "commits":
+            return ", ".join(commits_of(self._records, entry))
         figure = Figure.of(f"{self.name}: {mark}", self._records, entry, {entry["by"]: word} if word else {})
         return figure.n_seeds if which == "seeds" else figure.text
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-__all__ = ["Figure", "FigureError", "Row", "read_rows", "replaced", "select"]
+__all__ = ["Figure", "FigureError", "Row", "commits_of", "read_rows", "replaced", "select"]
 
 Row = dict[str, Any]
 
@@ -73,6 +73,26 @@ def select(rows: Sequence[Row], asked: Mapping[str, Any], **more: str) -> list[R
     return [row for row in rows if _is_meant(row, {**asked.get("where", {}), **more}, asked.get("unlike", {}))]
 
 
+def commits_of(folder: Path, entry: Mapping[str, Any]) -> list[str]:
+    """Returns the commits that the rows of a figure were measured at, each once, in the order of the rows.
+
+    Args:
+        folder: Of the records.
+        entry: Definition of a figure; see :mod:`figures.pages`.
+    """
+    found: list[str] = []
+    for source in entry.get("from") or [entry]:
+        path = folder / source["record"]
+        meant = select(read_rows(path, source.get("inside", ())), source)
+        found += _commits(meant) or _commits(read_rows(path))  # a part of a record need not repeat what is about it
+    return list(dict.fromkeys(found))
+
+
+def _commits(rows: Sequence[Row]) -> list[str]:
+    told = [row.get("commit") or row.get("environment", {}).get("commit") for row in rows]
+    return [commit[:7] for commit in told if commit]
+
+
 def replaced(page: Path, name: str, table: str) -> str:
     """Returns the text of a page with another table between its marks.
 
@@ -117,7 +137,7 @@ class Figure:
         scale: The values are multiplied by it.
         unit: Stands behind the text.
         form: "seeds" shows one or two seeds as they are and more as mean and standard error, "error" already two;
-            "mean" shows the mean; "range" the least and the most.
+            "mean" shows the mean; "range" the least and the most; "sum" adds the parts of one measurement up.
 
     Example:
         >>> Figure("accuracy", (93.0, 94.0, 95.0), (0, 1, 2)).text
@@ -136,8 +156,8 @@ class Figure:
     def text(self) -> str:
         """The figure as it is printed."""
         values = [self.scale * value for value in self.values]
-        if self.form == "mean":
-            return self._shown(mean(values))
+        if self.form in ("mean", "sum"):
+            return self._shown(mean(values) if self.form == "mean" else sum(values))
         if self.form == "range":
             return " to ".join(dict.fromkeys(map(self._shown, (min(values), max(values)))))
         if len(values) < (2 if self.form == "error" else 3):

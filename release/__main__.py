@@ -1,4 +1,4 @@
-"""Builds wheel and sdist, and runs the smoke test of the wheel where nothing else is installed.
+"""Builds wheel and sdist, and tries the wheel where nothing else is installed: a smoke test, a newcomer's pages.
 
 python -m release build                      # dist/*.tar.gz, and dist/*.whl made of it
 python -m release try --newest               # the newest dependencies, but for what --pin names
@@ -18,7 +18,7 @@ import venv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["build", "main", "oldest", "try_wheel"]
+__all__ = ["build", "follow_pages", "main", "oldest", "try_wheel"]
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
@@ -72,8 +72,26 @@ def try_wheel(wheel: Path, constraints: Mapping[str, Sequence[str]]) -> None:
             subprocess.run([*install, "--constraint", home / "constraints.txt", wanted], check=True)
             smoke = [str(python), "-W", "error::DeprecationWarning:cndpm", str(Path(__file__).with_name("smoke.py"))]
             subprocess.run([*smoke, extra or "core"], check=True, cwd=home / "empty")
+        follow_pages(python, home / "pages")
         subprocess.run([python, "-m", "pip", "check"], check=True)
         subprocess.run([python, "-m", "pip", "list", "--format=freeze"], check=True)
+
+
+def follow_pages(python: Path, folder: Path) -> None:
+    """Follows a newcomer's pages as printed, with what is installed and nothing of this checkout but the pages.
+
+    Args:
+        python: Of an environment that has the package.
+        folder: Where the pages and their test are copied to; it must not exist.
+    """
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("results", "notebooks"))
+    (folder / "tests" / "docs").mkdir(parents=True)
+    for name in ("README.md", "tests/docs/test_newcomer.py"):
+        shutil.copy(ROOT / name, folder / name)
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*install, "pandas", "pytest"], check=True)
+    subprocess.run([python, "-m", "pytest", "-q", "tests"], check=True, cwd=folder)
 
 
 def main() -> None:

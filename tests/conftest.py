@@ -1,6 +1,11 @@
-"""Small streams that every room's tests use."""
+"""Small streams that every room's tests use; one thread a process."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable
+
+# Before numpy and torch are imported, and for processes that tests start: two test processes share two cores, and
+# threads of linear algebra would only wait for each other.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 import hypothesis
 import numpy as np
@@ -12,25 +17,19 @@ from torch import Tensor
 from cndpm.model.settings import CNDPMSettings
 from published_files import N_TEST, N_TRAIN, write_cifar10, write_cifar100, write_idx_dataset
 
-# No deadlines: these machines are shared, and a slow moment is not a failure.
-hypothesis.settings.register_profile(
-    "cndpm", deadline=None, max_examples=40, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+# No deadlines: these machines are shared, and a slow moment is not a failure. The same examples every time, so that a
+# change is what makes a test fail; `--hypothesis-profile search` looks for others.
+PATIENT = hypothesis.settings(
+    deadline=None, max_examples=40, suppress_health_check=[hypothesis.HealthCheck.too_slow], database=None
 )
+hypothesis.settings.register_profile("cndpm", PATIENT, derandomize=True)
+hypothesis.settings.register_profile("search", PATIENT)
 hypothesis.settings.load_profile("cndpm")
 
 Batches = list[tuple[Tensor, Tensor]]
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _one_thread() -> Iterator[None]:
-    """Two test processes share two cores; more threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture
+@pytest.fixture(scope="session")
 def small_settings() -> Callable[..., CNDPMSettings]:
     """Settings under which a whole stream takes a second or two."""
 
@@ -53,7 +52,7 @@ def small_settings() -> Callable[..., CNDPMSettings]:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def two_task_stream() -> Batches:
     """Two tasks of two classes each in [0, 1]^8, 12 batches of 10 a task."""
     generator = torch.Generator().manual_seed(3)

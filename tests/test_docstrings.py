@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,7 @@ CLAUSES = ("What", "Who", "Whom", "Whose", "Whoever", "Whatever", "How")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@cache
 def tree_of(name: str) -> ast.Module:
     return ast.parse(FILES[name].read_text())
 
@@ -52,9 +54,15 @@ def is_error(cls: ast.ClassDef) -> bool:
     return cls.name.endswith("Error")
 
 
+def is_record(cls: ast.ClassDef) -> bool:
+    """Whether a class is fields with names, which its docstring lists: to make one shows no more than they do."""
+    kinds = {ast.unparse(node).partition("(")[0] for node in (*cls.decorator_list, *cls.bases)}
+    return bool(kinds & {"dataclass", "NamedTuple"}) and "Attributes:" in (ast.get_docstring(cls) or "")
+
+
 def classes_without_example(name: str) -> list[str]:
     """Names public classes whose docstring has no example; an error's message is example enough."""
-    classes = [cls for cls in public_classes(tree_of(name)) if not is_error(cls)]
+    classes = [cls for cls in public_classes(tree_of(name)) if not (is_error(cls) or is_record(cls))]
     return [cls.name for cls in classes if ">>>" not in (ast.get_docstring(cls) or "")]
 
 

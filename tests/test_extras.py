@@ -53,11 +53,6 @@ assert next(iter(stream_from(drifting_clusters(seed=0)).batches()))
 """
 
 
-def test_the_estimators_and_streams_need_no_extra(tmp_path):
-    done = run_without_extras(ESTIMATORS, tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 NAMED = """
 import importlib
 from pathlib import Path
@@ -88,8 +83,8 @@ for name, call in calls.items():
 """
 
 
-def test_what_needs_an_extra_names_the_command_that_installs_it(tmp_path):
-    done = run_without_extras(NAMED, tmp_path)
+def test_the_estimators_and_streams_need_no_extra_and_what_needs_one_names_the_command_that_installs_it(tmp_path):
+    done = run_without_extras(ESTIMATORS + NAMED, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 

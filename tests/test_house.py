@@ -9,16 +9,16 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 322,
-    "lines": 44040,
-    "executable lines": 27042,
-    "docstring lines": 9188,
+    "modules": 311,
+    "lines": 43227,
+    "executable lines": 26936,
+    "docstring lines": 8565,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 434,
+    "public names": 341,
     "numeric constants": 163,
-    "file names used twice": 6,
+    "file names used twice": 5,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
 MOST_CONCEPTS = 36

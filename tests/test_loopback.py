@@ -25,7 +25,7 @@ def echo(request):
 
 def post(server, body=b"{}", **changes):
     headers = {"Host": f"127.0.0.1:{server.server_port}", "Content-Type": "application/json", **changes}
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=120)
     connection.request("POST", "/", body, {name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
     content = answer.read()

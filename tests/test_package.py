@@ -8,9 +8,11 @@ from pathlib import Path
 import benchmarks.compare
 import pytest
 import release.__main__
+import release.readme
 import yaml
 from benchmarks.compare import compare
 from release.__main__ import oldest
+from release.readme import for_an_index
 
 from cndpm import __version__
 
@@ -30,6 +32,16 @@ def test_citation_and_changelog_name_the_version_and_its_date():
     assert citation["version"] == __version__
     newest = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None and newest[1] == f"{__version__} - {citation['date-released']}"
+
+
+def test_an_index_shows_a_readme_without_links_to_files_beside_it():
+    shown = for_an_index((ROOT / "README.md").read_text())
+    assert [link for link in re.findall(r"\]\(([^)]*)\)", shown) if not link.startswith("https://")] == []
+    assert "when not to use it" in shown and shown.startswith("# cndpm")
+
+
+def test_the_policy_names_the_tag_of_this_version():
+    assert f"`v{__version__}`" in (ROOT / "docs" / "policy.md").read_text()
 
 
 def test_every_dependency_has_an_oldest_version_to_try():
@@ -63,7 +75,7 @@ def test_commands_of_the_workflow_exist():
     assert {word for line in re.findall(r"run: make (.+)", steps) for word in line.split()} <= targets
 
 
-@pytest.mark.parametrize("module", [benchmarks.compare, release.__main__])
+@pytest.mark.parametrize("module", [benchmarks.compare, release.__main__, release.readme])
 def test_the_examples_of_tools_run(module):
     assert doctest.testmod(module).failed == 0
 

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from cndpm import threads
 from cndpm.threads import allowed_threads, map_in_threads, one_blas_thread, one_thread, spread
@@ -59,7 +60,7 @@ def test_results_come_in_the_order_of_the_samples(n_threads, size):
 
 
 def test_threads_are_as_many_as_torch_would_use_and_each_uses_one(n_threads):
-    meeting = threading.Barrier(n_threads, timeout=30)
+    meeting = threading.Barrier(n_threads, timeout=120)
 
     def work(part: torch.Tensor) -> torch.Tensor:
         meeting.wait()  # passes only if so many parts are worked on at a time
@@ -136,13 +137,13 @@ def test_of_two_threads_inside_the_last_to_leave_restores_linear_algebra(librari
     def stay():
         with one_blas_thread:
             is_inside.set()
-            may_leave.wait(30)
+            may_leave.wait(120)
             seen.append(used(libraries))
 
     other = threading.Thread(target=stay)
     with one_blas_thread:
         other.start()
-        assert is_inside.wait(30)
+        assert is_inside.wait(120)
     assert used(libraries) == [1, 1]  # the other one is still inside
     may_leave.set()
     other.join()
@@ -156,3 +157,7 @@ def test_the_libraries_of_this_machine_are_told():
     with one_blas_thread:
         assert {library.get_num_threads() for library in found} == {1}
     assert [library.get_num_threads() for library in found] == before
+
+
+def test_tests_compute_in_one_thread_a_process():
+    assert {pool["num_threads"] for pool in threadpool_info()} == {1}

@@ -14,12 +14,15 @@ the memory of the process and the size of the model when it is pickled.
 A machine that has other work to do is now faster, now slower. So every 30 blocks a young model, kept since shortly
 after the last expert was founded, learns the same block, and the old model is measured by it. The median of the last
 fifth of all blocks since then is compared with that of the first; ends with 1 if the old model's time by the young
-one's, or the memory, has grown by more than 5 %. The size goes up and down with what waits in the memory.
+one's, or the memory, has grown by more than 5 %. The size goes up and down with what waits in the memory. What a busy
+machine cannot change is counted at the end: the calls of functions by which each of the two learns three more blocks.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
+import gc
 import pickle
 import sys
 import time
@@ -159,7 +162,25 @@ class Course:
         """Returns the time that the young model takes for a batch of a block, after the two blocks before it."""
         assert self.young is not None
         young = pickle.loads(self.young)
-        return [learn(young, each) for each in range(number - 2, number + 1)][-1]
+        costs = [learn(young, each) for each in range(number - 2, number + 1)]
+        del young
+        gc.collect()  # its parts know each other, and would be counted as memory of the old one until some later time
+        return costs[-1]
+
+    def calls_by_young(self) -> float | None:
+        """Returns how many calls of functions the next three blocks take, by those of the young one; None if none."""
+        if self.young is None:
+            return None
+        first, *numbers = range(len(self.blocks), len(self.blocks) + 4)
+        counts = []
+        for pickled in (pickle.dumps(self.model), self.young):
+            model, profile = pickle.loads(pickled), cProfile.Profile()
+            learn(model, first)  # what a process does once is no part of it
+            with profile:
+                for number in numbers:
+                    learn(model, number)
+            counts.append(sum(entry.callcount for entry in profile.getstats()))
+        return counts[0] / counts[1]
 
     @property
     def n_steps(self) -> int:
@@ -258,6 +279,7 @@ def line(name: str, course: Course) -> dict[str, Any]:
     warm = [each for each in blocks if each.is_warm]
     ends = {"mib_first": warm[0].mib, "mib_last": warm[-1].mib} if warm else {}
     cost = {"microseconds": median(each.microseconds for each in blocks), "parts": blocks[-1].parts}
+    ends |= {} if (calls := course.calls_by_young()) is None else {"calls_by_young": calls}
     return {"attack": "endless", "model": name, "seed": 0, "batches": course.n_steps} | grown | ends | cost
 
 

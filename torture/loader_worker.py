@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,9 +20,11 @@ from torture.mutations import mutate
 from torture.reader_worker import limit_memory
 from torture.small_run import be_quick, outcome, run_once
 from torture.state_mutations import mutate_state
-from torture.victims import FLIPPED, MODELS, VICTIMS, Victim, prepare, samples
+from torture.victims import FLIPPED, MODELS, VICTIMS, Victim, prepare, rows_for, samples
 
 __all__ = ["attempt", "attempts"]
+
+_WANTED = ("MemoryError", "t allocate memory", "Unable to allocate")  # as Python, torch and numpy say it
 
 
 def attempt(root: Path, victim: Victim, rng: Random, *, flips: bool = False) -> tuple[str, str, str]:
@@ -41,36 +44,50 @@ def attempt(root: Path, victim: Victim, rng: Random, *, flips: bool = False) -> 
     return _attack_run(root, victim, rng, flips)
 
 
+@cache
+def _content(path: Path) -> bytes:
+    """Returns a victim, which nobody changes and which is damaged thousands of times."""
+    return path.read_bytes()
+
+
 def _damaged(path: Path, other: Path, rng: Random, *, sealed: bool, flips: bool) -> tuple[str, bytes]:
-    content = path.read_bytes()
+    content = _content(path)
     if flips:
         at = rng.randrange(8 * len(content))
         return f"bit {at}", content[: at // 8] + bytes([content[at // 8] ^ 1 << at % 8]) + content[at // 8 + 1 :]
-    return mutate_state(path, rng) if sealed else mutate(content, other.read_bytes(), rng)
+    return mutate_state(path, rng) if sealed else mutate(content, _content(other), rng)
 
 
 def _attack_model(root: Path, victim: Victim, rng: Random, flips: bool) -> tuple[str, str, str]:
     path, other, copy = (root / f"{victim.file}.{side}" for side in ("a", "b", "damaged"))
     sealed = victim.kind.startswith("sealed")
     done, content = _damaged(path, other, rng, sealed=sealed, flips=flips)
-    if content in (path.read_bytes(), other.read_bytes()):
+    if content in (_content(path), _content(other)):
         return done, "equal", ""
     copy.write_bytes(content)
     kind = type(MODELS[victim.file]())
     try:
         model = kind.load(copy)
     except CNDPMError as error:
-        return done, ("refused" if copy.name in str(error) else "unnamed"), str(error)
+        return done, _refusal(copy.name, str(error)), str(error)
     except Exception as error:
         return done, "foreign", f"load: {type(error).__name__}: {error}"
     if not sealed:
         return done, "silent", "a damaged file was loaded"
-    return (done, *_use(model))
+    return (done, *_use(victim.file, model))
 
 
-def _use(model: Any) -> tuple[str, str]:
+def _refusal(file: str, said: str) -> str:
+    """Returns the outcome of a refusal: what was refused for want of memory would have taken it elsewhere."""
+    if any(words in said for words in _WANTED):
+        return "greedy"
+    return "refused" if file in said else "unnamed"
+
+
+def _use(name: str, model: Any) -> tuple[str, str]:
     """Uses a model of a file that was made up: it may answer anything, and may refuse."""
     x, y = samples(1)
+    x = rows_for(name, x)
     try:
         if isinstance(model, CNDPMDensity):
             model.score_samples(x[:5])
@@ -79,7 +96,7 @@ def _use(model: Any) -> tuple[str, str]:
             model.predict(x[:5])
             model.partial_fit(x[:40], y[:40])
     except CNDPMError as error:
-        return "refused", f"in use: {error}"
+        return _refusal("", str(error)), f"in use: {error}"
     except Exception as error:
         return "foreign", f"in use: {type(error).__name__}: {error}"
     return "changed", ""
@@ -91,7 +108,7 @@ def _attack_run(root: Path, victim: Victim, rng: Random, flips: bool) -> tuple[s
     before, other = root / f"{source}.a", root / f"{source}.b"
     sealed = victim.kind.startswith("sealed")
     done, content = _damaged(before / file, other / file, rng, sealed=sealed, flips=flips)
-    if content == (before / file).read_bytes():
+    if content == _content(before / file):
         return done, "equal", ""
     copy = root / "run"
     shutil.rmtree(copy, ignore_errors=True)
@@ -141,7 +158,7 @@ def attempts(seed: int, first: int, end: int, folder: Path, what: str) -> Iterat
     warnings.simplefilter("ignore", DamageWarning)
     warnings.filterwarnings("ignore", category=RuntimeWarning, module="numpy|cndpm")
     prepare(folder)
-    limit_memory()
+    limit_memory(1 << 30)
     victims, flips = (FLIPPED, True) if what == "flips" else (VICTIMS, False)
     for number in range(first, end):
         done, outcome, detail = attempt(folder, victims[number % len(victims)], Random(f"{seed} {number}"), flips=flips)

@@ -5,6 +5,7 @@
 
 Options are those of :mod:`torture.attempts`. The table counts as that of `torture.readers` does; here
 
+- greedy: a file was refused only because the memory that it asked for, far more than it has, was not there;
 - silent: a damaged model or checkpoint was loaded, or a run with a damaged file came to another end and no word of it
   was said;
 - changed: a file whose checksum was made to fit gave another model, which could be used;
@@ -13,7 +14,7 @@ Options are those of :mod:`torture.attempts`. The table counts as that of `tortu
 
 numpy's warnings of values that overflow or are not numbers do not count: they were made up.
 
-Ends with 1 if there was any death, foreign exception, unnamed error or silent change.
+Ends with 1 if there was any death, foreign exception, unnamed error, greedy file or silent change.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from torture.victims import FLIPPED, VICTIMS
 __all__ = ["ATTACKS", "main"]
 
 ATTACKS = {
-    what: Attack(f"damaged models and records ({what})", "torture.loader_worker", n, BAD, GOOD, names, (what,))
+    what: Attack(
+        f"damaged models and records ({what})", "torture.loader_worker", n, (*BAD, "greedy"), GOOD, names, (what,)
+    )
     for what, n, names in (
         ("files", 100_000, [victim.name for victim in VICTIMS]),
         ("flips", 10_000, [victim.name for victim in FLIPPED]),

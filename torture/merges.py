@@ -15,6 +15,7 @@ Ends with 1 if any of the first four is not zero.
 
 from __future__ import annotations
 
+import gc
 import sys
 import warnings
 from collections.abc import Iterator
@@ -146,6 +147,7 @@ def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]
     """
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    gc.freeze()  # `merge` collects garbage, and need not look at all that was imported
     for number in range(first, end):
         yield Outcome(number, *attempt(Random(f"{seed} {number}")))
 

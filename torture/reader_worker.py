@@ -82,10 +82,10 @@ def _digest(dataset: Dataset) -> str:
     return digest.hexdigest()
 
 
-def limit_memory() -> None:
-    """Lets this process have no more memory than a file of the attack may need."""
+def limit_memory(n_bytes: int = _MEMORY) -> None:
+    """Lets this process have no more memory than a file of the attack may need, above what is in use now."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + _MEMORY
+    limit = pages * resource.getpagesize() + n_bytes
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

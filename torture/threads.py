@@ -93,15 +93,10 @@ class Stage:
         """Learns the calls alone and notes the answer after every batch."""
         model = pickle.loads(pickle.dumps(self.model))
         self._note(model)
-        for call in self.calls:
-            x, y = call[0], call[1] if len(call) > 1 else None
-            before = pickle.loads(pickle.dumps(model))
-            model.partial_fit(*call)
+        for x, *y in self.calls:
+            targets = _targets_of(model, y[0]) if y else None
             rows = torch.tensor(x.astype(np.float32))
-            targets = None if y is None else _targets_of(model, y)
-            if hasattr(model, "_codec"):
-                before._codec = model._codec
-            before.learner_.learn_block(rows, targets, before.batch_size, after_batch=lambda _, b=before: self._note(b))
+            model.learner_.learn_block(rows, targets, model.batch_size, after_batch=lambda _: self._note(model))
         self.end = fingerprint(model)
 
     def _note(self, model: Any) -> None:
@@ -111,7 +106,7 @@ class Stage:
 def _targets_of(model: Any, y: np.ndarray) -> torch.Tensor:
     """Returns targets as the learner of a model takes them."""
     if model._target == "classes":
-        return torch.from_numpy(model._codec.encode(y, learn=False))
+        return torch.from_numpy(model._codec.encode(y, learn=True))
     return torch.tensor(y, dtype=torch.float32).reshape(len(y), -1)
 
 

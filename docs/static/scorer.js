@@ -1,6 +1,6 @@
-// Pages before names of the reference, unless a name is meant by itself, and both before the log and the list of changes.
-const behind = ([page, , , , score]) =>
-  /^(log|changelog|mutants)$/.test(page) ? 40 : /^reference\//.test(page) && score < 16 ? 30 : 0;
+// Pages before names of the reference, unless a class or function is meant by itself; both before the log and the changes.
+const behind = ([page, , anchor, , score]) =>
+  /^(log|changelog|mutants)$/.test(page) ? 40 : /^reference\//.test(page) && (score < 16 || /^#module-/.test(anchor)) ? 30 : 0;
 
 var Scorer = {
   score: (found) => found[4] - behind(found),

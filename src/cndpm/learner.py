@@ -29,17 +29,7 @@ from torch import Tensor
 
 from cndpm.state import State
 
-__all__ = [
-    "ExpertAnswers",
-    "Footprint",
-    "Inputs",
-    "Learner",
-    "LearnerSettings",
-    "Portrait",
-    "Prepared",
-    "TaskBasedLearner",
-    "TaskListener",
-]
+__all__ = ["Footprint", "Inputs", "Learner", "LearnerSettings", "Prepared", "TaskBasedLearner"]
 
 Inputs: TypeAlias = Any
 """A tensor (batch, *input_shape), or what :meth:`Learner.prepare` of the same learner made of one."""
@@ -92,10 +82,6 @@ class Footprint:
         memory_samples: Samples stored for replay or until they are learned.
         memory_bytes: The bytes of these samples, labels included.
         n_experts: Components of a mixture; 1 for a single network.
-
-    Example:
-        >>> Footprint(n_parameters=0, n_numbers_kept=40, memory_samples=3).n_experts
-        1
     """
 
     n_parameters: int
@@ -107,30 +93,14 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Portrait:
-    """Shows a mixture of K experts: samples drawn from it, and how alike its experts are.
+    """Shows a mixture of K experts: samples drawn from it, and how alike its experts are."""
 
-    Attributes:
-        x: Drawn inputs (n, *input_shape), float32; none (0, ...) where the experts cannot be drawn from.
-        y: Their classes, (n,) int64; -1 where there are none.
-        expert: The expert of each, (n,) int64.
-        from_mixture: (n,) bool: drawn from the mixture, where experts are chosen by their counts; else one by one.
-        similarity: Cosine similarity of the experts' log-likelihoods of given samples, (K, K).
-        counts: Samples that each expert has learned, (K,).
-
-    Example:
-        >>> from cndpm.model.cndpm import CNDPM
-        >>> learner = CNDPM(CNDPM.Settings(target="none", memory_size=50), input_shape=(2,))
-        >>> learner.learn(torch.randn(50, 2))
-        >>> learner.portray(torch.randn(20, 2), None, seed=0).similarity.shape
-        (1, 1)
-    """
-
-    x: NDArray[np.float32]
-    y: NDArray[np.int64]
-    expert: NDArray[np.int64]
-    from_mixture: NDArray[np.bool_]
-    similarity: NDArray[np.float64]
-    counts: NDArray[np.float64]
+    x: NDArray[np.float32]  # drawn inputs (n, *input_shape); none (0, ...) where the experts cannot be drawn from
+    y: NDArray[np.int64]  # their classes, (n,); -1 where there are none
+    expert: NDArray[np.int64]  # the expert of each, (n,)
+    from_mixture: NDArray[np.bool_]  # drawn from the mixture, experts chosen by their counts, (n,); else one by one
+    similarity: NDArray[np.float64]  # cosine similarity of the experts' log-likelihoods of given samples, (K, K)
+    counts: NDArray[np.float64]  # samples that each expert has learned, (K,)
 
 
 @dataclass(frozen=True)
@@ -140,13 +110,6 @@ class Prepared:
     Attributes:
         x: The inputs, (batch, *input_shape).
         kept: Belongs to that learner; no answer depends on it.
-
-    Example:
-        >>> from cndpm.model.cndpm import CNDPM
-        >>> learner = CNDPM(CNDPM.Settings(), input_shape=(4,))
-        >>> test = learner.prepare(torch.randn(6, 4))
-        >>> torch.equal(learner.predict_log_proba(test), learner.predict_log_proba(test.x))
-        True
     """
 
     x: Tensor
@@ -154,15 +117,7 @@ class Prepared:
 
 
 class ExpertAnswers(Protocol):
-    """Answers for a mixture, expert by expert, without any effect on the learner.
-
-    Example:
-        >>> from cndpm.model.cndpm import CNDPM
-        >>> learner = CNDPM(CNDPM.Settings(memory_size=50), input_shape=(4,))
-        >>> learner.learn(torch.randn(50, 4), torch.arange(50) % 2)
-        >>> learner.experts.expert_predict_log_proba(torch.randn(3, 4)).shape
-        torch.Size([3, 1, 2])
-    """
+    """Answers for a mixture, expert by expert, without any effect on the learner."""
 
     def expert_log_proba(self, x: Inputs) -> Tensor:
         """Returns the log-probability that each expert is responsible for x alone, (batch, n_experts)."""
@@ -172,15 +127,7 @@ class ExpertAnswers(Protocol):
 
 
 class TaskListener(Protocol):
-    """Must be told where tasks begin and end while learning; never at test time.
-
-    Example:
-        >>> from cndpm.baselines.ewc import EWC
-        >>> learner = EWC(EWC.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> learner.task_listener.begin_task(0)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> learner.task_listener.end_task()
-    """
+    """Must be told where tasks begin and end while learning; never at test time."""
 
     def begin_task(self, task: int) -> None:
         """Tells that what follows belongs to task number `task` (0, 1, ...)."""

@@ -31,7 +31,7 @@ def test_equal_answers_are_not_apart():
 def test_every_way_is_compared_before_and_after_consolidating_for_every_time():
     x, y = TABLES["two classes that overlap"](0)
     for way in WAYS.values():
-        rows = list(compared((x[:200], y[:200]), way, seed=0))
+        rows = list(compared((x[:90], y[:90]), way, seed=0))
         assert [(row["consolidated"], row["when"]) for row in rows] == [
             (False, "now"), (False, "any"), (True, "now"), (True, "any"),
         ]  # fmt: skip
@@ -40,7 +40,7 @@ def test_every_way_is_compared_before_and_after_consolidating_for_every_time():
 
 def test_a_record_names_how_it_was_made(tmp_path, monkeypatch, capsys):
     x, y = TABLES["two classes that overlap"](0)
-    monkeypatch.setattr(merging, "TABLES", {"few": lambda _: (x[:120], y[:120])})
+    monkeypatch.setattr(merging, "TABLES", {"few": lambda _: (x[:60], y[:60])})
     record = tmp_path / "merging.jsonl"
     words = ["merging", "rows", "--seeds", "0", "--commit", "abc1234", "--out", str(record)]
     monkeypatch.setattr(sys, "argv", words)

@@ -11,28 +11,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from cndpm.checks import (
-    CHECKS,
-    ContractError,
-    LearnerCase,
-    blocks,
+from cndpm.checks import CHECKS, ContractError, LearnerCase, blocks, check_learner, promises
+from cndpm.checks.blocks import check_block_agrees, check_block_resumes, check_prepare
+from cndpm.checks.case import same
+from cndpm.checks.promises import (
     check_answers,
-    check_block_agrees,
-    check_block_resumes,
     check_footprint,
     check_global_random_state,
     check_inputs_unchanged,
-    check_learner,
     check_memory_bound,
     check_no_task_identity,
     check_predict_has_no_effect,
-    check_prepare,
     check_save_and_load,
     check_seed_repeats,
     check_settings_refused,
-    promises,
 )
-from cndpm.checks.case import same
 from cndpm.learner import Footprint, Learner, LearnerSettings, TaskBasedLearner
 
 OPTIONS: dict[str, Any] = {"input_shape": (3,), "n_classes": 4, "memory_bound": 12}

@@ -259,6 +259,7 @@ def kill_parent(process):
     process.communicate(timeout=300)
 
 
+@pytest.mark.slow  # tests/engines/test_local.py kills the parent of one worker
 def test_seeds_at_the_same_time_stop_with_their_parent_and_resume_to_the_same_results(cndpm, tmp_path):
     options = ("--repeats", "6", "--set", "run.checkpoint_seconds=0.01", "--seeds", "2", "--quiet")
     whole = cndpm(*RUN, *options[:2], *options[4:], "--out", "whole").json["runs"]

@@ -31,7 +31,7 @@ def test_every_option_reaches_the_server(cndpm, served, monkeypatch):
     limits = ("--max-rows", "5", "--max-mib", "3", "--max-labels", "9", "--window-ms", "20")
     outcome = cndpm("serve", "model.cndpm", *where, *limits)
     assert outcome.code == 0, outcome.err
-    assert "serving model.cndpm at http://here/" in outcome.out
+    assert "serving model.cndpm: open http://here/ to try it" in outcome.out
     ((arguments, options),) = served
     assert arguments == ("model.cndpm",)
     found = options.pop("limits")

@@ -48,6 +48,14 @@ def test_features_of_an_npz_are_taken_as_they_are(tmp_path: Path):
     assert dataset.train.y.tolist() == [1, 0, 2, 1, 0, 2] and dataset.test.y.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("bits", [0x7FF0_0000_0000_0001, 0x7FF0_0000_0000_0000, 0x7FEF_FFFF_FFFF_FFFF])
+def test_features_of_an_npz_that_32_bits_cannot_hold_are_refused_by_name(tmp_path: Path, bits):
+    x = np.array([[bits]], dtype=np.uint64).view(np.float64)  # a NaN that signals, infinity, and the largest number
+    np.savez(tmp_path / "own.npz", x_train=x, y_train=[0], x_test=x, y_test=[0])
+    with pytest.raises(DamagedFileError, match=r"own\.npz should hold finite features"):
+        load_dataset("own.npz", tmp_path)
+
+
 def test_an_npz_without_the_expected_arrays_names_what_it_has(tmp_path: Path):
     np.savez(tmp_path / "own.npz", images=np.zeros(3))
     with pytest.raises(DamagedFileError, match="images"):

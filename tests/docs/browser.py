@@ -71,7 +71,7 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def wait_for(self, script: str, seconds: float = 20.0):
+    def wait_for(self, script: str, seconds: float = 120.0):
         """Evaluates until the value is true; returns it."""
         limit = time.monotonic() + seconds
         while time.monotonic() < limit:

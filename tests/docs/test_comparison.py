@@ -33,6 +33,16 @@ def test_every_claim_links_to_what_shows_it_and_every_link_is_used():
     assert len(ROWS) >= 15
 
 
+def test_pages_that_our_claims_link_to_run_code_or_name_tests_and_records():
+    pages = {page for _, ours, *_ in ROWS for page in linked(ours)[1]}
+    assert len(pages) > 10
+    for page in pages:
+        text = (PAGE.parent / page).read_text(encoding="utf-8")
+        assert re.search(r"^```python$|records/|\btests/|-m (benchmarks|torture)\.|make torture", text, re.MULTILINE), (
+            page
+        )
+
+
 def named(url):
     """Returns the object of river or scikit-learn that a page of their reference is about, None for other pages."""
     found = re.search(r"riverml\.xyz/latest/api/(\w+)/(\w+)/$|/generated/(sklearn[\w.]*)\.(\w+)\.html$", url)

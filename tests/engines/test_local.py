@@ -11,8 +11,8 @@ import pytest
 import torch
 from tests.engines.tasks import die_at_first, fail
 
-from cndpm.engines import LocalEngine, make_engine
-from cndpm.engines.local import _interrupts_held, one_thread_each, portable
+from cndpm.engines.local import LocalEngine, _interrupts_held, one_thread_each, portable
+from cndpm.engines.named_engines import make_engine
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError
 
@@ -21,10 +21,9 @@ def test_a_task_whose_process_was_killed_is_begun_again(tmp_path):
     assert LocalEngine(1, retries=1).results(die_at_first, [(tmp_path, 1)]) == [1]
 
 
-@pytest.mark.slow
 def test_no_worker_stays_behind_when_its_parent_is_killed(tmp_path):
     code = (
-        "from cndpm.engines import LocalEngine; from tests.engines.tasks import stay\n"
+        "from cndpm.engines.local import LocalEngine; from tests.engines.tasks import stay\n"
         f"if __name__ == '__main__': LocalEngine(1).results(stay, [{str(tmp_path / 'worker')!r}])"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})

@@ -16,7 +16,8 @@ from tests.engines.test_sharding import Here
 
 from cndpm import CNDPMClassifier
 from cndpm.checks.case import same
-from cndpm.engines import RayEngine, ShardedError, ShardError, fit_sharded, predict_sharded
+from cndpm.engines import ShardedError, ShardError, fit_sharded, predict_sharded
+from cndpm.engines.ray import RayEngine
 from cndpm.experiments import read_record
 from cndpm.experiments.sweep_file import Sweep, run_sweep
 from cndpm.validation import ConfigError

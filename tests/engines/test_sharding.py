@@ -8,17 +8,10 @@ import pytest
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor, merge
 from cndpm.checks.case import same
-from cndpm.engines import (
-    ArrayShard,
-    Attempt,
-    Engine,
-    LostWorkerError,
-    ShardedError,
-    fit_sharded,
-    predict_sharded,
-    sharding,
-)
+from cndpm.engines import LostWorkerError, ShardedError, fit_sharded, predict_sharded, sharding
+from cndpm.engines.engine import Attempt, Engine
 from cndpm.engines.sharding import _identity, _ShardTask
+from cndpm.engines.shards import ArrayShard
 
 QUICK = {"features": "identity", "representations": "one"}
 
@@ -55,7 +48,7 @@ def model(**parameters):
     return CNDPMClassifier(memory_size=30, n_exemplars=0, settings=QUICK, random_state=0, **parameters)
 
 
-def shards(n=3, size=200):
+def shards(n=3, size=120):
     X, y = rows(n * size)
     return [(X[i * size : (i + 1) * size], y[i * size : (i + 1) * size]) for i in range(n)]
 
@@ -85,9 +78,9 @@ def test_shards_become_the_model_that_merging_them_by_hand_gives():
 
 
 def test_everything_is_counted_once():
-    fitted = fit_sharded(model(), shards(4), engine=Here())
-    assert round(fitted.counts_.sum()) + len(fitted.learner_.memory) == 800
-    assert fitted.learner_.events.n_samples == 800
+    fitted = fit_sharded(model(), shards(), engine=Here())
+    assert round(fitted.counts_.sum()) + len(fitted.learner_.memory) == 360
+    assert fitted.learner_.events.n_samples == 360
     X, y = rows(300, seed=9)
     assert (fitted.predict(X) == y).mean() > 0.99
 
@@ -101,14 +94,14 @@ def test_the_model_that_is_given_does_not_change_and_goes_on_where_it_has_learne
     kept = state(before)
     after = fit_sharded(before, shards(2), engine=Here())
     assert same(state(before), kept)
-    assert after.learner_.events.n_samples == 90 + 400
+    assert after.learner_.events.n_samples == 90 + 240
 
 
 def test_many_shards_are_merged_by_a_tree():
     engine = Here()
-    fitted = fit_sharded(model(), shards(9, size=60), engine=engine)
+    fitted = fit_sharded(model(), shards(9, size=40), engine=engine)
     assert [name for name, _ in engine.begun].count("_merge_files") == 3
-    assert fitted.learner_.events.n_samples == 540
+    assert fitted.learner_.events.n_samples == 360
 
 
 @pytest.fixture
@@ -129,7 +122,7 @@ def dying(monkeypatch):
     return after
 
 
-@pytest.mark.parametrize("n_pieces", [2, 8])
+@pytest.mark.parametrize("n_pieces", [2, 6])
 def test_a_worker_that_dies_costs_its_shard_since_the_last_checkpoint(dying, n_pieces, tmp_path):
     expected = fit_sharded(model(), shards(), engine=Here())
     dying(n_pieces)
@@ -147,7 +140,7 @@ def test_a_call_that_was_broken_off_goes_on_where_it_was(dying, tmp_path, monkey
 
         def learning(*args):
             n.append(1)
-            if len(n) == 8:
+            if len(n) == 6:
                 raise MemoryError
             learn(*args)
 
@@ -157,13 +150,13 @@ def test_a_call_that_was_broken_off_goes_on_where_it_was(dying, tmp_path, monkey
     n_learned = []
     monkeypatch.setattr(sharding, "_learn", lambda *args: n_learned.append(1) or learn(*args))
     assert same(state(fit_sharded(model(), shards(), engine=Here(), folder=tmp_path)), state(expected))
-    assert len(n_learned) == 15 - 7  # three shards of five pieces, seven of which were kept
+    assert len(n_learned) == 9 - 5  # three shards of three pieces, five of which were kept
 
 
 def test_a_folder_of_other_shards_is_refused(tmp_path):
     fit_sharded(model(), shards(), engine=Here(), folder=tmp_path)
     with pytest.raises(ShardedError, match="Name another folder"):
-        fit_sharded(model(), shards(size=210), engine=Here(), folder=tmp_path)
+        fit_sharded(model(), shards(size=130), engine=Here(), folder=tmp_path)
     with pytest.raises(ShardedError, match="Name another folder"):
         fit_sharded(model(batch_size=20), shards(), engine=Here(), folder=tmp_path)
     with pytest.raises(ValueError, match="at least one shard"):

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from cndpm.datasets import load_dataset
-from cndpm.engines import ArrayShard, FileShard, ShardError, as_shard, split
+from cndpm.engines import ShardError
+from cndpm.engines.shards import ArrayShard, FileShard, as_shard, split
 
 X = np.arange(50, dtype=np.float32).reshape(25, 2)
 Y = [f"kind {k % 3}" for k in range(25)]

@@ -1,6 +1,7 @@
 """Arrays from outside: what can be learned is taken, everything else is refused by name."""
 
 import enum
+from collections import deque
 
 import numpy as np
 import pytest
@@ -12,6 +13,16 @@ from cndpm.estimators.arrays import admit_number, as_array, readable, whole_numb
 from cndpm.estimators.label_codec import LabelCodec
 
 RNG = np.random.default_rng(0)
+
+
+class Offered:
+    """Offers an array, as tables of other libraries do."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
 
 
 @pytest.mark.parametrize("value", [3e38, -3e38, 1e16, 2e15])
@@ -198,6 +209,8 @@ def test_sparse_tensors_whose_parts_do_not_fit_are_refused():
         [[1.0, np.ma.masked]],
         (1.0, np.ma.masked),
         np.array([[1.0, np.ma.masked]], dtype=object),
+        deque([np.ma.masked_array([1.0, 2.0], mask=[True, False])]),
+        Offered(np.ma.masked_array([1.0, 2.0], mask=[True, False])),
     ],
 )
 def test_masked_values_are_refused_wherever_they_are(values):
@@ -240,3 +253,13 @@ def test_masked_weights_are_refused():
     rows = RNG.normal(size=(12, 3))
     with pytest.raises(ValueError, match="sample_weight has 12 masked values"):
         CNDPMRegressor().fit(rows, rows[:, 0], sample_weight=np.ma.masked_array(np.ones(12), mask=True))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_views_that_run_backwards_are_learned_as_their_copies_are(dtype):
+    rows = RNG.normal(size=(40, 3)).astype(dtype)[::-1, ::-1]
+    answers = []
+    for x, y in ((rows, rows[:, 0]), (rows.copy(), rows[:, 0].copy())):
+        regressor = CNDPMRegressor(random_state=0).fit(x, y).partial_fit(x, y)
+        answers.append(regressor.predict(x, return_std=True))
+    assert np.array_equal(*answers)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.calibration import CalibrationDisplay
 
-import cndpm.estimators.fit_progress as progress
+import cndpm.estimators.journal as progress
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 from cndpm.estimators.displays import ExpertsDisplay, IntervalDisplay, NoveltyDisplay
 from cndpm.model.events import Event

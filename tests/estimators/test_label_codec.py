@@ -23,6 +23,13 @@ def test_indices_are_stable_whatever_arrives_later(batches):
     assert sorted(codec.order()) == list(range(len(codec)))
 
 
+def test_labels_that_are_not_known_are_refused_where_none_are_learned():
+    codec = LabelCodec(["a"])
+    with pytest.raises(ValueError, match=r"not among the known classes: \['b'\]; known: 'a'"):
+        codec.encode(["a", "b"], learn=False)
+    assert codec.labels == ["a"]
+
+
 @given(labels)
 def test_labels_survive_saving(label):
     restored = from_plain(to_plain(label))

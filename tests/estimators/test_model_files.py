@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from cndpm import CNDPMClassifier, CNDPMRegressor
+from cndpm.estimators import saved
 from cndpm.estimators.guarded import NumericalError
 from cndpm.state import StateError, save_state
 from cndpm.state.container import container_pieces, read_container
 
+_WHY = r"not numbers|a positive diagonal|rows of \(4,\)|beyond 1e\+100"
 Y = np.repeat([0, 1, 2], 40)
 X = np.random.default_rng(0).normal(size=(120, 4)).astype(np.float32) + 6 * Y[:, None]
 
@@ -69,6 +71,59 @@ def test_a_model_of_another_version_that_does_not_fit_names_the_version_to_insta
     reseal(path, later)
     with pytest.raises(StateError, match=r"written by cndpm 7\.0\.0; install cndpm==7\.0\.0"):
         CNDPMClassifier.load(path)
+
+
+@pytest.mark.parametrize("name", ["hidden", "hidden_growth", "latent_dim", "channels"])
+def test_networks_that_a_small_file_cannot_hold_are_refused_before_they_are_made(tmp_path, name, monkeypatch):
+    few = {"hidden": 40, "latent_dim": 2, "n_latent_samples": 2, "density_sleep_steps": 3, "predictor_sleep_steps": 3}
+    paper = CNDPMClassifier.paper(memory_size=20, settings=few, log_alpha=-20.0, random_state=0)
+    paper.partial_fit(np.clip(X / 20, 0, 1), Y).save(tmp_path / "m")
+    with monkeypatch.context() as patched:
+        patched.setitem(saved._SIZES, "hidden", (1, 4))  # what a file has is as large as it says
+        CNDPMClassifier.load(tmp_path / "m")
+
+    def wide(node):
+        for key, value in node.items():
+            wide(value) if isinstance(value, dict) else node.update({key: 5700}) if key == name else None
+
+    reseal(tmp_path / "m", lambda header, _: wide(header["settings"]))
+    monkeypatch.setattr(torch.nn.Module, "__init__", None)  # nothing is made
+    with pytest.raises(StateError, match=f"{name}=5700 is more than a file with [0-9]+ bytes of numbers can be of"):
+        CNDPMClassifier.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("size", [10**400, 1 << 31])
+def test_steps_of_more_samples_than_memory_holds_are_refused(tmp_path, size):
+    few = {"sleep_steps": 3, "wake_steps": 1, "hidden": 4}
+    settings = {"classifier": "both", "companions": few, "features": "identity", "representations": "one"}
+    CNDPMClassifier(memory_size=20, settings=settings, random_state=0).partial_fit(X, Y).save(tmp_path / "m")
+
+    def many(header, _):
+        header["settings"]["experts"]["classifier"]["companions"]["batch_size"] = size
+
+    reseal(tmp_path / "m", many)
+    with pytest.raises(StateError, match="batch_size"):
+        CNDPMClassifier.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("make", [CNDPMClassifier, CNDPMRegressor])
+def test_numbers_that_no_model_comes_to_are_refused_wherever_they_are(tmp_path, make):
+    make(memory_size=20, settings={"features": "identity"}, random_state=0).partial_fit(X, Y).save(tmp_path / "m")
+    with (tmp_path / "m").open("rb") as file:
+        tensors = read_container(file, (tmp_path / "m").stat().st_size).tensors
+    names = [name for name, each in tensors.items() if each.dtype is torch.float64 and each.numel()]
+    assert any(name.endswith("origin") for name in names)
+    content = (tmp_path / "m").read_bytes()
+    for name in (name for name in names if not name.startswith("learner/novelty/")):
+
+        def huge(_, tensors, name=name):
+            tensors[name] = tensors[name].clone()
+            tensors[name].view(-1)[0] = -1e300
+
+        reseal(tmp_path / "m", huge)
+        with pytest.raises(StateError):
+            make.load(tmp_path / "m")
+        (tmp_path / "m").write_bytes(content)
 
 
 def test_a_file_that_names_code_is_not_loaded_unless_it_is_trusted(path):
@@ -155,7 +210,7 @@ def test_experts_that_could_not_learn_are_refused_though_a_pool_would_answer(tmp
     path = tmp_path / "m.cndpm"
     CNDPMClassifier(memory_size=20, random_state=0).partial_fit(X, Y).save(path)
     reseal(path, lambda _, tensors: tensors.update({name: change(tensors[name])}))
-    with np.errstate(all="ignore"), pytest.raises(StateError, match=r"not numbers|a positive diagonal|rows of \(4,\)"):
+    with np.errstate(all="ignore"), pytest.raises(StateError, match=_WHY):
         CNDPMClassifier.load(path)
 
 

@@ -154,8 +154,11 @@ def test_nullable_columns_have_missing_values_where_they_are_na():
 
 def test_the_value_that_is_no_number_is_named_not_the_first():
     table = pd.DataFrame({"a": [1.0, "2.5", "about 3"]}, dtype=object)
-    with pytest.raises(ValueError, match="column 'a' holds 'about 3', which is no number"):
+    told = "column 'a' holds 'about 3', which is no number. If it stands for nothing, give NaN"
+    with pytest.raises(ValueError, match=told):
         CNDPMDensity().fit(table)
+    with pytest.raises(ValueError, match=r"column 'a' holds 'x', which is no number\. Make it a category"):
+        CNDPMDensity().fit(pd.DataFrame({"a": ["x", "y", pd.NA]}))
 
 
 def test_the_column_that_holds_no_numbers_is_named_by_later_calls_too():

@@ -6,14 +6,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor
 
-# Checks that cannot apply, by estimator, with the reason. check_array_api_input skips itself: it needs an environment
-# variable that must be set before scipy is imported.
-SHUFFLED = "it shuffles weighted and repeated rows differently; a stream has an order: see test_weights.py"
-NOT_APPLICABLE: dict[type, dict[str, str]] = {
-    kind: {f"check_sample_weight_equivalence_on_{rows}_data": SHUFFLED for rows in ("dense", "sparse")}
-    for kind in (CNDPMClassifier, CNDPMRegressor)
-}
-
 NEURAL = {
     "experts": "neural",
     "likelihood": "gaussian",
@@ -28,13 +20,8 @@ NEURAL = {
 }
 
 
-def expected_failures(estimator):
-    return NOT_APPLICABLE.get(type(estimator), {})
-
-
-@parametrize_with_checks(
-    [CNDPMClassifier(), CNDPMRegressor(), CNDPMDensity()], expected_failed_checks=expected_failures
-)
+# check_array_api_input skips itself: it needs an environment variable that must be set before scipy is imported.
+@parametrize_with_checks([CNDPMClassifier(), CNDPMRegressor(), CNDPMDensity()])
 def test_the_estimators_pass_scikit_learns_checks(estimator, check):
     check(estimator)
 

@@ -2,11 +2,13 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import log_softmax
 from sklearn.utils.class_weight import compute_class_weight
 
 from cndpm import CNDPMClassifier, CNDPMRegressor, merge
-from cndpm.estimators.weights import times_learned
+from cndpm.estimators.weights import few_in_order, log_class_weights, times_learned
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -46,7 +48,83 @@ def test_fractions_are_right_on_average_and_the_same_in_the_same_place():
 )  # fmt: skip
 def test_weights_that_cannot_be_learned_are_refused(weight, words):
     with pytest.raises(ValueError, match=words):
-        CNDPMClassifier(random_state=0).fit(X, Y, sample_weight=[weight] * 60)
+        CNDPMClassifier(random_state=0).partial_fit(X, Y, sample_weight=[weight] * 60)
+
+
+def test_a_table_whose_weights_differ_too_much_is_refused():
+    with pytest.raises(ValueError, match="2001 times the mean"):
+        times_learned([1e9, *[1] * 2000], np.zeros((2001, 1)), seed=0, n_before=0, is_table=True)
+
+
+@pytest.mark.parametrize("kind", [CNDPMClassifier, CNDPMRegressor])
+@pytest.mark.parametrize("weight", [2, 5, 0.3, 1e-9, 1e300])
+def test_a_weight_that_all_rows_of_a_table_have_changes_nothing(kind, weight):
+    y = Y if kind is CNDPMClassifier else X @ [1.0, 2.0, 0.0]
+    plain, weighted = (kind(memory_size=20, random_state=0) for _ in range(2))
+    plain.fit(X, y)
+    weighted.fit(X, y, sample_weight=np.full(60, weight))
+    assert weighted.n_experts_ == plain.n_experts_
+    assert np.array_equal(weighted.predict(X), plain.predict(X))
+    assert np.array_equal(weighted.novelty(X), plain.novelty(X))
+
+
+@pytest.mark.parametrize(
+    ("weights", "times"),
+    [
+        ([0, 6, 4, 10], [0, 3, 2, 5]),  # what all are multiples of is 2, and none of them is it
+        ([0, 0.1, 0.3, 0.2], [0, 1, 3, 2]),
+        ([0, 7, 7, 7], [0, 1, 1, 1]),
+        (np.float32([0, 0.1, 0.3, 0.7]), [0, 1, 3, 7]),
+        ([0, 5e-324, 5e-324, 1.5e-323], [0, 1, 1, 3]),
+        ([0, 1e308, 1e308, 5e307], [0, 2, 2, 1]),
+    ],
+)  # fmt: skip
+def test_weights_of_a_table_are_multiples_of_what_they_have_in_common(weights, times):
+    assert times_learned(weights, np.zeros((4, 1)), seed=0, n_before=0, is_table=True).tolist() == times
+
+
+@given(st.integers(0, 2**32), st.floats(1e-6, 1e6))
+def test_weights_of_a_table_that_have_nothing_in_common_keep_its_size_on_average(seed, factor):
+    weights = np.random.default_rng(seed).uniform(0.2, 1, size=400) * np.repeat([0.0, factor], 200)
+    times = times_learned(weights, np.zeros((400, 1)), seed=seed, n_before=0, is_table=True)
+    assert times[:200].sum() == 0  # rows without weight are no rows
+    assert abs(times.sum() - 200) < 60  # four deviations of the draws are below 30
+    assert np.array_equal(times, times_learned(7 * weights, np.zeros((400, 1)), seed=seed, n_before=0, is_table=True))
+
+
+@pytest.mark.parametrize("n", [30, 31])
+def test_the_order_of_a_table_counts_from_31_rows_on(n):
+    y = np.where(X[:, 0] > 0, "up", "down")
+    one, other = (CNDPMClassifier(random_state=0).fit(X[rows], y[rows]) for rows in (slice(n), slice(n - 1, None, -1)))
+    assert np.array_equal(one.predict_proba(X), other.predict_proba(X)) == (n == 30)
+    values = [CNDPMRegressor(random_state=0).fit(X[rows], X[rows, 0]) for rows in (slice(n), slice(n - 1, None, -1))]
+    assert np.array_equal(values[0].predict(X), values[1].predict(X)) == (n == 30)
+
+
+def test_the_order_of_a_stream_counts_from_its_first_rows_on():
+    orders = (slice(20), slice(19, None, -1))
+    one, other = (CNDPMClassifier(random_state=0).partial_fit(X[rows], Y[rows]) for rows in orders)
+    assert not np.array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
+def test_few_rows_are_shuffled_and_not_sorted_by_what_they_hold():
+    order = few_in_order(np.arange(30.0), [0] * 30, seed=0)
+    assert sorted(order) == list(range(30)) and abs(np.corrcoef(order, np.arange(30))[0, 1]) < 0.6
+    assert not np.array_equal(order, few_in_order(np.arange(30.0), [0] * 30, seed=1))
+
+
+def test_fractions_of_two_calls_are_drawn_anew():
+    model = CNDPMClassifier(random_state=0)
+    for _ in range(2):
+        model.partial_fit(X[:30], list(range(30)), sample_weight=np.full(30, 0.5))
+    assert {0, 1, 2} == {model._codec.count(label) for label in range(30)}
+
+
+def test_equal_rows_of_several_labels_have_no_order_either():
+    x, y = np.zeros((8, 2)), np.array(["a", "b", "b", "c"] * 2)
+    x[4:] = 1
+    one, other = (CNDPMClassifier(random_state=0).fit(x[rows], y[rows]) for rows in (slice(8), slice(7, None, -1)))
+    assert np.array_equal(one.predict_proba(x), other.predict_proba(x))
 
 
 def test_the_weight_of_a_class_multiplies_its_prior_and_may_change():
@@ -112,6 +190,7 @@ def test_counts_survive_a_file_a_pickle_and_a_merge_and_leave_out_what_was_refus
 
 
 def test_a_class_that_has_not_come_yet_has_no_weight():
+    assert np.allclose(np.exp(log_class_weights("balanced", ["a", "b", "c"], [30, 10, 0])), [2 / 3, 2, 1])
     model = CNDPMClassifier(class_weight="balanced", random_state=0)
     proba = model.partial_fit(X, Y, classes=["down", "later", "up"]).predict_proba(X)
     assert np.isfinite(proba).all() and np.allclose(proba.sum(axis=1), 1)

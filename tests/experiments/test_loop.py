@@ -35,13 +35,13 @@ def test_the_record_holds_one_evaluation_per_stage_end_and_point(tmp_path):
 
 
 def test_the_summary_tells_when_experts_were_founded_also_of_a_run_that_was_interrupted(tmp_path):
-    config = quick("cndpm", "learner.memory_size=50")
+    config = quick("cndpm", "learner.memory_size=50", "run.max_batches=75")
     summary = run_config(config, tmp_path / "whole")
     rows = [row for row in read_record(tmp_path / "whole").rows if row["event"] == "progress"]
     assert len(summary["foundings"]) == summary["n_experts"] - 1
     assert {len(row["expert_counts"]) for row in rows} >= set(range(1, summary["n_experts"] + 1))
     with pytest.raises(Stop):
-        run_config(config, tmp_path / "parts", monitor=StopsAt(80))
+        run_config(config, tmp_path / "parts", monitor=StopsAt(40))
     assert run_config(config, tmp_path / "parts", resume=True)["foundings"] == summary["foundings"]
 
 
@@ -190,7 +190,7 @@ def test_an_endless_stream_needs_an_end(tmp_path):
 
 @pytest.mark.parametrize("learner", ["ewc"])
 def test_a_task_based_run_stopped_within_a_task_ends_with_the_same_summary(tmp_path, learner):
-    config = quick(learner, "run.checkpoint_seconds=0.05")
+    config = quick(learner, "run.checkpoint_seconds=0.05", "run.max_batches=65")
     whole = run_config(config, tmp_path / "whole")
     with pytest.raises(Stop):
         run_config(config, tmp_path / "stopped", monitor=StopsAt(50))

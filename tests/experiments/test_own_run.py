@@ -66,6 +66,7 @@ def kill_within(process, log):
     process.communicate()
 
 
+@pytest.mark.slow
 def test_the_documented_run_is_killed_resumed_to_the_same_bits_and_reported(own):
     load_object("own:main")(own / "whole")
     killed = start(own, "killed")

@@ -64,7 +64,7 @@ def test_a_mixture_without_experts_has_no_portrait(small_settings):
     learner = CNDPM(small_settings(), input_shape=(8,), n_classes=4)
     assert learner.portray(torch.rand(3, 8), torch.tensor([0, 2, 2]), seed=0) is None
     learner.learn(torch.rand(3, 8), torch.tensor([0, 2, 2]))
-    assert learner.describe() == {"expert_counts": [], "memory_classes": [1, 0, 2]}
+    assert learner.describe() == {"expert_counts": [], "memory_classes": [1, 0, 2], "n_in_memory": 3}
 
 
 def test_how_predictors_are_pooled_is_in_every_line_of_progress(tmp_path):

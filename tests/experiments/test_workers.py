@@ -22,7 +22,7 @@ SMALL = (
     "learner.density_sleep_steps=20",
     "learner.predictor_sleep_steps=20",
     "run.evaluations=2",
-    "run.max_batches=50",
+    "run.max_batches=30",
 )
 
 
@@ -70,26 +70,22 @@ def traces(folder):
     )
 
 
-def test_runs_at_the_same_time_leave_the_same_bits_as_one_after_another(tmp_path):
+def test_runs_at_the_same_time_leave_the_same_bits_as_one_after_another_and_one_that_fails_its_trace(tmp_path):
     jobs = [job(tmp_path / "alone" / f"{seed}", seed=seed) for seed in range(2)]
     moved = [replace(one, folder=tmp_path / "together" / one.folder.name) for one in jobs]
     monitors = {}
+    broken = job(tmp_path / "broken", learner="finetune")
+    broken = replace(broken, config=broken.config.model_copy(update={"device": "nonsense"}))
     alone = run_jobs(jobs)
-    together = run_jobs(moved, 2, watch=lambda path: monitors.setdefault(path.name, Told()))
+    with pytest.raises(RunsFailedError, match=r"1 of 3 runs failed") as failed:
+        run_jobs([broken, *moved], 2, watch=lambda path: monitors.setdefault(path.name, Told()))
+    assert "loop.py" in failed.value.failures[broken.folder].__notes__[0]
+    together = run_jobs(moved, 2, resume=True)  # they are complete
     assert [without_times(summary) for summary in alone] == [without_times(summary) for summary in together]
     for seed, (a, b) in enumerate(zip(jobs, moved, strict=True)):
         assert traces(a.folder) == traces(b.folder)
         steps = read_record(a.folder).column("step")
         assert monitors[str(seed)].heard == [f"split-digits · cndpm · seed {seed}", *steps, "closed"]
-
-
-def test_one_that_fails_keeps_its_trace_and_leaves_the_others_complete(tmp_path):
-    broken, whole = (job(tmp_path / name, learner="finetune") for name in "ab")
-    broken = replace(broken, config=broken.config.model_copy(update={"device": "nonsense"}))
-    with pytest.raises(RunsFailedError, match=r"1 of 2 runs failed") as failed:
-        run_jobs([broken, whole], 2)
-    assert read_record(whole.folder).status == "complete"
-    assert "loop.py" in failed.value.failures[broken.folder].__notes__[0]
 
 
 def test_failures_with_the_same_reason_are_told_once_and_end_the_command_with_1():
@@ -109,7 +105,7 @@ def test_a_process_that_is_killed_is_a_failure_that_resuming_mends(tmp_path):
         run_jobs([one], 2, watch=lambda _: Killer())
     assert isinstance(failed.value.failures[one.folder], LostWorkerError)
     assert read_record(one.folder).status == "interrupted"
-    assert run_jobs([one], resume=True)[0]["n_batches"] == 50
+    assert run_jobs([one], resume=True)[0]["n_batches"] == 30
 
 
 def test_of_two_jobs_in_one_folder_only_one_is_carried_out(tmp_path):

@@ -8,7 +8,8 @@ from sklearn.datasets import load_digits
 
 import asking
 from asking import log_joint, make_bank, n_experts, predictive
-from cndpm.checks import CHECKS, LearnerCase, check_save_and_load
+from cndpm.checks import CHECKS, LearnerCase
+from cndpm.checks.promises import check_save_and_load
 from cndpm.experts.chunks import Samples
 from cndpm.experts.combined import CombinedBank
 from cndpm.experts.features import ModuleFeatures

@@ -1,12 +1,14 @@
 """Figures of README and docs/results are those of the records."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 from figures.__main__ import main
+from figures.ages import changes_since
 from figures.pages import Page, load_pages
-from figures.records import Figure, FigureError, read_rows, select
+from figures.records import Figure, FigureError, commits_of, read_rows, select
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -145,3 +147,33 @@ def test_a_table_names_whole_numbers_of_a_record_as_they_are_written():
     rows = [{"labels": 10}, {"labels": 100}, {"labels": "10"}, {"labels": True}]
     assert select(rows, {}, labels="10") == [rows[0], rows[2]]
     assert select(rows, {"where": {"labels": 100}}) == [rows[1]]
+
+
+def test_a_table_names_the_commits_of_its_rows_whether_they_stand_beside_or_around_them(tmp_path):
+    (tmp_path / "runs.jsonl").write_text(
+        '{"commit": "abc1234567", "seed": 0, "accuracy": 1.0}\n{"commit": "def", "seed": 1, "accuracy": 2.0}\n'
+    )
+    (tmp_path / "one.json").write_text('{"environment": {"commit": "fed"}, "models": [{"seed": 0, "accuracy": 1.0}]}')
+    assert commits_of(tmp_path, {"record": "runs.jsonl", "where": {"seed": 1}}) == ["def"]
+    assert commits_of(tmp_path, {"record": "one.json", "inside": ["models"]}) == ["fed"]
+    both = {"from": [{"record": "one.json"}, {"record": "runs.jsonl"}, {"record": "one.json"}]}
+    assert commits_of(tmp_path, both) == ["fed", "abc1234", "def"]
+
+
+def test_the_age_of_a_figure_is_how_often_the_package_has_changed_since(tmp_path):
+    def git(*words):
+        own = ["-c", "user.name=one", "-c", "user.email=one@example.org", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(["git", "-C", tmp_path, *own, *words], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    git("init", "-q")
+    names = []
+    for path in ("src/cndpm/one.py", "docs/page.md", "src/cndpm/two.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("x")
+        git("add", "-A")
+        git("commit", "-qm", path)
+        names.append(git("rev-parse", "--short", "HEAD"))
+    assert [changes_since(tmp_path, name) for name in names] == [1, 1, 0]
+    assert changes_since(tmp_path, "0000000") is None
+    assert changes_since(tmp_path / "docs" / "nowhere", names[0]) is None

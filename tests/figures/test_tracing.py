@@ -148,7 +148,7 @@ def test_what_is_derived_must_follow_from_numbers_of_the_page(project):
 def test_a_number_without_a_record_fails_the_command_even_where_it_writes(tmp_path: Path, monkeypatch, capsys):
     (tmp_path / "docs" / "results" / "records").mkdir(parents=True)
     (tmp_path / "docs" / "results" / "index.md").write_text("<!-- figures: kinds -->\n<!-- end -->\n")
-    tables = [table.name for table in (*load_paper_tables(tmp_path), MissingTable(tmp_path))]
+    tables = [table.name for table in (*load_paper_tables(tmp_path), MissingTable(tmp_path))]  # type: ignore[attr-defined]
     marks = (f"<!-- figures: {name} -->\n<!-- end -->\n" for name in tables)
     (tmp_path / "docs" / "results" / "paper.md").write_text("".join(marks))
     (tmp_path / "figures" / "traced").mkdir(parents=True)

@@ -44,3 +44,9 @@ def test_rows_wait_for_a_fifth_of_a_memory_and_are_kept_on_the_way():
         assert one.counts.sum().item() + len(one.memory) == n + 10
     assert torch.equal(learner.counts, other.counts)
     assert torch.equal(learner.predict_log_proba(torch.eye(2)), other.predict_log_proba(torch.eye(2)))
+
+
+def test_before_the_first_expert_no_row_waits():
+    learner = CNDPM(CNDPMSettings(memory_size=50), input_shape=(2,))
+    learner.learn(torch.randn(3, 2, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 1, 0]))
+    assert learner.arrivals.n_waiting == 0 and len(learner.memory) == 3

@@ -3,7 +3,7 @@
 import torch
 
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.joining import merge, with_same_representation
+from cndpm.model.merging import merge, with_same_representation
 from cndpm.model.settings import CNDPMSettings
 
 SETTINGS = CNDPMSettings(memory_size=100, n_fourier=60)

@@ -124,6 +124,7 @@ def test_a_sleep_interrupted_and_resumed_gives_the_same_bits(small_settings, two
     settings = small_settings(
         memory_size=33, density_sleep_steps=250, predictor_sleep_steps=150, sleep_until=until, sleep_check_every=30
     )
+    two_task_stream = two_task_stream[:8]
     straight = learned(make(settings), two_task_stream).state_dict()
     for after in (1, 2, 3):  # reports of the sleep
         learner, position = interrupted(make(settings), two_task_stream, after)

@@ -82,16 +82,6 @@ def test_a_learner_that_was_loaded_goes_on_with_its_log():
     assert loaded.events.state_dict() == whole.events.state_dict()
 
 
-def test_a_state_without_a_log_begins_one():
-    learner = learner_on(blobs(0, 30, n=300))
-    state = {name: value for name, value in learner.state_dict().items() if name != "events"}
-    loaded = CNDPM(learner.settings, input_shape=(3,))
-    loaded.load_state_dict(state)
-    assert loaded.events.events == []
-    loaded.learn_block(blobs(60), None, 10)
-    assert [event.expert for event in loaded.events.events] == [2]
-
-
 def test_shares_follow_the_samples_whatever_the_batch():
     one, many = EventLog(), EventLog()
     for log in (one, many):

@@ -170,7 +170,7 @@ def assert_agree(learner: CNDPM, oracle: GaussianOracle, stream: Stream) -> None
     torch.testing.assert_close(learner.counts, oracle.counts, rtol=0, atol=1e-6)
     x, y = stream[0][::7], stream[1][::7]
     if learner.n_experts:
-        gaussians, plain = learner.bank._gaussians, oracle.gaussians
+        gaussians, plain = learner.bank._gaussians, oracle.gaussians  # type: ignore[attr-defined]
         assert gaussians.routing().count == pytest.approx(plain.routing.n_samples, rel=1e-9)
         chosen = (gaussians.choice.density, gaussians.choice.accuracy, gaussians.choice.tail)
         assert chosen == pytest.approx((plain.density, plain.accuracy, plain.tail), rel=1e-9)

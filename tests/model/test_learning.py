@@ -76,5 +76,5 @@ def test_pairs_that_are_less_than_nine_tenths_similar_are_not_pruned_by_default(
     assert learner.n_experts == 2
     for alike, n_merged in ((0.89, 0), (0.91, 1)):
         similar = torch.tensor([[1.0, alike], [alike, 1.0]])
-        monkeypatch.setattr("cndpm.model.merging.similarity", lambda _, similar=similar: similar)
+        monkeypatch.setattr("cndpm.model.pruning.similarity", lambda _, similar=similar: similar)
         assert len(learner.prune(rows(10), torch.zeros(10, dtype=torch.long))) == n_merged

@@ -8,7 +8,7 @@ from cndpm.model.cndpm import CNDPM
 from oracles.networks import Oracle
 
 
-@pytest.fixture(params=[True, False], ids=["sharing", "no sharing"])
+@pytest.fixture(scope="module", params=[True, False], ids=["sharing", "no sharing"])
 def pair(request, small_settings, two_task_stream):
     settings = small_settings(sharing=request.param, density_wake_lr_factor=0.5)
     learner = CNDPM(settings, input_shape=(8,), n_classes=4, seed=5)

@@ -18,8 +18,8 @@ import cndpm.model
 from cndpm.experts.features import IdentityFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings, NeuralExperts
-from cndpm.model.settings.import_paths import imported
-from cndpm.model.settings.places import places, walk
+from cndpm.model.settings.facts import imported
+from cndpm.model.settings.tree import places, walk
 from cndpm.names import ObjectNameError
 from random_settings import draw, flat, nonsense
 

@@ -7,8 +7,8 @@ import torch
 
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.joined_levels import joined_levels, united_levels
-from cndpm.model.joining import merge, with_same_representation
 from cndpm.model.learned_level import LearnedLevel
+from cndpm.model.merging import merge, with_same_representation
 from cndpm.model.settings import CNDPMSettings
 
 

@@ -17,8 +17,8 @@ from cndpm.experts.features import IdentityFeatures
 from cndpm.mixture import accepts_expert, largest_concept, log_gate, mix_log_proba, route
 from cndpm.model.learned_level import LearnedLevel
 from cndpm.model.settings import AutoNovelty, CNDPMSettings, GaussianExperts
-from cndpm.model.settings.companions import GaussiansAlone
 from cndpm.model.settings.facts import Facts
+from cndpm.model.settings.gaussian import GaussiansAlone
 from oracles.plain_gaussians import PlainFactor, PlainGaussians, Row
 
 __all__ = ["GaussianOracle"]

@@ -16,13 +16,17 @@ from cndpm.streams import load_scenario, stream_of_rows
 
 @pytest.fixture(scope="module")
 def ahead(tmp_path_factory):
-    """A mixture and a network on 400 rows that change half-way: five windows of 80, cut at the change."""
+    """Two mixtures, one without pools, and a network on 400 rows that change half-way: windows of 80, cut there."""
     folder = tmp_path_factory.mktemp("ahead")
     rows = load_scenario("drift-scales").draw(0)
     stream = stream_of_rows(rows.x[800:1200], rows.y[800:1200], changes=[200], name="two scales")
-    for name, overrides in (("cndpm", ["learner.memory_size=50"]), ("finetune", ["learner.hidden=8"])):
-        learner = configure("drift-scales", learner=name, device="cpu", overrides=overrides).build_learner(stream)
-        run(learner, stream, folder / name, settings=RunSettings(prequential=True, prequential_window=80))
+    for name, learner, overrides in (
+        ("cndpm", "cndpm", ["learner.memory_size=50"]),
+        ("experts", "cndpm", ["learner.memory_size=50", "learner.representations=one"]),
+        ("finetune", "finetune", ["learner.hidden=8"]),
+    ):
+        made = configure("drift-scales", learner=learner, device="cpu", overrides=overrides).build_learner(stream)
+        run(made, stream, folder / name, settings=RunSettings(prequential=True, prequential_window=80))
     return folder
 
 
@@ -38,13 +42,22 @@ def test_the_curve_is_the_accuracy_of_the_windows_and_bands_are_the_changes(ahea
 
 
 def test_the_map_shows_the_share_of_every_expert_in_every_window(ahead):
-    shown = answering_map(Run(ahead / "cndpm"))
+    shown = answering_map(Run(ahead / "experts"))
     values = np.array(shown.values)
     assert shown.rows[0] == "memory" and shown.rows[1] == "expert 1"
     assert np.allclose(values.sum(axis=0), 100, atol=0.3)
     assert values[0, 0] == pytest.approx(62.5)  # 50 of 80: the memory had to fill before there was an expert
     assert [shown.columns[i] for i in shown.ticks] == ["1–8", "21–28"]
     assert answering_map(Run(ahead / "finetune")) is None
+
+
+def test_where_pools_answer_the_map_shows_rules_and_recent_models(ahead):
+    one = Run(ahead / "cndpm")
+    shown = answering_map(one)
+    assert shown.title == "Who answered, when" and shown.rows == ["rules", "recent models", "nearest rows"]
+    assert np.allclose(np.sum(shown.values, axis=0), 100, atol=0.3)
+    last = [row for row in one.record.rows if row.get("answers")][-1]
+    assert [column[-1] for column in shown.values] == [round(100 * share, 1) for share in last["answers"].values()]
 
 
 def test_runs_without_prequential_scores_have_no_such_figures(records):

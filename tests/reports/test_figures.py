@@ -169,6 +169,12 @@ def test_a_stretch_shows_who_learned_it_and_not_what_came_before(mixture):
     start = mixture.record.rows[0]
     shown = responsibility_map(Run(replace(mixture.record, rows=[start, *rows])))
     assert np.array(shown.values).T.tolist() == [[100, 0, 0], [0, 100, 0], [0, 0, 100], [0, 75, 25]]
+    for row in rows:  # rows that are kept are not in the short-term memory
+        row["n_in_memory"], row["memory_samples"] = row["memory_samples"], 5000
+    assert responsibility_map(Run(replace(mixture.record, rows=[start, *rows]))).values == shown.values
+    waiting = [start, rows[0], rows[0] | {"step": 2}, *({**row, "step": row["step"] + 1} for row in rows[1:])]
+    again = responsibility_map(Run(replace(mixture.record, rows=waiting)))
+    assert np.array(again.values).T.tolist()[:3] == [[100, 0, 0], [0, 100, 0], [0, 100, 0]]
 
 
 def test_the_gate_is_that_of_the_last_evaluation_in_shares_of_each_task(mixture):

@@ -32,6 +32,7 @@ def test_all_formats_are_written(records, tmp_path):
     assert all(file.stat().st_size > 0 for file in report.files)
 
 
+@pytest.mark.slow
 def test_figures_drawn_in_several_processes_are_the_same(records, tmp_path, monkeypatch):
     monkeypatch.setattr("cndpm.reports.report._WORTH_A_PROCESS", 1)
     one = records / "finetune" / "seed-0"  # four figures for two processes

@@ -113,7 +113,7 @@ def test_a_missing_feature_is_completed_as_the_estimator_does_and_one_that_never
     for a, b in itertools.product(range(10), range(10)):
         model.learn_one({"a": a, "b": b}, float(a))
     hole = np.array([[np.nan, 3.0]])
-    expected = float(model.estimator.predict(hole)[0])
+    expected = float(model.estimator.predict(hole, when="next")[0])
     for x in ({"b": 3}, {"a": None, "b": 3}, {"a": math.nan, "b": 3}, {"b": 3, "c": 1e9}):
         assert model.predict_one(x) == expected
     model.learn_one({"b": 3}, 4.0)  # the same as of the estimator
@@ -197,7 +197,7 @@ def test_an_interval_holds_as_many_targets_as_it_says():
     assert np.mean(is_inside) == pytest.approx(0.8, abs=0.06)
     interval = model.predict_one({"a": 1.0}, with_interval=True, confidence_level=0.8)
     assert interval.center == pytest.approx(model.predict_one({"a": 1.0}))
-    with pytest.raises(ValueError, match="coverage is a probability between 0 and 1; got 80"):
+    with pytest.raises(ValueError, match="confidence_level is a probability between 0 and 1; got 80"):
         model.predict_one({"a": 1.0}, with_interval=True, confidence_level=80)
 
 

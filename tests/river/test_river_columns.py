@@ -176,6 +176,17 @@ def test_words_of_loans_are_worth_what_a_column_for_each_of_them_gives():
     assert found > 0.89
 
 
+def test_a_row_with_a_gap_is_answered_for_the_row_that_comes_next_too():
+    classifier, regressor = CNDPMClassifier(memory_size=50), CNDPMRegressor(memory_size=50, batch_size=1)
+    draws = random.Random(0)
+    for i in range(301):  # x tells nothing; labels come in runs of ten
+        x = {"a": draws.random(), "b": draws.random()}
+        classifier.learn_one(x, i // 10 % 2)
+        regressor.learn_one(x, float(i // 10 % 2))
+    assert classifier.predict_proba_one({"a": 0.5})[0] > 0.65
+    assert regressor.predict_one({"a": 0.5}) < 0.35
+
+
 def test_words_of_a_regression_and_of_a_detector():
     regressor, detector, draws = CNDPMRegressor(memory_size=50), CNDPMAnomaly(memory_size=50), random.Random(0)
     for _ in range(150):

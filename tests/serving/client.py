@@ -18,7 +18,7 @@ class Client:
     """Sends JSON over one connection."""
 
     def __init__(self, url, token=None):
-        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=120)
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
     def __call__(self, method, path, body=None, **headers):

@@ -88,3 +88,4 @@ def test_states_of_another_form_are_told_apart():
 
 def test_tensors_that_are_not_finite_are_found_by_name():
     assert non_finite({"a": ONES, "b": {"c": [ONES / 0]}}) == ["b/c/0"]
+    assert non_finite({"a": ONES, "b": -2 * ONES, "c": ONES / 0 * 0}, beyond=2) == ["b", "c"]

@@ -42,6 +42,13 @@ def test_a_file_of_another_kind_is_refused_by_name(tmp_path):
         load_state(tmp_path / "s", kind="pear")
 
 
+def test_a_kind_cannot_begin_a_line_of_its_own(tmp_path):
+    save_state(tmp_path / "s", {}, kind="apple\ncndpm: all is well\x1b[0m")
+    with pytest.raises(StateError) as refused:
+        load_state(tmp_path / "s", kind="pear")
+    assert str(refused.value).isprintable()
+
+
 def test_a_file_with_another_header_is_refused(tmp_path):
     header = json.dumps({"format": 1, "kind": "test", "tree": {}})
     save_file({}, tmp_path / "s", metadata={"cndpm": header})

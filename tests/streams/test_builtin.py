@@ -48,7 +48,7 @@ def test_every_preset_builds_and_ends_where_it_says(data_dir: Path, name):
     stream = load_scenario(name).build(data_dir=data_dir)
     check_shape(stream, name)
     sizes = [len(batch.x) for batch in stream.batches()]
-    assert len(sizes) == stream.n_batches and sum(sizes) == stream.n_samples
+    assert len(sizes) == stream.n_batches and sum(sizes) == stream.n_samples  # type: ignore[attr-defined]
     for batch in (next(stream.batches()), next(stream.batches(stream.n_batches - 1))):
         assert batch.x.shape[1:] == stream.input_shape and (batch.y is not None) == stream.labelled
 

@@ -10,6 +10,7 @@ import torch
 
 from cndpm.streams import Scenario, load_scenario
 from cndpm.streams.variations import noisy
+from cndpm.validation import ConfigError
 
 
 @pytest.fixture
@@ -76,3 +77,10 @@ def test_training_images_are_turned_as_their_subset_says():
     nearest = (turned_by_hand[:, None] - turned[None]).abs().amax(2).min(1)
     assert nearest.values.max() <= 1.01 / 255
     assert len(nearest.indices.unique()) == n
+
+
+@pytest.mark.parametrize("size", [100_000, 10**9, 10**30])
+def test_images_larger_than_the_memory_are_refused_before_they_are_made(size):
+    scenario = Scenario(name="a", stages=[{"subsets": [{"dataset": "digits"}], "epochs": 1}], transform={"size": size})
+    with pytest.raises(ConfigError, match=f"transform.size={size} makes .* bytes"):
+        scenario.build()

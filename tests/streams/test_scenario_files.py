@@ -48,7 +48,7 @@ def test_an_episode_file_of_the_release_is_read_as_it_is(tmp_path: Path, data_di
     assert [stage.subsets[0].classes for stage in scenario.stages] == [(0, 1), (2, 3), (4,)]
     assert (scenario.stages[0].epochs, scenario.stages[1].steps, scenario.stages[2].samples) == (1, 40, 77)
     stream = scenario.build(data_dir=data_dir)
-    assert stream.stage_samples == (24, 400, 77) and len(stream.tasks) == 3
+    assert stream.stage_samples == (24, 400, 77) and len(stream.tasks) == 3  # type: ignore[attr-defined]
 
 
 def test_an_episode_of_grey_and_colour_images_gets_one_shape(tmp_path: Path, data_dir: Path):
@@ -60,7 +60,7 @@ def test_an_episode_of_grey_and_colour_images_gets_one_shape(tmp_path: Path, dat
 def test_a_dataset_beside_the_file_is_found(tmp_path: Path):
     np.savez(tmp_path / "rows.npz", x=np.zeros((10, 2)), y=np.arange(10) % 2)
     path = write(tmp_path, "own.toml", '[[stages]]\nepochs = 1\nsubsets = [{dataset = "rows.npz"}]')
-    assert load_scenario(path).build(data_dir=tmp_path / "elsewhere").n_samples == 8
+    assert load_scenario(path).build(data_dir=tmp_path / "elsewhere").n_samples == 8  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,7 @@ def test_a_mistake_in_a_file_is_named_with_its_place(tmp_path: Path, text, messa
         ("- subsets: [[mnist, -1]]\n  epochs: 1\n", "classes.0: .*a class is a label .* or the name .* got -1"),
         ("- subsets: [[mnist, true]]\n  epochs: 1\n", "classes.0: .*got True"),
         ("- subsets:\n  epochs: 1\n", "stages.0.subsets"),
+        ("- subsets: [{dataset: mnist, classes: 3}, [mnist, 1]]\n  epochs: 1\n", "stages.0.subsets.0.classes"),
         ("- 3\n", "stages.0"),
         ("hello", "got str"),
         ("[", "not readable"),
@@ -145,6 +146,12 @@ def test_a_hostile_file_is_refused_in_one_line(tmp_path: Path, name):
         load_scenario(tmp_path / name)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 500
+
+
+def test_a_dataset_whose_name_is_too_long_for_a_file_is_not_known(tmp_path: Path):
+    (tmp_path / "a.yaml").write_text(f"- epochs: 1\n  subsets: [[{'digits' * 100}, 0]]")
+    with pytest.raises(UnknownNameError, match="there is no dataset"):
+        load_scenario(tmp_path / "a.yaml").build()
 
 
 def test_a_folder_with_the_name_of_a_file_is_refused(tmp_path: Path):

@@ -146,7 +146,7 @@ def test_several_epochs_are_drawn_with_replacement(data_dir: Path):
     stream = load_scenario("split-mnist", epochs=10).build(data_dir=data_dir)
     first = [key for batch in islice(stream.batches(), 24) for key in sample_keys(batch.x)]
     counts = np.unique([label * 100 + i for label, i in first], return_counts=True)[1]
-    assert len(first) == 240 and stream.n_samples == 1200
+    assert len(first) == 240 and stream.n_samples == 1200  # type: ignore[attr-defined]
     assert counts.min() != counts.max()  # ten shuffled passes would give ten of each
 
 
@@ -179,7 +179,7 @@ def test_binarised_test_sets_are_the_same_for_the_same_seed(data_dir: Path):
 
 def test_fuzzy_stages_present_two_tasks_in_the_given_shares(data_dir: Path):
     stream = load_scenario("fuzzy-split-mnist").build(data_dir=data_dir)
-    assert stream.stage_samples == (6000, *[2400] * 20, 6000)
+    assert stream.stage_samples == (6000, *[2400] * 20, 6000)  # type: ignore[attr-defined]
     assert stream.stage_tasks[0] == (0,) and stream.stage_tasks[1:6] == ((0, 1),) * 5 and stream.stage_tasks[-1] == (4,)
     assert len(stream.tasks) == 5
     y = torch.cat([batch.y for batch in stream])

@@ -53,7 +53,7 @@ def test_pixels_are_drawn_anew_in_every_block_round_and_test_set(grey: Path):
     scenario = Scenario(name="grey", stages=stages[:1], transform={"binarise": True}, endless=True, labelled=False)
     stream = scenario.build(data_dir=grey)
     first = [batch.x for batch in islice(stream.batches(), 70)]
-    blocks = [first[start : start + stream._chunk_batches] for start in range(0, 70, stream._chunk_batches)]
+    blocks = [first[start : start + stream._chunk_batches] for start in range(0, 70, stream._chunk_batches)]  # type: ignore[attr-defined]
     assert len(blocks) > 2
     assert not torch.equal(blocks[0][0], blocks[1][0])
     assert not torch.equal(first[0], next(stream.batches(70)).x)

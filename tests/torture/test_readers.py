@@ -12,7 +12,7 @@ from torture.reader_worker import damage, read_one
 from cndpm.datasets import DamagedFileError
 from torture import readers
 
-PER_FORMAT = 200
+PER_FORMAT = 50
 
 
 def test_no_damaged_file_ends_the_process_or_raises_anything_foreign():

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
-__all__ = ["AGEM"]
-
 
 def project_to_reference(gradient: Tensor, reference: Tensor) -> Tensor:
     r"""Returns the nearest direction to g that does not raise the loss whose gradient is `reference`, (n_parameters,).
@@ -26,10 +24,6 @@ class AGEM(ReplayLearner):
 
     Departures: task-free. The authors' memory holds equal parts of the tasks before the present one; here it is a
     reservoir of the stream, the reference may therefore include the present distribution.
-
-    Example:
-        >>> learner = AGEM(AGEM.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
-__all__ = ["DER", "DERPlusPlus"]
-
 
 class DER(ReplayLearner):
     r"""Dark experience replay (Buzzega et al. 2020).
@@ -24,10 +22,6 @@ class DER(ReplayLearner):
     with the logits :math:`z'` stored when the sample entered the reservoir; the square is averaged over classes.
 
     Departures: all terms share one forward pass, so batch normalisation sees the stream and the memory together.
-
-    Example:
-        >>> learner = DER(DER.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):
@@ -75,10 +69,6 @@ class DERPlusPlus(DER):
     with two independent draws from the reservoir.
 
     Departures: as for :class:`DER`.
-
-    Example:
-        >>> learner = DERPlusPlus(DERPlusPlus.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(DER.Settings):

@@ -11,8 +11,6 @@ from cndpm.baselines.shared.composed import ClassifierLearner
 from cndpm.baselines.shared.networks import build_vae
 from cndpm.baselines.shared.task_progress import DreamerSettings, RememberingLearner, only
 
-__all__ = ["DGR"]
-
 
 class DGR(RememberingLearner, ClassifierLearner):
     r"""Deep generative replay (Shin et al. 2017).
@@ -25,12 +23,6 @@ class DGR(RememberingLearner, ClassifierLearner):
     Departures: the generator is a VAE instead of the authors' GAN, as in van de Ven and Tolias (2018); the softmax runs
     over the classes seen so far; each batch is learned in `n_steps` steps with fresh dreams, because a VAE that has
     taken a few hundred steps dreams in blends of digits: theirs took 2,000 a task.
-
-    Example:
-        >>> learner = DGR(DGR.Settings(hidden=8, latent=2), input_shape=(4,), n_classes=2)
-        >>> learner.begin_task(0)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> learner.end_task()
     """
 
     Settings = DreamerSettings

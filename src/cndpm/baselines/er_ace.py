@@ -8,8 +8,6 @@ from torch import Tensor
 
 from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
-__all__ = ["ERACE"]
-
 
 def among_present(logits: Tensor, y: Tensor) -> Tensor:
     """Sets the logits (batch, n_classes) of classes that do not occur in y (batch,) to minus infinity."""
@@ -26,10 +24,6 @@ class ERACE(ReplayLearner):
     class does not push the old ones' representations aside.
 
     Departures: both terms share one forward pass; the second one's softmax runs over all classes, seen or not.
-
-    Example:
-        >>> learner = ERACE(ERACE.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     Settings = ReplaySettings

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 from cndpm.baselines.shared.gradients import mean_over_gradients
 from cndpm.baselines.shared.penalty import PenalisedLearner, PenaltySettings
 
-__all__ = ["EWC", "OnlineEWC"]
-
 
 def fisher_information(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     r"""Returns the diagonal of the empirical Fisher information, (n_parameters,); the network is left unchanged.
@@ -30,13 +28,6 @@ class EWC(PenalisedLearner):
 
     Departures: the Fisher information is empirical (observed labels), from at most `importance_samples` samples of a
     task; the tasks' penalties are kept as two vectors, which is exact.
-
-    Example:
-        >>> import torch
-        >>> learner = EWC(EWC.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> learner.begin_task(0)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> learner.end_task()
     """
 
     class Settings(PenaltySettings):
@@ -58,13 +49,6 @@ class OnlineEWC(EWC):
         \tilde F_t = \gamma \tilde F_{t-1} + F_t
 
     Departures: as for :class:`EWC`.
-
-    Example:
-        >>> import torch
-        >>> learner = OnlineEWC(OnlineEWC.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> learner.begin_task(0)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> learner.end_task()
     """
 
     class Settings(EWC.Settings):

@@ -7,8 +7,6 @@ from torch import Tensor
 from cndpm.baselines.shared.components import NetworkSettings
 from cndpm.baselines.shared.composed import ObjectiveLearner
 
-__all__ = ["FineTune"]
-
 
 class FineTune(ObjectiveLearner):
     r"""Plain stochastic gradient descent along the stream, the lower bound of every comparison.
@@ -18,11 +16,6 @@ class FineTune(ObjectiveLearner):
     The loss is the cross entropy of a classifier, or the negative ELBO of a VAE where the stream has no labels.
 
     Departures: none known; the optimiser is not given in the paper, the default is measured (docs/results).
-
-    Example:
-        >>> import torch
-        >>> learner = FineTune(FineTune.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     Settings = NetworkSettings

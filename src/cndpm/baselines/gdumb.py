@@ -17,8 +17,6 @@ from cndpm.baselines.shared.replay import Augmentation, ReplayMemory, ReplaySett
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["GDumb"]
-
 
 def balanced_place(stored: list[int], label: int, capacity: int, generator: torch.Generator) -> int | None:
     """Returns the place that a new sample takes in a greedily balanced memory, or None if it is turned away.
@@ -46,10 +44,6 @@ class GDumb(ComposedLearner):
     Departures: one cosine instead of warm restarts, shifts and mirror images instead of CutMix. The network is trained
     when an answer is first asked for and kept until the memory changes; it depends on the memory and the seed alone, so
     asking has no effect on the learner.
-
-    Example:
-        >>> learner = GDumb(GDumb.Settings(hidden=8, memory_size=20, epochs=2), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):

@@ -14,8 +14,6 @@ from cndpm.baselines.shared.replay import ReplayMemory
 from cndpm.learner import Footprint, TaskBasedLearner
 from cndpm.state import State
 
-__all__ = ["GEM"]
-
 
 def project(gradient: Tensor, references: Tensor, *, margin: float = 0.0) -> Tensor:
     r"""Returns the direction nearest to g that lowers (or keeps) the loss of every past task, (n_parameters,).
@@ -80,12 +78,6 @@ class GEM(ClassifierLearner, TaskBasedLearner):
     Departures: a past task's reference gradient comes from `reference_batch` samples drawn from its memory at every
     step (null: all of them, as the authors do), and each task's memory is a uniform sample of it, not its last samples.
     The memory's default size is that of the comparison by Hsu et al. (2018), as many numbers as online EWC keeps.
-
-    Example:
-        >>> learner = GEM(GEM.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> learner.begin_task(0)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> learner.end_task()
     """
 
     class Settings(NetworkSettings):

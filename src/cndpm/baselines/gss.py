@@ -10,8 +10,6 @@ from torch import Tensor
 from cndpm.baselines.shared.gradients import per_sample_gradients
 from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
-__all__ = ["GSS"]
-
 
 def redundancy(gradients: Tensor, references: Tensor) -> Tensor:
     r"""Returns how well the memory covers each sample already, between 0 and 2, (batch,).
@@ -43,10 +41,6 @@ class GSS(ReplayLearner):
 
     Departures: the batch's redundancies are computed against one draw of the memory before its samples are offered, and
     gradients are taken as in prediction (no batch statistics). The first sample of all counts as unlike any other.
-
-    Example:
-        >>> learner = GSS(GSS.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):

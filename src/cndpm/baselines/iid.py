@@ -15,8 +15,6 @@ from cndpm.baselines.shared.replay import Augmentation, AugmentationName
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["IIDOffline", "IIDOnline"]
-
 
 class GrowingSamples:
     """Every batch it was given, as rows of named tensors."""
@@ -60,10 +58,6 @@ class IIDOnline(FineTune):
     """The reference for one pass: plain gradient steps, as :class:`FineTune`, meant for a shuffled stream.
 
     Departures: none; on a stream with tasks in order it is fine-tuning.
-
-    Example:
-        >>> learner = IIDOnline(IIDOnline.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
 
@@ -75,11 +69,6 @@ class IIDOffline(ObjectiveLearner):
     Departures: the paper names augmentation, learning-rate decay, up to 100 epochs and larger batches, but neither
     which nor how; shifts (random crops of padded images), mirror images for colour images and the cosine are this
     implementation's. Unlabelled data is not augmented, because its density is what is measured.
-
-    Example:
-        >>> learner = IIDOffline(IIDOffline.Settings(hidden=8, epochs=2), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> learner.finish()
     """
 
     class Settings(NetworkSettings):

@@ -11,8 +11,6 @@ from cndpm.baselines.shared.components import NetworkSettings
 from cndpm.baselines.shared.composed import ClassifierLearner
 from cndpm.baselines.shared.task_progress import RememberingLearner, distillation, only
 
-__all__ = ["LwF"]
-
 
 class LwF(RememberingLearner, ClassifierLearner):
     r"""Learning without forgetting (Li and Hoiem 2017) with one output layer.
@@ -25,12 +23,6 @@ class LwF(RememberingLearner, ClassifierLearner):
 
     Departures: one output layer for all classes, the softmax over those seen so far, and the two terms weighted by the
     number of tasks, all after the class-incremental comparison of van de Ven and Tolias (2018).
-
-    Example:
-        >>> learner = LwF(LwF.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> learner.begin_task(0)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> learner.end_task()
     """
 
     class Settings(NetworkSettings):

@@ -7,8 +7,6 @@ from torch import Tensor, nn
 from cndpm.baselines.shared.gradients import mean_over_gradients
 from cndpm.baselines.shared.penalty import PenalisedLearner, PenaltySettings
 
-__all__ = ["MAS"]
-
 
 def output_sensitivity(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     r"""Returns how far the squared length of the output moves with each weight, (n_parameters,); labels play no part.
@@ -27,13 +25,6 @@ class MAS(PenalisedLearner):
 
     Departures: importance is measured on at most `importance_samples` samples of the task that ends, though it needs no
     labels and the authors may use any data.
-
-    Example:
-        >>> import torch
-        >>> learner = MAS(MAS.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> learner.begin_task(0)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> learner.end_task()
     """
 
     Settings = PenaltySettings

@@ -10,8 +10,6 @@ from torch.func import functional_call
 
 from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
-__all__ = ["MIR"]
-
 
 class MIR(ReplayLearner):
     r"""Experience replay with maximally interfered retrieval (Aljundi et al. 2019).
@@ -23,10 +21,6 @@ class MIR(ReplayLearner):
 
     Departures: the virtual step is plain gradient descent at `virtual_rate` whatever the optimiser is; candidates are
     evaluated as in prediction, so that batch normalisation's statistics follow real steps only.
-
-    Example:
-        >>> learner = MIR(MIR.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):

@@ -26,8 +26,6 @@ from cndpm.names import ObjectNameError, load_object, nearest_names
 from cndpm.state import State
 from cndpm.validation import ConfigError
 
-__all__ = ["others_learner"]
-
 _SEEDS = ("random_state", "seed")
 """Arguments by which models of others take a seed."""
 _LEAST = 1e-6

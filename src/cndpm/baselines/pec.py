@@ -15,8 +15,6 @@ from cndpm.baselines.shared.networks import initialise
 from cndpm.learner import Footprint
 from cndpm.state import State
 
-__all__ = ["PEC"]
-
 
 class PEC(ComposedLearner):
     r"""Prediction error-based classification (Zajac, Tuytelaars and van de Ven 2024).
@@ -32,10 +30,6 @@ class PEC(ComposedLearner):
     Departures: fully connected networks of one hidden layer for all inputs; the samples of one class in a batch make
     one step; the learning rate falls as :math:`1 / \sqrt{1 + n_c / n_0}` with the class's steps, because the stream's
     length is not known.
-
-    Example:
-        >>> learner = PEC(PEC.Settings(hidden=8, outputs=5), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(NetworkSettings):

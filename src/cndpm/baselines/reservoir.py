@@ -8,8 +8,6 @@ from torch import Tensor
 from cndpm.baselines.shared.composed import ObjectiveLearner
 from cndpm.baselines.shared.replay import ReplayLearner, ReplaySettings
 
-__all__ = ["Reservoir"]
-
 
 class Reservoir(ReplayLearner, ObjectiveLearner):
     r"""Experience replay with reservoir sampling (Chaudhry et al. 2019, "On tiny episodic memories").
@@ -21,10 +19,6 @@ class Reservoir(ReplayLearner, ObjectiveLearner):
 
     Departures: stream and memory share one forward pass, so batch normalisation sees both. On an unlabelled stream
     the network is the VAE and the memory holds x alone.
-
-    Example:
-        >>> learner = Reservoir(Reservoir.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     Settings = ReplaySettings

@@ -14,8 +14,6 @@ from cndpm.baselines.shared.components import Trainer
 from cndpm.baselines.shared.networks import build_vae
 from cndpm.baselines.shared.task_progress import DreamerSettings, RememberingLearner, distillation, only
 
-__all__ = ["RtF"]
-
 
 class RtF(RememberingLearner):
     r"""Replay through feedback (van de Ven and Tolias 2018).
@@ -32,12 +30,6 @@ class RtF(RememberingLearner):
     dreams, for the reason given at :class:`~cndpm.baselines.dgr.DGR`; and dreams are asked for by class, from a learned
     Gaussian per class over the latent space, the conditional replay of van de Ven, Siegelmann and Tolias (2020).
     `prior="standard"` is the first paper's single prior, whose dreams between two digits belong to neither.
-
-    Example:
-        >>> learner = RtF(RtF.Settings(hidden=8, latent=2), input_shape=(4,), n_classes=2)
-        >>> learner.begin_task(0)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> learner.end_task()
     """
 
     class Settings(DreamerSettings):

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from cndpm.baselines.shared.replay import AugmentationName, ReplayLearner, ReplaySettings
 
-__all__ = ["SCR"]
-
 
 def contrastive_loss(projections: Tensor, y: Tensor, *, temperature: float) -> Tensor:
     r"""Returns the supervised contrastive loss (Khosla et al. 2020) of projections (N, n_dimensions) of any length.
@@ -44,10 +42,6 @@ class SCR(ReplayLearner):
 
     Departures: the projection is linear; views are shifts and mirror images, without colour changes. Every answer
     passes the memory through the network once.
-
-    Example:
-        >>> learner = SCR(SCR.Settings(hidden=8, memory_size=20), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(ReplaySettings):

@@ -12,8 +12,6 @@ from cndpm.baselines.shared.composed import ClassifierLearner
 from cndpm.baselines.shared.penalty import QuadraticPenalty
 from cndpm.learner import TaskBasedLearner
 
-__all__ = ["SI"]
-
 
 class PathIntegral(TensorSlots):
     r"""Sums each weight's share in the fall of the loss since the task began.
@@ -53,12 +51,6 @@ class SI(ClassifierLearner, TaskBasedLearner):
     with the importances of all tasks summed and the anchor at the last task's end; see :class:`PathIntegral`.
 
     Departures: negative importances, which noise makes, count as zero; the optimiser keeps its moments across tasks.
-
-    Example:
-        >>> learner = SI(SI.Settings(hidden=8), input_shape=(4,), n_classes=2)
-        >>> learner.begin_task(0)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
-        >>> learner.end_task()
     """
 
     class Settings(NetworkSettings):

@@ -15,8 +15,6 @@ from cndpm.baselines.shared.composed import ComposedLearner
 from cndpm.learner import LearnerSettings
 from cndpm.state import State
 
-__all__ = ["SLDA"]
-
 
 class FixedFeatures(TensorSlots):
     r"""Computes fixed features: pixels, or random Fourier features of a Gaussian kernel (Rahimi and Recht 2007).
@@ -70,10 +68,6 @@ class SLDA(ComposedLearner):
     Departures: features are fixed maps of the pixels, not of a pretrained network; the shrinkage is relative to the
     mean variance; outer products are added in groups of `chunk` samples, for speed. Without a `gamma` the kernel's
     width is set by the first batch: gamma = 1 / its mean squared distance.
-
-    Example:
-        >>> learner = SLDA(SLDA.Settings(n_features=10), input_shape=(4,), n_classes=2)
-        >>> learner.learn(torch.rand(6, 4), torch.arange(6) % 2)
     """
 
     class Settings(LearnerSettings):

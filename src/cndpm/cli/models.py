@@ -12,7 +12,7 @@ import typer
 from cndpm.cli import options
 
 if TYPE_CHECKING:
-    from cndpm.engines import Shard
+    from cndpm.engines.shards import Shard
     from cndpm.estimators.base import Estimator
 
 
@@ -125,7 +125,7 @@ def serve(
 
     Rows are acknowledged when they are learned and on the disk; started again,
     the server goes on where it was. CNDPM_TOKEN in the environment is the token
-    that clients must send. The page /docs describes all requests.
+    that clients must send. The page at / describes all requests, and tries them.
 
     Example: cndpm serve model.cndpm --port 8000
     """
@@ -142,7 +142,7 @@ def serve(
         checkpoint_rows=checkpoint_rows,
         salvage=salvage,
     )
-    print(f"serving {model} at {server.url}/ (page: {server.url}/docs; Ctrl-C ends it)", flush=True)
+    print(f"serving {model}: open {server.url}/ to try it; Ctrl-C ends it", flush=True)
     try:
         server.run()
     except KeyboardInterrupt:
@@ -179,7 +179,7 @@ def _shards(
 ) -> tuple[list[Shard], tuple[int, ...] | None]:
     """Returns shards of files or of a dataset, and the shape of an image where they are images."""
     from cndpm.datasets import load_dataset
-    from cndpm.engines import ArrayShard, FileShard, split
+    from cndpm.engines.shards import ArrayShard, FileShard, split
 
     if len(data) == 1 and not Path(data[0]).suffix:
         train = load_dataset(data[0], data_dir).train

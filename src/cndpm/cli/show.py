@@ -11,6 +11,7 @@ from typing import Any, Self
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from cndpm.experiments.learners import shown_learner
 from cndpm.experiments.monitor import Monitor, Monitors, TensorBoardMonitor
 from cndpm.experiments.printed_tables import METRICS, FoldingTable, format_value
 from cndpm.experiments.terminal import Bars, TerminalMonitor
@@ -85,17 +86,15 @@ def show_results(
 ) -> None:
     """Prints a table with one row per result; columns without any value are left out."""
     keys = [key for key in METRICS if any(result.get(key) is not None for result in results)]
-    header = ["run" if names else "learner", "preset", "seeds", *(METRICS[key] for key in keys)]
-    rows = [
-        [
-            name,
-            result["preset"],
-            str(len(result["runs"])),
-            *(format_value(key, result.get(key), result["standard_error"].get(key)) for key in keys),
-        ]
-        for name, result in zip(names or [result["learner"] for result in results], results, strict=True)
-    ]
-    show(content, [FoldingTable(title, header, rows)], as_json=as_json)
+    presets = [result["preset"] for result in results]
+    table = {
+        "run" if names else "learner": names or [shown_learner(result["learner"]) for result in results],
+        **({"preset": presets} if set(presets) != {"default"} else {}),
+        "seeds": [str(len(result["runs"])) for result in results],
+    }
+    for key in keys:
+        table[METRICS[key]] = [format_value(key, one.get(key), one["standard_error"].get(key)) for one in results]
+    show(content, [FoldingTable(title, list(table), list(zip(*table.values(), strict=True)))], as_json=as_json)
 
 
 def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:

@@ -16,12 +16,6 @@ class Split:
     Attributes:
         x: Images (n, C, H, W) as uint8, or rows of features (n, d) as float32.
         y: Class indices (n,), int64.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.datasets import Split
-        >>> len(Split(torch.zeros(3, 2), torch.tensor([0, 1, 0])))
-        3
     """
 
     x: Tensor

@@ -27,11 +27,6 @@ class DatasetStatus:
         location: The folder that has them; None where absent, or where no files are needed.
         n_bytes: Their size on disk.
         checksums: Whether its samples can be checked by sha256.
-
-    Example:
-        >>> from cndpm.datasets import dataset_status
-        >>> [one.present for one in dataset_status() if one.name == "digits"]
-        [True]
     """
 
     name: str
@@ -50,11 +45,6 @@ class Check:
         what: What was compared.
         ok: Whether it is as published.
         found: What was found.
-
-    Example:
-        >>> from cndpm.datasets import verify_dataset
-        >>> [check.what for check in verify_dataset("digits") if check.ok][:2]
-        ['training samples', 'test samples']
     """
 
     what: str

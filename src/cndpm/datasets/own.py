@@ -135,7 +135,7 @@ def _as_samples(x: NDArray[Any], path: Path) -> Tensor:
 
 
 def _as_features(x: NDArray[Any], path: Path) -> Tensor:
-    with np.errstate(over="ignore"):  # what does not fit into 32 bits becomes infinite and is refused
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite and NaN are refused below
         rows = x.astype(np.float32, order="C")
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]

@@ -11,32 +11,10 @@ from typing import TYPE_CHECKING
 from cndpm.lazy import lazily
 
 if TYPE_CHECKING:
-    from cndpm.engines.engine import Attempt, Engine, LostWorkerError
-    from cndpm.engines.local import LocalEngine
-    from cndpm.engines.named_engines import ENGINES, make_engine
-    from cndpm.engines.ray import RayEngine
-    from cndpm.engines.ray_data import RayShard
+    from cndpm.engines.engine import LostWorkerError
     from cndpm.engines.sharding import ShardedError, fit_sharded, predict_sharded
-    from cndpm.engines.shards import ArrayShard, FileShard, Shard, ShardError, as_shard, split
+    from cndpm.engines.shards import ShardError
 
-__all__ = [
-    "ENGINES",
-    "ArrayShard",
-    "Attempt",
-    "Engine",
-    "FileShard",
-    "LocalEngine",
-    "LostWorkerError",
-    "RayEngine",
-    "RayShard",
-    "Shard",
-    "ShardError",
-    "ShardedError",
-    "as_shard",
-    "fit_sharded",
-    "make_engine",
-    "predict_sharded",
-    "split",
-]
+__all__ = ["LostWorkerError", "ShardError", "ShardedError", "fit_sharded", "predict_sharded"]
 
 __getattr__ = lazily(__name__)

@@ -14,7 +14,7 @@ from typing import Any
 
 from cndpm.errors import CNDPMError
 
-__all__ = ["Attempt", "Engine", "LostWorkerError"]
+__all__ = ["LostWorkerError"]
 
 
 class LostWorkerError(CNDPMError, RuntimeError):
@@ -27,19 +27,10 @@ def _nobody(_: Any) -> None:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Tells a function how it is called.
+    """Tells a function how it is called."""
 
-    Attributes:
-        number: How often the same task was begun before: 0, unless a worker was lost.
-        tell: Passes a message on to the process that waits, where the engine can.
-
-    Example:
-        >>> Attempt().number
-        0
-    """
-
-    number: int = 0
-    tell: Callable[[Any], None] = _nobody
+    number: int = 0  # how often the same task was begun before: 0, unless a worker was lost
+    tell: Callable[[Any], None] = _nobody  # passes a message on to the process that waits, where the engine can
 
 
 Function = Callable[[Any, Attempt], Any]
@@ -50,17 +41,7 @@ Told = Callable[[int, Any], None]
 
 
 class Engine(ABC):
-    """Carries out tasks by workers.
-
-    Args:
-        n_workers: Tasks at the same time.
-        retries: How often a task whose worker was lost is begun again.
-
-    Example:
-        >>> from cndpm.engines.local import LocalEngine
-        >>> isinstance(LocalEngine(2), Engine)
-        True
-    """
+    """Carries out `n_workers` tasks at the same time; one whose worker was lost is begun again `retries` times."""
 
     def __init__(self, n_workers: int, *, retries: int = 2) -> None:
         if n_workers < 1:
@@ -97,13 +78,7 @@ class Engine(ABC):
                 self._stop(call)
 
     def results(self, function: Function, tasks: Sequence[Any], *, told: Told = lambda *_: None) -> list[Any]:
-        """Returns the results of all tasks, in their order; the first failure stops the others and is raised.
-
-        Args:
-            function: As for :meth:`outcomes`.
-            tasks: Its first argument, one for each call.
-            told: Is given the messages of tasks.
-        """
+        """Returns the results of all tasks, in their order; the first failure stops the others and is raised."""
         found: dict[int, Any] = {}
         outcomes = self.outcomes(function, tasks, told=told)
         for index, outcome in outcomes:

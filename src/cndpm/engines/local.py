@@ -24,23 +24,12 @@ import torch
 
 from cndpm.engines.engine import Attempt, Engine, Function, LostWorkerError
 
-__all__ = ["LocalEngine"]
-
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _MESSAGE, _OUTCOME = "message", "outcome"
 
 
 class LocalEngine(Engine):
-    """Starts processes; each computes with one thread unless OMP_NUM_THREADS says otherwise.
-
-    Args:
-        n_workers: Processes at the same time.
-        retries: How often a task whose process was lost is begun again.
-
-    Example:
-        >>> LocalEngine(2).n_workers
-        2
-    """
+    """Starts processes; each computes with one thread unless OMP_NUM_THREADS says otherwise."""
 
     def _begin(self, function: Function, task: Any, number: int) -> _Process:
         return _Process(function, task, number)

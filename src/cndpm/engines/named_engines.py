@@ -8,8 +8,6 @@ from cndpm.engines.ray import RayEngine
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError
 
-__all__ = ["ENGINES", "make_engine"]
-
 ENGINES = ("local", "ray")
 """The engines there are."""
 

@@ -18,8 +18,6 @@ from cndpm.engines.engine import Attempt, Engine, Function, LostWorkerError
 from cndpm.engines.local import one_thread_each, portable
 from cndpm.extras import require_extra
 
-__all__ = ["RayEngine"]
-
 _LISTENING_SECONDS = 0.5
 """Time between two looks for messages; tasks that end are noticed at once."""
 
@@ -30,18 +28,9 @@ _DELIVERY_SECONDS = 10.0
 class RayEngine(Engine):
     """Hands tasks to Ray; messages of tasks come by an actor on the node of this process.
 
-    Args:
-        n_workers: Tasks at the same time; each takes one CPU of the cluster.
-        retries: How often a task whose worker or node was lost is begun again.
-        address: Of a cluster that runs; None takes the one that this process is connected to, or starts one here.
-        n_gpus: GPUs, or a fraction of one, that a task takes.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-
-    Example:
-        >>> from cndpm.extras import is_installed
-        >>> engine = RayEngine(2) if is_installed("ray") else None
+    A task takes one CPU of the cluster at an address, and `n_gpus` or a fraction of one; where no address is given, of
+    the cluster that this process is connected to, or of one that is started here. MissingExtraError: Ray is not
+    installed.
     """
 
     def __init__(self, n_workers: int, *, retries: int = 2, address: str | None = None, n_gpus: float = 0.0) -> None:

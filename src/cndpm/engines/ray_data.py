@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from cndpm.engines.shards import Piece, Shard, ShardError, in_pieces
 
-__all__ = ["RayShard"]
-
 
 @dataclass(frozen=True)
 class Block:

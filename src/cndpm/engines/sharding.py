@@ -70,7 +70,7 @@ def fit_sharded(
     Args:
         model: An estimator, as it would be fitted. One that has learned something goes on: its representation is
             broadcast, and the result has learned the shards besides.
-        shards: A sequence of pairs of arrays (X, y), files, or :class:`~cndpm.engines.shards.Shard`; for densities X
+        shards: A sequence of pairs of arrays (X, y), files, or objects of `cndpm.engines.shards`; for densities X
             alone. Or, for the engine "ray", a `ray.data.Dataset`, which becomes a shard for each worker.
         engine: "local", "ray", or an engine.
         workers: Shards that are learned at the same time, each with one thread.

@@ -22,7 +22,7 @@ from cndpm.datasets.npz import read_npz
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 
-__all__ = ["ArrayShard", "FileShard", "Shard", "ShardError", "as_shard", "split"]
+__all__ = ["ShardError"]
 
 Piece = tuple[NDArray[Any], list[Any] | NDArray[Any] | None]
 """Rows (n, ...) and their labels or targets, n of them; None where there are none."""
@@ -33,21 +33,11 @@ class ShardError(CNDPMError, ValueError):
 
 
 class Shard(ABC):
-    """Rows that one worker reads.
-
-    Example:
-        >>> isinstance(ArrayShard(np.zeros((3, 2)), None), Shard)
-        True
-    """
+    """Rows that one worker reads."""
 
     @abstractmethod
     def pieces(self, size: int, start: int = 0) -> Iterator[Piece]:
-        """Yields rows in pieces.
-
-        Args:
-            size: Rows of a piece; the last may have fewer.
-            start: Rows to leave out: a multiple of `size`, or all.
-        """
+        """Yields rows in pieces of `size`, the last perhaps of fewer, from `start` on: a multiple of `size`, or all."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -55,29 +45,15 @@ class Shard(ABC):
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Shard:
-        """Returns a shard of some of the rows.
-
-        Args:
-            start: The first of them.
-            stop: The first behind them.
-        """
+        """Returns a shard of the rows from `start` to before `stop`."""
 
 
 @dataclass(frozen=True)
 class ArrayShard(Shard):
-    """Rows in memory.
+    """Rows in memory."""
 
-    Attributes:
-        X: (n, ...).
-        y: Labels or targets, n of them; None for densities.
-
-    Example:
-        >>> [len(X) for X, _ in ArrayShard(np.zeros((5, 2)), None).pieces(2)]
-        [2, 2, 1]
-    """
-
-    X: NDArray[Any]
-    y: list[Any] | NDArray[Any] | None
+    X: NDArray[Any]  # (n, ...)
+    y: list[Any] | NDArray[Any] | None  # labels or targets, n of them; None for densities
 
     def pieces(self, size: int, start: int = 0) -> Iterator[Piece]:
         for begin in range(start, len(self.X), size):
@@ -93,29 +69,13 @@ class ArrayShard(Shard):
 
 @dataclass(frozen=True)
 class FileShard(Shard):
-    """Rows of a CSV file with a header, of a Parquet file, or of an npz file with arrays ``x`` and ``y``.
-
-    Attributes:
-        path: The file.
-        target: Column of labels or targets; None where there is none. In npz files it is ``y`` anyway.
-        start: The first row that belongs to the shard.
-        stop: The first that does not any more; None for all.
-        as_numbers: Whether targets in a CSV file are read as numbers; otherwise they are text.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder, "rows.csv")
-        ...     _ = path.write_text("a,b,kind\\n1,2,cat\\n3,4,dog\\n")
-        ...     [(X.tolist(), y) for X, y in FileShard(path, "kind").pieces(10)]
-        [([[1.0, 2.0], [3.0, 4.0]], ['cat', 'dog'])]
-    """
+    """Rows of a CSV file with a header, of a Parquet file, or of an npz file with arrays ``x`` and ``y``."""
 
     path: Path
-    target: str | None = None
-    start: int = 0
-    stop: int | None = None
-    as_numbers: bool = False
+    target: str | None = None  # column of labels or targets; None where there is none; in npz files it is "y" anyway
+    start: int = 0  # the first row that belongs to the shard
+    stop: int | None = None  # the first that does not any more; None for all
+    as_numbers: bool = False  # whether targets in a CSV file are read as numbers; otherwise they are text
 
     def pieces(self, size: int, start: int = 0) -> Iterator[Piece]:
         rows = {".csv": self._csv, ".parquet": self._parquet, ".npz": self._npz}.get(self.path.suffix)
@@ -172,17 +132,7 @@ class FileShard(Shard):
 
 
 def as_shard(part: Any, *, target: str | None = None, as_numbers: bool = False) -> Shard:
-    """Makes a shard of a path, of a pair of arrays (X, y), of X alone, or of an object with `x` and `y`.
-
-    Args:
-        part: What there is.
-        target: Column of labels or targets, for files.
-        as_numbers: Whether targets in files are numbers.
-
-    Example:
-        >>> len(as_shard((np.zeros((5, 2)), [0, 1, 0, 1, 0])))
-        5
-    """
+    """Makes a shard of a path, of a pair of arrays (X, y), of X alone, or of an object with `x` and `y`."""
     if isinstance(part, Shard):
         return part
     if isinstance(part, str | Path):
@@ -200,10 +150,7 @@ def as_shard(part: Any, *, target: str | None = None, as_numbers: bool = False) 
 def split(shards: Sequence[Shard], n: int, *, multiple: int = 10) -> list[Shard]:
     """Cuts shards until there are at least `n`: each into consecutive parts of about the same length.
 
-    Args:
-        shards: What there is; as they are where there are enough.
-        n: Shards wanted.
-        multiple: Parts but the last of a shard have a multiple of so many rows: whole batches.
+    Parts but the last of a shard have a multiple of `multiple` rows: whole batches.
 
     Example:
         >>> [len(part) for part in split([ArrayShard(np.zeros((95, 2)), None)], 2)]

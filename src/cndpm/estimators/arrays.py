@@ -39,11 +39,12 @@ def as_array(values: Any, name: str) -> Any:
             return _sound(values, name)
         if isinstance(values, np.ndarray | list | tuple):
             return _unmasked(values, name)
-        if isinstance(values, _PLAIN) or type(values).__module__.partition(".")[0] in _TABLES:
+        is_table = hasattr(values, "__dataframe__") or type(values).__module__.partition(".")[0] in _TABLES
+        if is_table or isinstance(values, _PLAIN) or not (hasattr(values, "__array__") or hasattr(values, "__len__")):
             return values
-        if hasattr(values, "__dataframe__") or not (hasattr(values, "__array__") or hasattr(values, "__len__")):
-            return values
-        return _unmasked(np.asarray(values), name)
+        if not hasattr(values, "__array__"):
+            return _unmasked(list(values), name)
+        return np.asarray(_unmasked(np.asanyarray(values), name))  # `asarray` alone would drop a mask
 
 
 def _from_torch(values: Tensor, name: str) -> NDArray[Any]:
@@ -56,26 +57,20 @@ def _from_torch(values: Tensor, name: str) -> NDArray[Any]:
         parts = values._indices(), values._values()  # as they are: `coalesce` would follow indices that do not fit
         values = torch.sparse_coo_tensor(*parts, values.shape, check_invariants=True).to_dense()
     elif values.layout is not torch.strided:
-        by_row = values.layout in (torch.sparse_csr, torch.sparse_bsr)
-        places = (values.crow_indices(), values.col_indices()) if by_row else _column_places(values)
+        if values.layout in (torch.sparse_csr, torch.sparse_bsr):
+            places = values.crow_indices(), values.col_indices()
+        else:
+            places = values.ccol_indices(), values.row_indices()
         options: Any = {"size": values.shape, "layout": values.layout, "check_invariants": True}
         values = torch.sparse_compressed_tensor(*places, values.values(), **options).to_dense()
     return (values.float() if values.is_floating_point() and values.element_size() < 4 else values).cpu().numpy()
 
 
-def _column_places(values: Tensor) -> tuple[Tensor, Tensor]:
-    return values.ccol_indices(), values.row_indices()
-
-
 def _unmasked(values: Any, name: str) -> Any:
     """Returns arrays, and lists of rows, once nothing in them is masked."""
-    if isinstance(values, np.ma.MaskedArray):
-        n_masked, values = int(np.ma.getmaskarray(values).sum()), values.data
-    else:
-        n_masked = _n_masked(values)
-    if n_masked:
+    if n_masked := _n_masked(values):
         raise ValueError(f"{name} has {n_masked} masked values, which cannot be learned. Impute or drop them.")
-    return values
+    return values.data if isinstance(values, np.ma.MaskedArray) else values
 
 
 def _n_masked(values: Any, depth: int = 2) -> int:
@@ -83,13 +78,9 @@ def _n_masked(values: Any, depth: int = 2) -> int:
     if isinstance(values, np.ma.MaskedArray):
         return int(np.ma.getmaskarray(values).sum())
     inner = isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.dtype.kind == "O")
-    if (
-        not depth
-        or not inner
-        or not any(issubclass(kind, list | tuple | np.ndarray) for kind in set(map(type, values)))
-    ):
-        return 0
-    return sum(_n_masked(value, depth - 1) for value in values)
+    if depth and inner and any(issubclass(kind, list | tuple | np.ndarray) for kind in set(map(type, values))):
+        return sum(_n_masked(value, depth - 1) for value in values)
+    return 0
 
 
 def _sound(X: Any, name: str) -> Any:
@@ -118,10 +109,9 @@ def _sound(X: Any, name: str) -> Any:
 
 def _fit(data: Any, indices: Any, indptr: Any, n_outer: int, n_inner: int) -> bool:
     """Tells whether the arrays of a compressed matrix point into each other."""
-    if np.shape(indptr) != (n_outer + 1,) or np.ndim(indices) != 1 or len(data) != len(indices):
-        return False
-    starts_well = indptr.dtype.kind == "i" and indptr[0] == 0 and bool((indptr[1:] >= indptr[:-1]).all())
-    return starts_well and indptr[-1] <= len(indices) and _within(indices, n_inner)
+    are_as_long = np.shape(indptr) == (n_outer + 1,) and np.ndim(indices) == 1 and len(data) == len(indices)
+    starts_well = are_as_long and indptr.dtype.kind == "i" and indptr[0] == 0 and (indptr[1:] >= indptr[:-1]).all()
+    return bool(starts_well) and indptr[-1] <= len(indices) and _within(indices, n_inner)
 
 
 def _within(places: Any, n: int) -> bool:

@@ -24,6 +24,7 @@ from cndpm.devices import resolve_device
 from cndpm.estimators.explanation import mixture_html
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import Step, consolidate, learning
+from cndpm.estimators.label_codec import label_values
 from cndpm.estimators.missing import Completions, log_mean_over, mean_over
 from cndpm.estimators.parameters import (
     SEPARATOR,
@@ -36,11 +37,11 @@ from cndpm.estimators.parameters import (
 )
 from cndpm.estimators.reading import Reading
 from cndpm.estimators.saved import Saved
-from cndpm.estimators.weights import times_learned
+from cndpm.estimators.weights import FEW, few_in_order, times_learned
 from cndpm.experts.features import FeatureMap, FunctionFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
-from cndpm.model.joining import with_same_representation
+from cndpm.model.merging import with_same_representation
 from cndpm.model.settings import PAPER, CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.model.watch import Watch
 from cndpm.names import UnknownNameError
@@ -334,22 +335,32 @@ class Estimator(Reading):
         novelty = np.full(len(x), np.nan) if self.learner_.watch is None else self.learner_.watch.novelty(x)
         return {"expert": expert, "expert_proba": np.exp(share), "novelty": mean_over(ways, novelty)}
 
-    def _weighted(self, sample_weight: Any, x: Tensor, y: Any) -> tuple[Tensor, Any]:
-        """Returns samples, each as often as its weight says; a first call must leave something to learn."""
-        if sample_weight is None:
-            return x, y
-        n_before = self._learner.events.n_samples if "_learner" in vars(self) else 0
-        times = times_learned(sample_weight, x.numpy(), seed=self._seed, n_before=n_before)
-        if not times.any() and "_learner" not in vars(self):
-            raise ValueError("sample_weight leaves nothing to learn: all weights are next to 0. Give one of them more.")
-        often = np.repeat(np.arange(len(times)), times)
-        return x[torch.from_numpy(often)], [y[i] for i in often] if isinstance(y, list) else y[often]
+    def _weighted(self, sample_weight: Any, x: Tensor, y: Any, *, is_table: bool = False) -> tuple[Tensor, Any]:
+        """Returns samples, each as often as its weight says; a first call must leave something to learn.
+
+        Of a table weights are relative, and the order counts for nothing where it has few rows.
+        """
+        if sample_weight is not None:
+            n_before = self._learner.events.n_samples if "_learner" in vars(self) else 0
+            times = times_learned(sample_weight, x.numpy(), seed=self._seed, n_before=n_before, is_table=is_table)
+            if not times.any() and "_learner" not in vars(self):
+                raise ValueError("sample_weight leaves nothing to learn: all weights are next to 0. Raise one of them.")
+            x, y = _taken(x, y, np.repeat(np.arange(len(times)), times))
+        if is_table and len(x) <= FEW:
+            targets = y.tolist() if isinstance(y, Tensor) else label_values(y)
+            x, y = _taken(x, y, few_in_order(x.numpy(), targets, seed=self._seed))
+        return x, y
 
     def _learn(self, x: Tensor, y: Tensor | None, **attributes: Any) -> None:
         """Learns the next samples, with the attributes that go with them; nothing where weights leave none."""
         if not len(x):
             return
         self._apply(learning(x, y, self.batch_size, verbose=bool(self.verbose)), **attributes)
+
+
+def _taken(x: Tensor, y: Any, at: NDArray[np.int64]) -> tuple[Tensor, Any]:
+    """Returns the samples at some positions, and their targets."""
+    return x[torch.from_numpy(at)], [y[i] for i in at] if isinstance(y, list) else y[at]
 
 
 def _feature_map(features: nn.Module | Callable[[Any], Any] | None) -> FeatureMap | None:

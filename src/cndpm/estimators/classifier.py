@@ -90,12 +90,14 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     ) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
+        The order of up to 30 rows, which are too few to show one, makes no difference.
+
         Args:
             X: (n, n_features), or (n, *input_shape); NaN where a value is missing.
             y: (n,) labels, as for :meth:`partial_fit`.
-            sample_weight: (n,), as for :meth:`partial_fit`.
+            sample_weight: (n,), as for :meth:`partial_fit`; a factor that all have in common changes nothing.
         """
-        fresh = self._fresh(X, y, None, sample_weight)
+        fresh = self._fresh(X, y, None, sample_weight, is_table=True)
         consolidate(fresh.learner_)
         self._adopt(fresh)
         return self
@@ -164,7 +166,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         Args:
             X: (n, n_features), or (n, *input_shape).
             y: (n,) labels that were met before.
-            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.merging.prune`.
+            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.pruning.prune`.
         """
         check_is_fitted(self, "learner_")
         x = self._tensor(self._validate(X, reset=False))
@@ -222,19 +224,27 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             check_consistent_length(rows, labels)
         return labels, self._tensor(rows)
 
+    @changes
+    def _learn_known(self, rows: NDArray[np.float32], labels: list[Any]) -> None:
+        """Learns rows (n, d) that need no check and that nobody else changes, with labels that were met before."""
+        codec = self._codec.copy()
+        self._learn(torch.from_numpy(rows), torch.from_numpy(codec.encode(labels, learn=True)), _codec=codec)
+
     def _codec_for(self, classes: Sequence[Any] | None) -> LabelCodec:
         """Returns a copy of the labels known so far, so that new ones are only taken over once all are found good."""
         if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):
             raise ValueError(f"classes={list(classes)} differs from the first call's: {self._codec.labels}")
         return self._codec.copy()
 
-    def _fresh(self, X: Any, y: Any, classes: Sequence[Any] | None, sample_weight: Any) -> Self:
+    def _fresh(
+        self, X: Any, y: Any, classes: Sequence[Any] | None, sample_weight: Any, *, is_table: bool = False
+    ) -> Self:
         """Returns another estimator that has learned these samples and nothing else."""
         self._check(anew=True)
         fresh = self._blank()
         labels, rows = fresh._validate_labelled(X, y, reset=True)
         fresh._start()
-        rows, labels = fresh._weighted(sample_weight, rows, labels)
+        rows, labels = fresh._weighted(sample_weight, rows, labels, is_table=is_table)
         fresh._codec = LabelCodec(() if classes is None else classes, closed=classes is not None)
         indices = torch.from_numpy(fresh._codec.encode(labels, learn=True))
         fresh._learner = fresh._make_learner(n_classes=len(fresh._codec) if fresh._codec.closed else None)

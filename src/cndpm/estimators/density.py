@@ -155,7 +155,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
 
         Args:
             X: (n, n_features), or (n, *input_shape).
-            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.merging.prune`.
+            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.pruning.prune`.
         """
         check_is_fitted(self, "learner_")
         merges: list[Merge] = self._apply(pruning(self._tensor(self._validate(X, reset=False)), None, threshold))

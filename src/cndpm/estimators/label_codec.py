@@ -43,7 +43,7 @@ class LabelCodec:
 
     def encode(self, y: Sequence[Any] | NDArray[Any], *, learn: bool) -> NDArray[np.int64]:
         """Returns the indices of labels, (n,); `learn` counts them and adds unknown ones, which are an error else."""
-        values = _plain_values(y)
+        values = label_values(y)
         unknown = (
             [] if self._index.keys() >= set(values) else [v for v in dict.fromkeys(values) if v not in self._index]
         )
@@ -93,7 +93,7 @@ class LabelCodec:
             self.counts.append(0)
 
 
-def _plain_values(y: Sequence[Any] | NDArray[Any]) -> list[Any]:
+def label_values(y: Sequence[Any] | NDArray[Any]) -> list[Any]:
     """Returns labels as plain Python values; in arrays of whole numbers, truths or words there is nothing to check."""
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iubU":
         values: list[Any] = y.tolist()

@@ -19,7 +19,7 @@ from cndpm.estimators.guarded import persistent
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.joining import Joint, relabel
+from cndpm.model.merging import Joint, relabel
 from cndpm.state import state_kind
 from cndpm.state.container import container_pieces
 from cndpm.state.tree import detach_tensors
@@ -32,7 +32,7 @@ def merge(models: Sequence[Estimator]) -> Any:
 
     Gaussian experts are sums, so those of the result equal, to rounding, those of a model that was given all streams.
     Where pools answer, as for tables, it answers as one that learned the first model's rows and then those that the
-    others keep; see :mod:`cndpm.model.joining`. Networks are put side by side. All models are fitted, of one class and
+    others keep; see `cndpm.model.merging`. Networks are put side by side. All models are fitted, of one class and
     with the same parameters; begin all but the first with ``first.with_same_representation()``. ValueError: they cannot
     be merged; the message says why and what to do.
 

@@ -51,9 +51,10 @@ def check_names(estimator: type, given: Iterable[str]) -> None:
     if not unknown or any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         return
     in_settings = [f"settings={{{name!r}: ...}}" for name in unknown[:1] if name in CNDPMSettings.names()]
-    near = in_settings or nearest_names(unknown[0], [name for name in known if name != "self"])
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise TypeError(f"{estimator.__name__} has no parameter {unknown[0]!r}.{hint}")
+    names = [name for name in known if name != "self"]
+    near = in_settings or nearest_names(unknown[0], names)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(names)}."
+    raise TypeError(f"{estimator.__name__} has no parameter {unknown[0]!r}. {hint}")
 
 
 def check_unchanged(begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:

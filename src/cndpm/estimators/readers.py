@@ -211,7 +211,7 @@ def _numbers(name: str, values: Any, categories: list[Hashable] | None) -> NDArr
         ones: NDArray[np.float64] = (found[:, None] == np.arange(len(categories))).astype(np.float64)
         return ones
     if values.dtype.kind in "mM":
-        raise _dated(name, values[:1])
+        raise _dated(name, *values[:1])
     try:
         return np.asarray(values, dtype=np.float64)[:, None]
     except OverflowError:
@@ -220,9 +220,11 @@ def _numbers(name: str, values: Any, categories: list[Hashable] | None) -> NDArr
         wrong = next(value for value in values if not _is_number(value))
         if isinstance(wrong, date | time | timedelta) or type(wrong).__name__ == "Period":
             raise _dated(name, wrong) from None
+        is_mixed = any(_is_there(value) and _is_number(value) for value in values)
         raise ValueError(
-            f"column {name!r} holds {str(wrong)[:40]!r}, which is no number. Make it a category, from the first "
-            f"call on: table[{name!r}].astype('category') in pandas, .cast(pl.Enum(...)) in polars."
+            f"column {name!r} holds {str(wrong)[:40]!r}, which is no number. "
+            f"{'If it stands for nothing, give NaN; if not, make' if is_mixed else 'Make'} it a category, from the "
+            f"first call on: table[{name!r}].astype('category') in pandas, .cast(pl.Enum(...)) in polars."
         ) from None
 
 
@@ -241,7 +243,8 @@ def admit_numbers(X: Any, columns: Sequence[tuple[str, Any, list[Hashable] | Non
 
 
 def _is_there(value: Any) -> bool:
-    return value is not None and value == value  # NaN differs from itself
+    # NaN differs from itself, and of pandas' NA nobody can say
+    return value is not None and type(value).__name__ != "NAType" and bool(value == value)
 
 
 def _is_number(value: Any) -> bool:

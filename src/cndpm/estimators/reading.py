@@ -52,7 +52,7 @@ class Reading(Saved):
             plain = plain_rows(X, self.n_features_in_, self.input_shape)
             if plain is not None:
                 return plain
-        with readable("X"):
+        with readable("X or y" if checks else "X"):
             checked = self._read(flat_rows(X, self.input_shape), reset=reset, **checks)
         if fills:
             checked = (self._completed(checked[0]), *checked[1:]) if checks else self._completed(checked)
@@ -127,4 +127,4 @@ class Reading(Saved):
 
     def _tensor(self, X: NDArray[np.float32]) -> Tensor:
         # A copy in memory of torch, which is aligned: numpy's is so by luck, and bits must not depend on that.
-        return torch.tensor(X).reshape(len(X), *self._input_shape())
+        return torch.tensor(np.ascontiguousarray(X)).reshape(len(X), *self._input_shape())

@@ -8,15 +8,15 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.arrays import admit_magnitude, as_array, readable
-from cndpm.estimators.base import Estimator
+from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, readable
+from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.intervals import normal_interval
 from cndpm.estimators.journal import consolidate, draw, learning, pruning
 from cndpm.estimators.missing import Completions, mean_over
 from cndpm.estimators.plain_rows import plain_rows
@@ -26,26 +26,13 @@ from cndpm.mixture import Merge
 __all__ = ["CNDPMRegressor"]
 
 
+@declared
 class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     """Regressor for streams whose distribution changes, without being told when.
 
     Every expert predicts a Gaussian; the mixture's mean is the prediction, its spread the uncertainty.
 
     Args:
-        memory_size: Samples gathered before a new expert is made of them.
-        log_alpha: Log concentration: how readily data counts as new; "auto" is set by the model as it learns.
-        batch_size: How many samples `fit` and `partial_fit` learn at once.
-        input_shape: Shape of one sample where it is not a row; X may come flat or in shape.
-        density: A density class of one's own, for neural experts.
-        predictor: A predictor class of one's own, for neural experts.
-        features: A frozen torch module or a function of arrays, on whose outputs Gaussian experts work. A pretrained
-            network by name is a setting: ``settings={"features": "backbone"}``.
-        settings: Any other setting, by name: see :class:`cndpm.model.settings.CNDPMSettings`.
-        n_exemplars: Rows kept as examples of what is known, by which `novelty` judges others; 0 keeps none.
-        n_projected: Numbers that sparse rows of more columns are projected to.
-        device: "auto", "cpu", "cuda" or another torch device.
-        random_state: Seed of every random choice.
-        verbose: Whether calls that learn for more than a second say on standard error how far they are.
 
     Example:
         >>> import numpy as np
@@ -79,12 +66,14 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, sample_weight: ArrayLike | None = None) -> Self:
         """Forgets everything, learns X as a stream in the order given, and consolidates.
 
+        The order of up to 30 rows, which are too few to show one, makes no difference.
+
         Args:
             X: (n, n_features), or (n, *input_shape); NaN where a value is missing.
             y: Targets, (n,) or (n, n_outputs).
-            sample_weight: (n,), as for :meth:`partial_fit`.
+            sample_weight: (n,), as for :meth:`partial_fit`; a factor that all have in common changes nothing.
         """
-        fresh = self._fresh(X, y, sample_weight)
+        fresh = self._fresh(X, y, sample_weight, is_table=True)
         consolidate(fresh.learner_)
         self._adopt(fresh)
         return self
@@ -136,7 +125,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         Args:
             X: (n, n_features), or (n, *input_shape).
             y: Targets, (n,) or (n, n_outputs).
-            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.merging.prune`.
+            threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.pruning.prune`.
         """
         check_is_fitted(self, "learner_")
         x, targets = self._validate_pair(X, y, reset=False)
@@ -176,16 +165,21 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def _flat_target(self) -> bool:
         return self.learner_.settings.n_outputs == 1
 
-    def _fresh(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fresh(self, X: Any, y: Any, sample_weight: Any, *, is_table: bool = False) -> Self:
         """Returns another estimator that has learned these samples and nothing else."""
         self._check(anew=True)
         fresh = self._blank()
         x, targets = fresh._validate_pair(X, y, reset=True)
         fresh._start()
-        x, targets = fresh._weighted(sample_weight, x, targets)
+        x, targets = fresh._weighted(sample_weight, x, targets, is_table=is_table)
         fresh._learner = fresh._make_learner(n_outputs=targets.shape[1])
         learning(x, targets, fresh.batch_size, verbose=bool(self.verbose)).run(fresh._learner, None)
         return fresh
+
+    @changes
+    def _learn_known(self, rows: NDArray[np.float32], targets: list[float]) -> None:
+        """Learns rows (n, d) that need no check and that nobody else changes, with one number each."""
+        self._learn(torch.from_numpy(rows), torch.tensor(targets, dtype=torch.float32)[:, None])
 
     def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
         y = _numeric(as_array(y, "y"))
@@ -193,7 +187,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         rows, y = plain or self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)
         self._admit_magnitude(rows, is_first=reset)
         admit_magnitude(y, "y")
-        targets = torch.tensor(y, dtype=torch.float32)
+        targets = torch.tensor(np.ascontiguousarray(y), dtype=torch.float32)
         return self._tensor(rows), targets.reshape(len(targets), -1)
 
     def _plain_pair(self, X: Any, y: Any) -> tuple[NDArray[np.float32], NDArray[Any]] | None:
@@ -202,6 +196,23 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             return None
         rows = None if self._reader is not None else plain_rows(X, self.n_features_in_)
         return None if rows is None or y.shape[:1] != (len(rows),) or not np.isfinite(y).all() else (rows, y)
+
+
+def normal_interval(
+    mean: NDArray[np.float64], deviation: NDArray[np.float64], coverage: float, name: str = "coverage"
+) -> NDArray[np.float64]:
+    """Returns the bounds (..., 2) between which normal variables lie with probability `coverage`, between 0 and 1.
+
+    A message calls it by the `name` that the caller has for it.
+
+    Example:
+        >>> normal_interval(np.array([0.0]), np.array([1.0]), 0.95).round(2).tolist()
+        [[-1.96, 1.96]]
+    """
+    if not 0 < admit_number(coverage, name) < 1:
+        raise ValueError(f"{name} is a probability between 0 and 1; got {coverage}. Take 0.9 for nine in ten.")
+    away = ndtri(0.5 + coverage / 2) * deviation
+    return np.stack([mean - away, mean + away], axis=-1)
 
 
 def _numeric(y: Any) -> Any:

@@ -26,13 +26,17 @@ from cndpm.validation import ConfigError
 from cndpm.version import __version__
 
 _MOST = 1 << 31
-_TIMES, _ALWAYS = 10, 1 << 28  # bytes of memory for each byte of a file, and those that any file may take
-_SIZES = frozenset((
-    *("n_patches", "n_fourier", "image_size", "n_expanded", "latent_dim", "n_latent_samples"),
-    *("n_train_latent_samples", "hidden", "hidden_growth", "channels", "channel_growth", "density_channels"),
-    *("density_channel_growth", "density_blocks", "n_outputs"),
-))  # fmt: skip
-"""Settings that say how large something is that a model is made of."""
+# Bytes of memory for each byte of a file; and what no number reaches: what is learned is at most 1e15, and is squared.
+_TIMES, _BEYOND = 10, 1e100
+_COUNTS = ("n_patches", "n_fourier", "image_size", "n_expanded", "n_latent_samples", "n_train_latent_samples")
+_SIZES = {
+    **dict.fromkeys((*_COUNTS, "n_outputs"), (5792, 8)),
+    **dict.fromkeys(("hidden", "hidden_growth", "latent_dim"), (1024, 4)),
+    # Of 3 x 3 places, 4 bytes each; a residual network has eight times as many at its end.
+    **dict.fromkeys(("channels", "channel_growth", "density_channels", "density_channel_growth"), (128, 4 * 9 * 64)),
+    "density_blocks": (64, 1 << 16),
+}
+"""Settings that say how large something is: what any file may ask for, and the bytes of a model for n times n of it."""
 
 
 def _check(state: State, parameters: frozenset[str]) -> None:
@@ -51,7 +55,7 @@ def _check(state: State, parameters: frozenset[str]) -> None:
     if not _is_text(state.get("merged_from", [])):
         raise StateError("merged_from must be a list of texts")
     if broken := _broken(state):
-        raise StateError(f"values that are not finite in {', '.join(broken[:3])}")
+        raise StateError(f"values that are not finite in {', '.join(broken[:3])}, or beyond {_BEYOND:g}")
 
 
 def _admit_sizes(state: State) -> None:
@@ -59,10 +63,10 @@ def _admit_sizes(state: State) -> None:
     tensors: dict[str, Tensor] = {}
     detach_tensors(state, tensors)
     n_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-    most = math.isqrt((_ALWAYS + _TIMES * n_bytes) // 8)
 
     def look(node: Any, name: str = "") -> None:
-        if type(node) is int and name in _SIZES and node > most:
+        always, square = _SIZES.get(name, (0, 0))
+        if type(node) is int and square and node > max(always, math.isqrt(_TIMES * n_bytes // square)):
             raise StateError(f"{name}={node} is more than a file with {n_bytes} bytes of numbers can be of")
         for key, inner in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
             look(inner, key if isinstance(key, str) else name)
@@ -71,8 +75,8 @@ def _admit_sizes(state: State) -> None:
 
 
 def _broken(state: State) -> list[str]:
-    """Returns the names of tensors that should be finite and are not: levels of novelty may be without bound."""
-    return [name for name in non_finite(state) if not name.startswith("learner/novelty/")]
+    """Returns the names of tensors that hold what no model comes to: levels of novelty alone may be without bound."""
+    return [name for name in non_finite(state, _BEYOND) if not name.startswith("learner/novelty/")]
 
 
 def _is_text(values: Any) -> bool:
@@ -142,6 +146,7 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
                 f"nothing was saved: the model holds values that are not finite, in {', '.join(broken[:3])}. It has "
                 "diverged; go on from an earlier file"
             )
+        _admit_sizes(exported)
         try:
             save_state(path, exported, kind=self._kind, settings=exported.pop("settings"))
         except OSError as error:

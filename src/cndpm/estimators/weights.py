@@ -1,8 +1,8 @@
 """Weights of samples and of classes.
 
-A sample of weight w counts as if it had come w times: sums, of which Gaussian experts consist, are multiplied so. What
-is left of a fraction comes once more with that probability, drawn by the sample's number, so that sums are right on
-average and the same calls give the same model.
+A sample of weight w counts as if it had come w times, and is learned so often. What is left of a fraction comes once
+more with that probability, drawn by the sample's number, so that sums are right on average and the same calls give the
+same model. Weights of a table compare its rows with each other; those of a stream, with rows of other calls.
 
 A class of weight w has its prior multiplied by w: how a class looks does not depend on how often it comes. It changes
 answers alone. "balanced" are scikit-learn's weights, n / (n_classes * n_c), with the counts of all samples learned so
@@ -24,28 +24,60 @@ from cndpm.estimators.arrays import as_array, readable
 
 _LARGEST = 1000
 """The largest weight: a sample of it is learned as often."""
+FEW = 30
+"""Rows that are too few to show an order: a rule that was reversed in the middle is hardly found (docs/log.md)."""
+_ROUNDING = 1e-6
+"""Part of a weight by which it may miss a whole multiple."""
 _LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
-def times_learned(sample_weight: Any, rows: NDArray[Any], *, seed: int, n_before: int) -> NDArray[np.int64]:
+def times_learned(
+    sample_weight: Any, rows: NDArray[Any], *, seed: int, n_before: int, is_table: bool = False
+) -> NDArray[np.int64]:
     """Returns how often each sample is learned, (n,); ValueError for a weight that is negative, masked or too large.
+
+    Of a table (`is_table`) weights are relative: a factor that all have in common is left out.
 
     Example:
         >>> times_learned([0, 1, 2.5], np.zeros((3, 1)), seed=0, n_before=0).tolist() in ([0, 1, 2], [0, 1, 3])
         True
+        >>> times_learned([0, 0.2, 0.4], np.zeros((3, 1)), seed=0, n_before=0, is_table=True).tolist()
+        [0, 1, 2]
     """
     given = as_array(sample_weight, "sample_weight")
     with readable("sample_weight"):
         weights = np.asarray(_check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True))
+    if is_table and weights.any():
+        weights = _relative(weights)
     if len(weights) and weights.max() > _LARGEST:
         raise ValueError(
-            f"sample_weight has {weights.max():g}; weights up to {_LARGEST} can be learned, since a sample of "
-            "weight w is learned w times. Divide all weights by the largest."
+            f"sample_weight has {weights.max():g}{' times the mean' * is_table}; weights up to {_LARGEST} can be "
+            "learned, since a sample of weight w is learned w times. Give smaller ones."
         )
     whole = np.floor(weights)
     draws = np.random.Generator(np.random.Philox(key=[seed, n_before])).random(len(weights))
     times: NDArray[np.int64] = (whole + (draws < weights - whole)).astype(np.int64)
     return times
+
+
+def _relative(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns weights (n,) in units of the largest that all are multiples of; of their mean where none is found."""
+    weights = weights / weights.max() if weights.max() > 2**53 else weights  # no fractions of larger ones are told
+    there = weights[weights > 0]
+    unit = float(np.gcd.reduce(there.astype(np.int64))) if not (there % 1).any() else there.min()
+    relative: NDArray[np.float64] = weights / there.mean()
+    if there.max() <= _LARGEST * unit:
+        multiples = np.rint(weights / unit)
+        if (np.abs(weights - multiples * unit) <= _ROUNDING * weights).all():
+            relative = multiples
+    return relative
+
+
+def few_in_order(rows: NDArray[Any], targets: Sequence[Any], *, seed: int) -> NDArray[np.int64]:
+    """Returns an order in which to learn the rows of a table, (n,), which depends on its rows and targets alone."""
+    n = len(rows)
+    in_order = sorted(range(n), key=lambda i: (rows[i].tobytes(), repr(targets[i])))
+    return np.array(in_order, dtype=np.int64)[np.random.Generator(np.random.Philox(key=[seed, n])).permutation(n)]
 
 
 def check_class_weight(class_weight: Any) -> None:

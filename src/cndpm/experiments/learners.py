@@ -78,3 +78,14 @@ def learner_name(learner_class: type[Learner]) -> str:
     """Returns the name that a record gives to a learner: the registered one, or ``package.module:Class``."""
     path, known = object_name(learner_class), LEARNERS.data.items()
     return next((name for name, one in known if one is learner_class or getattr(one, "path", "") == path), path)
+
+
+def shown_learner(name: str) -> str:
+    """Returns the name of a learner as a person reads it: models of other libraries go by their class.
+
+    Example:
+        >>> shown_learner("river:river.forest.ARFClassifier"), shown_learner("der++")
+        ('ARFClassifier (river)', 'der++')
+    """
+    library, _, path = name.partition(":")
+    return f"{path.rpartition('.')[2]} ({library})" if library in ("sklearn", "river") else name

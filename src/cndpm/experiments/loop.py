@@ -23,6 +23,7 @@ from cndpm.experiments.checkpoint_file import check_progress, restore_learner
 from cndpm.experiments.config import RunConfig, RunSettings
 from cndpm.experiments.description import describe_environment, describe_run, describe_stream
 from cndpm.experiments.evaluation import TestSet, dissect, evaluate
+from cndpm.experiments.learners import shown_learner
 from cndpm.experiments.meter import Meter, Window
 from cndpm.experiments.metrics import foundings, learned_tasks, mean, summarise_prequential, summarise_run
 from cndpm.experiments.monitor import Monitor
@@ -261,7 +262,8 @@ class _Run:
                 self.meter.load_state_dict(checkpoint["meter"])
             self.clock.seconds, self.clock.paused_seconds = checkpoint["seconds"], checkpoint["paused_seconds"]
             self.record.append("resume", self.step, environment=self.record.environment)
-        title = f"{self.config['scenario']['name']} · {self.config['learner']} · seed {self.seed}"
+        learner = shown_learner(self.config["learner"])
+        title = f"{self.config['scenario']['name']} · {learner} · seed {self.seed}"
         self.monitor.started(title, step=self.step, n_batches=self.schedule.n_batches)
 
     def save(self) -> None:

@@ -61,36 +61,30 @@ class Monitor:
         """Called when the run is over, complete or not."""
 
 
+def _relayed(event: str) -> Any:
+    """Returns the method that passes one event on."""
+
+    def pass_on(self: Relay, *arguments: Any, **values: Any) -> None:
+        self.tell(event, *arguments, **values)
+
+    return pass_on
+
+
 class Relay(Monitor, ABC):
     """Passes every event on, as its name and its arguments."""
+
+    started = _relayed("started")
+    learned = _relayed("learned")
+    phase = _relayed("phase")
+    progressed = _relayed("progressed")
+    evaluated = _relayed("evaluated")
+    windowed = _relayed("windowed")
+    finished = _relayed("finished")
+    close = _relayed("close")
 
     @abstractmethod
     def tell(self, event: str, *arguments: Any, **values: Any) -> None:
         """Passes one event on: ``getattr(monitor, event)(*arguments, **values)`` is what happened."""
-
-    def started(self, title: str, *, step: int, n_batches: int) -> None:
-        self.tell("started", title, step=step, n_batches=n_batches)
-
-    def learned(self, step: int) -> None:
-        self.tell("learned", step)
-
-    def phase(self, name: str, fraction: float) -> None:
-        self.tell("phase", name, fraction)
-
-    def progressed(self, row: Row) -> None:
-        self.tell("progressed", row)
-
-    def evaluated(self, row: Row) -> None:
-        self.tell("evaluated", row)
-
-    def windowed(self, row: Row) -> None:
-        self.tell("windowed", row)
-
-    def finished(self, summary: Row) -> None:
-        self.tell("finished", summary)
-
-    def close(self) -> None:
-        self.tell("close")
 
 
 class Monitors(Relay):

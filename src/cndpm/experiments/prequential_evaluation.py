@@ -23,7 +23,7 @@ from torch import Tensor
 
 from cndpm.experiments.meter import Answers, Meter, Window
 from cndpm.experiments.scores import ClassAnswers, DensityAnswers, ValueAnswers
-from cndpm.experiments.teaching import Bell, ask, class_answers, expert_gate
+from cndpm.experiments.teaching import TaskNotices, ask, class_answers, expert_gate
 from cndpm.learner import Footprint, Learner
 from cndpm.streams import Batch, Stream, stream_from
 
@@ -52,7 +52,7 @@ class AskedLearner:
 
     def __init__(self, learner: Learner, stream: Stream) -> None:
         self._learner, self._target, self._step = learner, stream.target, 0
-        self._bell = None if learner.task_listener is None else Bell(learner.task_listener, stream)
+        self._notices = None if learner.task_listener is None else TaskNotices(learner.task_listener, stream)
 
     def ask(self, batch: Batch) -> Answers | None:
         """Returns the answers to a batch beside the truth; None where the model cannot answer yet."""
@@ -64,12 +64,12 @@ class AskedLearner:
         return expert_gate(self._learner, self._x)
 
     def learn(self) -> None:
-        if self._bell is not None:
-            self._bell.before_batch(self._step)
+        if self._notices is not None:
+            self._notices.before_batch(self._step)
         self._learner.learn(self._x, self._y)
         self._step += 1
-        if self._bell is not None:
-            self._bell.after_batch(self._step)
+        if self._notices is not None:
+            self._notices.after_batch(self._step)
 
     def memory(self) -> dict[str, int]:
         """Returns what the model keeps: bytes, and experts where it has any."""

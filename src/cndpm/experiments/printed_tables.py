@@ -24,7 +24,7 @@ METRICS = {
     "n_experts": "experts",
     "n_parameters": "parameters",
     "n_numbers_kept": "numbers kept",
-    "memory_samples": "in memory",
+    "memory_samples": "samples kept",
     "seconds": "time (s)",
 }
 """Metrics in the order of their columns, with units."""

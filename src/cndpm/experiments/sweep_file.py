@@ -16,7 +16,6 @@ A sweep can be run again at any time: complete runs are only read, and interrupt
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Unpack
 
@@ -25,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cndpm.experiments.config import RunConfig, configure
 from cndpm.experiments.sweep import folder_name, run_sweeps
 from cndpm.experiments.workers import SweepOptions
-from cndpm.extras import require_extra
+from cndpm.streams.scenario_files import parsed
 from cndpm.validation import ConfigError, validate
 
 _SUFFIXES = (".toml", ".yaml", ".yml")
@@ -97,7 +96,7 @@ def read_sweep(path: str | Path) -> Sweep:
     if path.suffix.lower() not in _SUFFIXES:
         raise ConfigError(f"a sweep is a file that ends with {', '.join(_SUFFIXES)}; got {path}")
     try:
-        content = _parse(path)
+        content = parsed(path)
     except (OSError, ValueError, RecursionError) as error:
         said = " ".join(str(getattr(error, "strerror", None) or error).split())
         raise ConfigError(f"cannot read {path}: {said[:300]}") from error
@@ -116,16 +115,3 @@ def run_sweep(
     configs = {Path(out) / folder: config for folder, config in sweep.configs(device=device, beside=beside).items()}
     options["resume"] = True
     return run_sweeps(configs, sweep.all_seeds, **options)
-
-
-def _parse(path: Path) -> Any:
-    text = path.read_text(encoding="utf-8")
-    if path.suffix.lower() == ".toml":
-        return tomllib.loads(text)
-    require_extra("yaml", purpose="a sweep in YAML")
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error

@@ -70,7 +70,7 @@ def teach(
     A learner with a `task_listener` is told where tasks begin and end. A task is what a stage draws from: a stage that
     comes back is the same task, a mixture of two is its own.
     """
-    bell = None if learner.task_listener is None else Bell(learner.task_listener, stream)
+    notices = None if learner.task_listener is None else TaskNotices(learner.task_listener, stream)
     step = start
     for block in stream.blocks(start):
         done = step - block.first // block.batch_size
@@ -78,12 +78,12 @@ def teach(
         def after(n_samples: int, done: int = done, batch_size: int = block.batch_size) -> None:
             nonlocal step
             step = done - (-n_samples // batch_size)
-            if bell is not None:
-                bell.after_batch(step)
+            if notices is not None:
+                notices.after_batch(step)
             after_batch(step)
 
-        if bell is not None:
-            bell.before_batch(step)
+        if notices is not None:
+            notices.before_batch(step)
         if before_batch is None:
             learner.learn_block(block.x, block.y, block.batch_size, start=block.first, after_batch=after)
         else:
@@ -102,7 +102,7 @@ def _learn_one_by_one(
         after(done)
 
 
-class Bell:
+class TaskNotices:
     """Tells a listener where tasks begin and end; steps count the batches learned so far."""
 
     def __init__(self, listener: TaskListener, stream: Stream) -> None:

@@ -113,14 +113,16 @@ class TerminalMonitor(Monitor):
     def progressed(self, row: dict[str, Any]) -> None:
         self._facts["experts"] = f"{row['n_experts']} expert{'s' if row['n_experts'] != 1 else ''}"
         self._facts["parameters"] = f"{format_count(row['n_parameters'])} parameters"
-        self._facts["memory"] = f"memory {row['memory_samples']}"
-        for name, count in {"parameters": row["n_parameters"], "memory": row["memory_samples"]}.items():
+        in_memory = row.get("n_in_memory", row["memory_samples"])  # of a mixture, what no expert has learned
+        self._facts["memory"] = f"memory {in_memory}"
+        for name, count in {"parameters": row["n_parameters"], "memory": in_memory}.items():
             if not count:
                 del self._facts[name]
 
     def evaluated(self, row: dict[str, Any]) -> None:
         self.progressed(row)
-        self._facts["score"] = _score(row)
+        if score := _score(row):
+            self._facts["score"] = score
         if not self.console.is_terminal:
             facts = " · ".join(self._facts.values())
             self.console.print(
@@ -163,7 +165,7 @@ def _score(row: dict[str, Any]) -> str:
     if row.get("bits_per_dim") is not None:
         return f"{row['bits_per_dim']:.4f} bits/dim"
     if row.get("accuracy") is None:
-        return "no test set" if row["n_experts"] else "no expert yet"
+        return "" if row["n_experts"] else "no expert yet"
     learned = row.get("learned_accuracy", row["accuracy"])
     return f"accuracy {row['accuracy']:.2f} % (learned {learned:.2f} %)"
 

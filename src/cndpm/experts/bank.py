@@ -16,14 +16,13 @@ decisions are based: they live on the host.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.chunks import Samples
-from cndpm.experts.merging import Merging
 from cndpm.learner import Footprint
 from cndpm.state import State
 
@@ -101,12 +100,12 @@ class Bank(ABC):
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
         """Compares the experts, and "new", on a batch."""
 
-    @abstractmethod
     def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> Tensor | None:
         """Returns log p(x_i, y_i) under an expert made of the other samples given, (M,), where that has a closed form.
 
         Samples that the experts explain better are tails of known data. None where there is no closed form.
         """
+        return None
 
     @abstractmethod
     def learn(self, samples: Samples, y: Tensor | None, responsibilities: Tensor, *, counted: bool = True) -> None:
@@ -119,13 +118,13 @@ class Bank(ABC):
         """Begins units of their own where the latest rows (n, d) have left those known; returns whether they have."""
         return False
 
-    @abstractmethod
     def margin_drift(self) -> Tensor | None:
         """Returns by how much log p(x, y | k) - log p(x, y | new) of expert k's samples has moved, (K,), on the host.
 
         Concerns banks that renew a covariance shared by all experts. NaN where the drift is not known; None if nothing
         was renewed since the last call. Call it after every batch learned.
         """
+        return None
 
     @abstractmethod
     def found(self, samples: Samples, y: Tensor | None) -> None:
@@ -179,9 +178,9 @@ class Bank(ABC):
     def footprint(self) -> Footprint:
         """Counts the numbers and samples that the bank keeps."""
 
-    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Returns plain values by name that a line of progress tells of the experts."""
+        return {}
 
     @abstractmethod
     def state_dict(self) -> State:
@@ -190,3 +189,37 @@ class Bank(ABC):
     @abstractmethod
     def load_state_dict(self, state: State) -> None:
         """Restores the state to the bit."""
+
+
+class Merging(ABC):
+    """Puts the experts of one bank into another, tells which are the same, and makes one of them.
+
+    It stands apart from the contract of a bank, which offers it as `Bank.merging`, as Algorithm 1 needs none of it.
+    """
+
+    @abstractmethod
+    def extend(self, other: Bank) -> None:
+        """Appends the experts of a bank with the same representation behind its own; the other need not be kept.
+
+        Call :meth:`Bank.margin_drift` when all are there: what the experts share is renewed then.
+        """
+
+    @abstractmethod
+    def explained(self, levels: Tensor, sources: Sequence[int]) -> Tensor:
+        """Returns the share of the samples of expert b that expert a would take for its own, [a, b], (K, K).
+
+        It takes those of a margin above its level (K,). Of the experts of one mixture, told by `sources` (K,), only the
+        best takes a sample. Networks do not tell without samples: every expert explains its own alone.
+        """
+
+    @abstractmethod
+    def unite(self, groups: Sequence[Sequence[int]]) -> None:
+        """Makes one expert of every group, ascending within; the groups, together all experts, stay in order."""
+
+    def affinity(self) -> Tensor | None:
+        """Returns how alike experts are, by what they have learned, (K, K), the higher the more; None for networks."""
+        return None
+
+    @abstractmethod
+    def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
+        """Gives class c the index mapping[c], all different, among `n_classes` from now on."""

@@ -12,10 +12,12 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
+Value = TypeVar("Value")
 
 _MAX_KEPT = 4
 """Buffers of a thread that are kept, the largest."""
@@ -84,7 +86,7 @@ class Samples:
         kept = self._derived.get(name)
         return None if kept is None or kept[0] is not key else kept[1]
 
-    def derive(self, name: str, key: object, function: Callable[[Samples], Any]) -> Any:
+    def derive(self, name: str, key: object, function: Callable[[Samples], Value]) -> Value:
         """Returns a quantity of these samples, computed for their whole chunk when `key` asks for the first time.
 
         The key stands for all else that it depends on: another object computes it anew. The function maps a chunk of N
@@ -95,9 +97,11 @@ class Samples:
             if self.whole is self:
                 value = function(self)
             else:
-                value = self.whole.derive(name, key, function)[self.start : self.start + self.x.shape[0]]
+                whole: Any = self.whole.derive(name, key, function)
+                value = whole[self.start : self.start + self.x.shape[0]]
             known = self._derived[name] = (key, value)
-        return known[1]
+        derived: Value = known[1]
+        return derived
 
 
 def open_block(

@@ -9,14 +9,13 @@ banks answers, and how a batch is learned.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank, Evidence, Provisional
+from cndpm.experts.bank import Bank, Evidence, Merging, Provisional
 from cndpm.experts.chunks import Samples
-from cndpm.experts.merging import Merging
 from cndpm.learner import Footprint
 from cndpm.state import State
 
@@ -160,9 +159,6 @@ class SelectedBank(CompositeBank):
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         return self.describer.sample(k, n, generator)
-
-    def describe(self) -> dict[str, Any]:
-        return {}
 
     def state_dict(self) -> State:
         return {"selector": self.selector.state_dict(), "describer": self.describer.state_dict()}

@@ -46,5 +46,22 @@ class KernelModel:
 
     def _log_kernel(self, samples: Samples) -> Tensor:
         """Returns log κ of samples and centres, (batch, M), computed once for both answers."""
-        log_kernel: Tensor = samples.derive("kernel", self, lambda chunk: self._kernel(chunk.x, self._x))
-        return log_kernel
+        return samples.derive("kernel", self, lambda chunk: self._kernel(chunk.x, self._x))
+
+
+def gaussian_kernel_log_prob(x: Tensor, centres: Tensor, variance: Tensor | float) -> Tensor:
+    """Returns log N(x; centre, variance I) of x (batch, ...) for every centre (n_centres, ...), (batch, n_centres)."""
+    scale = torch.as_tensor(variance, dtype=x.dtype, device=x.device)
+    distance = torch.cdist(x.flatten(1), centres.flatten(1)).square()
+    n_features = x[0].numel()
+    return -0.5 * (distance / scale + n_features * torch.log(2 * torch.pi * scale))
+
+
+def nearest_neighbour_variance(centres: Tensor) -> Tensor:
+    """Returns the mean squared distance to the nearest other centre, per feature; 1 for one centre, never zero."""
+    if len(centres) < 2:
+        return torch.ones((), device=centres.device)
+    flat = centres.flatten(1)
+    squares = flat.square().sum(dim=1)
+    distance = torch.addmm(squares[:, None] + squares, flat, flat.T, alpha=-2).fill_diagonal_(torch.inf)
+    return (distance.amin(dim=1).clamp_min(0).mean() / flat.shape[1]).clamp_min(1e-3)

@@ -3,7 +3,7 @@
 from cndpm.mixture.episodes import largest_concept
 from cndpm.mixture.inference import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
 from cndpm.mixture.margin_levels import accepts_expert, margins
-from cndpm.mixture.pruning import Merge, plan_merges, similarity
+from cndpm.mixture.redundancy import Merge, plan_merges, similarity
 from cndpm.mixture.responsibility import Routing, is_new, log_responsibilities, route
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 A sample is new when log alpha + log p(x, y | new) exceeds log n_k + log p(x, y | k) for every expert k, that is when
 its *margin* g = max_k (log n_k + log p(x, y | k)) - log p(x, y | new) lies below log alpha. The margins of known
-samples tell where it must be; :class:`cndpm.model.learned_level.LearnedLevel` combines these functions.
+samples tell where it must be; `LearnedLevel` combines these functions.
 
 A record of margins is measured again every few batches, and batches are small. The functions take numpy arrays, since
 on ten numbers the overhead of a tensor operation is larger than its work.

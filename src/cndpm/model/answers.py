@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
-from cndpm.experts.pool.class_pool import When
 from cndpm.mixture import log_gate, log_mixture_density, mix_gaussians, mix_log_proba
 from cndpm.model.memory import ShortTermMemory
-from cndpm.model.places import Places
 from cndpm.threads import one_thread
 
 __all__ = ["Answers"]
-
-
-_NEVER = math.log(1e-300)
-"""Log-probability of a class that was announced and never came."""
 
 
 class Answers:
@@ -29,7 +23,6 @@ class Answers:
     Args:
         bank: The experts.
         memory: Samples that wait to become one.
-        places: Pools that answer in the experts' place, where there are some.
         anytime: Whether the memory takes part.
         device: Where answers arrive.
 
@@ -39,35 +32,24 @@ class Answers:
         >>> from cndpm.model.settings import CNDPMSettings
         >>> learner = CNDPM(CNDPMSettings(memory_size=50), input_shape=(4,))
         >>> learner.learn(torch.randn(60, 4), torch.arange(60) % 2)
-        >>> answers = Answers(learner.bank, learner.memory, None, anytime=True, device=learner.device)
+        >>> answers = Answers(learner.bank, learner.memory, anytime=True, device=learner.device)
         >>> answers.predict_log_proba(learner.bank.open(torch.randn(3, 4)), 2, exact=True).shape
         torch.Size([3, 2])
     """
 
-    def __init__(
-        self, bank: Bank, memory: ShortTermMemory, places: Places | None, *, anytime: bool, device: torch.device
-    ) -> None:
+    def __init__(self, bank: Bank, memory: ShortTermMemory, *, anytime: bool, device: torch.device) -> None:
         self._bank, self._memory, self._anytime, self._device = bank, memory, anytime, device
-        self._places = places
 
     @torch.no_grad()
     @one_thread()
-    def predict_log_proba(
-        self, batches: Iterable[Samples], n_classes: int, *, exact: bool, when: When = "now", since: Sequence[int] = ()
-    ) -> Tensor:
+    def predict_log_proba(self, batches: Iterable[Samples], n_classes: int, *, exact: bool) -> Tensor:
         """Returns log-probabilities of the classes, (batch, n_classes).
 
         Args:
             batches: Samples that are asked about.
             n_classes: Number of classes known; equally probable before anything was learned.
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
-            when: See :data:`cndpm.experts.pool.class_pool.When`; all the same where the experts answer themselves.
-            since: Labels of rows that have come and were not learned yet, for "next".
         """
-        if (places := self._answering(when, for_classes=True)) is not None:
-            told = _joined([_of_places(places, samples, when, since) for samples in batches])
-            missing = n_classes - told.shape[1]
-            return torch.nn.functional.pad(told, (0, missing), value=_NEVER).to(self._device)
 
         def answer(samples: Samples) -> Tensor:
             mixed = self._bank.mixed(samples, exact=exact) if self._n_experts else None
@@ -84,16 +66,13 @@ class Answers:
 
     @torch.no_grad()
     @one_thread()
-    def predict_moments(self, batches: Iterable[Samples], *, exact: bool, when: When = "now") -> Tensor:
+    def predict_moments(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
         """Returns mean and variance of every target, (batch, 2, n_outputs).
 
         Args:
             batches: Samples that are asked about.
             exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
-            when: See :data:`cndpm.experts.pool.class_pool.When`; all the same where the experts answer themselves.
         """
-        if (places := self._answering(when, for_classes=False)) is not None:
-            return _joined([_of_places(places, samples, when) for samples in batches]).to(self._device)
 
         def answer(samples: Samples) -> Tensor:
             log_density, counts, predictive = self._components(samples, exact)
@@ -194,13 +173,6 @@ class Answers:
     def _n_experts(self) -> int:
         return self._bank.counts.shape[0]
 
-    def _answering(self, when: When, *, for_classes: bool) -> Places | None:
-        if when not in ("now", "next", "any"):
-            raise ValueError(f"when is 'now', 'next' or 'any'; got {when!r}")
-        if self._places is None or not self._places.is_ready:
-            return None
-        return self._places if self._places.pools[0].for_classes == for_classes else None
-
     def _components(
         self, samples: Samples, exact: bool, mixed: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor, Callable[[], Tensor]]:
@@ -236,8 +208,3 @@ class Answers:
 def _joined(parts: list[Tensor]) -> Tensor:
     """Returns the answers to all batches, (n, ...)."""
     return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-
-def _of_places(places: Places, samples: Samples, when: When, since: Sequence[int] = ()) -> Tensor:
-    """Returns what pools answer to samples, (B, ...)."""
-    return torch.from_numpy(places.answer(samples.x.cpu().double().numpy(), when, since))

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cndpm.experts.bank import Bank
@@ -25,6 +27,8 @@ from cndpm.state import State, StateError, expect, tensor
 
 __all__ = ["Arrivals"]
 
+Rows = NDArray[np.float64]
+
 _TOGETHER = 0.2
 """Part of the memory's room that goes to the experts together once pools answer: row by row they would cost as much as
 the pools, and a memory is filled by five of them at least."""
@@ -38,7 +42,8 @@ class Arrivals:
         door: Sets wild rows aside; None lets everything in.
         watch: Keeps rows to say how new others are; None where none are kept.
         places: Pools that answer for rows with targets; None where the experts answer themselves.
-        memory_size: Samples that make an expert.
+        room: Of the memory: samples that make an expert.
+        device: Where the experts' samples live.
 
     Attributes:
         n_waiting: Rows that the experts have not learned yet.
@@ -53,55 +58,55 @@ class Arrivals:
     """
 
     def __init__(
-        self, bank: Bank, *, door: Door | None, watch: Watch | None, places: Places | None, memory_size: int
+        self, bank: Bank, door: Door | None, watch: Watch | None, places: Places | None, room: int, device: torch.device
     ) -> None:
-        self._bank, self._together = bank, _TOGETHER * memory_size
+        self._bank, self._together, self._device = bank, _TOGETHER * room, device
         self.door, self.watch, self.places = door, watch, places
-        self._waiting: list[SampleBatch] = []
+        self._waiting: list[tuple[Rows, NDArray[Any]]] = []
         self.n_waiting, self._latest = 0, torch.zeros(0, 0)
 
-    def open(self, x: Tensor) -> tuple[Tensor, Callable[[SampleBatch], list[SampleBatch]] | None]:
-        """Looks at a block before it is cut into batches.
+    def open(self, x: Tensor) -> Tensor:
+        """Looks at a block (n, *input_shape) before it is cut into batches; returns it with finite squares."""
+        return x if self.door is None else self.door.look(x)
+
+    def pass_by(self, batch: SampleBatch) -> SampleBatch | None:
+        """Returns what the experts learn of a batch where no pools do; None where nothing is left of it."""
+        admitted = self.door.admit(batch) if self.door is not None and self.door.is_watching else batch
+        if admitted is not None and self.watch is not None:
+            self.watch.see(admitted.samples.x)
+        return admitted
+
+    def receive(self, x: Rows, targets: Tensor | None) -> SampleBatch | None:
+        """Has the pools learn a batch; returns the rows that the experts learn now, if it is time.
 
         Args:
-            x: (n, *input_shape).
-
-        Returns:
-            The block with finite squares, and what every batch of it passes: a function that returns the batches that
-            the experts learn now; or None where no batch need pass anything.
+            x: Rows, (B, d).
+            targets: Labels (B,) or values (B, o).
         """
-        x = x if self.door is None else self.door.look(x)
-        is_watched = self.door is not None and self.door.is_watching
-        is_needed = is_watched or self.watch is not None or self.places is not None
-        return x, self._receive if is_needed else None
+        assert self.places is not None and targets is not None
+        y = targets.numpy()
+        if self.door is not None and self.door.is_watching:
+            is_tame = ~self.door.judge(torch.from_numpy(x)).numpy()
+            x, y = x[is_tame], y[is_tame]
+        if len(y):
+            self.places.learn(x, y)
+            self._waiting.append((x, y))
+            self.n_waiting += len(y)
+        return None if self.places.of_experts and self.n_waiting < self._together else self.release()
 
-    def _receive(self, batch: SampleBatch) -> list[SampleBatch]:
-        admitted = self.door.admit(batch) if self.door is not None and self.door.is_watching else batch
-        if admitted is None:
-            return []
-        places = self.places
-        if places is None or admitted.y is None:
-            before = self.release() if self._waiting else []
-            if self.watch is not None:
-                self.watch.see(admitted.samples.x)
-            return [*before, admitted]
-        places.learn(admitted.samples.x.cpu().double().numpy(), admitted.y.numpy())
-        self._waiting.append(admitted)
-        self.n_waiting += len(admitted.y)
-        return [] if places.of_experts and self.n_waiting < self._together else self.release()
-
-    def release(self) -> list[SampleBatch]:
+    def release(self) -> SampleBatch | None:
         """Returns the rows that wait as one batch for the experts, if there are any."""
         if not self._waiting:
-            return []
-        together, self._waiting, self.n_waiting = _joined(self._waiting), [], 0
-        x = together.samples.x.cpu()
+            return None
+        rows, targets = map(np.concatenate, zip(*self._waiting, strict=True))
+        x, y, self._waiting, self.n_waiting = torch.from_numpy(rows).float(), torch.from_numpy(targets), [], 0
         self._latest = torch.cat([self._latest.reshape(-1, x.shape[1]), x])[-N_LATEST:]
         if self.places is not None and self._bank.adapt(self._latest):
             self.places.begin(N_FIRST)
+        together = SampleBatch(Samples(x.to(self._device)), y)
         if self.watch is not None:
             self.watch.see(x)
-        return [together]
+        return together
 
     def settle(self) -> None:
         """Takes account of all rows that have come."""
@@ -111,15 +116,17 @@ class Arrivals:
             self.places.refresh()
 
     def describe(self) -> dict[str, Any]:
-        """Returns ``n_rules`` where pools keep rules, ``n_set_aside`` where wild rows came."""
-        shown = {} if self.places is None else {"n_rules": self.places.n_rules}
+        """Returns ``n_rules`` and who ``answers`` where pools do, ``n_set_aside`` where wild rows came."""
+        shown: dict[str, Any] = {}
+        if self.places is not None:
+            shown |= {"n_rules": self.places.n_rules, "answers": self.places.shares}
         if self.door is not None and self.door.n_set_aside:
             shown["n_set_aside"] = self.door.n_set_aside
         return shown
 
     def added_to(self, kept: Footprint) -> Footprint:
         """Returns a footprint with all that is kept here in it."""
-        n_bytes = sum(batch.samples.x.nbytes for batch in self._waiting)
+        n_bytes = sum(x.nbytes for x, _ in self._waiting)
         kept = replace(
             kept, memory_samples=kept.memory_samples + self.n_waiting, memory_bytes=kept.memory_bytes + n_bytes
         )
@@ -141,7 +148,7 @@ class Arrivals:
         """Returns the state of every part, None for those that are missing, and the rows that wait."""
         parts = {"door": self.door, "watch": self.watch, "places": self.places}
         states = {name: None if part is None else part.state_dict() for name, part in parts.items()}
-        waiting = [[batch.samples.x.clone(), batch.y.clone()] for batch in self._waiting if batch.y is not None]
+        waiting = [[torch.from_numpy(x).float(), torch.from_numpy(y).clone()] for x, y in self._waiting]
         return {**states, "rows_waiting": waiting, "latest": self._latest.clone()}
 
     def load_state_dict(self, state: State, n_experts: int, check: Callable[[State], None]) -> None:
@@ -164,13 +171,5 @@ class Arrivals:
             self.door.load_state_dict(state["door"])
         if self.watch is not None:
             self.watch.load_state_dict(state["watch"])
-        self._waiting = [SampleBatch(Samples(x.clone()), y.cpu().clone()) for x, y in waiting]
+        self._waiting = [(x.cpu().double().numpy(), y.cpu().clone().numpy()) for x, y in waiting]
         self.n_waiting, self._latest = sum(len(x) for x, _ in waiting), state["latest"].cpu().clone()
-
-
-def _joined(batches: list[SampleBatch]) -> SampleBatch:
-    """Returns batches with targets as one."""
-    if len(batches) == 1:
-        return batches[0]
-    y = torch.cat([batch.y for batch in batches if batch.y is not None])
-    return SampleBatch(Samples(torch.cat([batch.samples.x for batch in batches])), y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, final
@@ -23,9 +24,9 @@ from cndpm.model.events import EventLog
 from cndpm.model.inputs import admit_targets, admit_x
 from cndpm.model.limit import LimitedFounding
 from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
-from cndpm.model.merging import log_joint, prune
 from cndpm.model.places import Places
 from cndpm.model.portrait import draw_portrait
+from cndpm.model.pruning import log_joint, prune
 from cndpm.model.settings import CNDPMSettings, CustomDensity, CustomPredictor
 from cndpm.model.settings.facts import Facts
 from cndpm.model.watch import Watch
@@ -33,6 +34,9 @@ from cndpm.state import State, StateError, expect, flag, whole
 from cndpm.threads import one_thread
 
 __all__ = ["CNDPM"]
+
+_NEVER = math.log(1e-300)
+"""Log-probability of a class that was announced and never came."""
 
 
 @final
@@ -106,7 +110,7 @@ class CNDPM(Learner):
         )
         if self.places is not None:
             self.events.on_removal, self.places.on_rule = self.places.removed, self._report_rule
-        self._answers = Answers(self.bank, self.memory, self.places, anytime=settings.anytime, device=self.device)
+        self._answers = Answers(self.bank, self.memory, anytime=settings.anytime, device=self.device)
         self.watch, self.n_exemplars = None, n_exemplars
         if n_exemplars:
             self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
@@ -115,7 +119,8 @@ class CNDPM(Learner):
             door=Door() if len(self.input_shape) == 1 else None,
             watch=self.watch,
             places=self.places,
-            memory_size=settings.memory_size,
+            room=settings.memory_size,
+            device=self.device,
         )
         self.experts = self
         self.task_listener = self.novelty.listener
@@ -141,20 +146,26 @@ class CNDPM(Learner):
         x, y = self._admit(x, y)
         n_threads, has_learned = torch.get_num_threads(), self._waiting is not None
         with one_thread():
-            x, receive = self.arrivals.open(x)
-            batches = prepared or self.bank.open(x, batch_size, start=start)
+            x = self.arrivals.open(x)
+            if self.places is None:
+                samples = iter(prepared or self.bank.open(x, batch_size, start=start))
+            else:
+                rows = x.cpu().double().numpy()
             self.settle()
             if y is not None and self._has_labels:
                 self.meet(int(y.max()) + 1)
             self._is_exact = False
-            for samples in batches:
-                stop = start + len(samples.x)
-                self.events.n_samples += len(samples.x)
-                batch = SampleBatch(samples, None if y is None else y[start:stop])
-                for one in (batch,) if receive is None else receive(batch):
-                    self._learn(one)
+            for begin in range(start, len(x), batch_size):
+                stop = min(begin + batch_size, len(x))
+                targets = None if y is None else y[begin:stop]
+                self.events.n_samples += stop - begin
+                if self.places is None:
+                    batch = self.arrivals.pass_by(SampleBatch(next(samples), targets))
+                else:
+                    batch = self.arrivals.receive(rows[begin:stop], targets)
+                if batch is not None:
+                    self._learn(batch)
                     has_learned = True
-                start = stop
                 if after_batch is not None:
                     torch.set_num_threads(n_threads)  # what is called is not ours
                     after_batch(stop)
@@ -201,14 +212,14 @@ class CNDPM(Learner):
     def settle(self) -> None:
         """Finishes work that was interrupted: a sleep, and samples that had to wait for it."""
         self._sleep_if_due()
-        self._learn(self._waiting)
+        if self._waiting is not None:
+            self._learn(self._waiting)
 
     @one_thread()
     def catch_up(self) -> None:
         """Has the experts learn the rows that wait for each other."""
         self.settle()
-        for batch in self.arrivals.release():
-            self._learn(batch)
+        self._learn(self.arrivals.release())
         self.events.follow(self.n_experts)
 
     @one_thread()
@@ -255,8 +266,10 @@ class CNDPM(Learner):
                 the experts answer themselves.
             since: Labels of rows that have come and were not learned yet, for "next".
         """
-        n, exact = max(1, self.n_known_classes), exact or self._is_exact
-        return self._answers.predict_log_proba(self._asked(x), n, exact=exact, when=when, since=since)
+        n = max(1, self.n_known_classes)
+        if (told := self._told_by_pools(x, when, since, for_classes=True)) is not None:
+            return torch.nn.functional.pad(told, (0, n - told.shape[1]), value=_NEVER)
+        return self._answers.predict_log_proba(self._asked(x), n, exact=exact or self._is_exact)
 
     def predict_for(self, x: Inputs, when: Literal["next", "any"], *, values: bool = False) -> Tensor:
         return self.predict_moments(x, when=when) if values else self.predict_log_proba(x, when=when)
@@ -269,7 +282,19 @@ class CNDPM(Learner):
             exact: See :meth:`predict_log_proba`.
             when: See :meth:`predict_log_proba`.
         """
-        return self._answers.predict_moments(self._asked(x), exact=exact or self._is_exact, when=when)
+        if (told := self._told_by_pools(x, when, (), for_classes=False)) is not None:
+            return told
+        return self._answers.predict_moments(self._asked(x), exact=exact or self._is_exact)
+
+    def _told_by_pools(self, x: Inputs, when: When, since: Sequence[int], *, for_classes: bool) -> Tensor | None:
+        """Returns what pools answer, (batch, ...); None where there are none, or they cannot answer that yet."""
+        if when not in ("now", "next", "any"):
+            raise ValueError(f"when is 'now', 'next' or 'any'; got {when!r}")
+        places = self.places
+        if places is None or not places.is_ready or places.pools[0].for_classes != for_classes:
+            return None
+        rows = x.x if isinstance(x, Prepared) else admit_x(x, self.input_shape)
+        return torch.from_numpy(places.answer(rows.cpu().double().numpy(), when, since)).to(self.device)
 
     @property
     def describes_x(self) -> bool:
@@ -326,7 +351,7 @@ class CNDPM(Learner):
 
     @one_thread()
     def prune(self, x: Tensor, y: Tensor | None = None, *, threshold: float = 0.9) -> list[Merge]:
-        """Removes experts that are redundant on given data; see :func:`cndpm.model.merging.prune`.
+        """Removes experts that are redundant on given data; see :func:`cndpm.model.pruning.prune`.
 
         Args:
             x: The data, (n, *input_shape).
@@ -348,14 +373,14 @@ class CNDPM(Learner):
         return self.arrivals.added_to(replace(kept, memory_samples=n_samples, memory_bytes=n_bytes))
 
     def describe(self) -> dict[str, Any]:
-        """Returns ``expert_counts``, samples by expert, ``memory_classes``, samples in the memory by class, and more.
+        """Returns ``expert_counts``, ``memory_classes``, samples in the memory by class, ``n_in_memory``, and more.
 
         See :meth:`cndpm.model.arrivals.Arrivals.describe`, and that of the bank.
         """
         y = self.memory.batch().y if len(self.memory) else None
         classes = None if y is None or y.is_floating_point() else torch.bincount(y).tolist()
         counts = [round(n, 2) for n in self.counts.tolist()]
-        own = {"expert_counts": counts, "memory_classes": classes}
+        own = {"expert_counts": counts, "memory_classes": classes, "n_in_memory": len(self.memory)}
         return {**own, **self.bank.describe(), **self.arrivals.describe()}
 
     @torch.no_grad()
@@ -400,7 +425,7 @@ class CNDPM(Learner):
             raise StateError(f"novelty is of {self.novelty.n_judged} experts; there are {self.n_experts}")
         self.arrivals.load_state_dict(state, self.n_experts, lambda kept: check_kept(kept, self.input_shape, facts))
         self.n_known_classes, self._is_exact, self._waiting = state["n_known_classes"], state["is_exact"], None
-        self.events.load_state_dict(state.get("events"), n_experts=self.n_experts)
+        self.events.load_state_dict(state["events"], n_experts=self.n_experts)
         if state["waiting"] is not None:
             x, y = state["waiting"]
             self._waiting = SampleBatch(Samples(x.to(self.device)), None if y is None else y.cpu())

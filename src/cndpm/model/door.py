@@ -128,10 +128,8 @@ class Door:
         sums = {"n": self._n, "mean": self._mean.clone(), "squares": self._squares.clone()}
         return {**sums, "n_set_aside": self.n_set_aside, "lately": list(self._lately)}
 
-    def load_state_dict(self, state: State | None) -> None:
-        """Restores it to the bit; None, as earlier versions kept none, changes nothing."""
-        if state is None:
-            return
+    def load_state_dict(self, state: State) -> None:
+        """Restores it to the bit."""
         expect(state, {"n": whole(), "n_set_aside": whole(), "mean": tensor("d"), "squares": tensor("d")})
         self._n, self._mean, self._squares = state["n"], state["mean"].cpu().clone(), state["squares"].cpu().clone()
         if not isinstance(state["lately"], list) or not all(isinstance(wild, bool) for wild in state["lately"]):

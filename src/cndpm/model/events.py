@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cndpm.state import State, StateError, expect, number, whole
 
-__all__ = ["Event", "EventLog"]
+__all__ = ["Event"]
 
 Kind = Literal["founded", "returned", "merged", "dropped", "rule founded", "rule returned"]
 
@@ -42,10 +42,6 @@ class Event(NamedTuple):
             at its place.
         expert: Its number at that moment. Experts behind one that is merged or dropped move up by one afterwards.
         into: The expert that it was merged into, numbered as before the merge; None for other kinds.
-
-    Example:
-        >>> Event(500, "founded", 0)
-        Event(sample=500, kind='founded', expert=0, into=None)
     """
 
     sample: int
@@ -63,13 +59,6 @@ class EventLog:
             samples by the end of the batch, and the samples that each expert learned of it, (n_experts,).
         events: The latest 1,000 events.
         on_removal: Is called with the number of an expert that goes.
-
-    Example:
-        >>> log = EventLog()
-        >>> log.n_samples = 500
-        >>> log.follow(n_experts=1)
-        >>> log.events
-        [Event(sample=500, kind='founded', expert=0, into=None)]
     """
 
     def __init__(self) -> None:
@@ -81,22 +70,12 @@ class EventLog:
         self._absent = np.zeros(0, dtype=np.int64)
 
     def merge(self, expert: int, into: int) -> None:
-        """Reports that an expert was merged into another.
-
-        Args:
-            expert: The one that went.
-            into: The one that stays; both numbered as before.
-        """
+        """Reports that an expert was merged into another, both numbered as before."""
         self._add(Event(self.n_samples, "merged", expert, into))
         self._forget(expert)
 
     def rule(self, kind: str, expert: int) -> None:
-        """Reports what happened to a rule.
-
-        Args:
-            kind: "founded" or "returned".
-            expert: The first at its place.
-        """
+        """Reports what happened to a rule at the place of which `expert` is the first."""
         self._add(Event(self.n_samples, cast(Kind, f"rule {kind}"), expert))
 
     def extend(self, other: EventLog) -> None:
@@ -115,11 +94,7 @@ class EventLog:
         self._forget(expert)
 
     def follow(self, n_experts: int) -> None:
-        """Looks for new experts, and for those that returned; batches of a block need not wait for it.
-
-        Args:
-            n_experts: Number of experts by now; those beyond the ones known so far have just been founded.
-        """
+        """Looks for new experts, and for those that returned; batches of a block need not wait for it."""
         for sample, amounts in self.learned:
             self._follow(sample, amounts[: len(self._share)])
         self.learned.clear()
@@ -156,14 +131,13 @@ class EventLog:
             "absent": self._absent.tolist(),
         }
 
-    def load_state_dict(self, state: State | None, *, n_experts: int) -> None:
+    def load_state_dict(self, state: State, *, n_experts: int) -> None:
         """Restores it to the bit.
 
         Args:
-            state: A result of :meth:`state_dict`; None, as earlier versions kept none, begins an empty log.
+            state: A result of :meth:`state_dict`.
             n_experts: Number of experts by then.
         """
-        state = state or {"n_samples": 0, "events": [], "share": [1.0] * n_experts, "absent": [0] * n_experts}
         expect(state, {"n_samples": whole()})
         shares = {"share": number(0), "absent": whole()}
         if not all(isinstance(state[name], list) and len(state[name]) == n_experts for name in shares):

@@ -14,8 +14,6 @@ from cndpm.mixture import accepts_expert, largest_concept, route
 from cndpm.model.memory import SampleBatch, ShortTermMemory
 from cndpm.model.novelty import Novelty
 
-__all__ = ["AlwaysFound", "EarnedFounding", "Founding"]
-
 _SLEEP_CHUNK = 100
 """Steps between two reports of progress; the result does not depend on it."""
 
@@ -33,63 +31,25 @@ Report = Callable[[float], None]
 
 
 class Founding(ABC):
-    """Makes experts of memories.
-
-    Example:
-        >>> from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty
-        >>> built = [kind().build(has_labels=True, at_end_of_task=lambda: None) for kind in (AutoNovelty, FixedNovelty)]
-        >>> [type(founding).__name__ for _, founding in built]
-        ['EarnedFounding', 'AlwaysFound']
-    """
+    """Makes experts of memories."""
 
     @abstractmethod
     def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        """Works on a full memory, which has room again afterwards; goes on where it was interrupted.
+        """Makes one expert, or none, of a full memory, which has room again afterwards.
 
-        Args:
-            bank: Grows by one expert, or by none.
-            memory: Full.
-            novelty: Takes note of the new expert.
-            report: Told how far the expert is. What it raises stops the work there.
+        What `report` raises, which is told how far the expert is, stops the work there; the next call goes on.
         """
 
     @abstractmethod
     def consolidate(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
-        """Works on the largest concept in the memory, full or not, which is gone afterwards.
+        """Works on the largest concept in the memory, full or not, which is gone afterwards."""
 
-        Args:
-            bank: The experts.
-            memory: Samples that wait to become one.
-            novelty: Takes note of experts and of drifting evidence.
-            report: Told how far the expert is. What it raises stops the work there.
-        """
-
-    @abstractmethod
     def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
-        """Gives samples back that need not wait; called after a batch of which nothing was new.
-
-        Args:
-            bank: The experts.
-            memory: Samples that wait to become one.
-            novelty: Takes note of experts and of drifting evidence.
-        """
+        """Gives samples back that need not wait; called after a batch of which nothing was new."""
 
 
 class AlwaysFound(Founding):
-    """Makes an expert of whatever is in the memory, as the paper does.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.experts.chunks import Samples
-        >>> from cndpm.model.cndpm import CNDPM
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> learner = CNDPM(CNDPMSettings(memory_size=50, log_alpha=-400), input_shape=(4,))
-        >>> learner.memory.add(SampleBatch(Samples(torch.randn(50, 4)), torch.zeros(50, dtype=torch.int64)))
-        >>> founding = AlwaysFound()
-        >>> founding.consolidate(learner.bank, learner.memory, learner.novelty, lambda done: None)
-        >>> learner.n_experts, len(learner.memory)
-        (1, 0)
-    """
+    """Makes an expert of whatever is in the memory, as the paper does."""
 
     def sleep(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty, report: Report) -> None:
         self.consolidate(bank, memory, novelty, report)
@@ -98,15 +58,6 @@ class AlwaysFound(Founding):
         _train(bank, memory.batch(), report)
         memory.clear()
         novelty.add_expert(_no_evidence(bank), None)
-
-    def review(self, bank: Bank, memory: ShortTermMemory, novelty: Novelty) -> None:
-        """Does nothing: what is new stays new.
-
-        Args:
-            bank: The experts.
-            memory: Samples that wait to become one.
-            novelty: Takes note of experts and of drifting evidence.
-        """
 
 
 class EarnedFounding(Founding):
@@ -119,18 +70,6 @@ class EarnedFounding(Founding):
 
     Args:
         for_labels: Whether targets are class labels, which tell strays from what is new.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.experts.chunks import Samples
-        >>> from cndpm.model.cndpm import CNDPM
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> learner = CNDPM(CNDPMSettings(memory_size=50), input_shape=(4,))
-        >>> learner.memory.add(SampleBatch(Samples(torch.randn(50, 4)), torch.zeros(50, dtype=torch.int64)))
-        >>> founding = EarnedFounding(for_labels=True)
-        >>> founding.consolidate(learner.bank, learner.memory, learner.novelty, lambda done: None)
-        >>> learner.n_experts, len(learner.memory)
-        (1, 0)
     """
 
     def __init__(self, *, for_labels: bool) -> None:

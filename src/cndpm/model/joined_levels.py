@@ -15,16 +15,9 @@ from torch import Tensor
 from cndpm.mixture.margin_levels import Floats
 from cndpm.state import State
 
-__all__ = ["joined_levels", "united_levels"]
-
 
 def joined_levels(mine: State, theirs: State) -> State:
-    """Returns the state of a level that has noted what two have; the experts of the second come behind.
-
-    Args:
-        mine: A state of :class:`cndpm.model.learned_level.LearnedLevel`.
-        theirs: Another one.
-    """
+    """Returns the state of a learned level that has noted what two have; the experts of the second come behind."""
     rows = [row for state in (mine, theirs) for row in state["record"].numpy()]
     labels = sorted({*mine["by_label"], *theirs["by_label"]}, key=int)
     empty = torch.zeros(0, dtype=torch.float64)
@@ -43,12 +36,9 @@ def joined_levels(mine: State, theirs: State) -> State:
 
 
 def united_levels(state: State, groups: Sequence[Sequence[int]], gains: Tensor) -> State:
-    """Returns the state with one expert for every group.
+    """Returns the state of a learned level of K experts with one for every group, which together are all.
 
-    Args:
-        state: A state of :class:`cndpm.model.learned_level.LearnedLevel` of K experts.
-        groups: Experts; together all of them.
-        gains: How much more log evidence each expert's samples have now that it is part of its group, (K,).
+    Each expert's samples have `gains`, (K,), more log evidence now that it is part of its group.
     """
     moved = state["record"].numpy() + gains.numpy()[:, None]
     together = [np.concatenate([moved[k] for k in group]) for group in groups]

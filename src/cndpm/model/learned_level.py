@@ -35,8 +35,6 @@ from cndpm.model.joined_levels import joined_levels, united_levels
 from cndpm.model.novelty import Novelty
 from cndpm.state import State, StateError, expect, tensor, whole
 
-__all__ = ["LearnedLevel"]
-
 _CAP = 30.0
 """Deviations up to which one sample counts where its margin is judged with its window: all beyond is as strange."""
 

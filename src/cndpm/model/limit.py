@@ -19,10 +19,8 @@ from cndpm.mixture import similarity
 from cndpm.model.events import EventLog
 from cndpm.model.founding import Founding, Report, teach
 from cndpm.model.memory import SampleBatch, ShortTermMemory
-from cndpm.model.merging import log_joint
 from cndpm.model.novelty import Novelty
-
-__all__ = ["LimitedFounding"]
+from cndpm.model.pruning import log_joint
 
 Step = Callable[[Bank, ShortTermMemory, Novelty, Report], None]
 
@@ -31,20 +29,9 @@ _BYTES = 24
 
 
 class LimitedFounding(Founding):
-    """Founds as another founding does, within a limit.
+    """Founds as another founding does, with at most `max_experts`; None: as many as take half of the device's memory.
 
-    Args:
-        founding: Makes experts of memories.
-        events: Is told of those that come and go.
-        max_experts: The most there may be; None for as many as take half of the device's memory.
-        policy: "merge" makes one of the two most similar experts; "refuse" founds no more.
-        device: Where the experts live.
-
-    Example:
-        >>> from cndpm.model.cndpm import CNDPM
-        >>> learner = CNDPM(CNDPM.Settings(max_experts=100), input_shape=(4,))
-        >>> learner.founding.is_reached(learner.bank)
-        False
+    The policy "merge" makes one of the two most similar experts; "refuse" founds no more.
     """
 
     def __init__(

@@ -12,8 +12,6 @@ from torch import Tensor
 from cndpm.experts.chunks import Samples
 from cndpm.state import State, StateError, expect, integers, nothing, tensor
 
-__all__ = ["ShortTermMemory"]
-
 _PART = 16
 """Samples kept together. What was computed of a full part stays, so that a memory that grows is not computed anew; and
 as parts are filled in order, a memory that was loaded is computed in the same pieces."""
@@ -38,11 +36,7 @@ class SampleBatch(NamedTuple):
 def check_kept(
     state: State, input_shape: tuple[int, ...], facts: tuple[str, int, int], capacity: int | None = None
 ) -> None:
-    """Checks samples and targets of a state.
-
-    Raises:
-        StateError: They are something else.
-    """
+    """Checks samples and targets of a state; StateError where they are something else."""
     target, n_outputs, n_classes = facts
     forms = {
         "classes": integers("n", low=0, below=max(1, n_classes)),

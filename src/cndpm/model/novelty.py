@@ -16,22 +16,12 @@ from cndpm.learner import TaskListener
 from cndpm.mixture import Routing, is_new, log_responsibilities, route
 from cndpm.state import State, StateError, expect, whole
 
-__all__ = ["FixedLevel", "Novelty", "TaskLabels"]
-
 
 class Novelty(ABC):
-    """Routes batches, and takes note of the experts that come and go.
-
-    Attributes:
-        listener: Must be told where tasks begin and end; None where that is not needed.
-
-    Example:
-        >>> from cndpm.model.learned_level import LearnedLevel
-        >>> [issubclass(kind, Novelty) for kind in (FixedLevel, TaskLabels, LearnedLevel)]
-        [True, True, True]
-    """
+    """Routes batches, and takes note of the experts that come and go; by itself it notes nothing of them."""
 
     listener: TaskListener | None = None
+    """Must be told where tasks begin and end; None where that is not needed."""
 
     @abstractmethod
     def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
@@ -42,24 +32,16 @@ class Novelty(ABC):
             labels: Class indices (B,), where there are any.
         """
 
-    @abstractmethod
     def follow(self, drift: Tensor) -> None:
         """Moves with the evidence where it was renewed as a whole; see :meth:`cndpm.experts.bank.Bank.margin_drift`."""
 
-    @abstractmethod
     def is_still_new(self, labels: Tensor) -> Tensor:
         """Returns, for each label of (B,), whether most of its latest samples were new: (B,) bool."""
+        return torch.ones_like(labels, dtype=torch.bool)
 
-    @abstractmethod
     def add_expert(self, held_out: Evidence, labels: Tensor | None) -> None:
-        """Takes note of the newest expert, the last one.
+        """Takes note of the newest expert, the last one, by H samples that it was not made of, and their labels."""
 
-        Args:
-            held_out: Evidence of samples that it was not made of.
-            labels: Their class indices (H,), where there are any.
-        """
-
-    @abstractmethod
     def remove_expert(self, k: int) -> None:
         """Forgets expert k."""
 
@@ -72,41 +54,31 @@ class Novelty(ABC):
     def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
         """Returns the share of the samples of expert b that expert a would take for its own, [a, b], (K, K).
 
-        Args:
-            bank: The experts.
-            sources: The mixture that each expert comes from, (K,).
+        Of the experts of one mixture, told by `sources` (K,), only the best takes a sample.
         """
 
-    @abstractmethod
     def extend(self, other: Novelty) -> None:
         """Appends what another novelty of the same kind has noted of its experts."""
 
-    @abstractmethod
     def unite(self, groups: Sequence[Sequence[int]], gains: Tensor) -> None:
-        """Takes note that every group of experts is one from now on.
+        """Takes note that every group of experts, together all, is one from now on.
 
-        Args:
-            groups: Experts; together all of them.
-            gains: How much more log evidence each expert's samples have now that it is part of its group, (K,).
+        Each expert's samples have `gains`, (K,), more log evidence now that it is part of its group.
         """
 
     def relabel(self, mapping: Sequence[int]) -> None:
         """Takes note that class c has the index mapping[c] from now on."""
 
-    @abstractmethod
     def state_dict(self) -> State:
         """Returns everything noted."""
+        return {}
 
-    @abstractmethod
     def load_state_dict(self, state: State) -> None:
         """Restores it."""
 
 
 class FixedLevel(Novelty):
-    """Calls samples new by one concentration α, set by hand (equation 7 of the paper).
-
-    Args:
-        log_alpha: Any finite number.
+    """Calls samples new by one concentration α, set by hand (equation 7 of the paper): the same level for all.
 
     Example:
         >>> import torch
@@ -122,49 +94,12 @@ class FixedLevel(Novelty):
         log_resp = log_responsibilities(evidence.log_known, evidence.log_new, self.log_alpha)
         return route(evidence.log_known, is_new(log_resp))
 
-    def follow(self, drift: Tensor) -> None:
-        """Does nothing: the level was set by hand."""
-
-    def is_still_new(self, labels: Tensor) -> Tensor:
-        return torch.ones_like(labels, dtype=torch.bool)
-
-    def add_expert(self, held_out: Evidence, labels: Tensor | None) -> None:
-        """Does nothing: the level is the same for all.
-
-        Args:
-            held_out: Ignored.
-            labels: Ignored.
-        """
-
-    def remove_expert(self, k: int) -> None:
-        """Does nothing: the level is the same for all."""
-
     def explained(self, bank: Bank, sources: Sequence[int]) -> Tensor:
         return bank.merging.explained(torch.full((len(bank.counts),), self.log_alpha, dtype=torch.float64), sources)
-
-    def extend(self, other: Novelty) -> None:
-        """Does nothing: the level is the same for all."""
-
-    def unite(self, groups: Sequence[Sequence[int]], gains: Tensor) -> None:
-        """Does nothing: the level is the same for all.
-
-        Args:
-            groups: Ignored.
-            gains: Ignored.
-        """
-
-    def state_dict(self) -> State:
-        return {}
-
-    def load_state_dict(self, state: State) -> None:
-        """Does nothing: there is no state."""
 
 
 class TaskLabels(Novelty):
     """Gives every task an expert, by the task's number in training; never told at test time (appendix E of the paper).
-
-    Args:
-        at_end: Called when a task is over.
 
     Example:
         >>> import torch
@@ -193,12 +128,6 @@ class TaskLabels(Novelty):
         if is_known:
             responsibilities[:, self._tasks.index(self._task)] = 1.0
         return Routing(torch.full((len(responsibilities),), not is_known), responsibilities)
-
-    def follow(self, drift: Tensor) -> None:
-        """Does nothing: evidence plays no part."""
-
-    def is_still_new(self, labels: Tensor) -> Tensor:
-        return torch.ones_like(labels, dtype=torch.bool)
 
     def add_expert(self, held_out: Evidence, labels: Tensor | None) -> None:
         self._tasks.append(self._task)

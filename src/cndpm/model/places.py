@@ -67,6 +67,8 @@ class Pool(Protocol):
     @property
     def n_rules(self) -> int: ...
     @property
+    def shares(self) -> dict[str, float]: ...
+    @property
     def events(self) -> list[tuple[int, str, int]]: ...
     @property
     def n_numbers_kept(self) -> int: ...
@@ -121,6 +123,12 @@ class Places:
         """Rules of all places."""
         return sum(pool.n_rules for pool in self.pools)
 
+    @property
+    def shares(self) -> dict[str, float]:
+        """Shares of an answer by whom it comes from, where the latest row lay."""
+        pool = self.pools[self._latest]
+        return pool.shares if pool.is_ready else {}
+
     def answer(self, x: Floats, when: When = "now", since: Sequence[Any] = ()) -> Floats:
         """Returns log-probabilities (n, C), or means and variances (n, 2, o), of rows (n, d).
 
@@ -156,15 +164,23 @@ class Places:
             x: Rows, (B, d).
             y: Labels (B,) or values (B, o).
         """
-        place_of = np.zeros(len(x), np.int64) if len(self.pools) == 1 else self._places_of(x)
-        with one_blas_thread:
-            for place in np.unique(place_of[place_of >= 0]).tolist():
-                mine, pool = place_of == place, self.pools[place]
-                before = pool.events[-1:]
-                pool.learn(x[mine], y[mine], row_by_row=self.row_by_row)
-                if self.on_rule is not None and pool.events[-1:] != before:
-                    self.on_rule(pool.events[-1][1], place)
+        if len(self.pools) == 1:
+            self._learn_at(0, x, y)
+            return
+        place_of = self._places_of(x)
+        for place in np.unique(place_of[place_of >= 0]).tolist():
+            self._learn_at(place, x[place_of == place], y[place_of == place])
         self._latest = int(place_of[-1]) if place_of[-1] >= 0 else self._latest
+
+    def _learn_at(self, place: int, x: Floats, y: NDArray[Any]) -> None:
+        """Has a place learn rows that lie there."""
+        pool = self.pools[place]
+        with one_blas_thread:
+            before = pool.events[-1:]
+            pool.learn(x, y, row_by_row=self.row_by_row)
+            latest = pool.events[-1:]
+        if self.on_rule is not None and latest != before:
+            self.on_rule(latest[0][1], place)
 
     def _places_of(self, x: Floats) -> NDArray[np.int64]:
         """Returns the place that learns each of rows (B, d), (B,); -1 for those that hardly any came with lately.

@@ -17,15 +17,7 @@ _MAX_DRAWN_EXPERTS = 24
 def draw_portrait(
     answers: Answers, *, similarity: Tensor, counts: Tensor, input_shape: tuple[int, ...], seed: int
 ) -> Portrait:
-    """Draws samples from a mixture and from each of its experts, where they can be drawn from.
-
-    Args:
-        answers: Of the mixture.
-        similarity: Of its experts, (K, K).
-        counts: Samples that each has learned, (K,), K at least 1.
-        input_shape: Shape of one sample.
-        seed: Determines the draws.
-    """
+    """Draws samples from a mixture and each of its K experts, K at least 1; their `similarity` is (K, K)."""
     facts = {"similarity": similarity.cpu().numpy(), "counts": counts.cpu().numpy()}
     try:
         draws = [answers.sample(_N_MIXTURE_SAMPLES, seed=seed, expert=None)]

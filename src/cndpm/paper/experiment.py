@@ -63,10 +63,6 @@ class Cell:
         options: Of the scenario: epochs, repeats, fraction.
         overrides: As for ``--set``.
         published: By metric, what the paper reports.
-
-    Example:
-        >>> Cell("CN-DPM", "digits", "split-digits", "cndpm", overrides=("learner.memory_size=50",)).options
-        {}
     """
 
     label: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,11 @@ def responsibility_map(run: Run) -> HeatMap | None:
     if not n_experts or n_experts > _MAX_ROWS:
         return None
     counts = np.array([_padded(row["expert_counts"], n_experts) for row in rows])
-    memory = np.array([float(row["memory_samples"]) for row in rows])
+    memory = np.array([_in_memory(row) for row in rows])
     taken = np.vstack([np.diff(memory, prepend=0), np.diff(counts, axis=0, prepend=0).T]).clip(min=0)
+    for i in range(len(rows) - 2, -1, -1):  # rows that waited for others are those that were learned next
+        if not taken[:, i].any():
+            taken[:, i] = taken[:, i + 1]
     total = taken.sum(axis=0)
     shares = np.divide(100 * taken, total, out=np.zeros_like(taken), where=total > 0)
     return expert_map(
@@ -65,7 +69,7 @@ def memory_chart(run: Run) -> AreaChart | None:
         present = [c for c in range(n_classes) if classes[c].any()]
         areas = [Area(f"class {c}", classes[c].tolist(), i) for i, c in enumerate(present)]
     else:
-        areas = [Area("samples", [row["memory_samples"] for row in rows], 0)]
+        areas = [Area("samples", [_in_memory(row) for row in rows], 0)]
     capacity = run.config["settings"].get("memory_size")
     return AreaChart(
         key="memory",
@@ -73,7 +77,7 @@ def memory_chart(run: Run) -> AreaChart | None:
         caption="Samples that no expert explains are kept here"
         + (f" until there are {capacity} or a few more" if capacity else "")
         + "; each fall to zero is a sleep, in which a new expert is made of them.",
-        alt=f"Samples in the memory by class against batches learned; at the end {rows[-1]['memory_samples']}.",
+        alt="Samples in the short-term memory by class against batches learned.",
         x_label=X_LABEL,
         y_label="samples in the memory",
         x=[row["step"] for row in rows],
@@ -174,3 +178,8 @@ def _padded(values: list[Any], n: int) -> list[float]:
 def _pixels(x: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Converts (channels, height, width) in [0, 1] to (height, width, channels) of bytes."""
     return (255 * x.clip(0, 1)).round().astype(np.uint8).transpose(1, 2, 0)
+
+
+def _in_memory(row: Mapping[str, Any]) -> float:
+    """Returns the samples that no expert has learned; records of other learners tell those kept alone."""
+    return float(row["n_in_memory"] if "n_in_memory" in row else row["memory_samples"])

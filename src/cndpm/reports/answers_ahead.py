@@ -62,7 +62,21 @@ def recovery_words(groups: Sequence[Group]) -> str:
 
 
 def answering_map(run: Run) -> HeatMap | None:
-    """Shows which share of each window every expert would have answered by itself."""
+    """Shows who answered, stretch by stretch: rules and recent models where pools answer, else the experts."""
+    told = [row for row in run.record.rows if row["event"] == "progress" and row.get("answers")]
+    if told:
+        names = list(told[0]["answers"])
+        return share_map(
+            run,
+            np.array([[100 * row["answers"].get(name, 0) for row in told] for name in names]),
+            [row["step"] for row in told],
+            names,
+            key="answering",
+            title="Who answered, when",
+            caption="How much each had to say at the end of every stretch: rules that forget nothing, models of recent "
+            "samples, the nearest rows. Where a rule changes, recent models take over; one that returns is known.",
+            value_label="share of the answer (%)",
+        )
     rows = [row for row in windows(run) if row.get("experts") is not None]
     n_experts = max((len(row["experts"]) for row in rows), default=0)
     if not n_experts or n_experts > _MAX_ROWS:
@@ -86,16 +100,22 @@ def answering_map(run: Run) -> HeatMap | None:
 
 def expert_map(run: Run, shares: NDArray[np.float64], steps: Sequence[int], **words: Any) -> HeatMap:
     """Shows the shares (%) of the memory and of every expert, (1 + n_experts, n), in stretches that end at `steps`."""
-    names = ["memory", *(f"expert {k}" for k in range(1, len(shares)))]
+    return share_map(run, shares, steps, ["memory", *(f"expert {k}" for k in range(1, len(shares)))], **words)
+
+
+def share_map(
+    run: Run, shares: NDArray[np.float64], steps: Sequence[int], names: Sequence[str], **words: Any
+) -> HeatMap:
+    """Shows shares (%), (n_names, n), in stretches that end at `steps`; figures of :class:`HeatMap` by name."""
     means = ", ".join(f"{name} {value:.0f} %" for name, value in zip(names, shares.mean(axis=1), strict=True))
     edges = [band.start for band in run.stages if band.start < steps[-1]]
     return HeatMap(
         **words,
-        alt=f"Heat map of {len(shares) - 1} experts and the memory. Mean shares: {means}.",
+        alt=f"Heat map of shares against batches learned. Mean shares: {means}.",
         x_label=X_LABEL,
         y_label="",
         values=np.round(shares, 1).tolist(),
-        rows=names,
+        rows=list(names),
         columns=[f"{a + 1}–{b}" for a, b in pairwise([0, *steps])],
         limits=(0, 100),
         ticks=[int(np.searchsorted(steps, edge, side="right")) for edge in edges],

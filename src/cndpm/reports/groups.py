@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from cndpm.experiments.config import differing_keys
+from cndpm.experiments.learners import shown_learner
 from cndpm.experiments.metrics import mean, standard_error
 from cndpm.names import UnknownNameError
 from cndpm.paper.experiment import Published
@@ -147,9 +148,10 @@ def _with_length(run: Run) -> str:
 
 def _labels(configs: Sequence[dict[str, Any]]) -> list[str]:
     """Names configurations by their learner; where several share it, also by preset and differing settings."""
-    labels = [str(config["learner"]) for config in configs]
+    names = [str(config["learner"]) for config in configs]
+    labels = [shown_learner(name) for name in names]
     for i, learner in enumerate(list(labels)):
-        same = [j for j, config in enumerate(configs) if str(config["learner"]) == learner]
+        same = [j for j, name in enumerate(names) if name == names[i]]
         if i == same[0] and len(same) > 1:
             for j, label in zip(same, _told_apart([configs[j] for j in same]), strict=True):
                 labels[j] = f"{learner}, {label}"

@@ -7,7 +7,6 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -52,29 +51,19 @@ def ramp_values() -> list[str]:
     return [to_hex(colormaps[RAMP](i / 16)) for i in range(17)]
 
 
-@singledispatch
+_KINDS: dict[type, str] = {LineChart: "lines", AreaChart: "areas", HeatMap: "heat"}
+
+
 def figure_values(figure: Figure) -> dict[str, Any]:
     """Converts a figure to the values that the page's script draws."""
-    raise TypeError(f"figures are charts, maps or grids; got {type(figure).__name__}")
+    if isinstance(figure, ImageGrid):
+        return _grid_values(figure)
+    if type(figure) not in _KINDS:
+        raise TypeError(f"figures are charts, maps or grids; got {type(figure).__name__}")
+    return {"kind": _KINDS[type(figure)], **_short(asdict(figure))}
 
 
-@figure_values.register
-def _(figure: LineChart) -> dict[str, Any]:
-    return {"kind": "lines", **_short(asdict(figure))}
-
-
-@figure_values.register
-def _(figure: AreaChart) -> dict[str, Any]:
-    return {"kind": "areas", **_short(asdict(figure))}
-
-
-@figure_values.register
-def _(figure: HeatMap) -> dict[str, Any]:
-    return {"kind": "heat", **_short(asdict(figure))}
-
-
-@figure_values.register
-def _(figure: ImageGrid) -> dict[str, Any]:
+def _grid_values(figure: ImageGrid) -> dict[str, Any]:
     height, width, _ = figure.rows[0][1][0].image.shape
     n_columns = max(len(tiles) for _, tiles in figure.rows)
     sheet = np.zeros((height * len(figure.rows), width * n_columns, 3), dtype=np.uint8)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cndpm.experiments.learners import shown_learner
 from cndpm.experiments.record import Record, RecordError, read_record
 from cndpm.experiments.record_files import load_portrait
 from cndpm.learner import Portrait
@@ -64,7 +65,7 @@ class Run:
     @property
     def title(self) -> str:
         """Scenario, learner and seed."""
-        return f"{self.scenario} · {self.learner} · seed {self.seed}"
+        return f"{self.scenario} · {shown_learner(self.learner)} · seed {self.seed}"
 
     @property
     def metric(self) -> str:
@@ -185,4 +186,4 @@ class Run:
         """Returns a group of this run alone."""
         from cndpm.reports.groups import Group
 
-        return Group(self.learner, (self,))
+        return Group(shown_learner(self.learner), (self,))

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from cndpm.experiments.description import OWN
+from cndpm.experiments.learners import shown_learner
 from cndpm.experiments.printed_tables import format_count, format_value
 from cndpm.reports.groups import Comparison, Group
 from cndpm.reports.run import Run
@@ -57,7 +58,7 @@ def run_story(run: Run) -> str:
         reached = _measured(value, run.metric) + of.get(run.metric, "")
         ending = "ended with" if run.record.status == "complete" else "has reached"
         experts = f" and {_count(run.last.get('n_experts') or 0, 'expert')}" if _mixes(run) else ""
-        parts.append(f"{run.learner} {ending} {reached}{experts}.")
+        parts.append(f"{shown_learner(run.learner)} {ending} {reached}{experts}.")
     gating = run.last.get("gating_accuracy")
     if gating is not None and _mixes(run):
         parts.append(f"{gating:.1f}\N{NO-BREAK SPACE}% of the test samples reach an expert of their own task.")
@@ -78,7 +79,7 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
         "n_experts": "experts" if _mixes(run) else "network",
         "n_parameters": "trained parameters",
         "n_numbers_kept": "numbers kept to predict",
-        "memory_samples": "samples in memory",
+        "memory_samples": "samples kept",
         "seconds": "seconds learning",
     }
     last = run.last
@@ -98,11 +99,11 @@ def progress_words(run: Run) -> str:
 
 def describe_stream(run: Run) -> str:
     """Describes the stream in one or two sentences."""
-    summary = str(run.config["scenario"].get("summary") or "").rstrip(".")
+    summary = str(run.config["scenario"].get("summary") or "").partition(": needs no download")[0].rstrip(".")
     n = run.n_batches
     stages = f" in {_count(len(run.stages), 'stage')}" if len(run.stages) > 1 else ""
     told = "; the learner is not told when the task changes."
-    arrival = f" They arrive in {n or 0:,} batches of {run.batch_size}{stages}{told}"
+    arrival = f" Samples arrive in {n or 0:,} batches of {run.batch_size}{stages}{told}"
     return f"{summary or run.scenario}." + (arrival if n else "")
 
 

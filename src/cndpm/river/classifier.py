@@ -88,7 +88,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             return {}
         row = self._row(x)
         if np.isnan(row).any():
-            known = self.estimator.predict_proba(self._known(row))[0].tolist()
+            known = self.estimator.predict_proba(self._known(row), when="next")[0].tolist()
             return dict(zip(self.estimator.classes_.tolist(), known, strict=True))
         return dict(zip(self._codec.labels, self._weighted(np.exp(self._answer(row))).tolist(), strict=True))
 

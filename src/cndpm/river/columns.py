@@ -56,7 +56,7 @@ class Columns:
     def __init__(self, places: Mapping[Column, int] | None = None, flags: Sequence[tuple[int, ...]] = ()) -> None:
         self.places = dict(places or {})
         self.flags = tuple(flags)
-        self._blank: Rows = np.array([0 if flag else np.nan for flag in flags], dtype=np.float32)
+        self._blank: Rows = np.array([[0 if flag else np.nan for flag in flags]], dtype=np.float32)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -96,12 +96,12 @@ class Columns:
                     raise ValueError(
                         f"features are not infinite, nor too large for 32 bits; {column.name!r} is {number!r}"
                     )
-                row[place] = number
-        return row[None]
+                row[0, place] = number
+        return row
 
     def widened(self, row: Rows) -> Rows:
         """Returns a row (1, at most d) that came when there were fewer columns, (1, d)."""
-        return np.concatenate([row, self._blank[None, row.shape[1] :]], axis=1)
+        return np.concatenate([row, self._blank[:, row.shape[1] :]], axis=1)
 
     def _sorted(self, x: Mapping[Any, Any]) -> list[tuple[Column, float]]:
         """Returns the columns of a first row: what is missing has one too, and the order of names has no meaning."""

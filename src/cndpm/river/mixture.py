@@ -268,12 +268,15 @@ class Mixture:
         """Has an estimator learn values (n, d) with the targets and weights of rows."""
         if "_learner" in vars(estimator) and estimator._learner.places is not None:
             estimator._learner.places.row_by_row = True
+        weights, targets = [row.weight for row in rows], [row.y for row in rows]
         if self._estimator._target == "none":
             estimator.partial_fit(values)
-            return
-        weights = [row.weight for row in rows]
-        is_weighted = any(weight != 1 for weight in weights)
-        estimator.partial_fit(values, [row.y for row in rows], sample_weight=weights if is_weighted else None)
+        elif any(weight != 1 for weight in weights):
+            estimator.partial_fit(values, targets, sample_weight=weights)
+        elif estimator is self.estimator and _is_plain(values) and all(map(self._fits, targets)):
+            estimator._learn_known(values, targets)
+        else:
+            estimator.partial_fit(values, targets)
 
     def _values(self, rows: list[_Row]) -> Rows:
         """Returns rows in all columns that have come, (n, d)."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cndpm.estimators import CNDPMRegressor as Estimator
 from cndpm.estimators.arrays import as_array, readable
-from cndpm.estimators.intervals import normal_interval
+from cndpm.estimators.regressor import normal_interval
 from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Floats
 from cndpm.river.mixture import Mixture, admit_table, records_of
@@ -70,7 +70,8 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
         mean, variance = self._moments(x)
         if not with_interval:
             return mean
-        return Interval(*normal_interval(np.array(mean), np.array(math.sqrt(variance)), confidence_level).tolist())
+        deviation = np.array(math.sqrt(variance))
+        return Interval(*normal_interval(np.array(mean), deviation, confidence_level, "confidence_level").tolist())
 
     def _moments(self, x: Mapping[Any, Any]) -> tuple[float, float]:
         """Returns mean and variance of the target."""
@@ -78,7 +79,7 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
             return 0.0, math.inf
         row = self._row(x)
         if np.isnan(row).any():
-            mean, deviation = self.estimator.predict(self._known(row), return_std=True)
+            mean, deviation = self.estimator.predict(self._known(row), return_std=True, when="next")
             return float(mean[0]), float(deviation[0]) ** 2
         mean, variance = self._answer(row).tolist()
         return mean, variance

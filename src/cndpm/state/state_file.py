@@ -44,10 +44,6 @@ class StateFile:
         settings: What it was made with, resolved.
         package: The version that wrote it.
         format: Version of the format.
-
-    Example:
-        >>> StateFile({"seed": 7}, "example", {"rate": 0.5}, package="0.1.0", format=FORMAT_VERSION).settings
-        {'rate': 0.5}
     """
 
     state: State
@@ -152,7 +148,7 @@ def _read(file: BufferedReader, size: int, kind: str) -> StateFile:
         raise StateError("is damaged: its checksum does not fit its content. Take another copy of it")
     header = _header(container.texts)
     if header["kind"] != kind:
-        raise StateError(f"holds the state of a {str(header['kind'])[:80]}; a {kind} was asked for")
+        raise StateError(f"holds the state of a {repr(str(header['kind'])[:80])[1:-1]}; a {kind} was asked for")
     try:
         state = attach_tensors(header["tree"], container.tensors)
     except (StateError, RecursionError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from cndpm.state.container import StateError
 
-__all__ = ["State", "check_same_form", "copied", "non_finite"]
+__all__ = ["State"]
 
 State = dict[str, Any]
 """A tree of dictionaries (string keys) and lists; leaves are tensors or JSON values."""
@@ -55,12 +56,7 @@ def _attached(node: Any, waiting: dict[str, Tensor]) -> Any:
 
 
 def copied(tree: Any, device: torch.device | str | None = None) -> Any:
-    """Copies a tree with its tensors, to another device where one is given.
-
-    Args:
-        tree: Of dictionaries and lists.
-        device: Where every tensor of the copy lies; None leaves each where it is.
-    """
+    """Copies a tree with its tensors, to another device where one is given."""
     if isinstance(tree, Tensor):
         return tree.detach().to(tree.device if device is None else device, copy=True)
     if isinstance(tree, dict):
@@ -68,8 +64,8 @@ def copied(tree: Any, device: torch.device | str | None = None) -> Any:
     return [copied(value, device) for value in tree] if isinstance(tree, list) else tree
 
 
-def non_finite(state: Any) -> list[str]:
-    """Returns the names of all tensors in a tree that hold infinities or NaN.
+def non_finite(state: Any, beyond: float = math.inf) -> list[str]:
+    """Returns the names of all tensors in a tree that hold infinities or NaN, or numbers as large as `beyond`.
 
     Example:
         >>> import torch
@@ -78,22 +74,15 @@ def non_finite(state: Any) -> list[str]:
     """
     tensors: dict[str, Tensor] = {}
     detach_tensors(state, tensors)
-    return [name for name, tensor in tensors.items() if tensor.is_floating_point() and not tensor.isfinite().all()]
+    return [name for name, each in tensors.items() if each.is_floating_point() and not (each.abs() < beyond).all()]
 
 
 def check_same_form(state: Any, made: Any, name: str = "state") -> None:
     """Compares a state that was loaded with the one of what was made from it: names, shapes and types.
 
-    Names that only the second has are state that an earlier version did not keep. States of random generators, which
-    differ between devices, are not compared.
-
-    Args:
-        state: A tree.
-        made: Another.
-        name: Of the tree within a larger one.
-
-    Raises:
-        StateError: They differ, with the first place where they do.
+    StateError says the first place where they differ; `name` is that of the tree within a larger one. Names that only
+    the second has are state that an earlier version did not keep. States of random generators, which differ between
+    devices, are not compared.
     """
     if name.endswith("/generator"):
         return

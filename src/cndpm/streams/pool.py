@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from cndpm.datasets.dataset import Dataset
-from cndpm.datasets.files import MixedSizesError
+from cndpm.datasets.files import MixedSizesError, memory_limit
 from cndpm.datasets.loading import load_dataset
 from cndpm.names import UnknownNameError
 from cndpm.streams.ordering import Purpose, Rows, host_generator
@@ -181,6 +181,8 @@ def _see(x: Tensor, source: _DatasetView, transform: Transform) -> Tensor:
         if transform.size or transform.channels or transform.binarise or source.rotation:
             raise ConfigError(f"{source.dataset} holds features, not images: it cannot be resized, turned or binarised")
     else:
+        if transform.size and (n_bytes := len(x) * x.shape[1] * transform.size**2) > memory_limit():
+            raise ConfigError(f"transform.size={transform.size} makes {n_bytes} bytes of {len(x)} images, too many")
         x = resize(x, transform.size) if transform.size else x
         x = set_channels(x, transform.channels) if transform.channels else x
         x = rotate(x, source.rotation)

@@ -26,10 +26,6 @@ class Rows(NamedTuple):
         x: Inputs, (n, *input_shape), float64.
         y: Class indices (n,), int64, or targets (n,), float64.
         changes: Number of samples before each abrupt change, ascending; empty where none is known.
-
-    Example:
-        >>> Rows(np.zeros((4, 2)), np.array([0, 1, 1, 0]), changes=(2,)).changes
-        (2,)
     """
 
     x: NDArray[np.float64]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -188,8 +189,7 @@ def _parse(path: Path) -> Any:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise ScenarioFileError(f"{path} is larger than {_MAX_BYTES} bytes, which no scenario is")
-        text = path.read_text(encoding="utf-8")
-        return tomllib.loads(text) if path.suffix.lower() == ".toml" else _load_yaml(text)
+        return parsed(path)
     except FileNotFoundError:
         raise ScenarioFileError(f"there is no scenario file at {path}") from None
     except RecursionError:
@@ -199,8 +199,12 @@ def _parse(path: Path) -> Any:
         raise ScenarioFileError(f"{path} is not readable: {said[:_MAX_MESSAGE]}") from error
 
 
-def _load_yaml(text: str) -> Any:
-    require_extra("yaml", purpose="a scenario in YAML")
+def parsed(path: Path) -> Any:
+    """Returns what a TOML or YAML file holds; OSError, ValueError or RecursionError where it cannot be read."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix.lower() == ".toml":
+        return tomllib.loads(text)
+    require_extra("yaml", purpose="a file in YAML")
     import yaml
 
     try:
@@ -229,15 +233,16 @@ def _is_pair(subset: Any) -> bool:
 
 
 def _is_merged(subset: Any) -> bool:
-    return isinstance(subset, dict) and subset.keys() == {"dataset", "classes"}
+    return isinstance(subset, dict) and subset.keys() == {"dataset", "classes"} and isinstance(subset["classes"], list)
 
 
 def _place(subset: Any, path: Path) -> Any:
     """Gives a dataset that lies beside the scenario's file its whole path."""
     if isinstance(subset, dict) and isinstance(subset.get("dataset"), str) and subset["dataset"]:
         beside = path.parent / subset["dataset"]
-        if beside.is_dir() or (beside.suffix == ".npz" and beside.is_file()):
-            return {**subset, "dataset": str(beside.resolve())}
+        with suppress(OSError):  # its name is too long for a file
+            if beside.is_dir() or (beside.suffix == ".npz" and beside.is_file()):
+                return {**subset, "dataset": str(beside.resolve())}
     return subset
 
 

@@ -23,12 +23,6 @@ class Batch(NamedTuple):
     Attributes:
         x: Inputs (batch, *input_shape), float32; images lie in [0, 1]. A view of a larger block: copy what is kept.
         y: Class indices (batch,), int64, or targets (batch, n_outputs), float32; None in an unlabelled stream.
-
-    Example:
-        >>> import torch
-        >>> x, y = Batch(torch.zeros(10, 3), torch.zeros(10, dtype=torch.int64))
-        >>> tuple(x.shape), tuple(y.shape)
-        ((10, 3), (10,))
     """
 
     x: Tensor
@@ -72,11 +66,6 @@ class Task:
         classes: The class indices that occur in it.
         x: Inputs (n, *input_shape) as a learner receives them, float32.
         y: Their labels, (n,), int64.
-
-    Example:
-        >>> import torch
-        >>> Task("ones and twos", (1, 2), torch.rand(6, 3), torch.tensor([1, 2, 1, 2, 1, 2])).classes
-        (1, 2)
     """
 
     name: str

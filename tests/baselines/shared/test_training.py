@@ -23,7 +23,7 @@ def weights_after(name: str, *, recorded: bool, device: str, optimizer: str, net
     facts = {"input_shape": (3, 16, 16), "n_classes": 6, "device": device}
     settings = cls.Settings(hidden=16, network=network, optimizer=optimizer, learning_rate=1e-2)
     learner = cls(settings, **facts)
-    learner.trainer.recorder.enabled &= recorded
+    learner.trainer.recorder.enabled &= recorded  # type: ignore[attr-defined]
     generator = torch.Generator().manual_seed(0)
     for task in range(3):
         if isinstance(learner, TaskBasedLearner):
@@ -32,12 +32,12 @@ def weights_after(name: str, *, recorded: bool, device: str, optimizer: str, net
             x = torch.rand(6, 3, 16, 16, generator=generator)
             learner.learn(x, 2 * task + torch.randint(2, (6,), generator=generator))
             if (task, step) == (1, 5):
-                learner.trainer.set_learning_rate(5e-3)
+                learner.trainer.set_learning_rate(5e-3)  # type: ignore[attr-defined]
             if (task, step) == (1, 7):
                 learner.load_state_dict(learner.state_dict())
         if isinstance(learner, TaskBasedLearner):
             learner.end_task()
-    return learner.trainer.weights().cpu()
+    return learner.trainer.weights().cpu()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam"])

@@ -90,6 +90,7 @@ def test_what_is_not_finite_is_not_hidden():
     assert pooled(responses, (1,), 0.25, 1)[0].isinf().any()
 
 
+@pytest.mark.slow
 def test_it_is_compiled_where_nothing_can_be_written(tmp_path):
     archive, no_folder = tmp_path / "package.zip", tmp_path / "file"
     no_folder.touch()

@@ -56,7 +56,7 @@ class Trial:
 
 @pytest.mark.parametrize(("n", "d"), [(200, 20), (200, 100), (100, 150)])
 def test_accuracy_and_distance_of_new_samples_are_foretold(n, d):
-    trials = [Trial(n, d, seed) for seed in range(40)]
+    trials = [Trial(n, d, seed) for seed in range(16)]
     for shrinkage in (0.003, 0.03, 0.3):
         foretold = torch.tensor([trial.foretold(shrinkage) for trial in trials]).mean(dim=0)
         seen = torch.tensor([trial.seen(shrinkage) for trial in trials]).mean(dim=0)

@@ -115,3 +115,9 @@ def test_components_of_labels_are_found_in_all_experts():
     for wanted in ([1], [3, 1, 3], [2], [9, 0]):
         expected = np.sort(table.table[:, [label for label in set(wanted) if label < 4]].ravel())
         np.testing.assert_array_equal(table.components_of(np.array(wanted)), expected[expected >= 0])
+
+
+def test_components_of_an_expert_are_listed_from_the_latest_to_the_first():
+    table = LabelTable(3)
+    table.replace(np.array([[0, -1, 3], [-1, 1, -1], [5, 4, 2]]))
+    assert table.by_expert.tolist() == [[3, 0, -1], [1, -1, -1], [5, 4, 2]]

@@ -39,6 +39,7 @@ def test_the_oracle_approximating_shrinkage_is_that_of_chen_and_others():
     expected = ((1 - 2 / d) * square + trace**2) / ((degrees + 1 - 2 / d) * (square - trace**2 / d))
     assert 0 < expected < 1
     assert oracle_shrinkage(torch.tril(w), degrees) == pytest.approx(expected)
+    assert oracle_shrinkage(1e200 * torch.tril(w), degrees) == 1.0  # whose square is no number
 
 
 @pytest.mark.parametrize("tail", [4.0, 16.0, math.inf])

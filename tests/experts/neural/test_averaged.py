@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cndpm.experts.neural.averaged import AveragedPredictor
-from cndpm.experts.neural.lateral_predictors import Classifier
+from cndpm.experts.neural.lateral_predictors import AveragedPredictor, Classifier
 from cndpm.training.optimiser import Optimiser
 
 

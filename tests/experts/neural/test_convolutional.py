@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from asking import found, learn, log_density, log_joint, make_bank, predictive
-from cndpm.experts.neural.convolutional import LateralCNN, LateralResNet, mirrored_decoder
+from cndpm.experts.neural.lateral import LateralCNN, LateralResNet, mirrored_decoder
 from cndpm.experts.neural.lineup import LoopedLineup
 from cndpm.experts.neural.packed.lineups import PackedPredictors, PackedVAEs
 from cndpm.experts.neural.packed.packed_columns import pack_convolutional

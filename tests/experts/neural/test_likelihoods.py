@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cndpm.experts.kernels import nearest_neighbour_variance
 from cndpm.experts.neural.likelihoods import (
     Bernoulli,
     DiscretisedLogistic,
@@ -13,7 +14,6 @@ from cndpm.experts.neural.likelihoods import (
     make_likelihood,
 )
 from cndpm.experts.neural.packed.fused import sigmoid_squared_error
-from cndpm.experts.neural.parts import nearest_neighbour_variance
 from cndpm.training.optimiser import Optimiser
 
 

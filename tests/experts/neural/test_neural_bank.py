@@ -26,7 +26,7 @@ def nobody_looks_for_circles():
 def grow(bank):
     generator = torch.Generator().manual_seed(n_experts(bank))
     bank.found(Samples(torch.rand(9, 6, generator=generator)), torch.arange(9) % 3)
-    lessons = [weakref.ref(lesson) for lesson in bank._nursery.lessons]
+    lessons = [weakref.ref(lesson) for lesson in bank._in_training.lessons]
     while bank.train(2) < 1:
         pass
     return lessons

@@ -79,6 +79,7 @@ def test_a_rule_that_returns_is_found_within_ten_samples():
     assert [what for _, what, _ in pool.events][:3] == ["founded", "returned", "returned"]
     assert 600 < pool.events[1][0] <= 610 and 900 < pool.events[2][0] <= 910
     assert errors[610:900].mean() < 0.12
+    assert sum(pool.shares.values()) == pytest.approx(1) and pool.shares["rules"] > 0.9
 
 
 def test_one_rule_founds_no_other():
@@ -108,6 +109,12 @@ def shares_inside(deviation, n, seeds=8, batch=None):
 NOISE = {"grows": lambda x: 0.1 + x, "same": lambda x: np.full_like(x, 0.3)}
 
 
+def test_intervals_cover_in_every_fifth_of_x_where_noise_grows():
+    shares = shares_inside(NOISE["grows"], 300, seeds=16)
+    assert (shares > 85).all() and (shares < 95).all(), shares
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [300, 1000, 2000])
 @pytest.mark.parametrize("noise", NOISE)
 def test_intervals_cover_in_every_fifth_of_x(noise, n):
@@ -117,14 +124,13 @@ def test_intervals_cover_in_every_fifth_of_x(noise, n):
 
 @pytest.mark.parametrize("tied", [0.5, 0.9])
 def test_errors_that_follow_each_other_found_no_rule(tied):
-    for seed in range(2):
-        rng = np.random.default_rng([seed, 6])
-        x, level = rng.normal(size=(1500, 3)), np.zeros(1500)
-        for i in range(1, 1500):
-            level[i] = tied * level[i - 1] + 0.3 * rng.normal()
-        pool = ValuePool(3, 1, seed=seed)
-        pool.learn(x, (np.sin(x[:, 0]) + x[:, 1] + level)[:, None])
-        assert not pool.events
+    rng = np.random.default_rng([0, 6])
+    x, level = rng.normal(size=(1000, 3)), np.zeros(1000)
+    for i in range(1, 1000):
+        level[i] = tied * level[i - 1] + 0.3 * rng.normal()
+    pool = ValuePool(3, 1)
+    pool.learn(x, (np.sin(x[:, 0]) + x[:, 1] + level)[:, None])
+    assert not pool.events
 
 
 def test_what_errors_tell_of_the_next_row_keeps_its_size_when_units_change():
@@ -137,7 +143,7 @@ def test_what_errors_tell_of_the_next_row_keeps_its_size_when_units_change():
     assert 0 < pool.answer(x[100:101], "next")[0, 0, 0] < 125
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_intervals_widen_outside_the_rows(seed):
     x, y = noisy_sine(500, seed)
     pool = ValuePool(1, 1)
@@ -146,6 +152,15 @@ def test_intervals_widen_outside_the_rows(seed):
     width = 1.645 * np.sqrt(variance)
     assert abs(mean[1] - np.sin(8.0)) < width[1]
     assert width[0] < 0.3 < 1.0 < width[1] < width[2]
+
+
+def test_answers_are_in_the_units_of_the_targets():
+    x, y = noisy_sine(250)
+    plain, other = ValuePool(1, 1), ValuePool(1, 1)
+    plain.learn(x, y)
+    other.learn(x, 8 * y)
+    mean, variance = plain.answer(x[:50])[:, :, 0].T
+    np.testing.assert_allclose(other.answer(x[:50])[:, :, 0].T, [8 * mean, 64 * variance], rtol=1e-6)
 
 
 def test_a_straight_line_is_continued():
@@ -161,12 +176,12 @@ def test_before_members_are_made_it_answers_mean_and_variance_so_far():
     y = np.arange(10.0)[:, None]
     pool.learn(np.zeros((10, 2)), y)
     mean, variance = pool.answer(np.zeros((1, 2)))[0, :, 0]
-    assert mean == y.mean() and variance > y.var()
+    assert mean == y.mean() and variance == pytest.approx(1.3 * y.var(ddof=1))  # wider, as ten rows are few
 
 
-@pytest.mark.parametrize("stop", [7, 57, 333, 620])
+@pytest.mark.parametrize("stop", [7, 333])
 def test_a_pool_resumes_to_the_bit(stop):
-    x, y = rules_in_turn(900)
+    x, y = rules_in_turn(700)
     whole, first, second = (ValuePool(4, 1, n_rows=400) for _ in range(3))
     errors_ahead(whole, x[:stop], y[:stop], 7)
     errors_ahead(first, x[:stop], y[:stop], 7)
@@ -186,9 +201,9 @@ def test_a_pool_resumes_to_the_bit_while_a_rule_is_in_doubt():
 
 
 def test_answers_change_nothing():
-    x, y = rules_in_turn(400)
+    x, y = rules_in_turn(320)
     asked, silent = ValuePool(4, 1), ValuePool(4, 1)
-    for i in range(0, 400, 10):
+    for i in range(0, 320, 10):
         asked.answer(x[::-1][:33], "next")
         for pool in (asked, silent):
             pool.learn(x[i : i + 10], y[i : i + 10])
@@ -209,15 +224,15 @@ def test_a_state_of_another_form_changes_nothing():
 
 
 def test_rows_one_by_one_and_in_tens_have_similar_errors():
-    x, y = noisy_sine(600)
+    x, y = noisy_sine(400)
     one, ten = (np.abs(errors_ahead(ValuePool(1, 1), x, y, batch)).mean() for batch in (1, 10))
     assert one == pytest.approx(ten, rel=0.15)
 
 
 def test_errors_that_go_on_help_with_the_next_row_only():
     rng = np.random.default_rng(0)
-    x, level = rng.normal(size=(600, 2)), np.zeros((600, 1))
-    for i in range(1, 600):
+    x, level = rng.normal(size=(400, 2)), np.zeros((400, 1))
+    for i in range(1, 400):
         level[i] = 0.95 * level[i - 1] + 0.3 * rng.normal()
     y = x[:, :1] + level
     now, after = (np.abs(errors_ahead(ValuePool(2, 1), x, y, 1, when))[100:].mean() for when in ("now", "next"))
@@ -225,8 +240,28 @@ def test_errors_that_go_on_help_with_the_next_row_only():
 
 
 def test_what_is_kept_is_bounded():
-    x, y = noisy_sine(700)
+    x, y = noisy_sine(400)
     pool = ValuePool(1, 1, n_rows=300)
     pool.learn(x, y)
-    assert pool.n_seen == 700 and len(pool.rows) == 300
+    assert pool.n_seen == 400 and len(pool.rows) == 300
     assert pool.n_numbers_kept > 300
+
+
+def test_what_is_forgotten_was_as_if_it_had_not_come():
+    x, y = noisy_sine(150)
+    whole, part = ValuePool(1, 1), ValuePool(1, 1)
+    whole.learn(x, y)
+    whole.forget(np.arange(150) >= 100)
+    part.learn(x[:100], y[:100])
+    assert whole.n_seen == 100
+    np.testing.assert_array_equal(whole.answer(x), part.answer(x))
+
+
+def test_of_too_many_rules_the_one_of_fewest_rows_makes_way():
+    rng = np.random.default_rng(0)
+    x, weights = rng.normal(size=(900, 3)), np.array([[1.0, 2.0, -1.0], [-2.0, 0.5, 1.0], [0.5, -2.0, -2.0]])
+    rule = np.repeat([0, 1, 2, 0], [500, 100, 200, 100])
+    pool = ValuePool(3, 1)
+    pool.max_rules = 2
+    errors_ahead(pool, x, (x * weights[rule]).sum(axis=1, keepdims=True) + 0.1 * rng.normal(size=(900, 1)), 10)
+    assert [what for _, what, _ in pool.events] == ["founded", "founded", "returned"]

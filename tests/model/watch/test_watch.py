@@ -30,6 +30,18 @@ def test_gaussians_answer_where_rows_are_gaussian_and_kernels_where_they_are_not
     assert learner_on(moons(rng, 1000)).watch.has_kernels
 
 
+@pytest.mark.parametrize("target", ["classes", "values"])
+def test_with_targets_kernels_answer_even_where_rows_are_gaussian(target):
+    """Experts of labels lie where labels do, and their density is not what a row's novelty is told by."""
+    x = torch.tensor(np.random.default_rng(0).normal(size=(400, 6))).float()
+    y = torch.zeros(400, dtype=torch.long) if target == "classes" else x[:, :1]
+    learner = CNDPM(CNDPMSettings(target=target, features="identity"), input_shape=(6,), n_exemplars=100)
+    learner.learn_block(x, y, 10)
+    learner.consolidate()
+    learner.finish()
+    assert learner.n_experts == 1 and learner.watch.has_kernels
+
+
 def test_a_column_of_few_values_does_not_decide():
     """A column that is nearly always 0 has as large a density as one likes; spread over what was rounded it has not."""
     rng = np.random.default_rng(0)

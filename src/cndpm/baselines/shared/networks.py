@@ -190,8 +190,7 @@ def build_classifier(
 ) -> LogitNetwork:
     """Builds the base classifier: by default ResNet-18 for 3 x 32 x 32 images, the 400-400 MLP for everything else.
 
-    Raises:
-        ValueError: ResNet-18 was asked for inputs that are no images (channels, height, width).
+    ValueError: ResNet-18 was asked for inputs that are no images (channels, height, width).
     """
     if name == "auto":
         name = "resnet18" if input_shape == (3, 32, 32) else "mlp"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -96,9 +96,6 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         n_parameters = 0 if self._gaussians is None else self._gaussians.n_numbers_kept
         n_kept = n_parameters + self.feature_map.n_numbers_kept + self._n_own_numbers()
         return Footprint(n_parameters, n_kept, n_experts=len(self.counts))
-
-    def describe(self) -> dict[str, Any]:
-        return {}
 
     def state_dict(self) -> State:
         memory = None
@@ -194,8 +191,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
 
     def _features(self, samples: Samples) -> Tensor:
         """Returns features (B, d), computed once for each chunk: they are frozen."""
-        features: Tensor = samples.derive("features", self._frozen, self._features_of_chunk)
-        return features
+        return samples.derive("features", self._frozen, self._features_of_chunk)
 
     def _features_of_chunk(self, chunk: Samples) -> Tensor:
         if chunk.parts:

@@ -41,16 +41,19 @@ _MORE = 10.0
 class CovarianceChoice:
     """Shrinkages and tails of Gaussians that share a covariance; None lets the data choose them.
 
-    Components that are not there to be told apart (`for_classes`) have one shrinkage, the density's. `density` is
+    Components that are not there to be told apart (`for_classes`) have one shrinkage, the density's. Where others
+    answer in their place, the accuracy to expect need not be foretold (`foretells`), which takes longest. `density` is
     lambda as densities want it, `accuracy` that of the highest accuracy that is foretold, `tail` the degrees of freedom
     of the components, inf for normal ones.
     """
 
-    def __init__(self, shrinkage: float | None, tail: float | None, *, for_classes: bool) -> None:
+    def __init__(
+        self, shrinkage: float | None, tail: float | None, *, for_classes: bool, foretells: bool = True
+    ) -> None:
         self.density = self.accuracy = _START if shrinkage is None else shrinkage
         self.tail = math.inf if tail is None else tail
         self.for_classes = for_classes and shrinkage is None
-        self._is_fixed = shrinkage is not None
+        self._is_fixed, self._foretells = shrinkage is not None, foretells
         self._tails = TAILS if tail is None else (tail,)
         self._density_judged_at = self._accuracy_judged_at = 0.0
 
@@ -64,8 +67,8 @@ class CovarianceChoice:
         count = float(statistics.counts.sum())
         if count >= GRID_STEP * self._density_judged_at:
             self._judge_density(statistics, count)
-        if not self.for_classes:
-            self.accuracy = self.density
+        if not self.for_classes or not self._foretells:
+            self.accuracy = min(1.0, _MORE * self.density) if self.for_classes else self.density
         elif count >= GRID_STEP * self._accuracy_judged_at:
             self._judge_accuracy(statistics, count)
 

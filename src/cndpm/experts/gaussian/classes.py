@@ -53,15 +53,10 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
     components, or each has its "own" (normal-inverse-Wishart; for few features). One that is shared is shrunk
     `for_classes` where answers are to tell components apart, and for densities otherwise; shrinkage and tail (degrees
     of freedom, inf for normal components) are chosen by the data where they are None.
-
-    Example:
-        >>> from cndpm.experts.features import IdentityFeatures
-        >>> x, y = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 2
-        >>> bank = GaussianBank(IdentityFeatures(), n_classes=2)
-        >>> bank.found(Samples(x), y)
-        >>> bank.train(1)
-        1.0
     """
+
+    _foretells = True
+    """Whether its own predictions are asked for, so that their shrinkage is worth judging."""
 
     def __init__(
         self,
@@ -242,6 +237,7 @@ class GaussianBank(AdditiveBank[SharedGaussians | OwnGaussians]):
             shrinkage=self.shrinkage,
             tail=self.tail,
             for_classes=self.for_classes,
+            foretells=self._foretells,
         )
 
     def _as_labels(self, x: Tensor, y: Tensor | None) -> Tensor:

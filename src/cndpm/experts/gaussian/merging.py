@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank
+from cndpm.experts.bank import Bank, Merging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
-from cndpm.experts.merging import Merging
 from cndpm.mixture.matching import best_of_sources
 
 if TYPE_CHECKING:

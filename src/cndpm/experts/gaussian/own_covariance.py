@@ -137,12 +137,7 @@ class OwnGaussians:
             [torch.linalg.solve_triangular(one, cholesky, upper=False).square().sum(dim=(1, 2)) for one in cholesky]
         )
         distance = to_means + spread * (degrees / (degrees - 2).clamp_min(1e-3))[None]
-        d = location.shape[1]
-        log_det = 2 * cholesky.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
-        constant = torch.lgamma((degrees + d) / 2) - torch.lgamma(degrees / 2) - 0.5 * d * (degrees * torch.pi).log()
-        scores = (constant - 0.5 * log_det)[:, None] - 0.5 * (degrees + d)[:, None] * torch.log1p(
-            distance / degrees[:, None]
-        )
+        scores = _log_t(distance.T, degrees, cholesky).T
         return (scores[:-1] - scores[-1:])[:, :-1]
 
     def affinity(self) -> Tensor:
@@ -196,8 +191,7 @@ class OwnGaussians:
     def _values(self, samples: Samples) -> Tensor:
         """Returns features (B, d), float64, on the components' device; a whole chunk is brought there at once."""
         device = self._origin.device
-        values: Tensor = samples.derive("values", self, lambda chunk: self._features(chunk).to(device).double())
-        return values
+        return samples.derive("values", self, lambda chunk: self._features(chunk).to(device).double())
 
     def margin_drift(self) -> None:
         """Returns None: nothing is shared, so nothing is renewed."""
@@ -297,10 +291,14 @@ def normal_inverse_wishart_from_sums(
 
 def log_student_t(z: Tensor, degrees: Tensor, location: Tensor, cholesky: Tensor) -> Tensor:
     """Returns log t(z; degrees, location, L Lᵀ) of B samples under J components, (B, J); L is (J, d, d)."""
-    d = z.shape[-1]
     centred = (z[:, None] - location).permute(1, 2, 0)
     distance = torch.linalg.solve_triangular(cholesky, centred, upper=False).square().sum(dim=1).T
-    log_det = 2 * cholesky.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
+    return _log_t(distance, degrees, cholesky)
+
+
+def _log_t(distance: Tensor, degrees: Tensor, cholesky: Tensor) -> Tensor:
+    """Returns log t at squared distances (B, J) from J components with L (J, d, d), (B, J)."""
+    d, log_det = cholesky.shape[-1], 2 * cholesky.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
     constant = torch.lgamma((degrees + d) / 2) - torch.lgamma(degrees / 2) - 0.5 * d * (degrees * math.pi).log()
     return constant - 0.5 * log_det - 0.5 * (degrees + d) * torch.log1p(distance / degrees)
 

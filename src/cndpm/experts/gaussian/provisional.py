@@ -11,8 +11,7 @@ from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.densities import Posteriors
 from cndpm.experts.gaussian.factor import host_values, log_sum
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
-from cndpm.experts.kernels import KernelModel
-from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
+from cndpm.experts.kernels import KernelModel, gaussian_kernel_log_prob, nearest_neighbour_variance
 from cndpm.mixture.inference import log_normalise
 
 _FEW = 64
@@ -64,8 +63,7 @@ class ProvisionalGaussians:
             if self._whitened is None or self._whitened[0] is not factor.cholesky:
                 self._whitened = (factor.cholesky, factor.whiten(self._sums))
             groups = self._groups = Posteriors.of(factor, sums=self._whitened[1], counts=self._counts)
-        weighted: Tensor = samples.derive("of memory", groups, lambda chunk: self._log_prob(chunk, groups))
-        return weighted
+        return samples.derive("of memory", groups, lambda chunk: self._log_prob(chunk, groups))
 
     def _log_prob(self, samples: Samples, groups: Posteriors) -> Tensor:
         """Returns the log density of samples under every group and its label's share, (B, G)."""

@@ -56,6 +56,8 @@ class RangedGaussianBank(GaussianBank):
         tensor([[True]])
     """
 
+    _foretells = False  # pools answer in its place
+
     def __init__(self, feature_map: FeatureMap, **options: Any) -> None:
         super().__init__(feature_map, **options)
         if self.covariance != "shared":

@@ -22,15 +22,7 @@ from cndpm.state import State, copied
 
 
 class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
-    """Experts for targets y (B, n_outputs), float; few features, because every expert keeps a covariance of its own.
-
-    Example:
-        >>> x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
-        >>> bank = GaussianRegressionBank(IdentityFeatures())
-        >>> bank.found(Samples(x), x.sum(dim=1, keepdim=True))
-        >>> bank.train(1)
-        1.0
-    """
+    """Experts for targets y (B, n_outputs), float; few features, because every expert keeps a covariance of its own."""
 
     def __init__(self, feature_map: FeatureMap, *, seed: int = 0, device: torch.device | str = "cpu") -> None:
         super().__init__(feature_map, seed=seed, device=device)
@@ -51,12 +43,6 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
     def evidence(self, samples: Samples, y: Tensor | None) -> Evidence:
         log_rows = self._log_rows(samples, y)
         return Evidence(self.counts.log() + log_rows[:, :-1], log_rows[:, -1])
-
-    def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> None:
-        return None  # a closed form exists, and no caller needs it for regression
-
-    def margin_drift(self) -> None:
-        """Returns None: nothing is shared, so nothing is renewed."""
 
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         return self._log_rows(samples, None)[:, :-1].to(self.device)
@@ -140,8 +126,7 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
 
     def _values(self, samples: Samples) -> Tensor:
         """Returns features (B, d), float64, on the host."""
-        values: Tensor = samples.derive("values", self._frozen, lambda chunk: self._features(chunk).cpu().double())
-        return values
+        return samples.derive("values", self._frozen, lambda chunk: self._features(chunk).cpu().double())
 
     def _standardised(self, y: Tensor | None) -> Tensor:
         if y is None:

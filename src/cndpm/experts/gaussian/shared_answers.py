@@ -61,8 +61,7 @@ class SharedAnswers:
             products = host_values(self.products(chunk, factor))
             return torch.as_tensor(self._posteriors(factor).log_prob(products[:, :1], products[:, 1:]))
 
-        scores: Tensor = samples.derive("scores", factor, score)
-        return scores
+        return samples.derive("scores", factor, score)
 
     def log_prob_near(self, samples: Samples, *, exact: bool) -> tuple[Tensor, Tensor]:
         """Returns the components that may explain each of B samples, (B, S), and their log densities, (B, S).
@@ -87,10 +86,7 @@ class SharedAnswers:
 
     def whitened(self, samples: Samples, factor: Factor) -> Tensor:
         """Returns the rows that a factor makes of samples, L^-1 z, (B, d), float64."""
-        rows: Tensor = samples.derive(
-            "whitened for answers", factor.cholesky, lambda chunk: factor.whiten(self.shifted(chunk))
-        )
-        return rows
+        return samples.derive("whitened for answers", factor.cholesky, lambda chunk: factor.whiten(self.shifted(chunk)))
 
     def products(self, samples: Samples, factor: Factor) -> Tensor:
         """Returns squared lengths of whitened rows and their products with the components' means, (B, 1 + J)."""
@@ -105,8 +101,7 @@ class SharedAnswers:
             shift = self._gaussians.statistics.shift
             return torch.cat([_with_squares(factor.whiten(shift(part)), means) for part in parts])
 
-        products: Tensor = samples.derive("products", factor, multiply)
-        return products
+        return samples.derive("products", factor, multiply)
 
 
 def _with_squares(rows: Tensor, means: Tensor) -> Tensor:

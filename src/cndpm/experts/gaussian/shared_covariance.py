@@ -45,7 +45,8 @@ class SharedGaussians:
     """J Gaussian components with one covariance over d features, which a function gives, less a fixed `origin` (d,).
 
     A shrinkage or a tail (inf for exactly normal components) that is None is chosen by the data. `for_classes` says
-    whether predictions are to tell the components apart, or to give their densities. The routing factor is float32,
+    whether predictions are to tell the components apart, or to give their densities; `foretells` whether it pays to
+    foretell how well (:class:`~cndpm.experts.gaussian.choice.CovarianceChoice`). The routing factor is float32,
     which halves its cost: the routing margins are whole nats.
     """
 
@@ -57,11 +58,13 @@ class SharedGaussians:
         shrinkage: float | None = None,
         tail: float | None = None,
         for_classes: bool = True,
+        foretells: bool = True,
         routing_dtype: torch.dtype = torch.float32,
     ) -> None:
         self.statistics = SharedStatistics(origin)
-        self._given: dict[str, Any] = {"shrinkage": shrinkage, "tail": tail, "for_classes": for_classes}
-        self.choice = CovarianceChoice(shrinkage, tail, for_classes=for_classes)
+        kind = {"for_classes": for_classes, "foretells": foretells}
+        self._given: dict[str, Any] = {"shrinkage": shrinkage, "tail": tail, **kind}
+        self.choice = CovarianceChoice(shrinkage, tail, **kind)
         self.routing_dtype = routing_dtype
         self.n_factorisations = 0
         self._features = features

@@ -40,9 +40,9 @@ def oracle_shrinkage(scatter: Tensor, degrees: float) -> float:
     """Returns the oracle approximating shrinkage of Chen et al. (2010), for too few samples to hold any out."""
     d = len(scatter)
     diagonal, below = scatter.diagonal() / degrees, torch.tril(scatter, -1) / degrees
-    trace_squared, square = float(diagonal.sum()) ** 2, float(diagonal.square().sum() + 2 * below.square().sum())
+    trace_squared, square = float(diagonal.sum().square()), float(diagonal.square().sum() + 2 * below.square().sum())
     denominator = (degrees + 1 - 2 / d) * (square - trace_squared / d)
-    if denominator <= 0:
+    if not denominator > 0:  # nor if it is no number: squares beyond all bounds
         return 1.0
     return min(1.0, max(_GRID[0], ((1 - 2 / d) * square + trace_squared) / denominator))
 

@@ -14,15 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cndpm.experts.kernels import gaussian_kernel_log_prob, nearest_neighbour_variance
+from cndpm.experts.neural import LikelihoodName
 from cndpm.experts.neural.packed.fused import (
     linear_bernoulli_log_prob,
     linear_sigmoid_squared_error,
     sigmoid_squared_error,
 )
-from cndpm.experts.neural.parts import gaussian_kernel_log_prob, nearest_neighbour_variance
-
-LikelihoodName = Literal["bernoulli", "unit-gaussian", "gaussian", "pixel-gaussian", "logistic"]
-"""Names of the distributions of x given a network's output."""
 
 
 class Likelihood(nn.Module, ABC):

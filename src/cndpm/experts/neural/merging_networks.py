@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from cndpm.experts.bank import Bank
-from cndpm.experts.merging import Merging
+from cndpm.experts.bank import Bank, Merging
 
 if TYPE_CHECKING:
     from cndpm.experts.neural.neural_bank import NeuralBank
@@ -37,9 +36,6 @@ class NeuralMerging(Merging):
     def unite(self, groups: Sequence[Sequence[int]]) -> None:
         for k, into in sorted(((k, group[0]) for group in groups for k in group[1:]), reverse=True):
             self._bank.remove(k, into=into)
-
-    def affinity(self) -> None:
-        return None
 
     def relabel(self, mapping: Sequence[int], n_classes: int) -> None:
         if list(mapping) != list(range(len(mapping))):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +14,7 @@ from cndpm.experts.chunks import Samples, open_block
 from cndpm.experts.kernels import KernelModel
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.merging_networks import NeuralMerging
-from cndpm.experts.neural.neural_expert import NeuralExpert, Nursery, PartTraining
+from cndpm.experts.neural.neural_expert import ExpertInTraining, NeuralExpert, PartTraining
 from cndpm.experts.neural.panel import AT_ONCE, Panel, Seat
 from cndpm.experts.neural.parts import DensityMaker, PredictorMaker
 from cndpm.experts.neural.scaling import Scalings
@@ -76,7 +75,7 @@ class NeuralBank(Bank):
         self._counts = torch.zeros(0, dtype=torch.float64)
         self._scalings = Scalings(wanted=standardise, device=self._device)
         self._seats: list[Seat] = []
-        self._nursery: Nursery | None = None
+        self._in_training: ExpertInTraining | None = None
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
         self._n_products = sum(_n_products(part) for part, _ in self._placeholder.parts)
         self.panel = self._made_panel()
@@ -110,9 +109,6 @@ class NeuralBank(Bank):
             log_joint, log_new = self.panel.evidence(self._scalings.inputs(samples), self._scalings.targets(y))
         return Evidence(self._counts.log() + log_joint.double(), log_new.double())
 
-    def log_leave_one_out(self, samples: Samples, y: Tensor | None) -> None:
-        return None  # a network has no closed form
-
     @torch.no_grad()
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:
         if not len(self._counts):
@@ -143,10 +139,10 @@ class NeuralBank(Bank):
         targets = None if y is None else y.to(self._device)
         if scaling is None:
             return KernelModel(density.kernel_log_prob, samples.x, targets, self.n_classes)
-        centres, log_volume = scaling.apply(samples.x), float(scaling.log_volume)
+        centres, log_volume = scaling(samples.x).view_as(samples.x), scaling.log_volume
 
         def kernel(x: Tensor, _: Tensor) -> Tensor:
-            return density.kernel_log_prob(scaling.apply(x), centres) - log_volume
+            return density.kernel_log_prob(scaling(x).view_as(x), centres) - log_volume
 
         return KernelModel(kernel, samples.x, targets, self.n_classes)
 
@@ -156,7 +152,7 @@ class NeuralBank(Bank):
         if self._closed or n_classes <= self.n_classes:
             return
         self.n_classes = n_classes
-        waiting = [self._nursery.expert] if self._nursery else []
+        waiting = [self._in_training.expert] if self._in_training else []
         for expert in [*self.experts, *waiting, self._placeholder]:
             expert.admit(n_classes)
         self._line_up()
@@ -181,11 +177,8 @@ class NeuralBank(Bank):
                 with self._spread(len(samples)):
                     self.panel.teach(position, samples, targets, weights[k])
 
-    def margin_drift(self) -> None:
-        """Returns None: nothing is renewed."""
-
     def found(self, samples: Samples, y: Tensor | None) -> None:
-        if self._nursery is not None:
+        if self._in_training is not None:
             raise RuntimeError("an expert is in training already; finish it with train() first")
         self._scalings.fit(samples.x, y)
         x = self._scalings.inputs(samples).x
@@ -193,19 +186,19 @@ class NeuralBank(Bank):
         expert = self._make_expert(serial=self._born, standing_alone=not self.sharing)
         if self._inheriting and len(self._counts):
             expert.density.inherit(self.experts[self.panel.best_of(x)].density)
-        self._nursery = self._enrol(expert, x, self._scalings.targets(y))
+        self._in_training = self._enrol(expert, x, self._scalings.targets(y))
 
     def train(self, max_steps: int) -> float:
-        if self._nursery is None:
+        if self._in_training is None:
             return 1.0
         with self._spread(self._training[0].sleep.batch_size):
-            is_ready = max_steps > 0 and self._nursery.advance(max_steps)
+            is_ready = max_steps > 0 and self._in_training.advance(max_steps)
         if not is_ready:
-            return min(self._nursery.progress(), 1 - 1e-9)
-        self._nursery.expert.wake()
-        self._seats.append(Seat(self._nursery.expert, retired=False))
-        self._counts = torch.cat([self._counts, torch.tensor([float(len(self._nursery.x))], dtype=torch.float64)])
-        self._nursery = None
+            return min(self._in_training.progress(), 1 - 1e-9)
+        self._in_training.expert.wake()
+        self._seats.append(Seat(self._in_training.expert, retired=False))
+        self._counts = torch.cat([self._counts, torch.tensor([float(len(self._in_training.x))], dtype=torch.float64)])
+        self._in_training = None
         self._line_up()
         return 1.0
 
@@ -214,7 +207,7 @@ class NeuralBank(Bank):
         expert = self._seats[position].expert
         expert.retire()
         self._seats[position] = Seat(expert, retired=True)
-        while self._seats and (self._seats[-1].retired and self._nursery is None):
+        while self._seats and (self._seats[-1].retired and self._in_training is None):
             self._seats.pop()
         if not self.sharing:
             self._seats = [seat for seat in self._seats if not seat.retired]
@@ -238,9 +231,6 @@ class NeuralBank(Bank):
         n_parameters = sum(seat.expert.n_parameters for seat in self._seats)
         return Footprint(n_parameters, n_parameters + len(self._counts), n_experts=len(self._counts))
 
-    def describe(self) -> dict[str, Any]:
-        return {}
-
     def state_dict(self) -> State:
         return {
             **self.representation(),
@@ -248,7 +238,7 @@ class NeuralBank(Bank):
             "counts": self._counts.clone(),
             "generator": self._generator.get_state(),
             "columns": [{"retired": seat.retired, "expert": seat.expert.state_dict()} for seat in self._seats],
-            "nursery": self._nursery and self._nursery.state_dict(),
+            "in_training": self._in_training and self._in_training.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -260,16 +250,16 @@ class NeuralBank(Bank):
         self._scalings.load_state_dict(state["scalings"])
         self._placeholder = self._make_expert(serial=0, standing_alone=True)
         self._placeholder.load_state_dict(state["placeholder"])
-        self._seats, self._nursery = [], None
+        self._seats, self._in_training = [], None
         for saved in state["columns"]:
             expert = self._restored_expert(saved["expert"], retired=saved["retired"])
             self._seats.append(Seat(expert, saved["retired"]))
         self._line_up()
-        if saved := state["nursery"]:
+        if saved := state["in_training"]:
             y = saved["y"].to(self._device) if saved["y"] is not None else None
             expert = self._restored_expert(saved["expert"], retired=False)
-            self._nursery = self._enrol(expert, saved["x"].to(self._device), y)
-            self._nursery.load_progress(saved)
+            self._in_training = self._enrol(expert, saved["x"].to(self._device), y)
+            self._in_training.load_progress(saved)
         restore_generator(self._generator, state["generator"])
 
     def representation(self) -> State:
@@ -311,11 +301,11 @@ class NeuralBank(Bank):
         expert.load_state_dict(state)
         return expert
 
-    def _enrol(self, expert: NeuralExpert, x: Tensor, y: Tensor | None) -> Nursery:
+    def _enrol(self, expert: NeuralExpert, x: Tensor, y: Tensor | None) -> ExpertInTraining:
         """Computes the features of earlier experts, once for the whole sleep, and makes the lessons."""
         sleeps = any(training.sleep.max_steps for training in self._training)
         lateral: tuple[Features, Features] = self.panel.offered(x) if sleeps else ((), ())
-        return Nursery(expert, x, y, expert.lessons(x, y, lateral, self._recorder, self._beside))
+        return ExpertInTraining(expert, x, y, expert.lessons(x, y, lateral, self._recorder, self._beside))
 
     def _feature_widths(self, part: int) -> tuple[int, ...]:
         widths = [seat.expert.parts[part][0].feature_widths for seat in self._seats if len(seat.expert.parts) > part]

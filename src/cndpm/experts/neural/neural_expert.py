@@ -168,7 +168,7 @@ class NeuralExpert:
             optimiser.load_state_dict(moments)
 
 
-class Nursery:
+class ExpertInTraining:
     """One expert and the lessons it takes on a memory, x (M, ...) and its targets, one after the other."""
 
     def __init__(self, expert: NeuralExpert, x: Tensor, y: Tensor | None, lessons: list[Lesson]) -> None:

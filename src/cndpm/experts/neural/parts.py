@@ -17,9 +17,10 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from cndpm.experts.kernels import gaussian_kernel_log_prob, nearest_neighbour_variance
 from cndpm.experts.neural.lateral import Features
 
-__all__ = ["Density", "NoDensity", "Predictor"]
+__all__ = ["Density", "Predictor"]
 
 
 class Part(nn.Module, ABC):
@@ -116,12 +117,7 @@ class Density(Part):
 
 
 class NoDensity(Density):
-    """A constant, for experts whose x is modelled by another bank.
-
-    Example:
-        >>> NoDensity().log_prob(torch.rand(2, 3))
-        tensor([0., 0.])
-    """
+    """A constant, for experts whose x is modelled by another bank."""
 
     def log_prob(self, x: Tensor, lateral: Features = ()) -> Tensor:
         return x.new_zeros(len(x))
@@ -202,21 +198,3 @@ class PredictorMaker(Protocol):
 
     def __call__(self, *, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> Predictor:
         """Makes a predictor."""
-
-
-def gaussian_kernel_log_prob(x: Tensor, centres: Tensor, variance: Tensor | float) -> Tensor:
-    """Returns log N(x; centre, variance I) of x (batch, ...) for every centre (n_centres, ...), (batch, n_centres)."""
-    scale = torch.as_tensor(variance, dtype=x.dtype, device=x.device)
-    distance = torch.cdist(x.flatten(1), centres.flatten(1)).square()
-    n_features = x[0].numel()
-    return -0.5 * (distance / scale + n_features * torch.log(2 * torch.pi * scale))
-
-
-def nearest_neighbour_variance(centres: Tensor) -> Tensor:
-    """Returns the mean squared distance to the nearest other centre, per feature; 1 for one centre, never zero."""
-    if len(centres) < 2:
-        return torch.ones((), device=centres.device)
-    flat = centres.flatten(1)
-    squares = flat.square().sum(dim=1)
-    distance = torch.addmm(squares[:, None] + squares, flat, flat.T, alpha=-2).fill_diagonal_(torch.inf)
-    return (distance.amin(dim=1).clamp_min(0).mean() / flat.shape[1]).clamp_min(1e-3)

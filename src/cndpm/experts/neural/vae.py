@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from cndpm.experts.neural import Bound, LikelihoodName
 from cndpm.experts.neural.lateral import Column, Features, LateralMLP
-from cndpm.experts.neural.likelihoods import LikelihoodName, make_likelihood
+from cndpm.experts.neural.likelihoods import make_likelihood
 from cndpm.experts.neural.packed.fused import reparametrise
 from cndpm.experts.neural.parts import Density
-
-Bound = Literal["elbo", "importance-weighted"]
-"""Names of lower bounds on log p(x)."""
 
 
 class VAE(Density):

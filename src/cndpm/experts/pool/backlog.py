@@ -10,8 +10,6 @@ from cndpm.experts.pool.moments import Labels
 from cndpm.experts.pool.representations import Floats
 from cndpm.state import Keeps, integers, number, tensor
 
-__all__ = ["TOGETHER", "Backlog"]
-
 TOGETHER, _SURPRISE = 10, 0.5
 """Rows that are learned together, unless they have contradicted the answers to them by so many nats more than these
 expected."""
@@ -58,15 +56,7 @@ class Backlog(Keeps):
         return len(self.y)
 
     def add(self, x: Floats, y: Labels, likely: Floats, by_rules: Floats, lifted: Floats) -> None:
-        """Takes rows in.
-
-        Args:
-            x: See the attributes, as all others.
-            y: (b,).
-            likely: (M, b, C).
-            by_rules: (K, b, C).
-            lifted: (b, C).
-        """
+        """Takes b rows in; see the attributes."""
         added: dict[str, Any] = {"x": x, "likely": likely, "by_rules": by_rules, "lifted": lifted, "y": y}
         for name, part in added.items():
             setattr(self, name, np.concatenate([getattr(self, name), part], _AXES[name]) if len(self.y) else part)
@@ -77,11 +67,6 @@ class Backlog(Keeps):
         return len(self.y) >= TOGETHER or self.surprise > _SURPRISE
 
     def compare(self, said: Floats, y: Labels) -> None:
-        """Adds to the surprise how far labels were from what was said to their rows before they were known.
-
-        Args:
-            said: Log-probabilities, (b, C).
-            y: The labels, (b,).
-        """
+        """Adds to the surprise how far labels y (b,) were from the log-probabilities that were said, (b, C)."""
         expected = float((np.exp(said) * said).sum())
         self.surprise = max(0.0, self.surprise + expected - float(said[np.arange(len(y)), y].sum()))

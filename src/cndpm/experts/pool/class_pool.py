@@ -18,7 +18,7 @@ from cndpm.experts.pool.backlog import TOGETHER, Backlog
 from cndpm.experts.pool.dynamics import Dynamics
 from cndpm.experts.pool.judging import evidence_of
 from cndpm.experts.pool.kept_rows import N_NEIGHBOUR_MEMBERS, KeptRows, neighbours
-from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, Told, log_normalised
+from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, Told, log_normalised, shares
 from cndpm.experts.pool.moments import ByLabel, Labels, Moments
 from cndpm.experts.pool.representations import Floats, Representations
 from cndpm.experts.pool.rules import KNOWN, Rules
@@ -38,8 +38,9 @@ _FADES = ((0.95, 0.98, 0.993, 0.998), (0.998,), (0.998,))
 _FAST = 0.98
 """Models that keep no more may challenge a rule."""
 
-_FITTED_AT = (5, 20, 100, 500)
-"""Rows after which representations are fitted anew, and the rows kept are learned anew."""
+_FITTED_AT = (5, 20, 100, 520)
+"""Rows after which representations are fitted anew, and the rows kept are learned anew; never with the row that founds
+the first expert, by default the 500th, which would wait for both."""
 
 _LATELY = 0.98
 """What the variety of the latest labels keeps: fifty samples."""
@@ -159,6 +160,11 @@ class ClassPool(Keeps):
         return self._rules.events
 
     @property
+    def shares(self) -> dict[str, float]:
+        """Shares that rules, recent models and the nearest rows have in an answer for now."""
+        return shares(self._now.weights, self._lasting, N_NEIGHBOUR_MEMBERS)
+
+    @property
     def n_numbers_kept(self) -> int:
         """Numbers of all models and representations."""
         maps = 0 if self._maps is None else self._maps.n_numbers_kept
@@ -226,20 +232,17 @@ class ClassPool(Keeps):
     def _likely(self, features: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
         """Returns log p(x | y) of the members up to constants, (M, B, C), and log p(y | x) of the rules, (K, B, C).
 
-        Args:
-            features: Of the rows.
-            weights: Of the rules, of which a member is made, (K,).
+        Of the rules one member is made by their weights (K,).
         """
-        members, k = [], len(weights)
-        by_rules = np.zeros((k, len(features[0]), len(self.counts)))
-        for moments, f in zip(self._moments, features, strict=True):
-            likely = moments.log_likelihood(f)
-            if k > 1:
-                rules = log_normalised(likely[-k:])
-                by_rules += rules / len(features)
-                likely = np.append(likely[:-k], np.log(np.tensordot(weights, np.exp(rules), 1))[None], axis=0)
-            members.append(likely)
-        return np.concatenate([*members, neighbours(self.rows, features[0])]), by_rules
+        k, n_labels = len(weights), len(self.counts)
+        told = [moments.log_likelihood(f) for moments, f in zip(self._moments, features, strict=True)]
+        by_rules = np.zeros((k, len(features[0]), n_labels))
+        if k > 1:  # one member of every representation stands for all its rules
+            rules = log_normalised(np.stack([likely[-k:] for likely in told]))
+            by_rules = rules.mean(axis=0)
+            held = np.log(np.einsum("k,rkbc->rbc", weights, np.exp(rules)))
+            told = [part for likely, one in zip(told, held, strict=True) for part in (likely[:-k], one[None])]
+        return np.concatenate([*told, neighbours(self.rows, features[0])]), by_rules
 
     def _balanced(self, likely: Floats) -> Floats:
         """Returns log-probabilities of labels that are equally frequent, those that never came aside."""
@@ -419,7 +422,7 @@ class ClassPool(Keeps):
 
     def _measure(self, maps: Representations) -> None:
         """Measures distances between rows by the scatter of today's rule."""
-        self.rows.measure(maps.units(self.rows.x), self._moments[0].inverse_of_rule(self._rules.holds))
+        self.rows.measure(maps.units(self.rows.x), self._moments[0].whitening_of_rule(self._rules.holds))
         self.measured_at = self.n_seen
 
     def _give_up(self) -> None:
@@ -529,7 +532,8 @@ class ClassPool(Keeps):
         self.rows.load_state_dict(state["rows"], d=self._n_columns, **n_labels)
         if len(self.rows) > room:
             raise StateError(f"'rows' must be at most {room}; got {len(self.rows)}")
-        self.rows.restate(self.rows.x if self._maps is None else self._maps.units(self.rows.x))
+        z = self.rows.x if self._maps is None else self._maps.units(self.rows.x)
+        self.rows.measure(z, self.rows.metric)
         self._backlog = Backlog()
         if state["backlog"] is not None:
             known = {"d": self._n_columns, "m": self._n_members, "k": len(self._rules), **n_labels}

@@ -9,7 +9,7 @@ with both counted over the latest two thousand samples. It is about the row that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -65,16 +65,22 @@ class Dynamics(Keeps):
         lifted, latest = np.zeros((n, len(self.counts))), since[-1] if len(since) and not is_each_known else self.last
         if not 0 <= latest < len(self.counts):  # nothing has come, or a label that never came here
             return lifted
-        step, usual = self.pairs + _PSEUDO, self.counts + _PSEUDO
-        step /= step.sum(axis=1, keepdims=True)
+        usual = self.counts + _PSEUDO
         if is_each_known:
-            lifted[:] = step[[self.last, *since[: n - 1]]]
+            lifted[:] = self._steps([self.last, *since[: n - 1]])
         else:
-            lifted[0] = step[latest]
+            lifted[:1] = self._steps([latest])
+            step = self._steps(slice(None)) if n > 1 else lifted
             for h in range(1, n):
                 lifted[h] = lifted[h - 1] @ step
         gained: Floats = np.log(lifted) - np.log(usual / usual.sum())
         return gained
+
+    def _steps(self, labels: Any) -> Floats:
+        """Returns the probabilities of the label behind each of some, (n, C)."""
+        steps: Floats = self.pairs[labels] + _PSEUDO
+        steps /= steps.sum(axis=1, keepdims=True)
+        return steps
 
     def learn(self, y: Labels) -> None:
         """Counts the labels of samples that came one after the other, (B,)."""

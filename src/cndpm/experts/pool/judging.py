@@ -11,8 +11,6 @@ from cndpm.experts.pool.mix import tempered
 from cndpm.experts.pool.moments import Moments
 from cndpm.experts.pool.representations import Floats, Representations
 
-__all__ = ["evidence_of"]
-
 _N_JUDGED, _AMONG = 200, 1000
 """Rows that are judged, drawn from so many of the latest of every label."""
 
@@ -33,13 +31,8 @@ def evidence_of(
 ) -> Floats | None:
     """Returns log scores of all members on kept rows, as many of each label, (T M,); None with fewer than two labels.
 
-    Args:
-        rows: The rows kept.
-        maps: Their representations.
-        moments: Of every representation.
-        rule: The one that is judged beside the recent models.
-        balanced: Returns log-probabilities of labels that are equally frequent, of log p(x | y).
-        rng: Draws the rows.
+    Beside the recent models one rule is judged. `balanced` turns log p(x | y) into log-probabilities of labels that
+    are equally frequent.
     """
     labels = np.flatnonzero(np.bincount(rows.y, minlength=1) >= _FEWEST)
     if len(labels) < 2:

@@ -6,6 +6,9 @@ never displaced by those of one that does not.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -64,14 +67,17 @@ class KeptRows(Keeps):
 
     def __init__(self, d: int, room: int) -> None:
         self.room, self.n, self.metric = room, 0, np.eye(d)
-        self.counts, self._n_kept = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self._size, self._d = 0, d
+        self.counts = np.zeros(0, np.int64)
+        self._size = 0
         none, nothing = np.zeros((0, d)), np.zeros(0, np.int64)
         self._hold(none, nothing, nothing, nothing, none)
 
     def _hold(self, x: Floats, y: Labels, serial: Labels, nth: Labels, z: Floats) -> None:
         """Keeps these rows, with z in standard units."""
         self._size = len(y)
+        self._queues: list[deque[int]] = [deque() for _ in self.counts]
+        for i in np.argsort(nth, kind="stable").tolist():
+            self._queues[y[i]].append(i)
         near = z.astype(np.float32), (z @ self.metric).astype(np.float32)
         self._parts: list[NDArray[Any]] = [x, y, serial, nth, *near, *map(_lengths, near)]
 
@@ -111,7 +117,8 @@ class KeptRows(Keeps):
     def admit(self, n_labels: int) -> None:
         """Makes room for labels below `n_labels`."""
         if (more := n_labels - len(self.counts)) > 0:
-            self.counts, self._n_kept = np.pad(self.counts, (0, more)), np.pad(self._n_kept, (0, more))
+            self.counts = np.pad(self.counts, (0, more))
+            self._queues += [deque() for _ in range(more)]
 
     def add(self, x: Floats, z: Floats, y: Labels) -> None:
         """Adds rows in their order.
@@ -128,53 +135,53 @@ class KeptRows(Keeps):
             near = z.astype(np.float32), (z @ self.metric).astype(np.float32)
             nth, places = np.empty_like(y), np.empty_like(y)
             for i, label in enumerate(y.tolist()):
-                places[i], nth[i] = self._size, self.counts[label]
                 if self._size < self.room:
-                    self._size += 1
+                    place, self._size = self._size, self._size + 1
                 else:
-                    places[i] = self._oldest_of_most()
-                self._parts[1][places[i]], self._parts[3][places[i]] = label, nth[i]
+                    place = max(self._queues, key=len).popleft()  # the oldest of most
+                self._queues[label].append(place)
+                places[i], nth[i] = place, self.counts[label]
                 self.counts[label] += 1
-                self._n_kept[label] += 1
             rows = (x, y, np.arange(self.n, self.n + len(y)), nth, *near, *map(_lengths, near))
             for part, values in zip(self._parts, rows, strict=True):
                 part[places] = values
         self.n += len(y)
 
-    def _oldest_of_most(self) -> int:
-        most = int(self._n_kept.argmax())
-        self._n_kept[most] -= 1
-        mine = np.flatnonzero(self.y == most)
-        return int(mine[self.nth[mine].argmin()])
-
-    def measure(self, z: Floats, inverse: Floats) -> None:
-        """Takes over units, and the covariance that distances are measured by.
+    def measure(self, z: Floats, metric: Floats) -> None:
+        """Takes over rows in standard units.
 
         Args:
-            z: All rows in standard units, (m, d).
-            inverse: Inverse of the labels' covariance, (d, d).
+            z: All of them, (m, d).
+            metric: What they are multiplied by; see the attributes.
         """
-        self.metric = np.asarray(np.linalg.cholesky(inverse), dtype=np.float64)
+        self.metric = np.ascontiguousarray(metric)
         self._hold(self.x, self.y, self.serial, self.nth, z)
 
-    def latest(self, room: int) -> NDArray[np.int64]:
+    def latest(self, room: int) -> Labels:
         """Returns where the latest rows of every label are, as many of each as fit into `room`, (r,)."""
-        if self._size <= room:
-            return np.arange(self._size)
-        y, nth = self._parts[1][: self._size], self._parts[3][: self._size]
-        return np.flatnonzero(self.counts[y] - nth <= _depth(self._n_kept, room))
+        return self._latest((room,))[0][0]
+
+    def _latest(self, rooms: Iterable[int]) -> tuple[list[Labels], Floats]:
+        """Returns the same for W rooms, (r,) each, and how many rows of every label that makes, (W, C)."""
+        y, sizes = self._parts[1][: self._size], list(map(len, self._queues))
+        n_behind = self.counts[y] - self._parts[3][: self._size]  # 1 for the latest of a label
+        found, depths = [], []
+        for room in rooms:
+            depths.append(_depth(sizes, room) if self._size > room else self._size)
+            found.append(np.flatnonzero(n_behind <= depths[-1]) if self._size > room else np.arange(self._size))
+        return found, np.minimum(np.array(depths)[:, None], sizes).astype(np.float64)
 
     def relabel(self, places: Labels) -> None:
         """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
         self.admit(len(places))
         self._parts[1] = places[self._parts[1]]
         order = np.argsort(places)
-        self.counts, self._n_kept = self.counts[order], self._n_kept[order]
+        self.counts, self._queues = self.counts[order], [self._queues[label] for label in order]
 
     def drop(self, is_gone: NDArray[np.bool_]) -> None:
         """Forgets rows, (m,) bool, as if they had never come; units must be measured anew."""
         gone, stays = np.bincount(self.y[is_gone], minlength=len(self.counts)), ~is_gone
-        self.counts, self._n_kept, self.n = self.counts - gone, self._n_kept - gone, self.n - int(is_gone.sum())
+        self.counts, self.n = self.counts - gone, self.n - int(is_gone.sum())
         x, y, serial, nth = self.x[stays], self.y[stays], self.serial[stays], self.nth[stays]
         serial -= np.searchsorted(np.sort(self.serial[is_gone]), serial)
         for label in np.flatnonzero(gone):
@@ -194,28 +201,24 @@ class KeptRows(Keeps):
         if len(arrays["y"]) and arrays["y"].max() >= found["labels"]:
             raise StateError(f"'y' must hold labels below {found['labels']}; got {arrays['y'].max()}")
         self.counts, self.metric, self.n = arrays["counts"], arrays["metric"], state["n"]
-        self._n_kept = np.bincount(arrays["y"], minlength=found["labels"])
         self._hold(arrays["x"], arrays["y"], arrays["serial"], arrays["nth"], arrays["x"])
         return found
 
-    def restate(self, z: Floats) -> None:
-        """Takes over rows in standard units, (m, d)."""
-        self._hold(self.x, self.y, self.serial, self.nth, z)
-
     def near(self, z: Floats) -> list[Near]:
-        """Returns how far rows (B, d), in standard units, are from those kept: plain and whitened."""
+        """Compares rows (B, d), in standard units, with those kept: plain and whitened."""
         asked, found, n = (z.astype(np.float32), (z @ self.metric).astype(np.float32)), [], self._size
         for a, b, lengths in zip(asked, self._parts[4:6], self._parts[6:], strict=True):
-            squares: Singles = a @ b[:n].T
-            squares *= -2
+            squares: Singles = (-2 * a) @ b[:n].T
             squares += lengths[:n]
-            squares += np.einsum("ij,ij->i", a, a)[:, None]
-            found.append(Near(np.maximum(squares, 0, out=squares), a, b))
+            found.append(Near(squares, a, b))
         return found
 
 
 class Near(NamedTuple):
-    """Holds squared distances (B, m), to rounding, of rows `asked`, (B, d), from rows `kept`, (m or more, d)."""
+    """Holds rows `asked`, (B, d), rows `kept`, (m or more, d), and how far these are from those.
+
+    `squares` are distances, squared and to rounding, less the squared lengths of those asked, (B, m).
+    """
 
     squares: Singles
     asked: Singles
@@ -230,36 +233,45 @@ def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Fl
         z: Rows that are asked about, in standard units, (B, d).
         without_itself: Whether rows in the same place do not count: they are the row that is asked about.
     """
-    y, n_labels = kept.y, len(kept.counts)
-    told = np.zeros((N_NEIGHBOUR_MEMBERS, len(z), n_labels))
-    if len(y) <= _N_NEAREST:
-        return told
+    size, y = len(kept), kept.y
+    if size <= _N_NEAREST:
+        return np.zeros((N_NEIGHBOUR_MEMBERS, len(z), len(kept.counts)))
     plain, whitened = kept.near(z)
     if without_itself:
-        is_same = plain.squares < 1e-5
+        is_same = plain.squares + _lengths(plain.asked)[:, None] < 1e-5
         plain.squares[is_same] = whitened.squares[is_same] = np.inf
-    for i, room in enumerate(_WINDOWS):
-        if i and len(y) <= _WINDOWS[i - 1]:  # the window before holds all rows
-            told[i] = told[i - 1]
-        else:
-            told[i] = _votes(plain, y, None if len(y) <= room else kept.latest(room), _N_NEAREST, n_labels)
-    told[-1] = _votes(whitened, y, None, _N_NEAREST_WHITENED, n_labels)
-    return told
+    n_windows = 1 + bisect_left(_WINDOWS, size)  # the last of them holds all rows
+    windows, sizes = kept._latest(_WINDOWS[:n_windows])
+    nearest = np.stack([_nearest(plain.squares, at, _N_NEAREST) for at in windows])
+    told = _votes(plain, y, nearest, sizes)
+    nearest = _nearest(whitened.squares, windows[-1], _N_NEAREST_WHITENED)[None]
+    by_whitened = _votes(whitened, y, nearest, sizes[-1:])
+    return np.concatenate([told, *[told[-1:]] * (len(_WINDOWS) - n_windows), by_whitened])
 
 
-def _votes(near: Near, y: Labels, at: Labels | None, k: int, n_labels: int) -> Floats:
-    """Returns log votes of the k nearest, all or of those `at`, by distance, less log shares of labels, (B, C)."""
-    among, labels = (near.squares, y) if at is None else (near.squares[:, at], y[at])
-    k, n = min(k, len(labels)), len(among)
-    chosen = np.argpartition(among, k - 1, axis=1)[:, :k]
-    is_out = np.isinf(np.take_along_axis(among, chosen, axis=1))
-    steps = (near.asked[:, None] - near.kept[chosen if at is None else at[chosen]]).astype(np.float64)
-    weights = np.where(is_out, 0.0, 1 / (1e-6 + np.sqrt(np.einsum("bkd,bkd->bk", steps, steps))))  # exactly
-    weights *= k / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-    places = np.arange(n)[:, None] * n_labels + labels[chosen]
-    votes = np.bincount(places.ravel(), weights.ravel(), n * n_labels).reshape(n, n_labels)
-    shares = np.bincount(labels, minlength=n_labels) / len(labels)
-    log_votes: Floats = np.log(votes + _PSEUDO) - np.log(shares + _PSEUDO)
+def _nearest(squares: Singles, at: Labels, k: int) -> NDArray[np.int64]:
+    """Returns which k of the rows `at`, or as many as there are, have the smallest squares (B, m), (B, k)."""
+    k = min(k, len(at))
+    if len(at) == squares.shape[1]:
+        return squares.argpartition(k - 1, axis=1)[:, :k]
+    return at[squares[:, at].argpartition(k - 1, axis=1)[:, :k]]
+
+
+def _votes(near: Near, y: Labels, chosen: NDArray[np.int64], sizes: Floats) -> Floats:
+    """Returns log votes of rows that were chosen in W windows (W, B, k), by distance, less log shares, (W, B, C).
+
+    Labels of the rows kept are `y` (m,); a window holds so many rows of each, `sizes` (W, C).
+    """
+    n_windows, n, k = chosen.shape
+    away = np.subtract(near.asked[:, None], near.kept[chosen], dtype=np.float64)
+    weights = 1 / (1e-6 + np.sqrt(np.einsum("wbkd,wbkd->wbk", away, away)))  # exactly, for the nearest matter most
+    weights[np.isinf(near.squares[np.arange(n)[:, None], chosen])] = 0.0
+    weights *= k / np.maximum(weights.sum(axis=2, keepdims=True), 1e-300)
+    n_labels = sizes.shape[1]
+    places = np.arange(0, n_windows * n * n_labels, n_labels).reshape(n_windows, n, 1) + y[chosen]
+    votes = np.bincount(places.ravel(), weights.ravel(), n_windows * n * n_labels).reshape(n_windows, n, n_labels)
+    shares = sizes / sizes.sum(axis=1, keepdims=True)
+    log_votes: Floats = np.log(votes + _PSEUDO) - np.log(shares + _PSEUDO)[:, None]
     return log_votes
 
 
@@ -269,10 +281,11 @@ def _lengths(rows: Singles) -> Singles:
     return lengths
 
 
-def _depth(counts: NDArray[np.int64], room: int) -> int:
-    """Returns how many of the latest rows of every label fit into room, where labels have `counts` rows, (C,)."""
-    ordered = np.sort(counts[counts > 0])
-    below = np.concatenate([[0], np.cumsum(ordered)[:-1]])
-    n_above = np.arange(len(ordered), 0, -1)
-    first = int(np.argmax(below + ordered * n_above >= room))
-    return max(1, int((room - below[first]) // n_above[first]))
+def _depth(sizes: list[int], room: int) -> int:
+    """Returns how many of the latest rows of every label fit into room, where labels have so many rows."""
+    n = len(sizes)
+    for size in sorted(sizes):
+        if size * n >= room:
+            break
+        room, n = room - size, n - 1
+    return max(1, room // max(1, n))

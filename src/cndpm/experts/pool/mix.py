@@ -33,8 +33,8 @@ _CLOCKS = np.array([[0.98], [0.998], [0.99]])
 _STACK_KEEP, _RIDGE = 0.998, 20.0
 """What the stack's curvature keeps, and the curvature that is always there."""
 
-_CREDIT, _DEBIT = 2.0, 1.0
-"""Nats that models which forget nothing have at the beginning, and that answers at other temperatures lack."""
+_CREDIT = 2.0
+"""Nats that models which forget nothing have at the beginning: without evidence they are believed."""
 
 
 class Told(NamedTuple):
@@ -82,10 +82,16 @@ class Mix(Keeps):
 
     def __init__(self, n_members: int, trusted: Sequence[int], n_others: int = 0) -> None:
         self.scores = np.zeros((2, len(TEMPERATURES) * n_members))
-        self.scores[:, list(trusted)] = _CREDIT
-        self.scores[:, n_members:] -= _DEBIT
+        self.scores.reshape(2, -1, n_members)[..., list(trusted)] = _CREDIT
         self.top = np.zeros(3 + n_others)
         self.exponents, self.curvature = np.full(n_members, 1 / n_members), _RIDGE * np.eye(n_members)
+
+    @property
+    def weights(self) -> Floats:
+        """Shares that members have in an answer, (M,)."""
+        top, by_clock = softmax(self.top[:3]), softmax(self.scores).reshape(2, len(TEMPERATURES), -1).sum(axis=1)
+        stacked = np.maximum(self.exponents, 0.0)
+        return np.asarray(top[:2] @ by_clock + top[2] * stacked / max(stacked.sum(), 1.0))
 
     def ask(
         self, logs: Floats, kept_scores: Floats | None = None, part: float = 0.0, others: Sequence[Floats] = ()
@@ -102,8 +108,7 @@ class Mix(Keeps):
         scores = self.scores if kept_scores is None else (1 - part) * self.scores + part * kept_scores
         candidates = np.empty((len(self.top), *shape))
         np.matmul(softmax(scores), each.reshape(len(each), -1), out=candidates[:2].reshape(2, -1))
-        stacked = (self.exponents @ logs.reshape(len(logs), -1)).reshape(shape)
-        candidates[2] = softmax(stacked)
+        candidates[2] = softmax((self.exponents @ logs.reshape(len(logs), -1)).reshape(shape))
         for i, other in enumerate(others):
             np.exp(other, out=candidates[3 + i])
         candidates[2:] += _FLOOR / shape[1]
@@ -117,7 +122,8 @@ class Mix(Keeps):
             by_kept_rows: Whether members were judged on kept rows, as the stack was not.
         """
         weights = np.array([0.5, 0.5, 0.0]) if by_kept_rows else softmax(self.top)
-        return np.log(np.tensordot(weights, candidates, 1))
+        answer: Floats = np.log(weights @ candidates.reshape(len(candidates), -1)).reshape(candidates.shape[1:])
+        return answer
 
     def learn(self, told: Told, y: Labels, weights: Floats) -> None:
         """Adds the evidence of B samples.
@@ -148,10 +154,23 @@ class Mix(Keeps):
         self.exponents = self.exponents + np.linalg.solve(self.curvature, (members[:, *at] - expected) @ weights)
 
 
+def shares(weights: Floats, rules: Labels, n_neighbours: int) -> dict[str, float]:
+    """Returns how much of an answer comes from whom.
+
+    Args:
+        weights: Of the members, (M,): models first, the nearest rows last.
+        rules: Which of them forget nothing, by number.
+        n_neighbours: Members that ask the nearest rows.
+    """
+    part = weights / weights.sum()
+    by_rules, by_rows = float(part[rules].sum()), float(part[-n_neighbours:].sum())
+    return {"rules": by_rules, "recent models": max(1 - by_rules - by_rows, 0.0), "nearest rows": by_rows}
+
+
 def tempered(logs: Floats) -> Floats:
     """Returns probabilities at every temperature with the floor beneath them, (T M, B, C), of logs (M, B, C)."""
     told = np.empty((len(TEMPERATURES), *logs.shape))
-    np.exp(TEMPERATURES[-1] * (logs - logs.max(axis=2, keepdims=True)), out=told[-1])
+    np.exp(TEMPERATURES[-1] * logs, out=told[-1])
     for i in range(len(TEMPERATURES) - 1, 0, -1):
         np.square(told[i], out=told[i - 1])  # each exponent is twice the one behind it
     told /= told.sum(axis=3, keepdims=True)

@@ -2,10 +2,13 @@ r"""One statistic for models that forget and for rules that do not: means by lab
 
 A *slot* is a model with means of its own. A recent slot keeps a part of what it knows of a label whenever a sample of
 that label comes, and forgets nothing while others come; a rule forgets nothing at all. A *group* is slots with one
-scatter S: either all recent slots, or each its own, and every rule its own. With the shrunk inverse W of S / n,
+scatter S: either all recent slots, or each its own, and every rule its own. With S / n shrunk towards a ball,
+:math:`L L^\top`, and :math:`W = (L L^\top)^{-1}`,
 
 .. math::
     \log p(x \mid y) = f^\top W m_y - \tfrac12 m_y^\top W m_y + \text{a constant of } x
+
+W itself is never made: the factor L costs a third of it, and solves for the few means that there are.
 """
 
 from __future__ import annotations
@@ -14,17 +17,19 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
+from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from cndpm.experts.pool.representations import Floats
-from cndpm.state import Keeps, integers, tensor
+from cndpm.state import Keeps, tensor
 
 __all__ = ["ByLabel", "Moments"]
 
 Labels = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 _RENEWED = 0.05
-"""Part of its samples after which a group's inverse is made anew; means are always up to date."""
+"""Part of its samples after which a group's factor is made anew; means are always up to date."""
 
 _UNSEEN = 4.0
 """Nats below the least likely label that a model knows at which it puts those it has not met."""
@@ -32,12 +37,9 @@ _UNSEEN = 4.0
 _LIGHT, _LIGHT_SCATTER = 3.0, 200.0
 """Samples that a new rule takes over from the one before it: of every label, and of the scatter."""
 
-_ROOM = 50
-"""Deviations that wait to be added to a scatter together, which nobody asks for before its inverse is made anew."""
-
 
 _OF_SLOTS = ("n", "means", "slopes", "offsets")
-_OF_GROUPS = ("scatters", "inverses", "weights", "due", "waiting", "waiting_fade", "n_waiting")
+_OF_GROUPS = ("scatters", "factors", "weights", "due")
 """What there is of every slot, and of every group."""
 
 
@@ -76,6 +78,9 @@ class Moments(Keeps):
 
     Attributes:
         n: Samples of every label, faded, (S, C).
+        means: Of the features by label, (S, C, d).
+        scatters: Around the means, faded, (G, d, d); only what is on and below the diagonal.
+        weights: Samples that the scatters are of, faded, (G,).
 
     Example:
         >>> moments = Moments(1, keeps=(0.9,), fades=(0.99,), n_labels=2)
@@ -91,12 +96,9 @@ class Moments(Keeps):
         "slopes": tensor("slots", "labels", "d"),
         "offsets": tensor("slots", "labels"),
         "scatters": tensor("groups", "d", "d"),
-        "inverses": tensor("groups", "d", "d"),
+        "factors": tensor("groups", "d", "d"),
         "weights": tensor("groups"),
         "due": tensor("groups", finite=False),
-        "waiting": tensor("groups", _ROOM, "d"),
-        "waiting_fade": tensor("groups"),
-        "n_waiting": integers("groups", low=0, below=_ROOM + 1),
     }
 
     def __init__(self, d: int, keeps: Sequence[float], fades: Sequence[float], n_labels: int) -> None:
@@ -106,26 +108,17 @@ class Moments(Keeps):
         self.n, self.offsets = np.zeros((n_slots, n_labels)), np.zeros((n_slots, n_labels))
         self.means, self.slopes = np.zeros((n_slots, n_labels, d)), np.zeros((n_slots, n_labels, d))
         self.scatters, self.weights = np.zeros((n_groups, d, d)), np.zeros(n_groups)
-        self.inverses, self.due = np.stack([np.eye(d)] * n_groups), np.full(n_groups, np.inf)
-        self.waiting, self.waiting_fade = np.zeros((n_groups, _ROOM, d)), np.ones(n_groups)
-        self.n_waiting = np.zeros(n_groups, np.int64)
-        slots = [range(len(keeps))] if len(fades) == 1 else [range(i, i + 1) for i in range(len(keeps))]
-        self._recent = list(enumerate(slots))
-
-    @property
-    def n_rules(self) -> int:
-        """Rules so far."""
-        return len(self.weights) - self._n_recent_groups
+        self.factors, self.due = np.stack([np.eye(d)] * n_groups), np.full(n_groups, np.inf)
 
     @property
     def n_numbers_kept(self) -> int:
         """Numbers of all slots and groups."""
         return sum(getattr(self, name).size for name in self.kept)
 
-    def inverse_of_rule(self, rule: int) -> Floats:
-        """Returns W of a rule, (d, d)."""
-        inverse: Floats = self.inverses[self._n_recent_groups + rule]
-        return inverse
+    def whitening_of_rule(self, rule: int) -> Floats:
+        """Returns M, (d, d), with which a rule's labels scatter as a ball: M M' = W."""
+        whitening: Floats = dtrtri(self.factors[self._n_recent_groups + rule].T, lower=0)[0]
+        return whitening
 
     def admit(self, n_labels: int) -> None:
         """Makes room for labels below `n_labels`."""
@@ -135,11 +128,7 @@ class Moments(Keeps):
             setattr(self, name, np.pad(values, [(0, 0), (0, more)] + [(0, 0)] * (values.ndim - 2)))
 
     def log_likelihood(self, f: Floats) -> Floats:
-        """Returns log p(x | y) up to a constant of x by every slot, (S, B, C).
-
-        Args:
-            f: Features, (B, d).
-        """
+        """Returns log p(x | y) up to a constant of x by every slot, (S, B, C), of features f (B, d)."""
         n_slots, n_labels, d = self.slopes.shape
         flat = f @ self.slopes.reshape(-1, d).T
         likely: Floats = (flat.reshape(len(f), n_slots, n_labels) + self.offsets).transpose(1, 0, 2)
@@ -162,14 +151,15 @@ class Moments(Keeps):
         Returns:
             Of the recent slots and the rule, (R + 1, B, C).
         """
-        likely, own = self.log_likelihood(f), (np.arange(len(y)), y)
+        likely, at = self.log_likelihood(f), (np.arange(len(y)), y)
         told = []
-        for group, slots in [*self._recent, self._of_rule(rule)]:
-            lengths = ((f @ self.inverses[group]) * f).sum(axis=1)
-            for slot in slots:
+        groups, slots, last = self._learning(recent=True, rule=rule)
+        for group, own in zip(groups.tolist(), np.split(slots, last[:-1] + 1), strict=True):
+            lengths = (dpotrs(self.factors[group].T, f.T, lower=0)[0].T * f).sum(axis=1)
+            for slot in own.tolist():
                 n = np.maximum(self.n[slot][y], 1.5)
                 one = likely[slot].copy()
-                one[own] -= 0.5 * np.maximum(lengths - 2 * one[own], 0) * ((n / (n - 1)) ** 2 - 1)
+                one[at] -= 0.5 * np.maximum(lengths - 2 * one[at], 0) * ((n / (n - 1)) ** 2 - 1)
                 told.append(one)
         return np.stack(told)
 
@@ -182,81 +172,74 @@ class Moments(Keeps):
             recent: Whether the recent slots learn it.
             rule: The rule that learns it.
         """
-        learning, slots = (self._recent, np.arange(self.n_recent)) if recent else ([], np.zeros(0, np.int64))
-        if rule is not None:
-            learning, slots = [*learning, self._of_rule(rule)], np.append(slots, self.n_recent + rule)
-        labels, is_own = batch.labels, batch.is_own
-        keep = self._keep[np.minimum(slots, self.n_recent)]
-        shares = np.where(is_own, keep[:, None, None] ** batch.n_later, 0.0)  # (slots, U, B)
-        at, total = np.ix_(slots, labels), shares.sum(axis=2)
-        before = self.n[at] * keep[:, None] ** is_own.sum(axis=1)
+        groups, slots, last = self._learning(recent=recent, rule=rule)
+        keep, labels, n_own = self._keep[np.minimum(slots, self.n_recent)], batch.labels, batch.is_own.sum(axis=1)
+        shares = batch.is_own * keep[:, None, None] ** batch.n_later  # (slots, U, B)
+        at, total = (slots[:, None], labels), shares.sum(axis=2)
+        before = self.n[at] * keep[:, None] ** n_own
         mean = (shares @ f) / total[..., None]
         step, part = mean - self.means[at], total / (before + total)
         self.n[at] = before + total
         self.means[at] += part[..., None] * step
-        last = -1
-        for group, own in learning:
-            last += len(own)  # the slowest slot of a group tells its scatter
-            between = np.sqrt(before[last] * part[last])[:, None] * step[last]
-            self._deviate(group, f - mean[last][batch.owner], between, begins=batch.first[before[last] == 0])
+        between = np.sqrt(before[last] * part[last])[..., None] * step[last]
+        within = f - mean[last][:, batch.owner]
+        left = self._fade_by(groups, within, begins=(before[last] == 0), first=batch.first)
+        deviations, has_all = np.concatenate([within, between], axis=1), len(labels) == self.n.shape[1]
+        for i, group in enumerate(groups.tolist()):
+            dsyrk(1.0, deviations[i].T, left[i], self.scatters[group].T, overwrite_c=1)  # which reads rows as columns
             is_due = self.due[group] >= max(5.0, _RENEWED * self.weights[group])
             if is_due:
                 self._renew(group)
-            to: Any = slice(own.start, own.stop) if is_due else np.ix_(np.array(own), labels)
+            own = slots[last[i - 1] + 1 if i else 0 : last[i] + 1]
+            to: Any = slice(own[0], own[-1] + 1) if is_due or has_all else (own[:, None], labels)
             means = self.means[to]
-            self.slopes[to] = slopes = means @ self.inverses[group]
-            self.offsets[to] = -0.5 * np.einsum("scd,scd->sc", means, slopes)
+            solved = dpotrs(self.factors[group].T, means.reshape(-1, means.shape[2]).T, lower=0)[0].T
+            self.slopes[to] = solved.reshape(means.shape)
+            self.offsets[to] = -0.5 * np.einsum("scd,scd->sc", means, self.slopes[to])
 
-    def _deviate(self, group: int, within: Floats, between: Floats, begins: Labels) -> None:
-        """Takes deviations from the batch's means (B, d), and of these from the means before (U, d), for a scatter.
+    def _learning(self, *, recent: bool, rule: int | None) -> tuple[Labels, Labels, Labels]:
+        """Returns groups (G,), their slots (S,), and where among these the slowest of each group is, (G,).
 
-        A label's first sample tells nothing of it; those are at `begins` of the batch.
+        That one tells the scatter.
         """
-        fade, n = float(self._fade[min(group, self._n_recent_groups)]), len(within)
-        left, deviations = fade**n, np.concatenate([within, between])
-        if fade < 1 and n > 1 / (1 - fade):  # a batch so long that its beginning has faded by its end
-            deviations[:n] *= fade ** (0.5 * np.arange(n)[::-1, None])
-        added = n if fade == 1 else (1 - left) / (1 - fade)
-        self.weights[group] = left * self.weights[group] + added - float((fade ** (n - 1 - begins)).sum())
-        self.due[group] += n
-        held, m = int(self.n_waiting[group]), len(deviations)
-        if fade < 1:
-            self.waiting[group, :held] *= left**0.5
-            self.waiting_fade[group] *= left
-        if held + m > _ROOM:
-            self._scatter(group)
-            held = 0
-        if m > _ROOM:
-            self.scatters[group] += deviations.T @ deviations
-            return
-        self.waiting[group, held : held + m] = deviations
-        self.n_waiting[group] = held + m
+        n, n_groups = (self.n_recent, self._n_recent_groups) if recent else (0, 0)
+        groups, slots = np.arange(n_groups + 1), np.arange(n + 1)
+        last = np.arange(n // max(n_groups, 1) - 1, n + 1, n // n_groups) if n else groups
+        if rule is None:
+            return groups[:-1], slots[:-1], last[:n_groups]
+        groups[-1], slots[-1] = self._n_recent_groups + rule, self.n_recent + rule
+        return groups, slots, np.append(last[:n_groups], n)
 
-    def _scatter(self, group: int) -> None:
-        """Adds the deviations that wait to the scatter."""
-        waiting = self.waiting[group, : self.n_waiting[group]]
-        self.scatters[group] *= self.waiting_fade[group]
-        self.scatters[group] += waiting.T @ waiting
-        self.n_waiting[group], self.waiting_fade[group] = 0, 1.0
+    def _fade_by(self, groups: Labels, within: Floats, begins: NDArray[np.bool_], first: Labels) -> Floats:
+        """Counts a batch in the weights of G groups; returns what their scatters keep, (G,).
+
+        Deviations `within` (G, B, d) of a long batch fade from its end to its beginning. Where a label `begins` (G, U),
+        its first sample, at `first` (U,) of the batch, tells nothing of the scatter.
+        """
+        n, fade = within.shape[1], self._fade[np.minimum(groups, self._n_recent_groups)]
+        left: Floats = fade**n
+        added = np.where(fade < 1, (1 - left) / np.maximum(1 - fade, 1e-300), n)
+        self.weights[groups] = (
+            left * self.weights[groups] + added - (begins * fade[:, None] ** (n - 1 - first)).sum(axis=1)
+        )
+        self.due[groups] += n
+        if n > 1 / (1 - self._fade[:-1].min()):
+            within *= np.sqrt(fade[:, None] ** np.arange(n)[::-1])[..., None]
+        return left
 
     def _renew(self, group: int) -> None:
-        """Makes the inverse of a scatter that is shrunk towards a ball, the less the more samples there are."""
-        self._scatter(group)
+        """Makes the factor of a scatter that is shrunk towards a ball, the less the more samples there are."""
         d, n = self.means.shape[2], max(float(self.weights[group]), 1.0)
         covariance = self.scatters[group] / n
         shrinkage, size = 0.01 + 0.3 * d / (d + n), max(float(np.trace(covariance)) / d, 1e-3)
         covariance *= 1 - shrinkage
         covariance.flat[:: d + 1] += shrinkage * size + 1e-6
-        lower, _ = dpotri(dpotrf(covariance, lower=1, overwrite_a=1)[0], lower=1, overwrite_c=1)
-        diagonal = lower.diagonal().copy()
-        self.inverses[group] = lower + lower.T  # what is above the diagonal is 0
-        self.inverses[group].flat[:: d + 1] = diagonal
+        self.factors[group] = dpotrf(covariance.T, lower=0, overwrite_a=1)[0].T  # LAPACK reads rows as columns
         self.due[group] = 0.0
 
     def add_rule(self, old: int) -> None:
         """Begins a rule where another stands, lightly, so that labels that stay away are kept."""
         slot, group = self.n_recent + old, self._n_recent_groups + old
-        self._scatter(group)
         for name in _OF_SLOTS:
             setattr(self, name, np.append(getattr(self, name), getattr(self, name)[slot][None], axis=0))
         for name in _OF_GROUPS:
@@ -279,7 +262,3 @@ class Moments(Keeps):
         order = np.argsort(places)
         for name in _OF_SLOTS:
             setattr(self, name, getattr(self, name)[:, order])
-
-    def _of_rule(self, rule: int) -> tuple[int, range]:
-        """Returns a rule's group and its slot."""
-        return self._n_recent_groups + rule, range(self.n_recent + rule, self.n_recent + rule + 1)

@@ -15,8 +15,6 @@ from cndpm.experts.pool.moments import Labels
 from cndpm.experts.pool.representations import Floats
 from cndpm.state import Keeps, State, StateError, expect, number, tensor, whole
 
-__all__ = ["KNOWN", "Rules"]
-
 KNOWN = 20
 """Samples of a label before it is evidence for or against a model: until then it is news to all of them."""
 
@@ -122,12 +120,7 @@ class Rules(Keeps):
         self.held[self.holds] += len(y)
 
     def follow(self, log_scores: Floats, sample: int) -> None:
-        """Moves the filter by what every rule gave the labels of B samples.
-
-        Args:
-            log_scores: (K, B).
-            sample: The number of the latest, for the events.
-        """
+        """Moves the filter by what every rule gave the labels of B samples, (K, B); the latest has a number."""
         if len(self) == 1:
             return
         for one in np.maximum(log_scores, log_scores.max(axis=0) - _FLOOR).T:
@@ -138,12 +131,7 @@ class Rules(Keeps):
             self._note(sample, "returned")
 
     def challenge(self, gain: float, n: int) -> bool:
-        """Adds what challengers gained over the rules; returns whether another rule has begun.
-
-        Args:
-            gain: In nats.
-            n: Samples with which they gained it.
-        """
+        """Adds the nats that challengers gained over the rules with n samples; returns whether another has begun."""
         self.lead = max(0.0, self.lead + gain - _ALLOWANCE * n)
         self.n_since = self.n_since + n if self.is_waiting else 0
         return self.lead > self._evidence and self.n_since >= _FEWEST

@@ -113,6 +113,12 @@ class ValueMix(Keeps):
         self.curvature = _STACK_PRIOR * np.eye(n_members)
         self.errors, self.n_errors = np.full((2, 3, n_outputs), 5.0), np.full(1, 5.0)
 
+    @property
+    def weights(self) -> Floats:
+        """Shares that members have in a mean, (M,); what the third answer corrects it by is left out."""
+        by_clock = softmax(self.evidence.reshape(2, -1)).reshape(self.evidence.shape).sum(axis=1)
+        return np.asarray(softmax(self.top) @ by_clock[[0, 1, 1]])
+
     def favoured(self, some: NDArray[np.int64]) -> int:
         """Returns which of some members has most evidence at the quick clock."""
         return int(some[self.evidence[0][:, some].max(axis=0).argmax()])

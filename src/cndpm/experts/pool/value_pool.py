@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cndpm.experts.pool.class_pool import When
 from cndpm.experts.pool.latest_rows import LatestRows
+from cndpm.experts.pool.mix import shares
 from cndpm.experts.pool.moments import Labels
 from cndpm.experts.pool.representations import Floats
 from cndpm.experts.pool.residuals import Residuals
@@ -103,6 +104,11 @@ class ValuePool:
     def n_rules(self) -> int:
         """Rules so far."""
         return len(self._rules)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Shares that rules, recent models and the nearest rows have in an answer for now."""
+        return shares(self._mix.weights, np.flatnonzero(_RATES == 1), N_MEMBERS - len(_RATES))
 
     @property
     def n_numbers_kept(self) -> int:

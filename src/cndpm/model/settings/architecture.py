@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, cast
 
 from pydantic import Field
 
-from cndpm.experts.neural.convolutional import LateralResNet
+from cndpm.experts import neural
 from cndpm.model.settings.section import Section
 
 _N_LAYERS = 2
@@ -16,16 +16,20 @@ _CHANNELS = "channels of the first stage of the first expert's residual network"
 _CHANNEL_GROWTH = "channels that each later expert adds to it"
 
 
-class PlainNetworks(Section):
+class _Shaped(Section):
+    """Chooses an architecture by name, without looking at the input; abstract."""
+
+    def resolved(self, input_shape: tuple[int, ...]) -> ShapedNetworks:
+        """Returns the networks meant for samples of this shape: the same for all."""
+        return cast("ShapedNetworks", self)
+
+
+class PlainNetworks(_Shaped):
     """Chooses fully connected networks of two hidden layers."""
 
     kind: Literal["mlp"] = Field(default="mlp", description="fully connected predictors and densities")
     hidden: int = Field(default=64, ge=1, description=_HIDDEN)
     hidden_growth: int = Field(default=16, ge=1, description=_HIDDEN_GROWTH)
-
-    def resolved(self, input_shape: tuple[int, ...]) -> ShapedNetworks:
-        """Returns the networks meant for samples of this shape: the same for all."""
-        return self
 
     def widths(self, *, first: bool) -> tuple[int, ...]:
         """Returns the units of each layer of an expert's columns."""
@@ -35,17 +39,19 @@ class PlainNetworks(Section):
         """Returns None: predictors make their own columns of these widths."""
 
 
-class _Residual(Section):
+class _Residual(_Shaped):
     """Settings of residual networks, whatever the number of blocks a stage."""
 
     _n_blocks: ClassVar[int]
     channels: int = Field(default=20, ge=1, description=_CHANNELS)
     channel_growth: int = Field(default=4, ge=1, description=_CHANNEL_GROWTH)
 
-    def trunk(self, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool) -> LateralResNet:
+    def trunk(
+        self, input_shape: tuple[int, ...], lateral_widths: tuple[int, ...], *, first: bool
+    ) -> neural.LateralResNet:
         """Makes a predictor's column."""
         channels = self.channels if first else self.channel_growth
-        return LateralResNet(input_shape, channels, n_blocks=self._n_blocks, lateral_widths=lateral_widths)
+        return neural.LateralResNet(input_shape, channels, n_blocks=self._n_blocks, lateral_widths=lateral_widths)
 
 
 class ResNetNetworks(_Residual):
@@ -56,10 +62,6 @@ class ResNetNetworks(_Residual):
         default="resnet", description="residual predictors of one block a stage, convolutional densities"
     )
 
-    def resolved(self, input_shape: tuple[int, ...]) -> ShapedNetworks:
-        """Returns the networks meant for samples of this shape: the same for all."""
-        return self
-
 
 class ResNet18Networks(_Residual):
     """Chooses residual predictors of two blocks a stage, as in ResNet-18, and convolutional densities."""
@@ -68,10 +70,6 @@ class ResNet18Networks(_Residual):
     kind: Literal["resnet18"] = Field(
         default="resnet18", description="residual predictors of two blocks a stage, convolutional densities"
     )
-
-    def resolved(self, input_shape: tuple[int, ...]) -> ShapedNetworks:
-        """Returns the networks meant for samples of this shape: the same for all."""
-        return self
 
 
 class AutoNetworks(Section):

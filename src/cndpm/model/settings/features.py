@@ -15,10 +15,10 @@ from cndpm.experts.features import (
     ModuleFeatures,
     PatchFeatures,
     PrincipalFeatures,
+    backbones,
 )
-from cndpm.experts.features.backbones import BACKBONES, BackboneFeatures
-from cndpm.model.settings.facts import Facts
-from cndpm.model.settings.import_paths import ImportPath, imported
+from cndpm.experts.features.backbones import BACKBONES
+from cndpm.model.settings.facts import Facts, ImportPath, imported
 from cndpm.model.settings.section import Section
 from cndpm.names import UnknownNameError
 
@@ -105,7 +105,9 @@ class Backbone(Section):
             )
         image_size = None if self.image_size == "auto" else self.image_size
         n_expanded = 0 if facts.target == "none" else self.n_expanded
-        features = BackboneFeatures(self.backbone, weights=self.weights, image_size=image_size, n_expanded=n_expanded)
+        features = backbones.BackboneFeatures(
+            self.backbone, weights=self.weights, image_size=image_size, n_expanded=n_expanded
+        )
         # Without labels every expert keeps a covariance of its own, which only few features allow.
         return PrincipalFeatures(features, _N_PRINCIPAL) if facts.target == "none" else features
 

@@ -1,31 +1,146 @@
-"""Conjugate Gaussian experts over fixed features."""
+"""Conjugate Gaussian experts over fixed features, and networks that answer beside them."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from cndpm.experts import neural
 from cndpm.experts.bank import Bank
 from cndpm.experts.features import FeatureMap
+from cndpm.experts.features.jitter import Jitter
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank, RangedGaussianBank
-from cndpm.model.settings.companions import AutoCompanions, GaussiansAlone, GaussiansAndNetworks
+from cndpm.model.settings.architecture import AutoNetworks, PlainNetworks
 from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts
 from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
+from cndpm.model.settings.network_kinds import NetworkPredictor
+from cndpm.model.settings.network_training import Training
 from cndpm.model.settings.section import Section
 
-__all__ = ["GaussianExperts"]
+_CHANNELS = 32  # of the first stage of a residual network, for colour images
+_MIN_SHARE = 0.1  # of a batch, for the network of an expert to learn from it
+
+
+class Companions(Section):
+    """Settings of the networks beside Gaussian experts: their shape, how they learn and how they are weighed."""
+
+    names_are_global: ClassVar[bool] = False
+
+    hidden: int = Field(default=64, ge=1, description="units per layer of a fully connected network")
+    sharing: bool = Field(default=False, description="lateral connections to the features of earlier networks")
+    lr: float = Field(default=1e-3, gt=0, description="Adam's learning rate")
+    sleep_steps: int = Field(default=200, ge=0, description="steps on the memory that founds an expert")
+    wake_steps: int = Field(default=1, ge=1, description="steps for every batch learned")
+    content: float = Field(
+        default=0.03,
+        ge=0,
+        description="no step for a batch whose labels the network predicted with a mean loss below this",
+    )
+    batch_size: int = Field(default=64, ge=1, le=1 << 16, description="samples per step")
+    n_recent: int = Field(
+        default=500,
+        ge=0,
+        description="the latest samples kept, from which these steps draw; 0 keeps none and takes the batch",
+    )
+    average: float | None = Field(
+        default=300.0, gt=1, description="steps over which weights are averaged to answer; null: not"
+    )
+    horizon: float = Field(
+        default=1000.0, gt=1, description="samples until evidence for or against a predictor has faded to 1/e"
+    )
+
+    def beside(self, gaussians: GaussianBank, facts: Facts) -> Bank:
+        """Puts networks beside Gaussians."""
+        from cndpm.experts.combined import CombinedBank  # here: without networks none are imported
+
+        return CombinedBank(
+            gaussians,
+            self._networks(facts),
+            # Images are shifted, and mirrored where the first memory admits it.
+            jitter=Jitter() if len(facts.input_shape) == 3 else None,
+            n_recent=self.n_recent,
+            wake_steps=self.wake_steps,
+            content=self.content,
+            batch_size=self.batch_size,
+            horizon=self.horizon,
+            seed=facts.seed,
+            device=facts.device,
+        )
+
+    def _networks(self, facts: Facts) -> neural.NeuralBank:
+        networks = AutoNetworks(
+            hidden=self.hidden, hidden_growth=self.hidden, channels=_CHANNELS, channel_growth=_CHANNELS
+        ).resolved(facts.input_shape)
+        training = Training(
+            density_sleep_steps=0,
+            predictor_lr=self.lr,
+            predictor_sleep_steps=self.sleep_steps,
+            sleep_batch_size=self.batch_size,
+        )
+        return neural.NeuralBank(
+            lambda **_: neural.NoDensity(),
+            self._averaging(NetworkPredictor().maker(facts, networks, closed=False)),
+            density_training=training.of_densities(),
+            predictor_training=training.of_predictors(),
+            n_classes=facts.n_classes or 0,
+            sharing=self.sharing,
+            min_share=_MIN_SHARE,
+            seed=facts.seed,
+            device=facts.device,
+        )
+
+    def _averaging(self, make: neural.PredictorMaker) -> neural.PredictorMaker:
+        horizon = self.average
+        if horizon is None:
+            return make
+
+        def make_averaged(*, first: bool, lateral_widths: tuple[int, ...], n_classes: int) -> neural.Predictor:
+            made = make(first=first, lateral_widths=lateral_widths, n_classes=n_classes)
+            return neural.AveragedPredictor(made, horizon=horizon)
+
+        return make_averaged
+
+
+class GaussiansAlone(Section):
+    """Has Gaussian experts answer by themselves."""
+
+    kind: Literal["gaussian"] = Field(default="gaussian", description="the Gaussians answer by themselves")
+
+    def complete(self, gaussians: GaussianBank, facts: Facts) -> Bank:
+        """Returns the Gaussians."""
+        return gaussians
+
+
+class GaussiansAndNetworks(Section):
+    """Puts a network beside the Gaussians of every expert; their answers are pooled by evidence."""
+
+    kind: Literal["both"] = Field(
+        default="both", description="a network beside the Gaussians of every expert, pooled by evidence; needs labels"
+    )
+    companions: Companions = Field(default=Companions(), description="the networks")
+
+    def complete(self, gaussians: GaussianBank, facts: Facts) -> Bank:
+        """Puts networks beside the Gaussians."""
+        return self.companions.beside(gaussians, facts)
+
+
+class AutoCompanions(Section):
+    """Puts networks beside the Gaussians where these are residual ones: for labelled colour images."""
+
+    kind: Literal["auto"] = Field(
+        default="auto", description="'both' for labelled images that get a residual network, else 'gaussian'"
+    )
+    companions: Companions = Field(default=Companions(), description="the networks")
+
+    def complete(self, gaussians: GaussianBank, facts: Facts) -> Bank:
+        """Puts networks beside the Gaussians where they help."""
+        is_plain = isinstance(AutoNetworks().resolved(facts.input_shape), PlainNetworks)
+        return gaussians if is_plain or facts.target != "classes" else self.companions.beside(gaussians, facts)
 
 
 class GaussianExperts(Section):
-    """Experts in closed form: learned by addition, founded in one step.
-
-    Example:
-        >>> import torch
-        >>> bank = GaussianExperts(n_fourier=16).build(Facts("classes", 1, (4,), 3, 0, torch.device("cpu")))
-        >>> type(bank).__name__
-        'GaussianBank'
-    """
+    """Experts in closed form: learned by addition, founded in one step."""
 
     kind: Literal["gaussian"] = Field(default="gaussian", description="conjugate Gaussians over fixed features")
     features: AutoFeatures | Identity | Fourier | Patches | Backbone | OwnFeatures = Field(
@@ -46,14 +161,7 @@ class GaussianExperts(Section):
         predictor: CustomPredictor | None = None,
         feature_map: FeatureMap | None = None,
     ) -> Bank:
-        """Makes a bank without experts.
-
-        Args:
-            facts: Of the stream.
-            density: Refused: Gaussians are densities themselves.
-            predictor: Refused: Gaussians are predictors themselves.
-            feature_map: In place of `features`.
-        """
+        """Makes a bank without experts; a feature map takes the place of `features`, and other parts are refused."""
         for name, part in (("density", density), ("predictor", predictor)):
             if part is not None:
                 raise ValueError(

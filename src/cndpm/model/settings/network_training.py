@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from cndpm.experts.neural.lesson import LessonSchedule
-from cndpm.experts.neural.neural_expert import PartTraining
+from cndpm.experts import neural
 from cndpm.model.settings.section import Section
 
 
@@ -27,7 +26,7 @@ class Training(Section):
     )
     density_sleep_steps: int = Field(default=8000, ge=0, description="steps of a density's sleep, at most")
     predictor_sleep_steps: int = Field(default=2000, ge=0, description="steps of a predictor's sleep, at most")
-    sleep_batch_size: int = Field(default=50, ge=1, description="samples per step of a sleep")
+    sleep_batch_size: int = Field(default=50, ge=1, le=1 << 16, description="samples per step of a sleep")
     sleep_until: Literal["steps", "converged"] = Field(
         default="steps", description="take all steps, or end when converged"
     )
@@ -38,9 +37,9 @@ class Training(Section):
     weight_decay: float = Field(default=1e-5, ge=0, description="squared-norm penalty while asleep")
     clip: float = Field(default=0.5, gt=0, description="gradients are clipped by value")
 
-    def of_densities(self) -> PartTraining:
+    def of_densities(self) -> neural.PartTraining:
         """Returns how densities learn."""
-        return PartTraining(
+        return neural.PartTraining(
             lr=self.density_lr,
             wake_lr_factor=self.density_wake_lr_factor,
             clip=self.clip,
@@ -49,9 +48,9 @@ class Training(Section):
             sleep=self._sleep(self.density_sleep_steps),
         )
 
-    def of_predictors(self) -> PartTraining:
+    def of_predictors(self) -> neural.PartTraining:
         """Returns how predictors learn."""
-        return PartTraining(
+        return neural.PartTraining(
             lr=self.predictor_lr,
             wake_lr_factor=self.predictor_wake_lr_factor,
             clip=self.clip,
@@ -60,7 +59,7 @@ class Training(Section):
             sleep=self._sleep(self.predictor_sleep_steps),
         )
 
-    def _sleep(self, n_steps: int) -> LessonSchedule:
+    def _sleep(self, n_steps: int) -> neural.LessonSchedule:
         schedule: dict[str, Any] = {
             "max_steps": n_steps,
             "batch_size": self.sleep_batch_size,
@@ -68,4 +67,4 @@ class Training(Section):
             "check_every": self.sleep_check_every,
             "patience": self.sleep_patience,
         }
-        return LessonSchedule(**schedule)
+        return neural.LessonSchedule(**schedule)

@@ -1,4 +1,4 @@
-"""Experts made of networks, as in the paper."""
+"""Experts made of networks, as in the paper, and what decides which of them learns a sample."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from cndpm.experts import neural
 from cndpm.experts.bank import Bank
+from cndpm.experts.composite import SelectedBank
 from cndpm.experts.features import FeatureMap
-from cndpm.experts.neural.neural_bank import NeuralBank
-from cndpm.experts.neural.parts import DensityMaker, PredictorMaker
+from cndpm.experts.gaussian import GaussianBank
 from cndpm.model.settings.architecture import (
     AutoNetworks,
     PlainNetworks,
@@ -17,25 +18,55 @@ from cndpm.model.settings.architecture import (
     ResNetNetworks,
     ShapedNetworks,
 )
-from cndpm.model.settings.density_kinds import Autoregressive, OwnDensity, Variational, maker_of
 from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts
+from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
+from cndpm.model.settings.network_kinds import (
+    Autoregressive,
+    NetworkPredictor,
+    OwnDensity,
+    OwnPredictor,
+    Variational,
+    maker_of,
+    predictor_maker_of,
+)
 from cndpm.model.settings.network_training import Training
-from cndpm.model.settings.predictor_kinds import NetworkPredictor, OwnPredictor, predictor_maker_of
 from cndpm.model.settings.section import Section
-from cndpm.model.settings.selection import DensitySelection, GaussianSelection
 
-__all__ = ["NeuralExperts"]
+
+class DensitySelection(Section):
+    """Selects by the experts' own densities and predictors, as in the paper."""
+
+    kind: Literal["density"] = Field(default="density", description="the experts themselves")
+
+    def complete(self, networks: neural.NeuralBank, facts: Facts, feature_map: FeatureMap | None) -> Bank:
+        """Returns the networks."""
+        if feature_map is not None:
+            raise ValueError(
+                "a feature map is for Gaussians; got experts='neural' that select by their own densities. Set "
+                "experts='gaussian', or selection='gaussian' for unlabelled data, or leave it out."
+            )
+        return networks
+
+
+class GaussianSelection(Section):
+    """Selects by a Gaussian over fixed features beside each expert, for unlabelled streams."""
+
+    kind: Literal["gaussian"] = Field(
+        default="gaussian", description="a Gaussian over fixed features beside each expert; for target='none'"
+    )
+    features: AutoFeatures | Identity | Fourier | Patches | Backbone | OwnFeatures = Field(
+        default=AutoFeatures(), discriminator="kind", description="the space that these Gaussians live in"
+    )
+
+    def complete(self, networks: neural.NeuralBank, facts: Facts, feature_map: FeatureMap | None) -> Bank:
+        """Puts Gaussians that select beside the networks."""
+        features = feature_map or self.features.build(facts)
+        gaussians = GaussianBank(features, n_classes=None, covariance="own", seed=facts.seed, device=facts.device)
+        return SelectedBank(gaussians, networks)
 
 
 class NeuralExperts(Section):
-    """Networks trained by gradient; the defaults are those of the paper's Split-MNIST classification.
-
-    Example:
-        >>> import torch
-        >>> bank = NeuralExperts(hidden=8, latent_dim=2).build(Facts("classes", 1, (4,), 3, 0, torch.device("cpu")))
-        >>> type(bank).__name__
-        'NeuralBank'
-    """
+    """Networks trained by gradient; the defaults are those of the paper's Split-MNIST classification."""
 
     kind: Literal["neural"] = Field(default="neural", description="networks trained by gradient, as in the paper")
     density: Variational | Autoregressive | OwnDensity = Field(
@@ -91,16 +122,12 @@ class NeuralExperts(Section):
         predictor: CustomPredictor | None = None,
         feature_map: FeatureMap | None = None,
     ) -> Bank:
-        """Makes a bank without experts.
+        """Makes a bank without experts, of classes in place of `density` and `predictor` where some are given.
 
-        Args:
-            facts: Of the stream.
-            density: A class in place of `density`.
-            predictor: A class in place of `predictor`.
-            feature_map: In place of the features that `selection` has; refused where it has none.
+        A feature map takes the place of the features that `selection` has, and is refused where it has none.
         """
         networks = self.architecture.resolved(facts.input_shape)
-        bank = NeuralBank(
+        bank = neural.NeuralBank(
             self._density_maker(facts, networks, density),
             None if facts.target == "none" else self._predictor_maker(facts, networks, predictor),
             density_training=self.training.of_densities(),
@@ -115,14 +142,16 @@ class NeuralExperts(Section):
         )
         return self.selection.complete(bank, facts, feature_map)
 
-    def _density_maker(self, facts: Facts, networks: ShapedNetworks, custom: CustomDensity | None) -> DensityMaker:
+    def _density_maker(
+        self, facts: Facts, networks: ShapedNetworks, custom: CustomDensity | None
+    ) -> neural.DensityMaker:
         if custom is not None:
             return maker_of(custom, facts.input_shape)
         return self.density.maker(facts.input_shape, networks)
 
     def _predictor_maker(
         self, facts: Facts, networks: ShapedNetworks, custom: CustomPredictor | None
-    ) -> PredictorMaker:
+    ) -> neural.PredictorMaker:
         if custom is not None:
             return predictor_maker_of(custom, facts)
         return self.predictor.maker(facts, networks, closed=facts.n_classes is not None)

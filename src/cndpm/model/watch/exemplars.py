@@ -14,8 +14,6 @@ from torch import Tensor
 
 from cndpm.state import State, expect, integers, tensor, whole
 
-__all__ = ["Exemplars"]
-
 _MOST_NUMBERS = 2**21
 """Numbers kept at most, so that large images do not fill the memory; of 28 x 28 pixels a thousand rows stay."""
 

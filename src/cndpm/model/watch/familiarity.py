@@ -12,8 +12,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Familiarity"]
-
 Floats = NDArray[np.float64]
 
 _TAIL = 20

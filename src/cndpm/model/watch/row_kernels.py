@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowKernels", "resolution"]
-
 Floats = NDArray[np.float64]
 
 _MOST_SHAPED = 512

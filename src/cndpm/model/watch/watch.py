@@ -21,7 +21,7 @@ from cndpm.experts.bank import Bank
 from cndpm.model.watch.exemplars import Exemplars
 from cndpm.model.watch.familiarity import Familiarity
 from cndpm.model.watch.row_kernels import RowKernels, resolution
-from cndpm.state import State, expect, tensor
+from cndpm.state import State, expect, part, tensor
 from cndpm.threads import one_thread
 
 __all__ = ["Watch"]
@@ -198,10 +198,9 @@ class Watch:
         experts = None if self._of_experts is None else [torch.tensor(values) for values in self._of_experts]
         return {"exemplars": self._exemplars.state_dict(), "of_experts": experts}
 
-    def load_state_dict(self, state: State | None) -> None:
-        """Restores it to the bit; None, as earlier versions kept none, changes nothing."""
-        if state is None:
-            return
+    def load_state_dict(self, state: State) -> None:
+        """Restores it to the bit."""
+        expect(state, {"exemplars": part()})
         self._exemplars.load_state_dict(state["exemplars"])
         experts = state["of_experts"]
         if experts is not None:

@@ -70,7 +70,7 @@ function tell({ drawing, before }) {
   const known = before.names.find((one) => one.name === drawing.name);
   if (drawing.expert < 0) {
     const left = state.memory.capacity - state.memory.n;
-    return say(known ? "This looks new to my experts" : `${drawing.name}: a new name`, `. It waits in the memory; ${left > 0 ? `${left} more new drawing${left === 1 ? "" : "s"} make` : "the next makes"} an expert.`);
+    return say(known ? "This looks new to my experts" : `${drawing.name}: a new name`, `. It waits in the memory; ${left > 1 ? `${left} more new drawings make` : "the next new one makes"} an expert.`);
   }
   return say(known && before.names[0] === known ? `Knew it: ` : "Learned: ", strong(drawing.name), `, by expert ${drawing.expert + 1}.`);
 }

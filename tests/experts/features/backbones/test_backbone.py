@@ -10,8 +10,7 @@ from safetensors.torch import save_file
 from tests.experts.features.backbones.test_efficientnet_lite import tiny_weights
 
 from cndpm import CNDPMClassifier
-from cndpm.experts.features.backbones import BackboneFeatures, backbone, pretrained
-from cndpm.experts.features.backbones.pretrained import BACKBONES
+from cndpm.experts.features.backbones import BACKBONES, BackboneFeatures, backbone, pretrained
 from cndpm.extras import MissingExtraError
 from cndpm.names import UnknownNameError
 

@@ -5,8 +5,8 @@ import torch
 from sklearn.datasets import load_sample_images
 from torch.nn import functional
 
-from cndpm.experts.features.backbones import EfficientNetLite, pretrained
-from cndpm.experts.features.backbones.pretrained import BACKBONES, _carried, _weights
+from cndpm.experts.features.backbones import BACKBONES, EfficientNetLite, pretrained
+from cndpm.experts.features.backbones.pretrained import _carried, _weights
 
 STRIDES = (1, 2, 2, 2, 1, 2, 1)
 WIDTHS, KERNELS, REPEATS = (2, 3, 4, 5, 6, 7, 8), (3, 3, 5, 3, 5, 5, 3), (1, 2, 2, 3, 3, 4, 1)

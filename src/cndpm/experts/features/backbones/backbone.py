@@ -35,7 +35,7 @@ _GPU_IMAGES = 256
 
 
 class BackboneFeatures(FeatureMap):
-    """Features of images (B, 1 or 3, H, W) by a frozen network of :data:`.pretrained.BACKBONES`.
+    """Features of images (B, 1 or 3, H, W) by a frozen network of :data:`cndpm.experts.features.backbones.BACKBONES`.
 
     Pixels lie in [0, 1] or in [0, 255]; which of the two is told by the first memory. Images are scaled to
     `image_size`, None for that of the network's training: a smaller one is faster and less accurate. Beside the

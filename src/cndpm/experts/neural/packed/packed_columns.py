@@ -25,8 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cndpm.experts.neural.convolutional import InstanceNormBlock, LateralCNN, LateralResNet
-from cndpm.experts.neural.lateral import Column, Features, LateralMLP
+from cndpm.experts.neural.lateral import Column, Features, InstanceNormBlock, LateralCNN, LateralMLP, LateralResNet
 
 
 class PackedColumns(ABC):

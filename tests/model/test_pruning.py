@@ -9,8 +9,8 @@ from cndpm.mixture import log_gate, mix_log_proba
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import EventLog
 from cndpm.model.memory import SampleBatch
-from cndpm.model.merging import _learn_again, _mean_score, log_joint, prune
 from cndpm.model.novelty import FixedLevel
+from cndpm.model.pruning import _learn_again, _mean_score, log_joint, prune
 from cndpm.model.settings import CNDPMSettings
 
 TINY = {"hidden": 4, "hidden_growth": 2, "latent_dim": 2, "density_sleep_steps": 30, "predictor_sleep_steps": 30}

@@ -13,30 +13,17 @@ from cndpm.model.places import Pool
 from cndpm.model.settings.facts import Facts
 from cndpm.model.settings.section import Section
 
-__all__ = ["AutoRepresentations", "OneRepresentation", "PooledRepresentations"]
-
 _MOST_COLUMNS = 100
 """Columns up to which several representations are cheap: their cost grows with the square."""
 
 
 class OneRepresentation(Section):
-    """Has the experts answer alone, over one representation, for any time.
-
-    Example:
-        >>> import torch
-        >>> OneRepresentation().build(Facts("classes", 1, (4,), None, 0, torch.device("cpu")), is_plain=True) is None
-        True
-    """
+    """Has the experts answer alone, over one representation, for any time."""
 
     kind: Literal["one"] = Field(default="one", description="the experts answer alone, for any time")
 
     def build(self, facts: Facts, *, is_plain: bool) -> Callable[[], Pool] | None:
-        """Returns None: there are no pools.
-
-        Args:
-            facts: Of the stream.
-            is_plain: Ignored.
-        """
+        """Returns None: there are no pools."""
         return None
 
 
@@ -60,26 +47,14 @@ class _Pool(Section):
 
 
 class PooledRepresentations(_Pool):
-    """Has a pool of models over several representations, rules and neighbours answer, weighed by evidence.
-
-    Example:
-        >>> import torch
-        >>> facts = Facts("classes", 1, (4,), None, 0, torch.device("cpu"))
-        >>> PooledRepresentations().build(facts, is_plain=True)().n_rules
-        0
-    """
+    """Has a pool of models over several representations, rules and neighbours answer, weighed by evidence."""
 
     kind: Literal["pool"] = Field(
         default="pool", description="models of three representations, rules and neighbours answer, weighed by evidence"
     )
 
     def build(self, facts: Facts, *, is_plain: bool) -> Callable[[], Pool] | None:
-        """Returns what makes a pool.
-
-        Args:
-            facts: Of the stream.
-            is_plain: Ignored: it was asked for.
-        """
+        """Returns what makes a pool."""
         if len(facts.input_shape) != 1 or facts.target == "none":
             raise ValueError(
                 "representations='pool' is for rows with targets; got samples of shape "
@@ -89,26 +64,14 @@ class PooledRepresentations(_Pool):
 
 
 class AutoRepresentations(_Pool):
-    """Chooses several representations for rows with targets where nothing else was asked for, else one.
-
-    Example:
-        >>> import torch
-        >>> image = Facts("classes", 1, (1, 8, 8), None, 0, torch.device("cpu"))
-        >>> AutoRepresentations().build(image, is_plain=True) is None
-        True
-    """
+    """Chooses several representations for rows with targets where nothing else was asked for, else one."""
 
     kind: Literal["auto"] = Field(
         default="auto", description="'pool' for labelled rows of up to 100 columns with default features, else 'one'"
     )
 
     def build(self, facts: Facts, *, is_plain: bool) -> Callable[[], Pool] | None:
-        """Returns what makes a pool, or None.
-
-        Args:
-            facts: Of the stream.
-            is_plain: Whether experts, features and novelty are the default's.
-        """
+        """Returns what makes a pool, or None."""
         is_table = len(facts.input_shape) == 1 and facts.input_shape[0] <= _MOST_COLUMNS
         if not (is_plain and is_table and facts.target != "none"):
             return None

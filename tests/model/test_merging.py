@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.model.cndpm import CNDPM
-from cndpm.model.joining import merge, with_same_representation
+from cndpm.model.merging import merge, with_same_representation
 from cndpm.model.settings import CNDPMSettings
 from cndpm.state.tree import detach_tensors
 
