@@ -31,7 +31,7 @@ class Held:
 
         def partial_fit(*args):
             self._taken.set()
-            self._go_on.wait(10)
+            self._go_on.wait(120)
             return learn(*args)
 
         store.model.partial_fit = partial_fit
@@ -40,7 +40,7 @@ class Held:
         return self
 
     def wait(self):
-        assert self._taken.wait(10)
+        assert self._taken.wait(120)
 
     def __exit__(self, *_):
         self._go_on.set()
@@ -49,7 +49,7 @@ class Held:
 def test_rows_are_learned_in_the_order_in_which_they_came(store, model_file):
     writer = Writer(store)
     for start in range(0, 30, 5):
-        writer.submit(request(start, start + 5)).result(10)
+        writer.submit(request(start, start + 5)).result(120)
     writer.close()
     other = CNDPMClassifier.load(model_file)
     for start in range(0, 30, 5):
@@ -63,9 +63,9 @@ def test_requests_that_wait_share_a_record(store):
         first = writer.submit(request(0, 1))
         held.wait()
         others = [writer.submit(request(k, k + 2)) for k in (1, 3, 5, 7)]
-    assert first.result(10) == Acknowledgement(0, 0)
+    assert first.result(120) == Acknowledgement(0, 0)
     places = [(1, 0), (1, 2), (1, 4), (2, 0)]  # three requests of two rows fill a call
-    assert [other.result(10) for other in others] == [Acknowledgement(*place) for place in places]
+    assert [other.result(120) for other in others] == [Acknowledgement(*place) for place in places]
     writer.close()
 
 
@@ -79,22 +79,22 @@ def test_a_refused_request_spoils_none_that_came_with_it(store):
             writer.submit(request(3, 5, y=["a", float("nan")])),
             writer.submit(request(5, 6)),
         )
-    assert [one.result(10).record for one in (first, good, late)] == [0, 1, 2]
+    assert [one.result(120).record for one in (first, good, late)] == [0, 1, 2]
     with pytest.raises(ValueError, match="NaN"):
-        bad.result(10)
+        bad.result(120)
     writer.close()
     assert store.model.learner_.events.n_samples == 90 + 1 + 2 + 1
 
 
 def test_the_same_id_is_learned_once(store):
     writer = Writer(store)
-    first = writer.submit(request(0, 4, "mine")).result(10)
-    assert writer.submit(request(0, 4, "mine")).result(10) == first
+    first = writer.submit(request(0, 4, "mine")).result(120)
+    assert writer.submit(request(0, 4, "mine")).result(120) == first
     with Held(store) as held:
         writer.submit(request(4, 5))
         held.wait()
         twice = [writer.submit(request(5, 8, "yours")) for _ in range(2)]
-    assert twice[0].result(10) == twice[1].result(10)
+    assert twice[0].result(120) == twice[1].result(120)
     writer.close()
     assert store.model.learner_.events.n_samples == 90 + 4 + 1 + 3
 
@@ -118,7 +118,7 @@ def test_a_record_that_cannot_be_written_is_not_acknowledged_and_ends_learning(s
 
     monkeypatch.setattr(store, "append", full)
     with pytest.raises(WriterFailedError, match="No space left"):
-        writer.submit(request(0, 2)).result(10)
+        writer.submit(request(0, 2)).result(120)
     with pytest.raises(WriterFailedError, match="Start the server again"):
         writer.submit(request(2, 4))
     writer.close()
@@ -129,17 +129,17 @@ def test_a_checkpoint_is_written_when_it_is_due_and_at_the_end(model_file, tmp_p
     store = Store(model_file, tmp_path / "served", checkpoint_rows=4)
     told = []
     writer = Writer(store, learned=told.append, checkpointed=lambda: told.append("checkpoint"))
-    writer.submit(request(0, 4)).result(10)
-    writer.submit(request(4, 5)).result(10)
+    writer.submit(request(0, 4)).result(120)
+    writer.submit(request(4, 5)).result(120)
     writer.close()
     assert told == [4, "checkpoint", 1, "checkpoint"]
 
 
 def test_the_same_id_with_other_rows_is_refused(store):
     writer = Writer(store)
-    writer.submit(request(0, 4, "mine")).result(10)
+    writer.submit(request(0, 4, "mine")).result(120)
     with pytest.raises(OtherRowsError, match="'mine' belongs to other rows, which were learned as record 0"):
-        writer.submit(request(4, 8, "mine")).result(10)
+        writer.submit(request(4, 8, "mine")).result(120)
     writer.close()
     assert store.model.learner_.events.n_samples == 90 + 4
 
@@ -152,7 +152,7 @@ def test_a_request_that_is_cancelled_before_its_turn_is_not_learned(store):
         gone, late = writer.submit(request(1, 3)), writer.submit(request(3, 4))
         assert gone.cancel()
         assert not first.cancel()  # it is being learned
-    assert (first.result(10), late.result(10)) == (Acknowledgement(0, 0), Acknowledgement(1, 0))
+    assert (first.result(120), late.result(120)) == (Acknowledgement(0, 0), Acknowledgement(1, 0))
     writer.close()
     assert (store.model.learner_.events.n_samples, writer.n_waiting) == (90 + 1 + 1, 0)
 
@@ -168,7 +168,7 @@ def test_a_writer_that_ends_tells_everybody(store):
         second = writer.submit(request(1, 2))
     for one in (first, second):
         with pytest.raises(WriterFailedError, match="the thread ends"):
-            one.result(10)
+            one.result(120)
     assert "the thread ends" in str(writer.failure)
     with pytest.raises(WriterFailedError, match="Start the server again"):
         writer.submit(request(2, 4))
@@ -183,8 +183,8 @@ def test_an_id_whose_first_request_was_refused_may_come_again(store):
         bad = writer.submit(request(1, 3, "mine", y=["a", float("nan")]))
         good = writer.submit(request(1, 3, "mine"))
     with pytest.raises(ValueError, match="NaN"):
-        bad.result(10)
-    assert good.result(10) == Acknowledgement(1, 0)
+        bad.result(120)
+    assert good.result(120) == Acknowledgement(1, 0)
     writer.close()
 
 
@@ -202,16 +202,29 @@ def test_what_waits_behind_a_record_that_could_not_be_written_is_not_learned(sto
         second = writer.submit(request(1, 2))
     for one in (first, second):
         with pytest.raises(WriterFailedError, match="No space left"):
-            one.result(10)
+            one.result(120)
     writer.close()
     assert store.model.learner_.events.n_samples == 90 + 1 and store.n_records == 0
 
 
 def test_a_request_longer_than_what_may_wait_is_taken_where_nothing_waits_and_waits_no_longer(store):
     writer = Writer(store, Limits(waiting_rows=2))
-    writer.submit(request(0, 4)).result(10)
+    writer.submit(request(0, 4)).result(120)
     writer.close()
     assert writer.n_waiting == 0
+
+
+def test_rows_wait_no_longer_when_their_client_hears_of_them(store):
+    writer = Writer(store)
+    heard = []
+    with Held(store) as held:
+        learned = writer.submit(request(0, 4))
+        held.wait()
+        refused = writer.submit(LearnRequest(X[:2, :1], Y[:2]))
+        for future in (learned, refused):
+            future.add_done_callback(lambda _: heard.append(writer.n_waiting))
+    writer.close()
+    assert heard == [2, 0]
 
 
 def test_a_writer_that_is_closed_takes_nothing(store):

@@ -63,7 +63,7 @@ class Writer:
         self._learned, self._checkpointed = learned, checkpointed
         self._waiting: deque[LearnRequest] = deque()
         self.n_waiting = 0  # rows
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # its lock may be taken again by the thread that has it
         self._is_closing = False
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="cndpm-writer", daemon=True)
@@ -113,8 +113,6 @@ class Writer:
         try:
             while requests := self._take():
                 self._learn_new(requests)
-                with self._changed:
-                    self.n_waiting -= sum(len(request.X) for request in requests)
                 if self._store.is_due and self._failure is None:
                     self._guarded(self._store.checkpoint)
                     if self._failure is None:
@@ -129,7 +127,7 @@ class Writer:
             self._waiting.clear()
         for request in left:
             if not request.future.done():
-                request.future.set_exception(WriterFailedError(f"nothing more is learned: {error!r}"))
+                self._refuse([request], WriterFailedError(f"nothing more is learned: {error!r}"))
 
     def _take(self) -> list[LearnRequest]:
         """Returns the next requests, in the order in which they came; none when all is done and closed.
@@ -149,7 +147,7 @@ class Writer:
                         taken.append(request)
                         n_rows += len(request.X)
                     else:
-                        self.n_waiting -= len(request.X)
+                        self._count_out(request)
             return taken
 
     def _learn_new(self, requests: Sequence[LearnRequest]) -> None:
@@ -172,7 +170,7 @@ class Writer:
 
     def _answer_again(self, request: LearnRequest, place: Acknowledgement) -> None:
         if place.digest == rows_digest(request.X, request.y):
-            request.future.set_result(place)
+            self._acknowledge(request, place)
         else:
             other = f"the id {request.name!r} belongs to other rows, which were learned as record {place.record}"
             self._refuse([request], OtherRowsError(f"{other}. Give every request an id of its own."))
@@ -222,7 +220,7 @@ class Writer:
             return
         self._learned(len(X))
         for request, (_, place) in zip(requests, places, strict=True):
-            request.future.set_result(place)
+            self._acknowledge(request, place)
 
     def _guarded(self, write: Callable[[], Any]) -> Any:
         try:
@@ -231,7 +229,17 @@ class Writer:
             self._failure = error
             return None
 
-    @staticmethod
-    def _refuse(requests: Sequence[LearnRequest], error: Exception) -> None:
+    # Rows stop waiting before their client hears of it, who may ask at once how many wait.
+
+    def _acknowledge(self, request: LearnRequest, place: Acknowledgement) -> None:
+        self._count_out(request)
+        request.future.set_result(place)
+
+    def _refuse(self, requests: Sequence[LearnRequest], error: Exception) -> None:
         for request in requests:
+            self._count_out(request)
             request.future.set_exception(error)
+
+    def _count_out(self, request: LearnRequest) -> None:
+        with self._changed:
+            self.n_waiting -= len(request.X)
