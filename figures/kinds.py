@@ -33,8 +33,8 @@ class KindsTable:
         cells, settings, without = (sum(found[kind] for found in kinds) for kind in range(3))
         n_pages = sum(found[0] > 0 for found in kinds)
         return (
-            f"Outside of written tables {cells} numbers on {n_pages} pages are cells of records, {settings} are settings "
-            f"or follow from others, and {without}, on pages without records, have no record."
+            f"Outside of written tables {cells} numbers on {n_pages} pages are cells of records, {settings} are "
+            f"settings or follow from others, and {without}, on pages without records, have no record."
         )
 
     def written(self) -> str:
