@@ -10,9 +10,9 @@ from benchmarks.house import House
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
     "modules": 311,
-    "lines": 43227,
-    "executable lines": 26936,
-    "docstring lines": 8565,
+    "lines": 43216,
+    "executable lines": 26929,
+    "docstring lines": 8563,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
