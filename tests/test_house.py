@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 311,
-    "lines": 43227,
-    "executable lines": 26936,
-    "docstring lines": 8565,
+    "lines": 43216,
+    "executable lines": 26929,
+    "docstring lines": 8563,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
