@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from torch import Tensor
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.estimators.density import CNDPMDensity
-from cndpm.estimators.guarded import persistent
+from cndpm.estimators.guarded import ArraysError, LinAlgError, numerical, persistent
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.model.cndpm import CNDPM
@@ -57,7 +57,13 @@ def merge_in_turn(models: Iterable[Estimator]) -> Any:
 
     Two at a time are in memory where they are made on the way, as by ``map(load_estimator, files)``.
     """
-    coming = iter(models)
+    try:
+        return _merged(iter(models))
+    except (LinAlgError, ArraysError) as error:
+        raise numerical("merge", error) from error
+
+
+def _merged(coming: Iterator[Estimator]) -> Any:
     merged = next(coming, None)
     if merged is None:
         raise ValueError("merge takes at least one model; got none")
