@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import reprlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -58,31 +58,28 @@ def merge_in_turn(models: Iterable[Estimator]) -> Any:
     Two at a time are in memory where they are made on the way, as by ``map(load_estimator, files)``.
     """
     try:
-        return _merged(iter(models))
+        coming = iter(models)
+        merged = next(coming, None)
+        if merged is None:
+            raise ValueError("merge takes at least one model; got none")
+        learned = _parts(merged, 0)
+        joint = Joint(merged.learner_)
+        for number, model in enumerate(coming, start=1):
+            its = _parts(model, number)
+            _check_alike(merged, model, number)
+            if learned & its:
+                raise ValueError(f"model {number} has learned what one before it has: its samples would count twice")
+            learned |= its
+            if isinstance(merged, CNDPMClassifier) and isinstance(model, CNDPMClassifier):
+                _agree_on_labels(merged, joint.learner, model)
+            joint.add(model.learner_)
+            del model
+            gc.collect()  # Gaussians and their answers know each other: they would stay while the next comes
+        merged._learner = joint.united()
+        merged._merged_from = learned
+        return merged
     except (LinAlgError, ArraysError) as error:
         raise numerical("merge", error) from error
-
-
-def _merged(coming: Iterator[Estimator]) -> Any:
-    merged = next(coming, None)
-    if merged is None:
-        raise ValueError("merge takes at least one model; got none")
-    learned = _parts(merged, 0)
-    joint = Joint(merged.learner_)
-    for number, model in enumerate(coming, start=1):
-        its = _parts(model, number)
-        _check_alike(merged, model, number)
-        if learned & its:
-            raise ValueError(f"model {number} has learned what one before it has: its samples would count twice")
-        learned |= its
-        if isinstance(merged, CNDPMClassifier) and isinstance(model, CNDPMClassifier):
-            _agree_on_labels(merged, joint.learner, model)
-        joint.add(model.learner_)
-        del model
-        gc.collect()  # Gaussians and their answers know each other: without this, they would stay while the next comes
-    merged._learner = joint.united()
-    merged._merged_from = learned
-    return merged
 
 
 def _parts(model: Any, number: int) -> frozenset[str]:
