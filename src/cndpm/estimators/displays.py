@@ -28,7 +28,7 @@ class _Display:
     def plot(self, *, ax: Any = None) -> Self:
         """Draws on axes of matplotlib, new ones where none are given, and returns itself."""
         if ax is None:
-            require_extra("cli", purpose="plots")
+            require_extra("matplotlib", purpose="plots")
             import matplotlib.pyplot as plt
 
             ax = plt.subplots()[1]
