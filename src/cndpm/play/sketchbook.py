@@ -111,8 +111,7 @@ class Sketchbook:
                 "name": word,
                 "strokes": [np.round(stroke, 1).tolist() for stroke in read],
                 "expert": self._learned_by(counts, happened),
-                "is_new": self._n_waiting - waiting >= N_COPIES / 2
-                or any(one["kind"] == "founded" for one in happened),
+                "is_new": self._n_waiting - waiting >= N_COPIES / 2 or len(self._counts) > len(counts),
                 "happened": happened,
                 "instead_of": instead_of,
             }
