@@ -1,7 +1,7 @@
 """A pool of members that answers p(y | x) for labels, whatever order they come in.
 
-Members are models of three representations that forget at several rates, rules that forget nothing, and the nearest of
-the rows kept. What forgets, forgets with samples of the same label: nothing that comes later moves a label that stays
+Members are models of three representations that forget at several rates, rules that forget nothing, and trees grown on
+the rows kept and the nearest of these. What forgets, forgets with samples of the same label: nothing that comes later moves a label that stays
 away. How often labels come is a factor of its own, so members are compared by balanced answers, p(x | y) normalised.
 """
 
@@ -22,6 +22,7 @@ from cndpm.experts.pool.mix import LOWEST, TEMPERATURES, Mix, Told, log_normalis
 from cndpm.experts.pool.moments import ByLabel, Labels, Moments
 from cndpm.experts.pool.representations import Floats, Representations
 from cndpm.experts.pool.rules import KNOWN, Rules
+from cndpm.experts.pool.trees import Trees
 from cndpm.state import Keeps, State, StateError, expect, integers, maybe, number, part, tensor, whole
 
 __all__ = ["ClassPool", "When"]
@@ -122,6 +123,7 @@ class ClassPool(Keeps):
         self._n_columns, self._n_rows, self.seed = n_columns, n_rows, seed
         self._evidence, self._most_rules = evidence, n_rules
         self.rows, self._dynamics = KeptRows(n_columns, max(n_rows, _FITTED_AT[0])), Dynamics()
+        self._trees = Trees()
         self.counts, self.lately, self.mixing = np.zeros(0), np.zeros(0), 1.0
         self.n_seen = self.n_fits = self.measured_at = self.judged_at = 0
         self.outside = self.usually_outside = 0.0
@@ -130,7 +132,7 @@ class ClassPool(Keeps):
         self._rules = Rules(evidence=evidence, most=n_rules, n_labels=0)
         rates = np.concatenate([[*keeps, 1.0] for keeps in _KEEPS])
         self._fast, self._lasting = np.flatnonzero(rates <= _FAST), np.flatnonzero(rates == 1)
-        self._n_members = len(rates) + N_NEIGHBOUR_MEMBERS
+        self._n_members = len(rates) + 1 + N_NEIGHBOUR_MEMBERS
         trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]
         self._now, self._next = Mix(self._n_members, trusted), Mix(2 * self._n_members, trusted, n_others=1)
         self._earlier = [(deepcopy(self._now), deepcopy(self._next))] * 2
@@ -161,14 +163,17 @@ class ClassPool(Keeps):
 
     @property
     def shares(self) -> dict[str, float]:
-        """Shares that rules, recent models and the nearest rows have in an answer for now."""
-        return shares(self._now.weights, self._lasting, N_NEIGHBOUR_MEMBERS)
+        """Shares that rules, recent models, trees and the nearest rows have in an answer for now."""
+        weights = self._now.weights
+        weights[-1 - N_NEIGHBOUR_MEMBERS] *= bool(len(self._trees))  # without one they say nothing
+        return shares(weights, self._lasting, {"trees": 1, "nearest rows": N_NEIGHBOUR_MEMBERS})
 
     @property
     def n_numbers_kept(self) -> int:
         """Numbers of all models and representations."""
         maps = 0 if self._maps is None else self._maps.n_numbers_kept
-        return maps + sum(moments.n_numbers_kept for moments in self._moments) + self._next.curvature.size
+        models = sum(moments.n_numbers_kept for moments in self._moments)
+        return maps + models + self._trees.n_numbers_kept + self._next.curvature.size
 
     # Answers
 
@@ -242,7 +247,7 @@ class ClassPool(Keeps):
             by_rules = rules.mean(axis=0)
             held = np.log(np.einsum("k,rkbc->rbc", weights, np.exp(rules)))
             told = [part for likely, one in zip(told, held, strict=True) for part in (likely[:-k], one[None])]
-        return np.concatenate([*told, neighbours(self.rows, features[0])]), by_rules
+        return np.concatenate([*told, self._trees.answer(features[0]), neighbours(self.rows, features[0])]), by_rules
 
     def _balanced(self, likely: Floats) -> Floats:
         """Returns log-probabilities of labels that are equally frequent, those that never came aside."""
@@ -278,8 +283,9 @@ class ClassPool(Keeps):
             one.relabel(places)
 
     @property
-    def _by_label(self) -> list[KeptRows | Dynamics | Rules | Moments]:
-        return [] if self.n_labels > _MOST_LABELS else [self.rows, self._dynamics, self._rules, *self._moments]
+    def _by_label(self) -> list[KeptRows | Dynamics | Rules | Trees | Moments]:
+        some = [self.rows, self._dynamics, self._rules, self._trees, *self._moments]
+        return [] if self.n_labels > _MOST_LABELS else some
 
     def learn(self, x: Floats, y: Labels, *, row_by_row: bool = False) -> None:
         """Learns a batch: neighbours and dynamics at once, all else when ten rows have come.
@@ -318,9 +324,11 @@ class ClassPool(Keeps):
         self._asked = None
         if is_due:
             self._fit()
-            if not self._n_rows:
-                self.rows = KeptRows(self._n_columns, 0)
-                self.rows.admit(self.n_labels)
+        elif self._maps is not None and self._trees.is_due(self.rows.n):
+            self._trees.grow(self.rows, self._maps.units(self.rows.x), self.seed)
+        if is_due and not self._n_rows:
+            self.rows = KeptRows(self._n_columns, 0)
+            self.rows.admit(self.n_labels)
 
     def _catch_up(self, asked: _Asked | None = None) -> None:
         """Has evidence, models and rules learn the backlog; `asked` is what was said to the latest of it."""
@@ -384,6 +392,7 @@ class ClassPool(Keeps):
             if goes is not None:
                 moments.drop_rule(goes)
         self._rules.count(y)
+        self._trees.begin(int(self.rows.serial[order[0]]))
         if goes is not None:
             self._rules.drop(goes)
 
@@ -418,6 +427,7 @@ class ClassPool(Keeps):
             for moments, f in zip(self._moments, self._maps(x[start : start + 500]), strict=True):
                 moments.learn(f, batch, rule=0)
         self._rules.count(y)
+        self._trees.begin(0)
         self._measure(self._maps)
 
     def _measure(self, maps: Representations) -> None:
@@ -428,7 +438,7 @@ class ClassPool(Keeps):
     def _give_up(self) -> None:
         """Forgets all: labels are too many."""
         self.rows, self._moments, self._maps, self._asked = KeptRows(self._n_columns, 0), [], None, None
-        self._dynamics, self._kept_scores, self._backlog = Dynamics(), None, Backlog()
+        self._dynamics, self._trees, self._kept_scores, self._backlog = Dynamics(), Trees(), None, Backlog()
         self._rules = Rules(evidence=self._evidence, most=self._most_rules, n_labels=0)
 
     @property
@@ -455,6 +465,7 @@ class ClassPool(Keeps):
         self.counts -= np.bincount(labels, minlength=self.n_labels)
         self.rows.drop(is_gone)
         self._asked, self._kept_scores = None, None
+        self._trees.begin(0)
         if len(self.rows) >= _FITTED_AT[0]:
             self._fit()
         self._now, self._next = deepcopy(self._earlier[0])  # what came lately spoke of those rows
@@ -475,12 +486,12 @@ class ClassPool(Keeps):
         if self._maps is None:
             return None
         rng, admitted = np.random.default_rng([self.seed, self.n_seen]), self._balanced
-        return evidence_of(self.rows, self._maps, self._moments, self._rules.holds, admitted, rng)
+        return evidence_of(self.rows, self._maps, self._moments, self._trees, self._rules.holds, admitted, rng)
 
     # What is kept
 
     def state_dict(self) -> State:
-        parts = {"rows": self.rows, "dynamics": self._dynamics, "rules": self._rules}
+        parts = {"rows": self.rows, "dynamics": self._dynamics, "rules": self._rules, "trees": self._trees}
         mixes = {"mix": self._now, "next": self._next}
         scores = self._kept_scores
         return {
@@ -494,7 +505,7 @@ class ClassPool(Keeps):
         }
 
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
-        parts = dict.fromkeys(("rows", "dynamics", "rules", "mix", "next"), part())
+        parts = dict.fromkeys(("rows", "dynamics", "rules", "trees", "mix", "next"), part())
         n_tempered = self._n_members * len(TEMPERATURES)
         expect(
             state,
@@ -514,6 +525,7 @@ class ClassPool(Keeps):
         self._dynamics.load_state_dict(state["dynamics"], **n_labels)
         expect(state["dynamics"], {"last": whole(-1, n_labels["labels"] - 1)})
         self._rules.load_state_dict(state["rules"], **n_labels)
+        self._trees.load_state_dict(state["trees"], d=self._n_columns, **n_labels)
         self._now.load_state_dict(state["mix"], members=self._n_members, tempered=n_tempered, candidates=3)
         self._next.load_state_dict(state["next"], members=2 * self._n_members, tempered=2 * n_tempered, candidates=4)
         self._load_earlier(state.get("earlier"), n_tempered)

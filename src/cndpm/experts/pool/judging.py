@@ -10,6 +10,7 @@ from cndpm.experts.pool.kept_rows import KeptRows, neighbours
 from cndpm.experts.pool.mix import tempered
 from cndpm.experts.pool.moments import Moments
 from cndpm.experts.pool.representations import Floats, Representations
+from cndpm.experts.pool.trees import Trees
 
 _N_JUDGED, _AMONG = 200, 1000
 """Rows that are judged, drawn from so many of the latest of every label."""
@@ -25,6 +26,7 @@ def evidence_of(
     rows: KeptRows,
     maps: Representations,
     moments: Sequence[Moments],
+    trees: Trees,
     rule: int,
     balanced: Callable[[Floats], Floats],
     rng: np.random.Generator,
@@ -43,7 +45,8 @@ def evidence_of(
     at = np.concatenate([latest[rows.y[latest] == label][:n_each] for label in labels])
     y, features = rows.y[at], maps(rows.x[at])
     models = [one.leave_one_out(f, y, rule) for one, f in zip(moments, features, strict=True)]
-    told = np.concatenate([*models, neighbours(rows, features[0], without_itself=True)])
+    by_trees = trees.answer(features[0], rows.serial[at])
+    told = np.concatenate([*models, by_trees, neighbours(rows, features[0], without_itself=True)])
     scores = np.log(tempered(balanced(told))[:, np.arange(len(y)), y])
     by_label = np.mean([scores[:, y == label].mean(axis=1) for label in np.unique(y)], axis=0)
     evidence: Floats = _NATS * (by_label - by_label.max())

@@ -7,7 +7,7 @@ Evidence weighs the candidates in turn. A sample counts as much as its weight.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -154,17 +154,19 @@ class Mix(Keeps):
         self.exponents = self.exponents + np.linalg.solve(self.curvature, (members[:, *at] - expected) @ weights)
 
 
-def shares(weights: Floats, rules: Labels, n_neighbours: int) -> dict[str, float]:
+def shares(weights: Floats, rules: Labels, others: Mapping[str, int]) -> dict[str, float]:
     """Returns how much of an answer comes from whom.
 
     Args:
-        weights: Of the members, (M,): models first, the nearest rows last.
+        weights: Of the members, (M,): models first.
         rules: Which of them forget nothing, by number.
-        n_neighbours: Members that ask the nearest rows.
+        others: What comes behind the models, and how many members that has.
     """
     part = weights / weights.sum()
-    by_rules, by_rows = float(part[rules].sum()), float(part[-n_neighbours:].sum())
-    return {"rules": by_rules, "recent models": max(1 - by_rules - by_rows, 0.0), "nearest rows": by_rows}
+    ends = np.cumsum([len(part) - sum(others.values()), *others.values()])
+    told = {name: float(one.sum()) for name, one in zip(others, np.split(part, ends)[1:], strict=False)}
+    by_rules = float(part[rules].sum())
+    return {"rules": by_rules, "recent models": max(1 - by_rules - sum(told.values()), 0.0), **told}
 
 
 def tempered(logs: Floats) -> Floats:

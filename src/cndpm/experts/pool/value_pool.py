@@ -108,7 +108,7 @@ class ValuePool:
     @property
     def shares(self) -> dict[str, float]:
         """Shares that rules, recent models and the nearest rows have in an answer for now."""
-        return shares(self._mix.weights, np.flatnonzero(_RATES == 1), N_MEMBERS - len(_RATES))
+        return shares(self._mix.weights, np.flatnonzero(_RATES == 1), {"nearest rows": N_MEMBERS - len(_RATES)})
 
     @property
     def n_numbers_kept(self) -> int:

@@ -1,0 +1,209 @@
+"""Trees grown on the rows kept, one at a time: for rules that are thresholds within thresholds.
+
+They are a forest whose trees take turns: when a part more rows have come, the oldest makes way for one that is grown
+on five in eight of the latest rows. Rows that were kept are asked of those trees alone that never met them.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier
+
+from cndpm.experts.pool.kept_rows import KeptRows
+from cndpm.experts.pool.moments import Labels
+from cndpm.experts.pool.representations import Floats
+from cndpm.state import Keeps, State, StateError, integers, tensor, whole
+
+__all__ = ["Trees"]
+
+_MOST = 10
+"""Trees that vote: as many as in the forests of river."""
+
+_EVERY, _FEWEST = 0.04, 20
+"""Part of the rows that come before another tree is grown, and the fewest of them."""
+
+_ROOM = 2500
+"""Rows that a tree is grown on at most: more would keep one row waiting for longer."""
+
+_PSEUDO = 0.02
+"""Votes and shares that every label has without a tree."""
+
+_OF_NODES = ("columns", "thresholds", "below", "above", "labels")
+
+
+class Trees(Keeps):
+    """Grows trees, and has them vote. T trees with N nodes in all, C labels.
+
+    Attributes:
+        numbers: Of the trees, counted from the first one that was grown, (T,).
+        shares: Of the labels among the rows of each, (T, C).
+        sizes: Their nodes, (T,).
+        columns: What nodes look at, (N,).
+        thresholds: Up to which a value goes `below`, (N,).
+        below: Nodes from here to the next one, (N,); 0 at a leaf.
+        above: The same for larger values, (N,).
+        labels: That of a leaf, and of most rows at another node, (N,).
+        n_grown: Trees that were ever grown.
+        grown_at: Rows that had come by then.
+        since: The number of the first row that trees are grown on.
+
+    Example:
+        >>> x = np.random.default_rng(0).uniform(size=(400, 2))
+        >>> rows, trees = KeptRows(2, room=400), Trees()
+        >>> rows.admit(2)
+        >>> trees.admit(2)
+        >>> rows.add(x, x, ((x > 0.5).sum(axis=1) == 1).astype(int))
+        >>> trees.grow(rows, x, seed=0)
+        >>> trees.answer(np.array([[0.2, 0.8], [0.8, 0.8]]))[0].argmax(axis=1)
+        array([1, 0])
+    """
+
+    kept: ClassVar = {
+        "numbers": integers("trees", low=0),
+        "shares": tensor("trees", "labels"),
+        "sizes": integers("trees", low=1),
+        "columns": integers("nodes", low=0),
+        "thresholds": tensor("nodes"),
+        "below": integers("nodes", low=0),
+        "above": integers("nodes", low=0),
+        "labels": integers("nodes", low=0),
+        "n_grown": whole(),
+        "grown_at": whole(),
+        "since": whole(),
+    }
+
+    def __init__(self) -> None:
+        self.n_grown, self.grown_at, self.shares = 0, 0, np.zeros((0, 0))
+        self.begin(0)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def begin(self, serial: int) -> None:
+        """Forgets all trees; others are grown on rows from this number on."""
+        self.since, self.shares, self.thresholds = serial, self.shares[:0], np.zeros(0)
+        self.numbers = self.sizes = self.columns = self.below = self.above = self.labels = np.zeros(0, np.int64)
+        self._pack()
+
+    def admit(self, n_labels: int) -> None:
+        """Makes room for labels below `n_labels`."""
+        self.shares = np.pad(self.shares, ((0, 0), (0, max(0, n_labels - self.shares.shape[1]))))
+
+    def relabel(self, places: Labels) -> None:
+        """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
+        self.admit(len(places))
+        self.shares, self.labels = self.shares[:, np.argsort(places)], places[self.labels]
+
+    @property
+    def n_numbers_kept(self) -> int:
+        """Numbers of all trees."""
+        return sum(getattr(self, name).size for name in _OF_NODES) + self.shares.size
+
+    # Growing
+
+    def is_due(self, n: int) -> bool:
+        """Returns whether it is time for another tree, when n rows have come."""
+        return n - self.grown_at >= max(_FEWEST, _EVERY * min(n - self.since, 2 * _ROOM))
+
+    def grow(self, rows: KeptRows, z: Floats, seed: int) -> None:
+        """Grows a tree on some of the rows kept.
+
+        Args:
+            rows: Those that are kept.
+            z: The same in standard units, (m, d).
+            seed: Of the columns that nodes may look at.
+        """
+        self.grown_at = rows.n
+        drawn = np.flatnonzero(_is_drawn(rows.serial, self.n_grown) & (rows.serial >= self.since))
+        drawn = drawn[np.argsort(rows.serial[drawn])[-_ROOM:]]
+        if len(drawn) < _FEWEST:
+            return
+        y, n_labels = rows.y[drawn], self.shares.shape[1]
+        made = DecisionTreeClassifier(max_features="sqrt", random_state=(seed + self.n_grown) % (1 << 32))
+        tree = made.fit(z[drawn], y).tree_
+        at = np.arange(tree.node_count)
+        is_inner = tree.children_left >= 0
+        of_nodes = (
+            np.where(is_inner, tree.feature, 0),
+            np.where(is_inner, tree.threshold, 0.0),
+            np.where(is_inner, tree.children_left - at, 0),
+            np.where(is_inner, tree.children_right - at, 0),
+            made.classes_[tree.value[:, 0].argmax(axis=1)],
+        )
+        gone = int(len(self) == _MOST)
+        n_gone = int(self.sizes[:gone].sum())
+        for name, values in zip(_OF_NODES, of_nodes, strict=True):
+            setattr(self, name, np.append(getattr(self, name)[n_gone:], values))
+        self.sizes = np.append(self.sizes[gone:], tree.node_count)
+        self.numbers = np.append(self.numbers[gone:], self.n_grown)
+        self.shares = np.append(self.shares[gone:], np.bincount(y, minlength=n_labels)[None] / len(y), axis=0)
+        self.n_grown += 1
+        self._pack()
+
+    def _pack(self) -> None:
+        """Makes what is walked: where trees begin, and the next nodes of each, below and above, one after the other."""
+        at = np.arange(len(self.columns))
+        self._roots = np.cumsum(self.sizes) - self.sizes
+        self._next = np.stack([at + self.below, at + self.above], axis=1).ravel()
+
+    # Answers
+
+    def answer(self, z: Floats, serial: Labels | None = None) -> Floats:
+        """Returns log votes less log shares of the labels, (1, B, C).
+
+        Args:
+            z: Rows in standard units, (B, d).
+            serial: Their numbers where they were kept, (B,): what was grown on a row has no vote.
+        """
+        n_labels = self.shares.shape[1]
+        votes = np.zeros((len(z), n_labels))
+        if not len(self):
+            return votes[None]
+        labels, has_vote = self.labels[self._leaves(z)], np.ones((len(self), 1), dtype=bool)
+        if serial is not None:
+            has_vote = ~_is_drawn(serial, self.numbers[:, None])
+        weights = has_vote / np.maximum(has_vote.sum(axis=0), 1)
+        places = np.arange(0, votes.size, n_labels) + labels
+        votes += np.bincount(
+            places.ravel(), np.broadcast_to(weights, places.shape).ravel(), votes.size
+        ).reshape(votes.shape)
+        shares = weights.T @ self.shares
+        told: Floats = np.log(votes + _PSEUDO) - np.log(shares + _PSEUDO)
+        return told[None]
+
+    def _leaves(self, z: Floats) -> NDArray[np.int64]:
+        """Returns the leaves that rows (B, d) come to, (T, B)."""
+        n, d = z.shape
+        at, flat, begins = np.repeat(self._roots[:, None], n, axis=1), z.ravel(), np.arange(0, n * d, d)
+        while True:
+            is_above = flat.take(begins + self.columns.take(at)) > self.thresholds.take(at)
+            behind = self._next.take(2 * at + is_above)
+            if np.array_equal(behind, at):
+                return at
+            at = behind
+
+    def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
+        d = sizes.pop("d")
+        found = super().load_state_dict(state, **sizes)
+        ends = np.cumsum(self.sizes)
+        left = np.repeat(ends, self.sizes) - np.arange(len(self.columns)) if sum(self.sizes) == found["nodes"] else None
+        is_tree = left is not None and (np.maximum(self.below, self.above) < left).all()
+        if not is_tree or ((self.below == 0) != (self.above == 0)).any():
+            raise StateError("'below' and 'above' must lead to nodes of the same tree")
+        integers("nodes", below=d)("columns", state["columns"], {})
+        integers("nodes", below=found["labels"])("labels", state["labels"], {})
+        if found["trees"] > _MOST:
+            raise StateError(f"'sizes' must be of {_MOST} trees at most; got {found['trees']}")
+        self._pack()
+        return found
+
+
+def _is_drawn(serial: Labels, number: Labels | int) -> NDArray[np.bool_]:
+    """Returns whether trees are grown on rows, both by their numbers: five in eight, others for every tree."""
+    mixed = serial.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = mixed ^ (1 + np.atleast_1d(number)).astype(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed >> np.uint64(61) < 5)

@@ -1,0 +1,148 @@
+"""Trees that take turns: what they are grown on, whom they answer, and that a hostile state is no endless walk."""
+
+import numpy as np
+import pytest
+import torch
+from cndpm.experts.pool import ClassPool
+from cndpm.experts.pool.kept_rows import KeptRows
+from cndpm.experts.pool.trees import Trees, _is_drawn
+from cndpm.state import StateError
+from sklearn.tree import DecisionTreeClassifier
+
+
+def drawn(n, seed=0):
+    """Rows in a square of two by two fields whose colours differ, as on a board."""
+    x = np.random.default_rng(seed).uniform(size=(n, 3))
+    return x, (x[:, :2] > 0.5).sum(axis=1) % 2
+
+
+def kept(x, y, n_labels=2):
+    rows = KeptRows(x.shape[1], room=len(x))
+    rows.admit(n_labels)
+    rows.add(x, x, y)
+    return rows
+
+
+def grown(n_trees, x, y, n_labels=2):
+    trees = Trees()
+    trees.admit(n_labels)
+    for _ in range(n_trees):
+        trees.grow(kept(x, y, n_labels), x, seed=0)
+    return trees
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return grown(10, *drawn(1000))
+
+
+def test_a_tree_is_walked_as_scikit_learn_walks_it():
+    x, y = drawn(400)
+    trees, mine = grown(1, x, y), _is_drawn(np.arange(400), 0)
+    theirs = DecisionTreeClassifier(max_features="sqrt", random_state=0).fit(x[mine], y[mine])
+    asked = drawn(500, seed=1)[0]
+    assert trees.answer(asked)[0].argmax(axis=1).tolist() == theirs.predict(asked).tolist()
+
+
+def test_votes_are_counted_and_divided_by_how_often_labels_came(forest):
+    x, y = drawn(50, seed=2)
+    one_by_one = [grown(10, *drawn(1000))._leaves(x)[t] for t in range(10)]
+    votes = np.stack([(forest.labels[np.array(one_by_one)] == c).mean(axis=0) for c in (0, 1)], axis=1)
+    expected = np.log(votes + 0.02) - np.log(forest.shares.mean(axis=0) + 0.02)
+    np.testing.assert_allclose(forest.answer(x)[0], expected, atol=1e-12)
+    assert (forest.answer(x)[0].argmax(axis=1) == y).mean() > 0.9
+
+
+def test_rows_that_were_kept_are_asked_of_trees_that_never_met_them():
+    x = np.random.default_rng(0).normal(size=(600, 3))
+    y = np.random.default_rng(1).integers(0, 2, 600)  # nothing to be learned
+    trees, serial = grown(10, x, y), np.arange(600)
+    assert (trees.answer(x)[0].argmax(axis=1) == y).mean() > 0.85  # they know these rows by heart
+    assert (trees.answer(x, serial)[0].argmax(axis=1) == y).mean() < 0.6
+
+
+def test_every_tree_has_five_rows_in_eight_of_its_own():
+    each = _is_drawn(np.arange(20000), np.arange(20)[:, None])
+    assert np.allclose(each.mean(axis=1), 5 / 8, atol=0.02)
+    both = np.corrcoef(each.astype(float)) - np.eye(20)
+    assert np.abs(both).max() < 0.05
+
+
+def test_the_oldest_of_ten_makes_way():
+    trees = grown(13, *drawn(300))
+    assert trees.numbers.tolist() == list(range(3, 13)) and len(trees.shares) == 10
+    assert trees.sizes.sum() == len(trees.columns) == len(trees.labels)
+
+
+def test_another_is_due_after_a_part_more_rows():
+    trees = grown(1, *drawn(1000))
+    assert not trees.is_due(1041) and trees.is_due(1042)  # 0.04 of 1,042 is 41.7
+    trees.grown_at = 100_000
+    assert not trees.is_due(100_199) and trees.is_due(100_200)  # as many as fit
+
+
+def test_after_a_beginning_only_later_rows_count():
+    x, y = drawn(800)
+    trees = grown(3, x, y)
+    trees.begin(500)
+    assert not len(trees) and not trees.answer(x[:3]).any()
+    trees.grow(kept(x, np.where(np.arange(800) < 500, y, 1 - y)), x, seed=0)
+    told = trees.answer(x[500:])[0].argmax(axis=1)
+    assert (told == 1 - y[500:]).mean() > 0.95
+
+
+def test_labels_get_other_numbers(forest):
+    x, _ = drawn(40, seed=3)
+    before = forest.answer(x)[0]
+    other = Trees()
+    other.load_state_dict(forest.state_dict(), d=3)
+    other.relabel(np.array([2, 0, 1]))
+    after = other.answer(x)[0]
+    np.testing.assert_array_equal(after[:, [2, 0]], before)
+    assert not after[:, 1].any()  # a label that no tree has met
+
+
+def test_it_is_restored_to_the_bit(forest):
+    other, x = Trees(), drawn(60, seed=4)[0]
+    other.load_state_dict(forest.state_dict(), d=3)
+    np.testing.assert_array_equal(other.answer(x), forest.answer(x))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("below", lambda v: v - 1),
+        ("above", lambda v: v + len(v)),
+        ("below", lambda v: torch.where(torch.arange(len(v)) == len(v) - 1, 1, v)),
+        ("columns", lambda v: v + 3),
+        ("labels", lambda v: v + 2),
+        ("sizes", lambda v: v + 1),
+        ("thresholds", lambda v: v * torch.nan),
+        ("above", lambda v: 0 * v),
+    ],
+)
+def test_a_wrong_state_is_refused(forest, name, change):
+    state = forest.state_dict()
+    state[name] = change(state[name])
+    with pytest.raises(StateError, match="same tree|from 0 on|below 3|below 2|finite"):
+        Trees().load_state_dict(state, d=3)
+
+
+def test_more_trees_than_ever_stand_are_refused(forest):
+    state = forest.state_dict()
+    for name, value in list(state.items()):
+        if isinstance(value, torch.Tensor):
+            state[name] = torch.cat([value, value])
+    with pytest.raises(StateError, match="10 trees at most; got 20"):
+        Trees().load_state_dict(state, d=3)
+
+
+def test_a_pool_tells_fields_that_thresholds_within_thresholds_tell():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(2600, 8))
+    y = ((x[:, :4] > 0.5) @ [8, 4, 2, 1] * 7 % 16 % 3).astype(int)  # sixteen fields of three colours, four idle columns
+    pool = ClassPool(8)
+    for start in range(0, 2000, 10):
+        pool.learn(x[start : start + 10], y[start : start + 10])
+    assert (pool.answer(x[2000:]).argmax(axis=1) == y[2000:]).mean() > 0.9
+    assert pool.shares["trees"] > 0.3
