@@ -9,15 +9,15 @@ from benchmarks.house import House
 
 HOUSE = House.of(Path(__file__).parents[1])
 CEILINGS = {
-    "modules": 311,
-    "lines": 43227,
-    "executable lines": 26936,
-    "docstring lines": 8565,
+    "modules": 308,
+    "lines": 42601,
+    "executable lines": 26515,
+    "docstring lines": 8475,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
     "public names": 341,
-    "numeric constants": 163,
+    "numeric constants": 162,
     "file names used twice": 5,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
