@@ -14,6 +14,7 @@ from cndpm.mixture import log_gate, log_mixture_density, mix_gaussians, mix_log_
 from cndpm.model.memory import ShortTermMemory
 from cndpm.threads import one_thread
 
+
 class Answers:
     """Asks the experts, and where they answer at any time a provisional model of what waits in the memory.
 
@@ -92,7 +93,7 @@ class Answers:
         return _of_each(batches, lambda samples: self._bank.predictive(samples, exact=exact))
 
     def sample(self, n: int, *, seed: int, expert: int | None) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Draws n pairs (appendix G): an expert by its count, or a given one, x from its density, y from its predictor."""
+        """Draws n pairs (appendix G): an expert by its count, or a given one, x by its density, y by its predictor."""
         counts = self._bank.counts.to(self._device)
         if not len(counts):
             raise ValueError("there is no expert to sample from yet; learn more or call consolidate()")

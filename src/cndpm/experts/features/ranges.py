@@ -6,10 +6,12 @@ their own, in which they look as those do that the map was fitted to.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
-from cndpm.state import State, StateError, expect, tensor
+from cndpm.state import Keeps, State, StateError, tensor
 
 __all__ = ["MOST_RANGES", "N_FIRST", "N_LATEST", "Ranges", "column_log_density"]
 
@@ -35,7 +37,7 @@ _DEGREES = 30.0
 """Degrees of freedom of the densities by which rows are given to ranges, so that one wild column does not decide."""
 
 
-class Ranges:
+class Ranges(Keeps):
     """Locations and deviations of the columns, (R, d) each; the first are those that the features were fitted to.
 
     Attributes:
@@ -53,6 +55,12 @@ class Ranges:
         >>> (ranges.of(3 * rows) == 1).float().mean() > 0.8
         tensor(True)
     """
+
+    kept: ClassVar = {
+        "shifts": tensor("ranges", "d", dtype=torch.float32),
+        "scales": tensor("ranges", "d", dtype=torch.float32),
+        "spacings": tensor("ranges", dtype=torch.float32),
+    }
 
     def __init__(self) -> None:
         self.shifts = self.scales = torch.zeros(0, 0)
@@ -125,17 +133,9 @@ class Ranges:
     def _log_density(self, rows: Tensor) -> Tensor:
         return column_log_density(rows, self.shifts, self.scales)
 
-    def state_dict(self) -> State:
-        """Returns everything."""
-        return {name: getattr(self, name).clone() for name in ("shifts", "scales", "spacings")}
-
-    def load_state_dict(self, state: State) -> None:
-        """Restores it to the bit."""
-        form = tensor("ranges", "d", dtype=torch.float32)
-        expect(state, {"shifts": form, "scales": form, "spacings": tensor("ranges", dtype=torch.float32)})
+    def _admit(self, state: State) -> None:
         if not (state["scales"] > 0).all():
             raise StateError("'scales' must hold positive numbers")
-        self.shifts, self.scales, self.spacings = (state[name].clone() for name in ("shifts", "scales", "spacings"))
 
 
 def column_log_density(rows: Tensor, shifts: Tensor, scales: Tensor) -> Tensor:
