@@ -10,6 +10,7 @@ from torch import Tensor
 from cndpm.checks.case import LearnerCase, require, same, through_file
 from cndpm.learner import Inputs, Learner
 from cndpm.state import State
+from cndpm.streams.stream import Block
 
 _ROUNDING = 1e-6
 """Largest difference between answers, relative to the largest of them."""
@@ -55,10 +56,8 @@ def check_block_resumes(case: LearnerCase) -> None:
         stopped, resumed = case.make(), case.make(seed=99)
         state = _state_at(case, stopped, stop)
         resumed.load_state_dict(through_file(state))
-        x, y = case.blocks()[1]
-        resumed.learn_block(x, y, case.batch_size, start=stop)
-        if resumed.task_listener is not None:
-            resumed.task_listener.end_task()
+        resumed.learn_block(*case.blocks()[1], case.batch_size, start=stop)
+        case.end_task(resumed)
         resumed.finish()
         message = f"resumed within a block after {stop} samples, it learned or answered otherwise"
         require(same(resumed.state_dict(), whole.state_dict()), case, message)
@@ -96,19 +95,15 @@ def _compare_answers(case: LearnerCase, learner: Learner, x: Tensor, inputs: Inp
 def _learn_tasks(case: LearnerCase, learner: Learner, learn: Callable[[int], None]) -> None:
     """Has a learner learn both tasks by `learn`, told of them where it asks for that."""
     for task in range(len(case.blocks())):
-        if learner.task_listener is not None:
-            learner.task_listener.begin_task(task)
+        case.begin_task(learner, task)
         learn(task)
-        if learner.task_listener is not None:
-            learner.task_listener.end_task()
+        case.end_task(learner)
     learner.finish()
 
 
 def _learn_batches(case: LearnerCase, learner: Learner, task: int, size: int) -> None:
-    x, y = case.blocks()[task]
-    for begin in range(0, len(x), size):
-        rows = slice(begin, begin + size)
-        learner.learn(x[rows], None if y is None else y[rows])
+    for x, y in Block(*case.blocks()[task], size).batches():
+        learner.learn(x, y)
 
 
 def _state_at(case: LearnerCase, learner: Learner, stop: int) -> State:
@@ -120,13 +115,11 @@ def _state_at(case: LearnerCase, learner: Learner, stop: int) -> State:
             saved.append(learner.state_dict())
             raise _Stopped
 
-    (x, y), second = case.blocks()
-    if learner.task_listener is not None:
-        learner.task_listener.begin_task(0)
-    learner.learn_block(x, y, case.batch_size)
-    if learner.task_listener is not None:
-        learner.task_listener.end_task()
-        learner.task_listener.begin_task(1)
+    first, second = case.blocks()
+    case.begin_task(learner, 0)
+    learner.learn_block(*first, case.batch_size)
+    case.end_task(learner)
+    case.begin_task(learner, 1)
     try:
         learner.learn_block(*second, case.batch_size, after_batch=after_batch)
     except _Stopped:

@@ -82,12 +82,20 @@ class LearnerCase:
         steps: list[Callable[[], None]] = []
         listener = learner.task_listener
         for task, batches in enumerate(self.tasks()):
-            if listener is not None:
-                steps.append(partial(listener.begin_task, task))
+            steps += [partial(listener.begin_task, task)] if listener else []
             steps += [partial(learner.learn, x, y) for x, y in batches]
-            if listener is not None:
-                steps.append(listener.end_task)
+            steps += [listener.end_task] if listener else []
         return [*steps, learner.finish]
+
+    def begin_task(self, learner: Learner, task: int) -> None:
+        """Tells a learner that asks for it that a task begins."""
+        if learner.task_listener is not None:
+            learner.task_listener.begin_task(task)
+
+    def end_task(self, learner: Learner) -> None:
+        """Tells a learner that asks for it that a task has ended."""
+        if learner.task_listener is not None:
+            learner.task_listener.end_task()
 
     def blocks(self) -> list[Batch]:
         """Returns all samples of each task as one block: x (n, *input_shape) and y (n,) or None."""

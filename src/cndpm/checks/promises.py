@@ -15,8 +15,7 @@ from cndpm.learner import LearnerSettings
 def check_inputs_unchanged(case: LearnerCase) -> None:
     """Neither learning nor answering changes the tensors it is given."""
     learner = case.make()
-    if learner.task_listener is not None:
-        learner.task_listener.begin_task(0)
+    case.begin_task(learner, 0)
     for x, y in case.tasks()[0]:
         x_before, y_before = x.clone(), None if y is None else y.clone()
         learner.learn(x, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -88,10 +89,7 @@ def verify(
     rows = [
         [name, check.what, "right" if check.ok else "WRONG", check.found] for name in chosen for check in checks[name]
     ]
-    content = {
-        name: [{"what": check.what, "ok": check.ok, "found": check.found} for check in found]
-        for name, found in checks.items()
-    }
+    content = {name: [asdict(check) for check in found] for name, found in checks.items()}
     show(content, [FoldingTable("", ["dataset", "what", "", "found"], rows)], as_json=json)
     wrong = [name for name in chosen if not all(check.ok for check in checks[name])]
     if wrong:

@@ -159,19 +159,10 @@ def play(
 
     Example: cndpm play
     """
-    import webbrowser
-
+    from cndpm.cli.show import serve_page
     from cndpm.play.serving import make_play_server
 
-    with make_play_server(port=port) as server:
-        address = f"http://127.0.0.1:{server.server_port}/"
-        print(f"playing at {address} (Ctrl-C ends it)", flush=True)
-        if open_:
-            webbrowser.open(address)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            print()
+    serve_page(make_play_server(port=port), "playing", open_=open_)
 
 
 def _shards(

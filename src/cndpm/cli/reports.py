@@ -70,14 +70,10 @@ def watch(
 
     Example: cndpm watch runs/split-mnist-cndpm
     """
+    from cndpm.cli.show import serve_page
     from cndpm.reports.watching import make_server
 
-    with make_server(runs, port=port) as server:
-        print(f"watching at http://127.0.0.1:{server.server_port}/ (Ctrl-C ends it)", flush=True)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            print()
+    serve_page(make_server(runs, port=port), "watching")
 
 
 def leave_report(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import webbrowser
 from collections.abc import Iterable, Mapping, Sequence
+from http.server import HTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -95,6 +97,19 @@ def show_results(
     for key in keys:
         table[METRICS[key]] = [format_value(key, one.get(key), one["standard_error"].get(key)) for one in results]
     show(content, [FoldingTable(title, list(table), list(zip(*table.values(), strict=True)))], as_json=as_json)
+
+
+def serve_page(server: HTTPServer, doing: str, *, open_: bool = False) -> None:
+    """Serves a page until Ctrl-C, and opens it in a browser if asked to."""
+    with server:
+        address = f"http://127.0.0.1:{server.server_port}/"
+        print(f"{doing} at {address} (Ctrl-C ends it)", flush=True)
+        if open_:
+            webbrowser.open(address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
 
 
 def show_reproduction(summary: Mapping[str, Any], *, as_json: bool) -> None:

@@ -56,10 +56,7 @@ class Download(_Fact):
 
 
 class Entry(_Fact):
-    """The facts about one dataset: its published size, classes, layouts, mirrors and files to fetch.
-
-    A dataset without layouts comes with scikit-learn.
-    """
+    """The facts about one dataset; one without layouts comes with scikit-learn."""
 
     name: str  # its name
     summary: str  # one line that says what it is
@@ -67,8 +64,7 @@ class Entry(_Fact):
     n_test: int  # number of test samples as published
     classes: tuple[str, ...]  # the name of each label, in order
     label_offset: int = 0  # subtracted from the published labels
-    # Sha256 of all samples of "train" and of "test" after reading, where known; see
-    # :func:`cndpm.datasets.inventory.sha256_of`
+    # Sha256 of all samples of "train" and of "test" after reading, where known; see `inventory.sha256_of`
     samples: dict[Literal["train", "test"], str] = Field(default_factory=dict)
     # Addresses that serve the downloads, each ending in a slash, in the order in which they are asked
     mirrors: tuple[str, ...] = ()

@@ -47,17 +47,8 @@ def _unlike(path: Path, found: str) -> DamagedFileError:
     )
 
 
-def read_cifar10_binary(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Reads records of one label byte and 3,072 pixels; returns images (n, 3, 32, 32) and labels (n,)."""
-    return _read_records(paths, n_labels=1)
-
-
-def read_cifar100_binary(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Reads records of a coarse label, a fine label and 3,072 pixels; returns images and fine labels."""
-    return _read_records(paths, n_labels=2)
-
-
-def _read_records(paths: Sequence[Path], *, n_labels: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def read_cifar_binary(paths: Sequence[Path], *, n_labels: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Reads records of one label byte (two, coarse and fine, of CIFAR100) and 3,072 pixels; returns as above."""
     table = np.concatenate([_read_table(path, n_labels) for path in paths])
     return table[:, n_labels:].reshape(-1, *_SHAPE), table[:, n_labels - 1].astype(np.int64)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,12 @@ import torch
 from numpy.typing import NDArray
 
 from cndpm.datasets.catalogue import Entry, Format, Layout, catalogue, catalogue_entry
-from cndpm.datasets.cifar import read_cifar10_binary, read_cifar100_binary, read_cifar_python
+from cndpm.datasets.cifar import read_cifar_binary, read_cifar_python
 from cndpm.datasets.dataset import Dataset, Split
 from cndpm.datasets.files import DamagedFileError, RefusedPickleError
 from cndpm.datasets.idx import read_idx_pair, read_transposed_idx_pair
 from cndpm.datasets.matlab import read_svhn
-from cndpm.datasets.own import load_digits, load_own, own_path
+from cndpm.datasets.own import load_digits, load_image_folder, load_npz, own_path
 from cndpm.errors import CNDPMError
 from cndpm.extras import require_extra
 
@@ -33,8 +34,8 @@ _READERS: dict[Format, Callable[[Sequence[Path]], Arrays]] = {
     "idx": read_idx_pair,
     "idx-transposed": read_transposed_idx_pair,
     "cifar-python": read_cifar_python,
-    "cifar10-binary": read_cifar10_binary,
-    "cifar100-binary": read_cifar100_binary,
+    "cifar10-binary": partial(read_cifar_binary, n_labels=1),
+    "cifar100-binary": partial(read_cifar_binary, n_labels=2),
     "mat": read_svhn,
 }
 
@@ -80,7 +81,7 @@ def load_dataset(
     if size is not None and (path is None or not path.is_dir()):
         raise ValueError(f"size resizes a folder of images; {name!r} is none. Leave size out, or name a folder.")
     if path is not None:
-        return load_own(path, height_and_width)
+        return load_image_folder(path, height_and_width) if path.is_dir() else load_npz(path)
     if name not in catalogue() and (name.endswith(".npz") or Path(name).name != name):
         raise MissingDataError(
             f"there is no .npz file or folder of images at {Path(name)} or {folder / name}. Correct the path."

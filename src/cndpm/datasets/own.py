@@ -37,11 +37,6 @@ def own_path(name: str, data_dir: Path) -> Path | None:
     return None
 
 
-def load_own(path: Path, size: tuple[int, int] | None = None) -> Dataset:
-    """Reads an ``.npz`` file or a folder of images."""
-    return load_image_folder(path, size) if path.is_dir() else load_npz(path)
-
-
 def load_digits() -> Dataset:
     """Returns the 1,797 digits of scikit-learn, 8 x 8, their 17 grey levels spread over the bytes 0 to 255."""
     from sklearn.datasets import load_digits as load_bundle

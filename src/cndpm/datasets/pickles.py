@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import pickle
 import pickletools
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,13 +47,12 @@ class _Name(NamedTuple):
     meaning: str
 
 
+@dataclass(eq=False)
 class _Type:
     """Stands for a type of numbers; a pickle states its byte order afterwards."""
 
-    __slots__ = ("code", "order")
-
-    def __init__(self, code: str) -> None:
-        self.code, self.order = code, "="
+    code: str
+    order: str = "="
 
 
 class _Dispatch(dict[int, Any]):

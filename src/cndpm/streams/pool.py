@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cndpm.datasets.dataset import Dataset
+from cndpm.datasets.dataset import Dataset, Split
 from cndpm.datasets.files import MixedSizesError, memory_limit
 from cndpm.datasets.loading import load_dataset
 from cndpm.names import UnknownNameError
@@ -20,9 +21,6 @@ from cndpm.validation import ConfigError
 
 if TYPE_CHECKING:
     from cndpm.streams.scenario import Scenario, Subset, Transform
-from dataclasses import replace
-
-from cndpm.datasets.dataset import Split
 
 _SHARE = 10
 """One sample in so many is held out."""
