@@ -11,13 +11,13 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 308,
-    "lines": 42495,
-    "executable lines": 26478,
-    "docstring lines": 8410,
+    "lines": 42383,
+    "executable lines": 26474,
+    "docstring lines": 8307,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 341,
+    "public names": 331,
     "numeric constants": 162,
     "file names used twice": 5,
 }

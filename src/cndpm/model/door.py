@@ -17,8 +17,6 @@ from cndpm.model.inputs import LARGEST
 from cndpm.model.memory import SampleBatch
 from cndpm.state import Keeps, flag, listed, tensor, whole
 
-__all__ = ["Door"]
-
 _MEASURED_ON = 200
 """Rows on which the range is measured."""
 
@@ -36,16 +34,10 @@ _FEWEST = 5
 
 
 class Door(Keeps):
-    """Judges rows.
-
-    Attributes:
-        n_set_aside: Rows that were not let in.
-        is_watching: Whether batches of the block that was looked at last must be judged.
+    """Judges rows, of which `n_set_aside` were not let in; `is_watching` tells whether the latest block needs it.
 
     Example:
         >>> door, x = Door(), torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
-        >>> torch.equal(door.look(x), x)
-        True
         >>> bool(door.judge(x).any())
         False
         >>> door.judge(torch.tensor([[0.0, 1e10], [0.5, 0.5]])).tolist(), door.n_set_aside

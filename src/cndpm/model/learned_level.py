@@ -57,12 +57,7 @@ class LabelWindows:
         self._latest: dict[int, Floats] = {}
 
     def push(self, strange: Flags, labels: Labels) -> Floats:
-        """Takes note of samples and returns the share of strange ones around each within its label, (B,).
-
-        Args:
-            strange: Whether each sample is, (B,).
-            labels: Class indices, (B,).
-        """
+        """Takes note of samples, strange or not; returns the share of strange ones around each in its label, (B,)."""
         means = np.empty(len(strange))
         for label in set(labels.tolist()):
             mine = labels == label
@@ -84,11 +79,9 @@ class LabelWindows:
             self._latest.pop(label, None)
 
     def state_dict(self) -> State:
-        """Returns everything noted."""
         return {str(label): torch.tensor(latest) for label, latest in self._latest.items()}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores it to the bit."""
         for label in state:
             if not (label.isascii() and label.isdecimal()):
                 raise StateError(f"labels are numbered from 0; got {label[:20]!r}")
@@ -102,10 +95,8 @@ class LabelWindows:
 class LearnedLevel(Novelty):
     """Keeps a record of known margins, and calls samples new whose margins fall below the level that follows from it.
 
-    Args:
-        novelty_rate: How often a known sample may be called new, about.
-        window: Consecutive samples whose evidence is pooled; 1 judges each alone.
-        capacity: Margins kept per expert, the latest.
+    About `novelty_rate` of known samples are called new. The evidence of `window` consecutive samples is pooled; of
+    each expert the `capacity` latest margins are kept.
 
     Example:
         >>> import torch

@@ -28,9 +28,7 @@ class Novelty(Keeps, ABC):
     def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
         """Decides which experts learn each of B samples and which are new; called once for a batch, before learning.
 
-        Args:
-            evidence: Of the batch; without experts everything is new.
-            labels: Class indices (B,), where there are any.
+        Without experts everything is new; labels are class indices (B,), where there are any.
         """
 
     def follow(self, drift: Tensor) -> None:

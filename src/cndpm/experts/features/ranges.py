@@ -13,8 +13,6 @@ from torch import Tensor
 
 from cndpm.state import Keeps, State, StateError, tensor
 
-__all__ = ["MOST_RANGES", "N_FIRST", "N_LATEST", "Ranges", "column_log_density"]
-
 MOST_RANGES = 8
 """Ranges kept; rows of yet another belong to the one that is nearest."""
 
@@ -38,12 +36,10 @@ _DEGREES = 30.0
 
 
 class Ranges(Keeps):
-    """Locations and deviations of the columns, (R, d) each; the first are those that the features were fitted to.
+    """Means and deviations of the columns, (R, d) each; the first are those that the features were fitted to.
 
-    Attributes:
-        shifts: Means.
-        scales: Deviations, 1 where a column does not vary.
-        spacings: How far a row is from the nearest of fifty, in deviations, (R,).
+    The deviations, `scales`, are 1 where a column does not vary; `spacings` are how far a row is from the nearest of
+    fifty, in deviations, (R,).
 
     Example:
         >>> rows = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
@@ -107,12 +103,7 @@ class Ranges(Keeps):
         self.spacings = torch.cat([self.spacings, spacings])
 
     def refit(self, r: int, rows: Tensor) -> None:
-        """Fits a range anew.
-
-        Args:
-            r: Its index.
-            rows: Of it, (n, d).
-        """
+        """Fits range r anew to rows of it, (n, d)."""
         self.shifts, self.scales, self.spacings = self.shifts.clone(), self.scales.clone(), self.spacings.clone()
         self.shifts[r], self.scales[r], self.spacings[r] = _measures(rows)
 
@@ -139,12 +130,7 @@ class Ranges(Keeps):
 
 
 def column_log_density(rows: Tensor, shifts: Tensor, scales: Tensor) -> Tensor:
-    """Returns the log density of rows in every range, (R, n), up to a constant; columns are independent.
-
-    Args:
-        rows: (n, d).
-        shifts: Means of the columns, (R, d).
-        scales: Their deviations, (R, d).
+    """Returns the log density of rows (n, d) in every range, (R, n), up to a constant; columns are independent.
 
     Example:
         >>> shifts, scales = torch.zeros(2, 3), torch.tensor([[1.0] * 3, [9.0] * 3])
