@@ -10,15 +10,15 @@ from benchmarks.house import House, words_of_pages
 ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
-    "modules": 311,
-    "lines": 43216,
-    "executable lines": 26929,
-    "docstring lines": 8563,
+    "modules": 308,
+    "lines": 42383,
+    "executable lines": 26474,
+    "docstring lines": 8307,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 341,
-    "numeric constants": 163,
+    "public names": 331,
+    "numeric constants": 162,
     "file names used twice": 5,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
