@@ -78,9 +78,6 @@ def _checksum(content: dict[str, Any], beside: Any) -> str:
 Row = dict[str, Any]
 """One event of a log, as plain values by name."""
 
-_SEAL = ', "crc": "'
-_N_SEAL = len(_SEAL) + 10  # with eight digits, a quote and a brace
-
 
 @dataclass(frozen=True)
 class Log:
@@ -115,8 +112,8 @@ class LogFile:
         """Adds one line, for readers to see at once."""
         head = {"event": event, "step": step}
         row = head | values | head
-        text = json.dumps({**row, "line": self._n_lines})
-        self._write(f'{text[:-1]}{_SEAL}{zlib.crc32(text.encode(), self._salt):08x}"}}\n'.encode())
+        numbered = {**row, "line": self._n_lines}
+        self._write(json.dumps({**numbered, "crc": _crc(numbered, self._salt)}).encode() + b"\n")
         return row
 
     def sync(self) -> None:
@@ -196,18 +193,20 @@ class _Reading:
 
 
 def _parse(line: bytes, salt: int) -> tuple[Row | None, int | None]:
-    """Returns the event in a line, None for one that cannot be, and its number where its checksum fits."""
+    """Returns the event in a line and the line's number; None for both where that cannot be, or is not as written."""
     try:
-        text = line.decode()
-        row = json.loads(text)
-    except (ValueError, RecursionError):
+        row = json.loads(line)
+        crc = row.pop("crc")
+        as_written = json.dumps({**row, "crc": crc}).encode() == line and crc == _crc(row, salt)
+        number = row.pop("line")
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None, None
-    if not isinstance(row, dict) or not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
-        return None, None
-    seal, number = row.pop("crc", None), row.pop("line", None)
-    body = text[:-_N_SEAL] + "}"
-    fits = text[-_N_SEAL:] == f'{_SEAL}{seal}"}}' and seal == f"{zlib.crc32(body.encode(), salt):08x}"
-    return (row, number) if fits and type(number) is int else (None, None)
+    is_event = isinstance(row.get("event"), str) and type(row.get("step")) is int and type(number) is int
+    return (row, number) if as_written and is_event else (None, None)
+
+
+def _crc(row: Row, salt: int) -> str:
+    return f"{zlib.crc32(json.dumps(row).encode(), salt):08x}"
 
 
 PORTRAIT = "portrait.npz"

@@ -52,11 +52,6 @@ def module_state(module: nn.Module) -> State:
     return {name: value.detach().clone() for name, value in module.state_dict().items()}
 
 
-def load_module(module: nn.Module, state: State) -> None:
-    """Copies a state into the module."""
-    module.load_state_dict(state)
-
-
 class RandomSource:
     """A learner's own random numbers. They are drawn on the CPU, so that every device sees the same ones."""
 
@@ -125,7 +120,7 @@ class FrozenCopy(Generic[N]):
     def load_state_dict(self, state: State) -> None:
         self.network = None
         if state["network"] is not None:
-            load_module(self.take(), state["network"])
+            self.take().load_state_dict(state["network"])
 
 
 class NetworkSettings(LearnerSettings):
@@ -224,7 +219,7 @@ class Trainer:
         }
 
     def load_state_dict(self, state: State) -> None:
-        load_module(self.network, state["network"])
+        self.network.load_state_dict(state["network"])
         moments = {
             int(index): {name: value.clone() for name, value in entry.items()}
             for index, entry in state["moments"].items()

@@ -5,7 +5,7 @@ A learner adds the one thing it is about, `learn`; whatever it stores is a part.
 
 from __future__ import annotations
 
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,15 +17,6 @@ from cndpm.learner import Footprint, Learner
 from cndpm.state import State
 
 __all__ = ["ClassifierLearner", "ComposedLearner"]
-
-
-class StreamFacts(TypedDict, total=False):
-    """Facts about its stream that a learner is constructed with; see :class:`cndpm.learner.Learner`."""
-
-    input_shape: Required[tuple[int, ...]]
-    n_classes: int | None
-    seed: int
-    device: torch.device | str
 
 
 class ComposedLearner(Learner):
@@ -45,7 +36,7 @@ class ComposedLearner(Learner):
         ['random', 'student_0', 'student_1', 'teacher']
     """
 
-    def __init__(self, settings: Any, **facts: Unpack[StreamFacts]) -> None:
+    def __init__(self, settings: Any, **facts: Any) -> None:
         super().__init__(settings, **facts)
         self.random = RandomSource(self.seed)
         self.parts: dict[str, LearnerPart] = {"random": self.random}
