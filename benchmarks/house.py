@@ -1,16 +1,18 @@
-"""The size of the house: lines, public names, constants, file names, contracts and concepts, counted from the source.
+"""The size of the house: lines, public names, constants, file names, contracts, concepts; words of the documentation.
 
     python -m benchmarks.house [--root FOLDER]
 
 Executable lines are lines that are neither blank, nor a comment, nor part of a docstring; continued lines count. A
 function's size is all of its lines, signature and docstring included. A concept of a file is a name of the package
-that the file defines in ``__all__`` or imports. ``tests/test_house.py`` keeps what was reached.
+that the file defines in ``__all__`` or imports. A word is what a reader reads: what stands between spaces or bars and
+has a letter or a digit, without comments and targets of links. ``tests/test_house.py`` keeps what was reached.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import re
 import statistics
 import tokenize
 from collections import Counter
@@ -20,7 +22,7 @@ from functools import cached_property
 from io import StringIO
 from pathlib import Path
 
-__all__ = ["CONTRACTS", "ROOMS_OF_CONSTANTS", "House", "Source"]
+__all__ = ["CONTRACTS", "ROOMS_OF_CONSTANTS", "House", "Source", "n_words", "words_of_pages"]
 
 ROOT = Path(__file__).parents[1]
 ROOMS_OF_CONSTANTS = ("model", "experts", "mixture")
@@ -34,6 +36,9 @@ CONTRACTS = (
     ("engines/engine.py", "Engine"),
 )
 """Classes that somebody else may implement: file and name."""
+_PAGES = ("*.md", ".github/**/*.md", "docs/**/*.md")
+_UNREAD = re.compile(r"<!--[\s\S]*?-->|^\[[^]]+\]: \S+$|(?<=\])\([^)\s]*\)|^ *```.*$", re.MULTILINE)
+"""Comments, targets of links, and what opens and closes code."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SILENT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
@@ -197,6 +202,32 @@ class House:
         return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
 
+def n_words(text: str) -> int:
+    """Returns the number of words that a reader of a page reads, its tables and code included.
+
+    Args:
+        text: Of the page, in Markdown.
+
+    Example:
+        >>> n_words("| [two words](page.md#section) | -- | <!-- figures: none --> 93.2 |")
+        3
+        >>> n_words("```python\\nx = 1\\n```\\nOne more [word][w].\\n\\n[w]: https://example.org\\n")
+        5
+    """
+    return sum(any(letter.isalnum() for letter in part) for part in re.split(r"[\s|]+", _UNREAD.sub(" ", text)))
+
+
+def words_of_pages(root: Path) -> dict[str, int]:
+    """Returns the words of every page that is written by hand, the longest first.
+
+    Args:
+        root: The project's folder.
+    """
+    paths = {path for pattern in _PAGES for path in root.glob(pattern) if "reference" not in path.parts}
+    counts = {path.relative_to(root).as_posix(): n_words(path.read_text(encoding="utf-8")) for path in paths}
+    return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+
+
 def _print(title: str, counts: dict[str, int], limit: int = 1000) -> None:
     print(f"\n{title}")
     for name, count in list(counts.items())[:limit]:
@@ -206,9 +237,11 @@ def _print(title: str, counts: dict[str, int], limit: int = 1000) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--root", type=Path, default=ROOT, help="the project's folder")
-    house = House.of(parser.parse_args().root)
+    root: Path = parser.parse_args().root
+    house, words = House.of(root), words_of_pages(root)
     _print("Sizes", house.sizes())
     _print("Members of contracts", house.members())
     _print("Lines by room", house.rooms())
     _print("Concepts by file", house.concepts(), 20)
     _print("File names used twice", house.repeated_file_names())
+    _print("Words of documentation", {"all pages": sum(words.values()), **words})

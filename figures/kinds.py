@@ -1,4 +1,4 @@
-"""The table that says how many numbers of every page name a cell of a record, and how many have none."""
+"""The line that says how many numbers of every page name a cell of a record, and how many have none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["KindsTable"]
 
 
 class KindsTable:
-    """The table in ``docs/results/index.md``, written from the traced pages.
+    """The line in ``docs/results/index.md``, written from the traced pages.
 
     Args:
         root: The project.
@@ -28,15 +28,13 @@ class KindsTable:
         self._root = root
 
     def table(self) -> str:
-        """Returns a row for every page whose numbers outside of written tables have records, and one for all others."""
-        kinds = {page.path.relative_to(self._root).as_posix(): page.kinds() for page in load_traced(self._root)}
-        recorded = {path: found for path, found in kinds.items() if found[0]}
-        others = [found for path, found in kinds.items() if path not in recorded and any(found)]
-        settings, without = (sum(found[kind] for found in others) for kind in (1, 2))
-        recorded[f"{len(others)} other pages"] = (0, settings, without)
-        rows = [f"| {path} | {' | '.join(map(str, found))} |" for path, found in recorded.items()]
-        return "\n".join(
-            ["| page | cells of records | settings and derivations | without a record |", "|---|---|---|---|", *rows]
+        """Says how many numbers outside of written tables have which source."""
+        kinds = [page.kinds() for page in load_traced(self._root)]
+        cells, settings, without = (sum(found[kind] for found in kinds) for kind in range(3))
+        n_pages = sum(found[0] > 0 for found in kinds)
+        return (
+            f"Outside of written tables {cells} numbers on {n_pages} pages are cells of records, {settings} are "
+            f"settings or follow from others, and {without}, on pages without records, have no record."
         )
 
     def written(self) -> str:

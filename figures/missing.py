@@ -112,7 +112,7 @@ def _length(cell: Cell) -> float:
 
 
 class MissingTable:
-    """The table of missing runs on the page of the paper's tables.
+    """The lines about missing runs on the page of the paper's tables.
 
     Args:
         root: The project.
@@ -128,21 +128,13 @@ class MissingTable:
         self.path, self._root = root / "docs" / "results" / "paper.md", root
 
     def table(self) -> str:
-        """Returns how many numbers have runs, a row for every cell that lacks some, and their sum."""
-        lines = [
-            self._counts(),
-            "",
-            "| run | numbers that rest on it | missing seeds | seconds of a run | of all |",
-            "|---|---|---|---|---|",
-        ]
+        """Returns how many numbers have runs, and what the missing ones would cost."""
         missing = missing_runs(self._root)
-        for one in missing:
-            seeds = ", ".join(map(str, one.seeds))
-            lines.append(f"| `{one.name}` | {one.n_numbers} | {seeds} | {_shown(one.seconds)} | {_shown(one.total)} |")
         known = sum(one.total or 0 for one in missing)
-        n_runs = sum(len(one.seeds) for one in missing)
-        return "\n".join(
-            [*lines, f"| together | {sum(one.n_numbers for one in missing)} | {n_runs} | | {known:,.0f} |"]
+        unknown = sum(one.total is None for one in missing)
+        return (
+            f"{self._counts()} {sum(len(one.seeds) for one in missing)} runs of {len(missing)} cells are missing: "
+            f"{known / 3600:.0f} hours one after the other, and {unknown} cells whose cost was never measured."
         )
 
     def _counts(self) -> str:
@@ -157,7 +149,3 @@ class MissingTable:
     def written(self) -> str:
         """Returns the page with its table written anew."""
         return replaced(self.path, self.name, self.table())
-
-
-def _shown(seconds: float | None) -> str:
-    return "not measured" if seconds is None else f"{seconds:,.0f}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,6 @@ from figures.records import Row, replaced
 
 __all__ = ["PaperTable", "cell_of", "load_paper_tables", "recorded_runs", "table_experiments"]
 
-_SIZES = Experiment(
-    "parameters",
-    "Numbers of parameters",
-    tuple(
-        replace(cell, column="Split-CIFAR10" if cell.scenario.endswith("cifar10") else cell.column)
-        for cell in EXPERIMENTS["graphs"].cells
-    ),
-    ("n_parameters",),
-)
 _NO_TABLES = ("samples", "pruning", "graphs")
 """Experiments that are figures in the paper."""
 
@@ -128,7 +119,7 @@ def table_experiments() -> list[Experiment]:
 
 def load_paper_tables(root: Path) -> Sequence[PaperTable]:
     """Returns the tables of the paper, in its order."""
-    return [PaperTable(experiment, root) for experiment in (*table_experiments(), _SIZES)]
+    return [PaperTable(experiment, root) for experiment in table_experiments()]
 
 
 def cell_of(config: Mapping[str, Any]) -> str | None:

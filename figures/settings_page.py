@@ -19,9 +19,8 @@ from cndpm.model.settings.tree import KIND, Place, walk
 _OPENING = """\
 # Settings of CN-DPM
 
-Every setting of `cndpm.model.settings.CNDPMSettings`, section by section; this page is written by
-`python -m figures.settings_page`. A choice opens the section of its kind, and a setting of a kind that is not
-chosen is refused. All of these mean the same:
+Every setting, section by section; written by `python -m figures.settings_page`. A choice opens the section of its
+kind, and a setting of a kind that is not chosen is refused. All of these mean the same:
 
 ```python
 from cndpm.model.settings import CNDPMSettings
@@ -35,14 +34,13 @@ CNDPMSettings(experts={"kind": "neural", "latent_dim": 8}, novelty={"kind": "fix
 - `log_alpha=-600` chooses `novelty="fixed"`, `log_alpha="auto"` chooses `novelty="auto"`.
 - `CNDPMSettings.paper(...)` starts from the paper's Split-MNIST classification: `experts="neural"`, `log_alpha=-400`,
   `anytime=False`. `settings.changed(...)` returns settings with changes; a section whose kind changes starts anew.
-- On the command line the same names follow `learner.`: `--set learner.latent_dim=8` or
-  `--set learner.experts.density.latent_dim=8`. Estimators take them as `settings={...}` and as parameters of their own,
+- On the command line: `--set learner.latent_dim=8`. In estimators: `settings={...}`, or the parameter
   `settings__latent_dim`.
 - `features`, `density` and `predictor` may be the import path of a class of one's own, `"package.module:Class"`.
 """
 
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
-_WORDS = {int: "whole number", float: "number", str: "text", bool: "`true`, `false`", NoneType: "`null`"}
+_WORDS = {int: "integer", float: "number", str: "text", bool: "`true`, `false`", NoneType: "`null`"}
 
 
 def reference() -> str:
@@ -54,14 +52,20 @@ def _sections() -> Iterator[str]:
     by_owner: dict[type[Section], list[Place]] = {}
     for place in walk(CNDPMSettings):
         by_owner.setdefault(place.owner, []).append(place)
+    sections: dict[str, tuple[list[str], list[str]]] = {}
     for owner, found in by_owner.items():
-        yield f"## {_title(found)}\n"
-        if KIND in owner.model_fields:
-            yield f"{_sentence(owner.model_fields[KIND].description)}\n"
-        yield "| setting | values | default | meaning |\n|---|---|---|---|"
-        rows = {place.name: place for place in found}
-        yield from (_row(place) for place in rows.values())
-        yield ""
+        titles, sentences = sections.setdefault(_table(found), ([], []))
+        titles.append(_title(found))
+        sentences += [_sentence(owner.model_fields[KIND].description)] if KIND in owner.model_fields else []
+    for table, (titles, sentences) in sections.items():
+        yield f"## {'; '.join(titles)}\n"
+        yield from [f"{' '.join(sentences)}\n"] if sentences else []
+        yield f"{table}\n"
+
+
+def _table(found: list[Place]) -> str:
+    rows = {place.name: place for place in found}
+    return "\n".join(["| setting | values | default | meaning |\n|---|---|---|---|", *map(_row, rows.values())])
 
 
 def _title(found: list[Place]) -> str:

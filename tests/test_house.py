@@ -5,9 +5,10 @@ from pathlib import Path
 
 import benchmarks.house
 import pytest
-from benchmarks.house import House
+from benchmarks.house import House, words_of_pages
 
-HOUSE = House.of(Path(__file__).parents[1])
+ROOT = Path(__file__).parents[1]
+HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 311,
     "lines": 43216,
@@ -22,6 +23,9 @@ CEILINGS = {
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
 MOST_CONCEPTS = 36
+MOST_WORDS = 47700
+"""Of all pages that are written by hand, and of"""
+MOST_WORDS_OF_A_PAGE = 3300
 
 
 @pytest.mark.parametrize("what", CEILINGS)
@@ -36,6 +40,13 @@ def test_contracts_ask_for_no_more(contract):
 
 def test_no_file_makes_one_learn_more_concepts():
     assert max(HOUSE.concepts().values()) <= MOST_CONCEPTS
+
+
+def test_the_documentation_grows_no_longer():
+    words = words_of_pages(ROOT)
+    assert len(words) > 50
+    assert sum(words.values()) <= MOST_WORDS
+    assert max(words.values()) <= MOST_WORDS_OF_A_PAGE
 
 
 def test_the_examples_of_the_count_run():
