@@ -1,4 +1,4 @@
-"""The engine of this machine: every task in a process of its own.
+"""The engine of this machine, every task in a process of its own; and engines by name.
 
 A task depends on nothing but what it is given, so where it takes place changes nothing in it: the results are the same
 bits as one after another (on a CPU, with as many threads). A fresh process per task keeps it so, and one that fails, or
@@ -23,6 +23,8 @@ from typing import Any
 import torch
 
 from cndpm.engines.engine import Attempt, Engine, Function, LostWorkerError
+from cndpm.names import UnknownNameError
+from cndpm.validation import ConfigError
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _MESSAGE, _OUTCOME = "message", "outcome"
@@ -135,3 +137,32 @@ def portable(error: Exception) -> Exception:
     except Exception:
         return RuntimeError("".join(traceback.format_exception(error)))
     return error
+
+
+ENGINES = ("local", "ray")
+"""The engines there are."""
+
+
+def make_engine(
+    name: str | Engine, n_workers: int, *, address: str | None = None, n_gpus: float = 0.0, retries: int = 2
+) -> Engine:
+    """Returns an engine; one that is given is returned as it is.
+
+    Args:
+        name: "local", processes of this machine, or "ray".
+        n_workers: Tasks at the same time.
+        address: Of a Ray cluster that runs.
+        n_gpus: GPUs, or a fraction of one, that a task takes on a Ray cluster.
+        retries: How often a task whose worker was lost is begun again.
+    """
+    if isinstance(name, Engine):
+        return name
+    if name not in ENGINES:
+        raise UnknownNameError("engine called", name, ENGINES)
+    if name == "ray":
+        from cndpm.engines.ray import RayEngine
+
+        return RayEngine(n_workers, address=address, n_gpus=n_gpus, retries=retries)
+    if address is not None or n_gpus:
+        raise ConfigError("--address and --gpus belong to --engine ray; leave them out, or add --engine ray")
+    return LocalEngine(n_workers, retries=retries)

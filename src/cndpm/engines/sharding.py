@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from cndpm.engines.engine import Attempt, Engine
-from cndpm.engines.local import LocalEngine
-from cndpm.engines.named_engines import make_engine
+from cndpm.engines.local import LocalEngine, make_engine
 from cndpm.engines.ray_data import is_ray_dataset, ray_shard
 from cndpm.engines.shards import Piece, Shard, as_shard, split
 from cndpm.errors import CNDPMError

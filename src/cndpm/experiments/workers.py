@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from cndpm.engines.engine import Attempt, Engine
-from cndpm.engines.named_engines import make_engine
+from cndpm.engines.local import make_engine
 from cndpm.errors import CNDPMError
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.loop import run_config
