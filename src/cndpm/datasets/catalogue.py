@@ -32,16 +32,12 @@ class Layout(_Fact):
 
     def find(self, data_dir: Path) -> dict[str, Path] | None:
         """Returns where each file lies, by its name; None unless one folder holds them all."""
-        for folder in self.places(data_dir):
+        for folder in self.folders:
             names = {*self.train, *self.test}
-            found = {name: path for name in names if (path := _plain_or_gzipped(folder / name))}
+            found = {name: path for name in names if (path := _plain_or_gzipped(data_dir / folder / name))}
             if len(found) == len(names):
                 return found
         return None
-
-    def places(self, data_dir: Path) -> tuple[Path, ...]:
-        """Returns the folders that are looked through, in order."""
-        return tuple(data_dir / folder for folder in self.folders)
 
 
 class Download(_Fact):

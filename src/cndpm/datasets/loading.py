@@ -124,7 +124,7 @@ def _checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
 
 def _missing_message(entry: Entry, data_dir: Path) -> str:
     layout = entry.layouts[0]
-    places = dict.fromkeys(str(place) for layout in entry.layouts for place in layout.places(data_dir))
+    places = dict.fromkeys(str(data_dir / folder) for layout in entry.layouts for folder in layout.folders)
     return (
         f"the dataset {entry.name} is not on disk. Missing: {', '.join((*layout.train, *layout.test))} "
         f"(or another published form of them). Looked in: {', '.join(places)}. "

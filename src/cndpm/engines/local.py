@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -143,20 +143,20 @@ ENGINES = ("local", "ray")
 """The engines there are."""
 
 
-def make_engine(
-    name: str | Engine, n_workers: int, *, address: str | None = None, n_gpus: float = 0.0, retries: int = 2
-) -> Engine:
-    """Returns an engine; one that is given is returned as it is.
-
-    Args:
-        name: "local", processes of this machine, or "ray".
-        n_workers: Tasks at the same time.
-        address: Of a Ray cluster that runs.
-        n_gpus: GPUs, or a fraction of one, that a task takes on a Ray cluster.
-        retries: How often a task whose worker was lost is begun again.
-    """
+@contextmanager
+def opened_engine(name: str | Engine, n_workers: int, **options: Any) -> Iterator[Engine]:
+    """Gives an engine: one that is given as it is, one that is named made for this and closed afterwards."""
     if isinstance(name, Engine):
-        return name
+        yield name
+        return
+    with closing(make_engine(name, n_workers, **options)) as made:
+        yield made
+
+
+def make_engine(
+    name: str, n_workers: int, *, address: str | None = None, n_gpus: float = 0.0, retries: int = 2
+) -> Engine:
+    """Returns an engine: "local", processes of this machine, or "ray", a cluster, which may run at an address."""
     if name not in ENGINES:
         raise UnknownNameError("engine called", name, ENGINES)
     if name == "ray":

@@ -47,27 +47,29 @@ def write_json(path: Path, content: dict[str, Any], *, sealed: bool = True, besi
     """Writes a file whole or not at all; RecordError where the folder cannot be written, or the disk is full."""
     seal = {_CHECKSUM: _checksum(content, beside)} if sealed else {}
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, [json.dumps(content | seal, indent=2).encode() + b"\n"])
     except OSError as error:
         raise RecordError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def read_json(path: Path, *, beside: Any = None) -> tuple[dict[str, Any], bool]:
-    """Returns what :func:`write_json` wrote, and whether it carries a checksum; RecordError where that is not right."""
+def read_json(path: Path, *, sealed: bool = True, beside: Any = None) -> dict[str, Any]:
+    """Returns what :func:`write_json` wrote; RecordError where its checksum is not right, or missing where `sealed`."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise RecordError(f"{path} is damaged: it has {path.stat().st_size} bytes")
         content = json.loads(path.read_bytes())
         if not isinstance(content, dict):
             raise RecordError(f"{path} is damaged: it holds no JSON object")
-        sealed, seal = _CHECKSUM in content, content.pop(_CHECKSUM, None)
-        if sealed and seal != _checksum(content, beside):
+        if (seal := content.pop(_CHECKSUM, None)) is None and sealed:
+            raise RecordError(f"{path} is damaged: its checksum is missing")
+        if seal is not None and seal != _checksum(content, beside):
             raise RecordError(f"{path} is damaged: its checksum does not fit its content")
     except OSError as error:
         raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} is damaged: {str(error)[:200]}") from error
-    return content, sealed
+    return content
 
 
 def _checksum(content: dict[str, Any], beside: Any) -> str:

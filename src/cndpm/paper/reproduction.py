@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from cndpm.experiments.config import RunConfig, configure
-from cndpm.experiments.record import RecordError
 from cndpm.experiments.record_files import write_json
 from cndpm.experiments.sweep import run_sweeps
 from cndpm.experiments.workers import SweepOptions
@@ -65,11 +64,11 @@ def reproduce(
         "metrics": experiment.metrics,
         "cells": [_beside_published(cell, result_of[folder]) for cell, folder in zip(cells, folders, strict=True)],
     }
-    _write(out / experiment.name, summary)
+    write_json(out / experiment.name / "summary.json", summary, sealed=False)
     if experiment.analysis == "pruning":
         runs = [folders[0] / f"seed-{i}" for i in seeds]
         summary["analysis"] = prune_experts(runs, out / experiment.name, options.get("data_dir"))
-        _write(out / experiment.name, summary)
+        write_json(out / experiment.name / "summary.json", summary, sealed=False)
     return summary
 
 
@@ -104,11 +103,3 @@ def cell_folder(cell: Cell, preset: str, overrides: Sequence[str] = ()) -> Path:
     options = [f"{name}={value}" for name, value in sorted(cell.options.items())]
     changes = [text.partition(".")[2] for text in (*cell.overrides, *overrides)]
     return Path(cell.scenario) / "-".join([cell.learner, preset, *options, *changes]).replace("/", "_")
-
-
-def _write(folder: Path, summary: dict[str, Any]) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "summary.json", summary, sealed=False)
-    except OSError as error:
-        raise RecordError(f"cannot write the results to {folder}: {error.strerror}") from error

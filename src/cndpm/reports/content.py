@@ -38,7 +38,7 @@ def find_prunings(paths: Sequence[str | Path]) -> list[Path]:
 def pruning_table(file: Path) -> Table:
     """Makes a table of experts and accuracy before and after pruning."""
     try:
-        analysis, _ = read_json(file)
+        analysis = read_json(file, sealed=False)
         rows = tuple(_row(analysis, moment) for moment in ("before", "after"))
         return Table(f"Pruning of experts more alike than {analysis['threshold']:g}", _METRICS, rows)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from cndpm.baselines.shared.components import LearnerPart, NetworkSettings, RandomSource, Trainer, total_footprint
-from cndpm.baselines.shared.networks import LogitNetwork, build_classifier, build_vae
+from cndpm.baselines.shared.networks import LogitNetwork, PixelVAE, build_classifier, build_vae
 from cndpm.learner import Footprint, Learner
 from cndpm.state import State
 
@@ -86,6 +86,10 @@ class ComposedLearner(Learner):
         network = build_classifier(chosen.network, self.input_shape, n_outputs, random.generator, hidden=chosen.hidden)
         return network.to(self.device)
 
+    def _new_vae(self, **options: Any) -> PixelVAE:
+        sizes: dict[str, int] = {name: getattr(self.settings, name) for name in ("hidden", "latent")}
+        return build_vae(self.input_shape, self.random.generator, **sizes, **options).to(self.device)
+
     def footprint(self) -> Footprint:
         return total_footprint(self.parts.values())
 
@@ -139,10 +143,8 @@ class ObjectiveLearner(ClassifierLearner):
         if self.n_classes is not None:
             super()._make()
             return
-        chosen = self.settings
-        vae = build_vae(self.input_shape, self.random.generator, hidden=chosen.hidden, latent=chosen.latent)
-        self.vae = vae.to(self.device)
-        self.trainer = Trainer(self.vae, chosen)
+        self.vae = self._new_vae()
+        self.trainer = Trainer(self.vae, self.settings)
         self.parts["trainer"] = self.trainer
 
     def train_on(self, x: Tensor, y: Tensor | None) -> None:
