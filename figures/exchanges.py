@@ -14,12 +14,12 @@ from figures.tracing import TracedPage, load_traced
 
 __all__ = ["exchanged", "main", "noticed"]
 
-_MOST = 50
+_MOST = 60
 """Exchanges tried on a page."""
 
 
 def exchanged(text: str, seed: int = 0) -> Iterator[str]:
-    """Yields texts of a page in which two different numbers have changed places: all pairs, or fifty drawn.
+    """Yields texts of a page in which two different numbers have changed places: all pairs, or sixty drawn.
 
     Args:
         text: Of the page.

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -57,6 +58,7 @@ NAMED = """
 import importlib
 from pathlib import Path
 from cndpm.datasets import fetch_dataset, load_dataset, resolve_data_dir
+from cndpm.estimators.displays import NoveltyDisplay
 from cndpm.extras import MissingExtraError
 from cndpm.streams import load_scenario
 
@@ -72,6 +74,7 @@ calls = {
     "cache": lambda: resolve_data_dir(),
     "images": lambda: load_dataset("photos", "."),
     "yaml": lambda: load_scenario("mine.yaml"),
+    "plots": lambda: NoveltyDisplay(np.zeros(2)).plot(),
 }
 for name, call in calls.items():
     try:
@@ -96,6 +99,18 @@ def test_the_command_line_says_in_one_line_what_is_missing(arguments, tmp_path):
         "cndpm: error: the command line needs packages that are not installed (typer, rich). "
         "Run: pip install 'cndpm[cli]'\n"
     )
+
+
+def test_only_modules_that_an_extra_brings_are_asked_for():
+    """A folder of the tests may be called like an extra, so that asking for it finds something here alone."""
+    calls = [
+        re.search(r"require_extra\((.*?)purpose=", line).group(1)
+        for file in (ROOT / "src").rglob("*.py")
+        for line in file.read_text().splitlines()
+        if "require_extra(" in line and "def " not in line
+    ]
+    asked = {name for call in calls for name in re.findall(r'"(\w+)"', call)}
+    assert len(asked) > 10 and asked <= {module for modules in EXTRAS.values() for module in modules}
 
 
 def test_extras_are_those_of_the_package():

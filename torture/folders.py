@@ -4,11 +4,12 @@
 
 Options are those of :mod:`torture.attempts`. Two attempts of three flip one bit of a log, a witness, a checkpoint or
 the mark of the served model; the others cut, empty, splice or remove one of these files, put a whole one of another
-moment in its place, or exchange the two. Counted are
+moment in its place, exchange the two, or change what a line of a log says and make its hash fit. Counted are
 
 - foreign: an exception that is not the package's own left the store;
 - silent: another model came back, or other ids were known, and no word of it was said;
 - removed: a folder was refused, and one of its files is not as it was;
+- changed: a log whose hashes fit gave another model, as it may;
 - refused, equal: everything else.
 
 Ends with 1 if any of the first three is not zero.
@@ -16,6 +17,7 @@ Ends with 1 if any of the first three is not zero.
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import warnings
@@ -29,14 +31,20 @@ import numpy as np
 from cndpm import CNDPMClassifier
 from cndpm.checks.case import same
 from cndpm.errors import CNDPMError
+from cndpm.serving.row_log import _linked, witness_of
 from cndpm.serving.store import Store, learn_rows
 from torture.attempts import Attack, Outcome, main
 from torture.mutations import mutate
+from torture.state_mutations import VALUES
 
 __all__ = ["ATTACK", "attempt", "attempts", "prepare"]
 
 ATTACK = Attack(
-    "damaged folders of servers", "torture.folders", 10_000, ("foreign", "silent", "removed"), ("refused", "equal")
+    "damaged folders of servers",
+    "torture.folders",
+    10_000,
+    ("foreign", "silent", "removed"),
+    ("refused", "changed", "equal"),
 )
 
 _N_RECORDS = 8
@@ -91,12 +99,13 @@ def attempt(root: Path, expected: Any, known: dict[str, Any], rng: Random) -> tu
         return "foreign", f"{done}: {type(error).__name__}: {error}"
     came_back = same(store.model.learner_.state_dict(), expected) and store.known == known
     store.close()
-    return ("equal" if came_back else "silent"), done
+    other = "changed" if done.endswith("the hash fits") else "silent"
+    return ("equal" if came_back else other), done
 
 
 def _damage(path: Path, other: Path, rng: Random) -> str:
     content = path.read_bytes()
-    how = rng.choice(("flip",) * 10 + ("cut", "mutate", "remove", "replace", "exchange"))
+    how = rng.choice(("flip",) * 10 + ("cut", "mutate", "remove", "replace", "exchange", "seal"))
     alike = [each for each in path.parent.glob(f"{path.stem.partition('-')[0]}-*{path.suffix}") if each != path]
     if how in ("replace", "exchange") and alike:
         twin = rng.choice(sorted(alike))
@@ -104,6 +113,8 @@ def _damage(path: Path, other: Path, rng: Random) -> str:
         if how == "exchange":
             twin.write_bytes(content)
         return f"{how} by {twin.name}"
+    if how == "seal" and path.suffix == ".jsonl":
+        return f"{_seal(path, rng)}, the hash fits"
     if how == "flip" and content:
         at = rng.randrange(8 * len(content))
         path.write_bytes(content[: at // 8] + bytes([content[at // 8] ^ 1 << at % 8]) + content[at // 8 + 1 :])
@@ -117,6 +128,26 @@ def _damage(path: Path, other: Path, rng: Random) -> str:
         lines = content.splitlines(keepends=True)
         path.write_bytes(b"".join(lines[: rng.randrange(len(lines) + 1)]))
     return how
+
+
+def _seal(path: Path, rng: Random) -> str:
+    """Has a line of a log say something else, and makes all hashes fit; returns what was done."""
+    lines = [json.loads(line.partition(b" ")[2]) for line in path.read_bytes().splitlines()]
+    line = rng.choice(lines)
+    name = rng.choice(sorted(line))
+    inner = line[name] if isinstance(line[name], list) and line[name] and rng.random() < 0.5 else None
+    value = rng.choice(VALUES)
+    if inner is None:
+        line[name] = value
+    else:
+        inner[rng.randrange(len(inner))] = value
+    link, sealed = "", b""
+    for text in (json.dumps(each).encode() for each in lines):
+        link = _linked(link, text)
+        sealed += b"%s %s\n" % (link.encode(), text)
+    witness_of(path).unlink()
+    path.write_bytes(sealed)
+    return f"{name} replaced by {str(value)[:40]!r}"
 
 
 def _contents(folder: Path) -> dict[str, bytes]:

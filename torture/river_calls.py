@@ -8,13 +8,15 @@ Options are those of :mod:`torture.attempts`. A model lives through 25 calls. Co
 - unclear: an exception without a message;
 - changed: a call that raised, or that only asks, changed what was learned, what waits or which features there are;
 - silent: an answer is no number, or not finite;
+- stuck: a row was taken in to wait for others, and is refused, with these, when they are learned;
 - accepted, refused: everything else.
 
-Ends with 1 if any of the first four is not zero.
+Ends with 1 if any of the first five is not zero.
 """
 
 from __future__ import annotations
 
+import pickle
 import sys
 import warnings
 from collections.abc import Iterator
@@ -37,7 +39,7 @@ ATTACK = Attack(
     "hostile calls of models for river",
     "torture.river_calls",
     20_000,
-    ("foreign", "unclear", "changed", "silent"),
+    ("foreign", "unclear", "changed", "silent", "stuck"),
     ("accepted", "refused"),
 )
 _CALLS_OF_A_MODEL = 25
@@ -71,7 +73,8 @@ def model_of(seed: int, life: int) -> tuple[Any, str, Random]:
     """
     random = Random(f"{seed} {life}")
     kind, ask = _KINDS[life % len(_KINDS)]
-    model = kind(memory_size=random.choice((6, 40)), settings={"features": "identity"}, seed=life)
+    how = random.choice(({}, {}, {"batch_size": 5, "surprise": 1e9}, {"batch_size": 5}))
+    model = kind(memory_size=random.choice((6, 40)), settings={"features": "identity"}, seed=life, **how)
     for i in range(random.choice((0, 1, 30))):
         model.learn_one(_proper(random), *_target(kind, random, i))
     return model, ask, random
@@ -113,8 +116,18 @@ def _act(model: Any, ask: str, random: Random) -> tuple[bool, Any]:
         model.learn_many(table, *((hostile_targets(random, n),) if needs_y else ()))
         return False, None
     target = random.choice((0, 1.5, random.choice(_VALUES), odd(random)))
-    model.learn_one(_row(random), *((target,) if needs_y else ()))
+    weight = {"w": random.choice((0, 0.5, 3, 1e4, 1e300, 5e-324, *_VALUES))} if random.random() < 0.2 else {}
+    model.learn_one(_row(random), *((target,) if needs_y else ()), **(weight if needs_y else {}))
     return False, None
+
+
+def _stuck(model: Any) -> str:
+    """Returns why a copy cannot learn the rows that wait; a row that is refused only then would block all others."""
+    try:
+        pickle.loads(pickle.dumps(model)).learn_waiting()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _state(model: Any) -> list[Any]:
@@ -162,6 +175,8 @@ def attempts(seed: int, first: int, end: int, folder: Path) -> Iterator[Outcome]
         model, ask, random = model_of(seed, life)
         for number in range(life * _CALLS_OF_A_MODEL, min((life + 1) * _CALLS_OF_A_MODEL, end)):
             outcome, detail = call(model, ask, random)
+            if model.n_waiting and (said := _stuck(model)):
+                outcome, detail = "stuck", said
             if number >= first:
                 yield Outcome(number, outcome, f"{type(model).__name__}: {detail}")
 

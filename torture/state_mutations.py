@@ -18,9 +18,9 @@ from torch import Tensor
 
 from cndpm.state.container import container_pieces, read_container
 
-__all__ = ["mutate_state"]
+__all__ = ["VALUES", "mutate_state"]
 
-_VALUES: tuple[Any, ...] = (
+VALUES: tuple[Any, ...] = (
     None,
     True,
     0,
@@ -48,6 +48,7 @@ _VALUES: tuple[Any, ...] = (
     [1],
     {"a": 1},
 )
+"""What stands in place of what a file says."""
 _TYPES = (torch.float64, torch.float32, torch.int64, torch.int32, torch.uint8, torch.bool, torch.float16)
 _HEADER = "cndpm state"
 
@@ -129,7 +130,7 @@ def _parent(header: Any, path: tuple[Any, ...]) -> Any:
 
 def _change_leaf(header: Any, _: dict[str, Tensor], rng: Random) -> str:
     path = rng.choice(_nodes(header))
-    _parent(header, path)[path[-1]] = deepcopy(rng.choice(_VALUES))
+    _parent(header, path)[path[-1]] = deepcopy(rng.choice(VALUES))
     return f"{'/'.join(map(str, path))} replaced"
 
 

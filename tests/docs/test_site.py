@@ -82,6 +82,19 @@ def test_a_page_has_no_error_asks_nobody_else_and_fits_a_phone(browser, address,
     assert [url for url in browser.requests if not url.startswith((address, "about:", "data:"))] == []
 
 
+def test_no_code_of_a_page_written_by_hand_scrolls_sideways(browser, address):
+    folders = ("", "howto/", "results/")
+    pages = [
+        path.relative_to(ROOT / "docs").with_suffix("") for f in folders for path in (ROOT / "docs" / f).glob("*.md")
+    ]
+    wide = {}
+    for page in pages:
+        browser.open(f"{address}/{page}.html")
+        wide[str(page)] = browser.evaluate(SIDEWAYS)
+    assert len(wide) > 50
+    assert {page: blocks for page, blocks in wide.items() if blocks} == {}
+
+
 def test_the_site_is_light_or_dark_as_the_reader_wants(browser, address):
     browser.open(f"{address}/index.html")
     assert lightness(browser.evaluate(GROUND)) > 200

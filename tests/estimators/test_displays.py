@@ -60,11 +60,14 @@ def test_novelty_is_drawn_on_the_axes_that_are_given(regressor):
 
 def test_experts_are_followed_though_their_numbers_close_up():
     events = [Event(10, "founded", 0), Event(20, "founded", 1), Event(30, "founded", 2), Event(40, "merged", 1, 0),
-              Event(50, "returned", 1), Event(60, "dropped", 0)]  # fmt: skip
+              Event(50, "returned", 1), Event(55, "rule founded", 1), Event(60, "dropped", 0)]  # fmt: skip
     display = ExpertsDisplay(events, n_samples=70)
     assert display.spans() == [(10, 60), (20, 40), (30, 70)]
-    assert display.lives[2] == [(30, "founded"), (50, "returned")]
-    assert len(display.plot().ax_.lines) == 3 + len(events)
+    assert display.lives[2] == [(30, "founded"), (50, "returned"), (55, "rule founded")]
+    explained = [text.get_text() for text in display.plot().ax_.get_legend().get_texts()]
+    assert explained == ["founded", "dropped", "merged", "returned", "rule founded"]
+    assert len(display.ax_.lines) == 3 + len(events) + len(explained)
+    assert not ExpertsDisplay([], n_samples=0).plot().ax_.lines
 
 
 def test_experts_of_a_model_are_drawn_to_its_last_sample():

@@ -8,6 +8,7 @@ import pytest
 
 from cndpm import CNDPMClassifier, CNDPMDensity, merge
 from cndpm.cli import main
+from cndpm.estimators.guarded import NumericalError
 from cndpm.estimators.merging_models import merge_in_turn
 
 
@@ -126,3 +127,10 @@ def test_what_cannot_be_merged_is_refused_by_what_differs(parts):
             merge([model])
     with pytest.raises(TypeError, match="merge takes a list of models; got a str"):
         merge("model.cndpm")
+
+
+def test_models_whose_numbers_cannot_be_computed_with_are_refused(parts):
+    for pool in (model.learner_.places.pools[0] for model in parts):
+        pool._now.curvature[:] = 1e99  # of files that were made up
+    with pytest.raises(NumericalError, match="merge met numbers"):
+        merge(parts)

@@ -72,3 +72,11 @@ def test_a_name_that_is_none_is_refused_and_nothing_is_learned(name):
     with pytest.raises(DrawingError, match="letters"):
         book.learn([[[0, 0], [1, 1]]], name)
     assert book.state()["n_drawings"] == 0
+
+
+def test_single_copies_that_wait_are_no_drawing_and_make_none_new():
+    book, draws = Sketchbook(seed=2), np.random.default_rng(2)
+    told = [book.learn([[[shift, 0], [10 + shift, 10]]], "slash") for shift in draws.uniform(0, 3, 4)]
+    assert book._n_waiting == 1  # a copy of the fourth
+    assert [one["memory"]["n"] for one in told] == [1, 2, 0, 0]
+    assert [one["drawing"]["is_new"] for one in told] == [True, True, True, False]

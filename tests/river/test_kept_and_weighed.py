@@ -50,9 +50,10 @@ def test_weights_reach_the_model_and_rows_without_one_do_not(monkeypatch):
         model.learn_one({"a": 0.0, "b": 5.0}, y, w=weight)
     assert given == [([1.0, 3.0, 4.0, 5.0], {"sample_weight": [2.0, 1.0, 0.5, 1.0]})]
     assert model.n_waiting == 0
-    for weight in (-1.0, math.inf, math.nan):
+    for weight in (-1.0, 1000.1, math.inf, math.nan):  # the estimator would refuse them, and all rows that wait beside
         with pytest.raises(ValueError, match="w is how often a row counts"):
             model.learn_one({"a": 0.0, "b": 5.0}, 1.0, w=weight)
+    assert model.n_waiting == 0
 
 
 def test_a_surprise_counts_as_often_as_its_row_and_is_forgotten_once_learned():

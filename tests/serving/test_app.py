@@ -82,7 +82,7 @@ def test_mistakes_are_named_and_change_nothing(served):
         "a label has at most 1000 characters; got 2000": {"X": [[1, 2, 3, 4]], "y": ["a" * 2000]},
         "id is a text of 1 to 100 characters": {"X": [[1, 2, 3, 4]], "y": ["a"], "id": ""},
         "X is a list of rows, and each a list of 4 values": {"X": [1, 2, 3, 4], "y": ["a"]},
-        "one JSON object, without others in it": {"X": [[1, 2, 3, 4]], "y": [{}]},
+        "one JSON object, without others in it: a row is a list, not an object": {"X": [[1, 2, 3, 4]], "y": [{}]},
         "values up to": {"X": [[1, 2, 3, 1e30]], "y": ["a"]},
         "between 1 and 10000 rows; got 0": {"X": [], "y": []},
         "y is missing": {"X": [[1, 2, 3, 4]]},

@@ -1,3 +1,5 @@
+from base64 import b64encode
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,20 @@ def test_lines_cannot_be_left_out_exchanged_or_taken_from_elsewhere(log, tmp_pat
     log.write_bytes(lines[0] + foreign[1] + b"".join(lines[2:]))
     with pytest.raises(LogError, match=r"line 2 .* is damaged"):
         list(WrittenLog(log))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"y": 5}, {"y": {}}, {"n": 3}, {"requests": []}, {"requests": [[None, 3]]}, {"requests": [["a", -1], ["b", 3]]},
+     {"requests": [[None, 1.0], ["b", 1]]}, {"requests": [[["a"], 2]]}, {"requests": "ab"}],
+)  # fmt: skip
+def test_a_record_that_says_nonsense_is_refused_though_its_hash_is_right(tmp_path, wrong):
+    made = RowLog(tmp_path / "log", 0, {})
+    one = record(0)
+    rows = {"number": 0, "n": 2, "d": 3, "X": b64encode(one.X.tobytes()).decode(), "y": one.y}
+    made._write({**rows, "requests": one.requests, **wrong})
+    with pytest.raises(LogError, match=r"line 2 of .* is no record"):
+        list(WrittenLog(tmp_path / "log"))
 
 
 def test_requests_are_found_in_their_record():

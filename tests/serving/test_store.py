@@ -203,6 +203,24 @@ def test_a_damaged_log_is_refused_kept_and_can_be_salvaged(model_file, folder):
     once_more.close()
 
 
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [(np.zeros((2, 3), np.float32), ["a", "b"]), (np.zeros((2, 2), np.float32), [["a"], "b"]),
+     (np.full((2, 2), np.inf, np.float32), ["a", "b"]), (np.zeros((2, 2), np.float32), ["a"])],
+)  # fmt: skip
+def test_a_record_that_cannot_be_learned_again_is_refused_by_name_and_can_be_left_out(model_file, folder, X, y):
+    store = Store(model_file, folder)
+    teach(store, start=0, n_records=2)
+    store.append(X, y, [(None, 2)])
+    store.close()
+    with pytest.raises(LogError, match=r"record 2 of .*log-0{12}\.jsonl cannot be learned"):
+        Store(model_file, folder)
+    with pytest.warns(DamageWarning, match="went on with 2 records"):
+        store = Store(model_file, folder, salvage=True)
+    assert is_same(store.model, expected(model_file, 2))
+    store.close()
+
+
 def test_what_was_put_aside_as_damaged_is_never_replaced(model_file, folder):
     damaged = []
     for k in range(3):

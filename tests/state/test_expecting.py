@@ -43,6 +43,7 @@ def test_sizes_are_found_compared_and_returned():
         (number(), float("nan"), "finite number"),
         (number(0, 1), 2, "from 0 to 1"),
         (number(), True, "finite number"),
+        (number(), 10**30, "finite number"),
         (whole(), 1.0, "whole number"),
         (whole(), True, "whole number"),
         (whole(1, 5), 6, "from 1 to 5"),

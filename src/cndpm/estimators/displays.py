@@ -28,7 +28,7 @@ class _Display:
     def plot(self, *, ax: Any = None) -> Self:
         """Draws on axes of matplotlib, new ones where none are given, and returns itself."""
         if ax is None:
-            require_extra("cli", purpose="plots")
+            require_extra("matplotlib", purpose="plots")
             import matplotlib.pyplot as plt
 
             ax = plt.subplots()[1]
@@ -41,7 +41,7 @@ class _Display:
 
 
 class ExpertsDisplay(_Display):
-    """Experts over time: a line from founding on, with marks where an expert returned, was merged or dropped.
+    """Experts over time: a line from founding on, with marks for what happened to each and to the rules where it is.
 
     Args:
         events: What happened to experts; the latest 1,000 of a model.
@@ -85,8 +85,12 @@ class ExpertsDisplay(_Display):
             (line,) = ax.plot(span, [row, row], linewidth=4, alpha=0.5, solid_capstyle="butt")
             for sample, kind in life:
                 ax.plot(sample, row, _MARKS.get(kind, ""), color=line.get_color())
-        ax.set(xlabel="samples learned", ylabel="expert", title="o founded, ^ returned, x merged or dropped")
+        for kind in dict.fromkeys(kind for life in self.lives for _, kind in life if kind in _MARKS):
+            ax.plot([], [], _MARKS[kind], color="gray", label=kind)
+        ax.set(xlabel="samples learned", ylabel="expert")
         ax.yaxis.get_major_locator().set_params(integer=True)
+        if self.lives:
+            ax.legend()
 
 
 class NoveltyDisplay(_Display):

@@ -279,7 +279,7 @@ def answers(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P
         try:
             return _between_batches(self, lambda: method(self, *args, **kwargs))
         except (LinAlgError, ArraysError) as error:
-            raise _numerical(method.__name__, error) from error
+            raise numerical(method.__name__, error) from error
 
     whole.is_guarded = True  # type: ignore[attr-defined]
     return whole
@@ -320,7 +320,7 @@ def _undo_and_tell(estimator: Guarded, error: BaseException, name: str, n_change
         journal.is_whole = False  # first of all, should one more exception arrive
         _between_batches(estimator, estimator._undo)
     if isinstance(error, LinAlgError | ArraysError):
-        raise _numerical(name, error) from error
+        raise numerical(name, error) from error
     _tell(error, name, is_done=_n_changes(estimator) != n_changes)
 
 
@@ -334,7 +334,8 @@ def _tell(error: BaseException, name: str, *, is_done: bool) -> None:
         error.add_note(f"{name} has changed nothing: the model is as it was before the call.")
 
 
-def _numerical(name: str, error: Exception) -> NumericalError:
+def numerical(name: str, error: Exception) -> NumericalError:
+    """Returns what a call raises in place of an error of linear algebra."""
     return NumericalError(
         f"{name} met numbers that cannot be computed with ({error}). The model is as it was before. Bring the features "
         "to similar scales, for instance with sklearn.preprocessing.StandardScaler, or leave out extreme values."

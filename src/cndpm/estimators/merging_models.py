@@ -15,7 +15,7 @@ from torch import Tensor
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.estimators.density import CNDPMDensity
-from cndpm.estimators.guarded import persistent
+from cndpm.estimators.guarded import ArraysError, LinAlgError, numerical, persistent
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.model.cndpm import CNDPM
@@ -57,26 +57,29 @@ def merge_in_turn(models: Iterable[Estimator]) -> Any:
 
     Two at a time are in memory where they are made on the way, as by ``map(load_estimator, files)``.
     """
-    coming = iter(models)
-    merged = next(coming, None)
-    if merged is None:
-        raise ValueError("merge takes at least one model; got none")
-    learned = _parts(merged, 0)
-    joint = Joint(merged.learner_)
-    for number, model in enumerate(coming, start=1):
-        its = _parts(model, number)
-        _check_alike(merged, model, number)
-        if learned & its:
-            raise ValueError(f"model {number} has learned what one before it has: its samples would count twice")
-        learned |= its
-        if isinstance(merged, CNDPMClassifier) and isinstance(model, CNDPMClassifier):
-            _agree_on_labels(merged, joint.learner, model)
-        joint.add(model.learner_)
-        del model
-        gc.collect()  # Gaussians and their answers know each other: without this, they would stay while the next comes
-    merged._learner = joint.united()
-    merged._merged_from = learned
-    return merged
+    try:
+        coming = iter(models)
+        merged = next(coming, None)
+        if merged is None:
+            raise ValueError("merge takes at least one model; got none")
+        learned = _parts(merged, 0)
+        joint = Joint(merged.learner_)
+        for number, model in enumerate(coming, start=1):
+            its = _parts(model, number)
+            _check_alike(merged, model, number)
+            if learned & its:
+                raise ValueError(f"model {number} has learned what one before it has: its samples would count twice")
+            learned |= its
+            if isinstance(merged, CNDPMClassifier) and isinstance(model, CNDPMClassifier):
+                _agree_on_labels(merged, joint.learner, model)
+            joint.add(model.learner_)
+            del model
+            gc.collect()  # Gaussians and their answers know each other: they would stay while the next comes
+        merged._learner = joint.united()
+        merged._merged_from = learned
+        return merged
+    except (LinAlgError, ArraysError) as error:
+        raise numerical("merge", error) from error
 
 
 def _parts(model: Any, number: int) -> frozenset[str]:

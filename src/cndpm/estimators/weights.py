@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from cndpm.estimators.arrays import as_array, readable
 
-_LARGEST = 1000
+HEAVIEST = 1000
 """The largest weight: a sample of it is learned as often."""
 FEW = 30
 """Rows that are too few to show an order: a rule that was reversed in the middle is hardly found (docs/log.md)."""
@@ -49,9 +49,9 @@ def times_learned(
         weights = np.asarray(_check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True))
     if is_table and weights.any():
         weights = _relative(weights)
-    if len(weights) and weights.max() > _LARGEST:
+    if len(weights) and weights.max() > HEAVIEST:
         raise ValueError(
-            f"sample_weight has {weights.max():g}{' times the mean' * is_table}; weights up to {_LARGEST} can be "
+            f"sample_weight has {weights.max():g}{' times the mean' * is_table}; weights up to {HEAVIEST} can be "
             "learned, since a sample of weight w is learned w times. Give smaller ones."
         )
     whole = np.floor(weights)
@@ -66,7 +66,7 @@ def _relative(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     there = weights[weights > 0]
     unit = float(np.gcd.reduce(there.astype(np.int64))) if not (there % 1).any() else there.min()
     relative: NDArray[np.float64] = weights / there.mean()
-    if there.max() <= _LARGEST * unit:
+    if there.max() <= HEAVIEST * unit:
         multiples = np.rint(weights / unit)
         if (np.abs(weights - multiples * unit) <= _ROUNDING * weights).all():
             relative = multiples

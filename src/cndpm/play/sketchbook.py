@@ -111,7 +111,7 @@ class Sketchbook:
                 "name": word,
                 "strokes": [np.round(stroke, 1).tolist() for stroke in read],
                 "expert": self._learned_by(counts, happened),
-                "is_new": self._n_waiting > waiting or any(one["kind"] == "founded" for one in happened),
+                "is_new": self._n_waiting - waiting >= N_COPIES / 2 or len(self._counts) > len(counts),
                 "happened": happened,
                 "instead_of": instead_of,
             }
@@ -144,7 +144,7 @@ class Sketchbook:
             "n_drawings": self._n_drawings,
             "names": [{"name": name, "n": n} for name, n in self._n_of.items()],
             "experts": [self._expert(k) for k in range(len(self._counts))],
-            "memory": {"n": -(-self._n_waiting // N_COPIES), "capacity": MEMORY},
+            "memory": {"n": self._n_waiting // N_COPIES, "capacity": MEMORY},
             "shown": self._shown,
         }
 

@@ -67,7 +67,7 @@ def growth_chart(groups: Sequence[Group], key: Literal["n_experts", "n_parameter
         key=key,
         title=title,
         caption="A mixture starts empty and adds an expert whenever its memory of new samples is full; "
-        "other learners have one network of a fixed size.",
+        "other learners are one model.",
         alt=f"{title}, against batches learned. {line_ends(lines)}",
         x_label=X_LABEL,
         y_label=label,

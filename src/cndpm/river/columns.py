@@ -76,7 +76,8 @@ class Columns:
             raise ValueError("the first row that is learned has no features; give it those that are known")
         room = max(_MOST - len(self), 0)
         new = [(column, number) for column, number in cells if column not in self.places][:room]
-        no_flags = {self.places[c] for c, number in cells if c in self.places and self._contradicts(c, number)}
+        known = [(self.places[column], number) for column, number in cells if column in self.places]
+        no_flags = {place for place, number in known if self.flags[place] and number not in self.flags[place]}
         if not new and not no_flags and self.places:
             return self
         return self._grown(self._sorted(x) if not self.places else new, no_flags)
@@ -120,10 +121,6 @@ class Columns:
             flag = (1,) if is_first and column.word is None else (0, 1)
             flags.append(flag if number in flag else ())
         return Columns(places, flags)
-
-    def _contradicts(self, column: Column, number: float) -> bool:
-        flag = self.flags[self.places[column]]
-        return bool(flag) and number not in flag
 
 
 def _cells(x: Mapping[Any, Any]) -> list[tuple[Column, float]]:

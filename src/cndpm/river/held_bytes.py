@@ -34,7 +34,8 @@ def held_bytes(root: Any) -> int:
         found = list({id(one): one for one in found}.values())
         seen.update(map(id, found))
         size += sum(map(_own_bytes, found))
-        storages.update(pair for one in found if isinstance(one, Tensor) for pair in [_storage(one)])
+        numbers = [one.untyped_storage() for one in found if isinstance(one, Tensor)]
+        storages.update((storage.data_ptr(), storage.nbytes()) for storage in numbers)
         bases = [one.base for one in found if isinstance(one, np.ndarray) and one.base is not None]
         pending = [*gc.get_referents(*found), *bases]
     return size + sum(storages.values())
@@ -44,9 +45,3 @@ def _own_bytes(one: Any) -> int:
     if isinstance(one, Tensor):
         return object.__sizeof__(one) + _BESIDE_TENSORS
     return sys.getsizeof(one) + (_BESIDE_ARRAYS if isinstance(one, np.ndarray) else 0)
-
-
-def _storage(tensor: Tensor) -> tuple[int, int]:
-    """Returns where the numbers of a tensor lie, and their bytes."""
-    storage = tensor.untyped_storage()
-    return storage.data_ptr(), storage.nbytes()

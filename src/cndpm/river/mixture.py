@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -15,6 +14,7 @@ from cndpm.estimators.arrays import readable
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.missing import fill_missing
 from cndpm.estimators.parameters import check_names
+from cndpm.estimators.weights import HEAVIEST
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.events import Event
 from cndpm.model.inputs import LARGEST
@@ -167,7 +167,7 @@ class Mixture:
             weight: How often it counts.
         """
         if not _is_weight(weight):
-            raise ValueError(f"w is how often a row counts, 0 or more; got {weight!r}")
+            raise ValueError(f"w is how often a row counts, from 0 to {HEAVIEST}; got {weight!r}")
         before, self._has_drifted = self._columns, False
         try:
             self._columns = before.with_those_of(x)
@@ -325,7 +325,7 @@ def _without_empty(rows: Rows) -> Rows:
 
 
 def _is_weight(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and bool(0 <= value < math.inf)
+    return isinstance(value, int | float | np.number) and bool(0 <= value <= HEAVIEST)
 
 
 def _is_plain(row: Rows) -> bool:

@@ -92,8 +92,7 @@ class _Service:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="cndpm-answers")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="cndpm-bodies")
         self._n_due, self._due = 0, Lock()
-        callbacks: Any = {"learned": self._learned, "checkpointed": self.metrics.checkpointed}
-        self.writer = Writer(store, limits, **callbacks)
+        self.writer = Writer(store, limits, learned=self._learned, checkpointed=self.metrics.checkpointed)
         ask = partial(Batcher, executor=self._executor, limits=limits, asked=self.metrics.asked)
         self._predicting = {when: ask(partial(self._predictions, when)) for when in get_args(When)}
         self._explaining = ask(partial(explanations, self.model))
@@ -156,8 +155,7 @@ class _Service:
 
     async def measured(self) -> Response:
         """Returns metrics in Prometheus' text format."""
-        text = await self._read(self.metrics.text)
-        return Response(text, media_type=self.metrics.content_type)
+        return Response(await self._read(self.metrics.text), media_type=self.metrics.content_type)
 
     # Inside
 

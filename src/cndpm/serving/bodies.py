@@ -66,7 +66,7 @@ def _count(body: bytes, limits: Limits, *, n_columns: int, n_targets: int) -> in
     outside = _without_texts(body, most=2 * (limits.rows * max(n_columns, 1) + 2 * _KEYS))
     n_lists, n_commas = outside.count(b"["), outside.count(b",")
     if outside.count(b"{") != 1:
-        raise ValueError("the body is one JSON object, without others in it")
+        raise ValueError("the body is one JSON object, without others in it: a row is a list, not an object")
     if n_lists > 2 * limits.rows + 2:
         raise ValueError(f"a request has between 1 and {limits.rows} rows; got {n_lists} lists. Send several requests.")
     if n_commas > n_lists * (n_columns + n_targets + 1) + _KEYS:

@@ -12,35 +12,22 @@ _ROWS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 class Metrics:
-    """Counts what a server does."""
+    """Counts what a server does: rows `asked` about in a call of the model, rows `learned`, `checkpointed` models."""
 
     content_type = CONTENT_TYPE_LATEST
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        r = self._registry
+        r = self._registry = CollectorRegistry()
         self._requests = Counter("cndpm_requests", "Requests answered", ["path", "status"], registry=r)
         self._seconds = Histogram("cndpm_request_seconds", "Time of a request", ["path"], buckets=_SECONDS, registry=r)
-        self._rows = Histogram("cndpm_call_rows", "Rows answered in one call of the model", buckets=_ROWS, registry=r)
-        self._learned = Counter("cndpm_rows_learned", "Rows learned and on the disk", registry=r)
-        self._checkpoints = Counter("cndpm_checkpoints", "Checkpoints written", registry=r)
+        self.asked = Histogram("cndpm_call_rows", "Rows answered in one call", buckets=_ROWS, registry=r).observe
+        self.learned = Counter("cndpm_rows_learned", "Rows learned and on the disk", registry=r).inc
+        self.checkpointed = Counter("cndpm_checkpoints", "Checkpoints written", registry=r).inc
 
     def requested(self, path: str, status: int, seconds: float) -> None:
         """Counts a request that took `seconds` from its first byte to the last of the answer."""
         self._requests.labels(path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
-
-    def asked(self, n_rows: int) -> None:
-        """Counts a call of the model that answered so many rows."""
-        self._rows.observe(n_rows)
-
-    def learned(self, n_rows: int) -> None:
-        """Counts rows that were learned."""
-        self._learned.inc(n_rows)
-
-    def checkpointed(self) -> None:
-        """Counts a checkpoint."""
-        self._checkpoints.inc()
 
     def gauge(self, name: str, meaning: str, value: Callable[[], float]) -> None:
         """Adds a number, named after ``cndpm_``, that is read when it is asked for."""

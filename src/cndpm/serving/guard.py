@@ -144,8 +144,7 @@ def _name(host: bytes) -> str:
 
 async def _answer(send: Send, status: int, reason: str) -> None:
     body = json.dumps({"detail": reason}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []
-    headers += [(b"connection", b"close")] if status == 408 else []
+    own = {401: [(b"www-authenticate", b"Bearer")], 408: [(b"connection", b"close")]}.get(status, [])
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *own]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

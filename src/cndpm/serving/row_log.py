@@ -181,7 +181,7 @@ def _linked(before: str, text: bytes) -> str:
 
 def _last_seen(path: Path) -> tuple[int, str] | None:
     """Returns number and hash of the last record that a witness saw; lines that are damaged are left out."""
-    for line in reversed(path.read_bytes().splitlines() if path.exists() else []):
+    for line in reversed(path.read_bytes().splitlines() if path.is_file() else []):
         seen, _, checksum = line.rpartition(b" ")
         if checksum == b"%08x" % zlib.crc32(seen):
             number, _, link = seen.partition(b" ")
@@ -190,6 +190,9 @@ def _last_seen(path: Path) -> tuple[int, str] | None:
 
 
 def _record(content: Mapping[str, Any]) -> Record:
-    X = np.frombuffer(b64decode(content["X"]), dtype="<f4").reshape(content["n"], content["d"])
+    X, y = np.frombuffer(b64decode(content["X"]), dtype="<f4").reshape(content["n"], content["d"]), content["y"]
     requests = tuple((name, n_rows) for name, n_rows in content["requests"])
-    return Record(content["number"], X.astype(np.float32), content["y"], requests)
+    are_named = all(isinstance(name, str | None) and type(n) is int and n >= 0 for name, n in requests)
+    if not are_named or sum(n for _, n in requests) != len(X) or not (y is None or isinstance(y, list)):
+        raise ValueError
+    return Record(content["number"], X.astype(np.float32), y, requests)

@@ -200,7 +200,10 @@ class Store:
             end = number
             for record in log:
                 if record.number == self.n_records:
-                    learn_rows(self.model, record.X, record.y)
+                    try:
+                        learn_rows(self.model, record.X, record.y)
+                    except (ValueError, TypeError, RuntimeError) as error:
+                        raise LogError(f"record {record.number} of {log.path} cannot be learned: {error}") from error
                     self.n_records += 1
                 self._remember(dict(record.acknowledgements()))
                 end += 1

@@ -173,7 +173,7 @@ class Writer:
             self._acknowledge(request, place)
         else:
             other = f"the id {request.name!r} belongs to other rows, which were learned as record {place.record}"
-            self._refuse([request], OtherRowsError(f"{other}. Give every request an id of its own."))
+            self._refuse([request], OtherRowsError(f"{other}. Use another."))
 
     def _learn(self, requests: Sequence[LearnRequest]) -> None:
         if self._failure is not None:
@@ -213,8 +213,7 @@ class Writer:
 
     def _write(self, requests: Sequence[LearnRequest], X: NDArray[np.float32], y: Sequence[Any] | None) -> None:
         """Writes what was learned and acknowledges it; a model that is ahead of its log must learn no more."""
-        names = [(request.name, len(request.X)) for request in requests]
-        places = self._guarded(lambda: self._store.append(X, y, names))
+        places = self._guarded(lambda: self._store.append(X, y, [(each.name, len(each.X)) for each in requests]))
         if self._failure is not None:
             self._refuse(requests, WriterFailedError(f"the rows could not be written: {self._failure}"))
             return

@@ -84,7 +84,7 @@ def number(low: float = -math.inf, high: float = math.inf) -> Form:
     """Returns the form of a finite number within a range."""
 
     def check(name: str, value: Any, _: Sizes) -> None:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        is_number = isinstance(value, float) or (type(value) is int and abs(value) < 1 << 63)  # torch takes no others
         if not (is_number and math.isfinite(value) and low <= value <= high):
             raise StateError(f"{name!r} must be a finite number from {low} to {high}; got {str(value)[:80]!r}")
 

@@ -8,7 +8,7 @@ from cndpm.experts.chunks import Samples
 from cndpm.experts.features import IdentityFeatures
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank
 from cndpm.experts.gaussian.additive import AdditiveBank
-from cndpm.state import load_state, save_state
+from cndpm.state import StateError, load_state, save_state
 
 KINDS = ["shared", "own", "regression"]
 
@@ -76,3 +76,10 @@ def test_misuse_is_named(kind):
     begin(bank, *memory(kind, 0.0))
     with pytest.raises(RuntimeError, match="already in training"):
         begin(bank, *memory(kind, 0.0))
+
+
+@pytest.mark.parametrize("template", [float("nan"), {}])
+def test_a_template_without_the_features_that_it_is_of_is_refused(template):
+    bank = make("regression")
+    with pytest.raises(StateError, match="template"):
+        bank.load_state_dict({**bank.state_dict(), "template": template})

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from scipy.stats import multivariate_t
+from scipy.stats import kstest, multivariate_t
 
 from cndpm.experts.chunks import Samples
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
@@ -78,3 +78,14 @@ def test_components_about_another_origin_are_not_taken_over():
     assert torch.equal(one.prior.psi, moved.prior.psi)
     with pytest.raises(ValueError, match="different priors"):
         one.extend(moved)
+
+
+@pytest.mark.parametrize("n", [3, 1e12])
+def test_draws_are_students_t_and_take_no_more_memory_for_more_samples(n):
+    gaussians = OwnGaussians(drawn(40, 0), lambda samples: samples.x)
+    gaussians.add_components(1)
+    gaussians.add(Samples(drawn(4, 1)), torch.full((4, 1), n / 4))
+    degrees, location, cholesky = (value[0] for value in gaussians.predictive())
+    rows = gaussians.sample(0, 4000, torch.Generator().manual_seed(0))
+    standard = torch.linalg.solve_triangular(cholesky, (rows - location).T, upper=False)[0]
+    assert kstest(standard.numpy(), "t", (float(degrees),)).pvalue > 0.05

@@ -16,7 +16,7 @@ from cndpm.experts.gaussian.ledger import WINDOW
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.learner import Footprint
-from cndpm.state import State, copied, expect, tensor
+from cndpm.state import State, StateError, copied, expect, maybe, part, tensor
 
 Gaussians = TypeVar("Gaussians", bound=SharedGaussians | OwnGaussians)
 
@@ -113,14 +113,16 @@ class AdditiveBank(Bank, Generic[Gaussians]):
         }
 
     def load_state_dict(self, state: State) -> None:
-        expect(state, {"generator": tensor("bytes", dtype=torch.uint8)})
+        expect(state, {"generator": tensor("bytes", dtype=torch.uint8), "template": maybe(part())})
         state = copied(state, self.device)
         self.feature_map.load_state_dict(state["feature_map"])
+        if not self.feature_map.fitted and any(state[name] is not None for name in ("gaussians", "template")):
+            raise StateError("experts, or a template of them, are of features that were not fitted")
         self._frozen = object()
         self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0
         self._load_own_state(state["own"])
         self._gaussians = self._memory = None
-        self._template = state.get("template")
+        self._template = state["template"]
         if state["gaussians"] is not None:
             self._gaussians = self._restored_gaussians(state["gaussians"])
         if state["memory"] is not None:

@@ -215,9 +215,9 @@ class OwnGaussians:
         """Draws n feature rows from the predictive density of a component, (n, d), float64."""
         degrees, location, cholesky = (value[component] for value in self.predictive())
         noise = normal_draws((n, len(location)), generator, location.device)
-        draws = normal_draws((n, max(1, round(float(degrees)))), generator, location.device)
-        chi_squared = draws.square().mean(dim=1)
-        return location + (noise @ cholesky.T) / chi_squared.sqrt()[:, None]
+        half = torch.full((n,), float(degrees) / 2, dtype=torch.float64, device=generator.device)
+        precisions = torch._standard_gamma(half, generator) / half
+        return location + (noise @ cholesky.T) / precisions.to(location.device).sqrt()[:, None]
 
     def predictive(self) -> tuple[Tensor, Tensor, Tensor]:
         """Returns Student's t of all components and, last, of the prior; cached until the statistics change.
