@@ -10,14 +10,14 @@ from benchmarks.house import House, words_of_pages
 ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
-    "modules": 311,
-    "lines": 43216,
-    "executable lines": 26929,
-    "docstring lines": 8563,
+    "modules": 309,
+    "lines": 42925,
+    "executable lines": 26754,
+    "docstring lines": 8503,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 341,
+    "public names": 340,
     "numeric constants": 163,
     "file names used twice": 5,
 }
