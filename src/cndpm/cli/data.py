@@ -26,18 +26,8 @@ def status(data_dir: options.DataDir = None, json: options.Json = False) -> None
         for one in found
     ]
     folder = resolve_data_dir(data_dir)
-    content = {
-        "data_dir": str(folder),
-        "datasets": [
-            {
-                "name": one.name,
-                "present": one.present,
-                "location": None if one.location is None else str(one.location),
-                "n_bytes": one.n_bytes,
-            }
-            for one in found
-        ],
-    }
+    datasets = [asdict(one) | {"location": None if one.location is None else str(one.location)} for one in found]
+    content = {"data_dir": str(folder), "datasets": datasets}
     header = ["dataset", "on disk", "MB", "where", ""]
     show(content, [FoldingTable(f"datasets under {folder}", header, rows)], as_json=json)
 

@@ -47,7 +47,7 @@ def read_matlab(path: Path, names: Collection[str]) -> dict[str, NDArray[np.gene
     """
     content = memoryview(read_bytes(path))
     try:
-        if content[_HEADER - 4 : _HEADER] != b"\x00\x01IM":
+        if bytes(content[_HEADER - 4 : _HEADER]) != b"\x00\x01IM":
             raise _DamageError("its header should end with 00 01 'IM' (the other byte order is not read, 7.3 is HDF5)")
         found = (_array(matrix, names) for matrix in _matrices(content[_HEADER:]))
         return dict(named for named in found if named is not None)

@@ -10,12 +10,14 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from numpy.linalg import LinAlgError as ArraysError
 from torch import Tensor
+from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.estimators.density import CNDPMDensity
-from cndpm.estimators.guarded import ArraysError, LinAlgError, numerical, persistent
+from cndpm.estimators.guarded import numerical, persistent
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.model.cndpm import CNDPM

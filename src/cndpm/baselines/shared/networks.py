@@ -104,11 +104,11 @@ class PixelVAE(nn.Module):
         z = mean + torch.exp(0.5 * log_variance) * noise
         logits = self.decoder(z)
         target = x.flatten(1).expand_as(logits)
-        log_likelihood = -F.binary_cross_entropy_with_logits(logits, target, reduction="none").sum(-1).mean(0)
+        log_likelihood: Tensor = -F.binary_cross_entropy_with_logits(logits, target, reduction="none").sum(-1).mean(0)
         prior_mean, prior_log_variance = self._prior_given(y)
         log_ratio = log_variance - prior_log_variance
         shift = (mean - prior_mean).square() * torch.exp(-prior_log_variance)
-        kl = 0.5 * (shift + log_ratio.exp() - 1 - log_ratio).sum(-1)
+        kl: Tensor = 0.5 * (shift + log_ratio.exp() - 1 - log_ratio).sum(-1)
         return log_likelihood - kl
 
 
