@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 309,
-    "lines": 42925,
-    "executable lines": 26754,
-    "docstring lines": 8503,
+    "lines": 42882,
+    "executable lines": 26720,
+    "docstring lines": 8500,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
