@@ -107,6 +107,16 @@ def test_a_scale_that_changes_begins_a_place_and_answers_never_stop(kept_rows, b
         assert accuracy(learner, far, labels) > 0.85
 
 
+def test_rows_that_visit_fields_in_turn_and_then_come_from_everywhere_begin_no_place():
+    generator = torch.Generator().manual_seed(0)
+    fields = torch.cat([torch.zeros(2, 2), torch.randint(6, (14, 2), generator=generator)]).repeat_interleave(50, dim=0)
+    x = torch.cat([fields + torch.rand(800, 2, generator=generator), 6 * torch.rand(300, 2, generator=generator)])
+    y = (x.floor() @ torch.tensor([3.0, 5.0]) % 4).long()
+    learner = CNDPM(CNDPMSettings(memory_size=60), input_shape=(2,))  # its first expert is founded on one field
+    learner.learn_block(x, y, batch_size=10)
+    assert learner.n_experts > 1 and len(learner.places.pools) == 1
+
+
 def test_an_expert_that_is_removed_takes_only_itself_away(two_domains):
     learner = CNDPM(SETTINGS, input_shape=(6,))
     learner.load_state_dict(two_domains.state_dict())

@@ -114,8 +114,8 @@ class Bank(ABC):
         Samples add to the counts unless they were learned before, which sums cannot repeat.
         """
 
-    def adapt(self, rows: Tensor) -> bool:
-        """Begins units of their own where the latest rows (n, d) have left those known; returns whether they have."""
+    def adapt(self, rows: Tensor, known: Tensor | None = None) -> bool:
+        """Begins units of their own where the latest rows (n, d) have left those known, (m, d); returns whether."""
         return False
 
     def margin_drift(self) -> Tensor | None:

@@ -101,8 +101,10 @@ class Arrivals:
         rows, targets = map(np.concatenate, zip(*self._waiting, strict=True))
         x, y, self._waiting, self.n_waiting = torch.from_numpy(rows).float(), torch.from_numpy(targets), [], 0
         self._latest = torch.cat([self._latest.reshape(-1, x.shape[1]), x])[-N_LATEST:]
-        if self.places is not None and self._bank.adapt(self._latest):
-            self.places.begin(N_FIRST)
+        if self.places is not None:
+            known = torch.from_numpy(self.places.known(but=len(rows) + 2 * N_LATEST))
+            if self._bank.adapt(self._latest, known):
+                self.places.begin(N_FIRST)
         together = SampleBatch(Samples(x.to(self._device)), y)
         if self.watch is not None:
             self.watch.see(x)

@@ -206,6 +206,12 @@ class Places:
         shares /= shares.sum(axis=1, keepdims=True)
         return shares
 
+    def known(self, but: int) -> Floats:
+        """Returns the rows kept where the latest row lay, but for those that came last, (m, d)."""
+        rows = self.pools[self._latest].rows
+        known: Floats = rows.x[rows.serial < rows.n - but]
+        return known
+
     def begin(self, n: int) -> None:
         """Begins a place with the latest n rows, whose units no expert knows."""
         if len(self.pools) < _MOST:

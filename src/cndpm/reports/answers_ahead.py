@@ -74,7 +74,8 @@ def answering_map(run: Run) -> HeatMap | None:
             key="answering",
             title="Who answered, when",
             caption="How much each had to say at the end of every stretch: rules that forget nothing, models of recent "
-            "samples, trees grown on the rows kept, the nearest of these. Where a rule changes, recent models take over; one that returns is known.",
+            "samples, trees grown on the rows kept, the nearest of these. Where a rule changes, recent models take "
+            "over; one that returns is known.",
             value_label="share of the answer (%)",
         )
     rows = [row for row in windows(run) if row.get("experts") is not None]

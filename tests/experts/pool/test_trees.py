@@ -1,4 +1,4 @@
-"""Trees that take turns: what they are grown on, whom they answer, and that a hostile state is no endless walk."""
+"""Trees that take turns: what they are grown on, what they answer, and which states are refused."""
 
 import numpy as np
 import pytest
@@ -81,6 +81,11 @@ def test_another_is_due_after_a_part_more_rows():
     assert not trees.is_due(100_199) and trees.is_due(100_200)  # as many as fit
 
 
+def test_rows_of_which_hardly_two_have_one_label_grow_no_tree():
+    x, _ = drawn(60)
+    assert not len(grown(1, x, np.arange(60) // 2, n_labels=30)) and len(grown(1, x, np.arange(60) // 20, n_labels=3))
+
+
 def test_after_a_beginning_only_later_rows_count():
     x, y = drawn(800)
     trees = grown(3, x, y)
@@ -124,7 +129,7 @@ def test_it_is_restored_to_the_bit(forest):
 def test_a_wrong_state_is_refused(forest, name, change):
     state = forest.state_dict()
     state[name] = change(state[name])
-    with pytest.raises(StateError, match="same tree|from 0 on|below 3|below 2|finite"):
+    with pytest.raises(StateError, match=r"same tree|from 0 on|below 3|below 2|finite"):
         Trees().load_state_dict(state, d=3)
 
 
@@ -146,3 +151,16 @@ def test_a_pool_tells_fields_that_thresholds_within_thresholds_tell():
         pool.learn(x[start : start + 10], y[start : start + 10])
     assert (pool.answer(x[2000:]).argmax(axis=1) == y[2000:]).mean() > 0.9
     assert pool.shares["trees"] > 0.3
+
+
+def test_a_rule_that_is_founded_has_trees_of_its_own_rows():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(900, 3))
+    y = (x[:, 0] > 0).astype(int)
+    y[500:] = 1 - y[500:]
+    pool = ClassPool(3)
+    for start in range(0, 900, 10):
+        pool.learn(x[start : start + 10], y[start : start + 10])
+    assert pool.n_rules == 2 and 490 <= pool._trees.since <= 560
+    told = pool._trees.answer(pool._maps.units(x[700:]))[0].argmax(axis=1)
+    assert (told == y[700:]).mean() > 0.9

@@ -74,11 +74,12 @@ class Ranges(Keeps):
         """Takes the range of rows (n, d) for the first one."""
         self.shifts, self.scales, self.spacings = (part[None] for part in _measures(rows))
 
-    def is_left(self, rows: Tensor) -> bool:
+    def is_left(self, rows: Tensor, known: Tensor | None = None) -> bool:
         """Returns whether the latest of rows (n, d) spread much wider than the range that is theirs.
 
         Steps from one row to the next tell, not deviations, so that a new place is no new range; and distances to the
-        nearest row, so that several places in turn are none.
+        nearest row, so that several places in turn are none. A range may have begun with rows of one corner: those
+        `known` (m, d) since then tell how wide it is.
         """
         if not len(self) or len(self) >= MOST_RANGES or len(rows) < N_LATEST:
             return False
@@ -86,6 +87,8 @@ class Ranges(Keeps):
         steps = latest.diff(dim=0).abs().sort(dim=0).values[: int((1 - _TRIMMED) * N_LATEST)].mean(dim=0)
         nearest = int(self._log_density(latest).sum(dim=1).argmax())
         scale = self.scales[nearest]
+        if known is not None and len(known) >= N_LATEST:
+            scale = torch.maximum(scale, known.to(scale).std(dim=0, correction=0))
         if float((steps / (_EXPECTED * scale)).median()) <= _WIDER:
             return False
         return float(_spacing(latest / scale)) > _WIDER * float(self.spacings[nearest])

@@ -60,9 +60,9 @@ class RangedGaussianBank(GaussianBank):
     def merging(self) -> RangedMerging:
         return RangedMerging(self)
 
-    def adapt(self, rows: Tensor) -> bool:
+    def adapt(self, rows: Tensor, known: Tensor | None = None) -> bool:
         """Begins another range where the latest rows (n, d), on the host, have left those known; returns whether."""
-        if not isinstance(self._gaussians, SharedGaussians) or not self.ranges.is_left(rows):
+        if not isinstance(self._gaussians, SharedGaussians) or not self.ranges.is_left(rows, known):
             return False
         self.ranges.add(rows)
         self.knows = np.pad(self.knows, ((0, 0), (0, 1)))

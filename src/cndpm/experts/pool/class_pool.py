@@ -1,8 +1,9 @@
 """A pool of members that answers p(y | x) for labels, whatever order they come in.
 
 Members are models of three representations that forget at several rates, rules that forget nothing, and trees grown on
-the rows kept and the nearest of these. What forgets, forgets with samples of the same label: nothing that comes later moves a label that stays
-away. How often labels come is a factor of its own, so members are compared by balanced answers, p(x | y) normalised.
+the rows kept, and the nearest of these. What forgets, forgets with samples of the same label: nothing that comes later
+moves a label that stays away. How often labels come is a factor of its own, so members are compared by balanced
+answers, p(x | y) normalised.
 """
 
 from __future__ import annotations
@@ -36,15 +37,12 @@ _KEEPS = ((0.9, 0.96, 0.985, 0.996), (0.9, 0.97, 0.995), (0.9, 0.97, 0.995))
 _FADES = ((0.95, 0.98, 0.993, 0.998), (0.998,), (0.998,))
 """What they keep of the scatter: few features bear one of their own, many share one of 500 samples."""
 
-_FAST = 0.98
-"""Models that keep no more may challenge a rule."""
-
 _FITTED_AT = (5, 20, 100, 520)
 """Rows after which representations are fitted anew, and the rows kept are learned anew; never with the row that founds
 the first expert, by default the 500th, which would wait for both."""
 
 _LATELY = 0.98
-"""What the variety of the latest labels keeps: fifty samples."""
+"""What lasts for fifty samples: models that keep no more may challenge a rule, and labels so late tell whether they mix."""
 
 _MOST_OUTSIDE = 0.3
 """Share of the latest rows, more than usual, that lie beyond what representations tell apart: they are fitted anew."""
@@ -131,7 +129,7 @@ class ClassPool(Keeps):
         self._moments: list[Moments] = []
         self._rules = Rules(evidence=evidence, most=n_rules, n_labels=0)
         rates = np.concatenate([[*keeps, 1.0] for keeps in _KEEPS])
-        self._fast, self._lasting = np.flatnonzero(rates <= _FAST), np.flatnonzero(rates == 1)
+        self._fast, self._lasting = np.flatnonzero(rates <= _LATELY), np.flatnonzero(rates == 1)
         self._n_members = len(rates) + 1 + N_NEIGHBOUR_MEMBERS
         trusted = [*self._lasting.tolist(), self._n_members - 2, self._n_members - 1]
         self._now, self._next = Mix(self._n_members, trusted), Mix(2 * self._n_members, trusted, n_others=1)

@@ -30,8 +30,8 @@ _FLOOR = 1e-3
 _CLOCKS = np.array([[0.98], [0.998], [0.99]])
 """What evidence keeps after a sample: for members, of the latest 50 or 500; for the candidates, of 100."""
 
-_STACK_KEEP, _RIDGE = 0.998, 20.0
-"""What the stack's curvature keeps, and the curvature that is always there."""
+_RIDGE = 20.0
+"""The stack's curvature that is always there; the rest fades with the slower clock of members."""
 
 _CREDIT = 2.0
 """Nats that models which forget nothing have at the beginning: without evidence they are believed."""
@@ -148,7 +148,7 @@ class Mix(Keeps):
         expected = (members * stacked).sum(axis=2)
         rows = members.reshape(len(members), -1)
         second = (rows * (stacked * weights[:, None]).ravel()) @ rows.T - (expected * weights) @ expected.T
-        left = _STACK_KEEP ** weights.sum()
+        left = _CLOCKS[1, 0] ** weights.sum()
         self.curvature = left * self.curvature + second
         self.curvature.flat[:: len(members) + 1] += (1 - left) * _RIDGE
         self.exponents = self.exponents + np.linalg.solve(self.curvature, (members[:, *at] - expected) @ weights)

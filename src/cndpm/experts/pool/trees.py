@@ -119,9 +119,9 @@ class Trees(Keeps):
         self.grown_at = rows.n
         drawn = np.flatnonzero(_is_drawn(rows.serial, self.n_grown) & (rows.serial >= self.since))
         drawn = drawn[np.argsort(rows.serial[drawn])[-_ROOM:]]
-        if len(drawn) < _FEWEST:
-            return
         y, n_labels = rows.y[drawn], self.shares.shape[1]
+        if len(y) < max(_FEWEST, 2 * len(np.unique(y))):
+            return
         made = DecisionTreeClassifier(max_features="sqrt", random_state=(seed + self.n_grown) % (1 << 32))
         tree = made.fit(z[drawn], y).tree_
         at = np.arange(tree.node_count)
@@ -167,9 +167,9 @@ class Trees(Keeps):
             has_vote = ~_is_drawn(serial, self.numbers[:, None])
         weights = has_vote / np.maximum(has_vote.sum(axis=0), 1)
         places = np.arange(0, votes.size, n_labels) + labels
-        votes += np.bincount(
-            places.ravel(), np.broadcast_to(weights, places.shape).ravel(), votes.size
-        ).reshape(votes.shape)
+        votes += np.bincount(places.ravel(), np.broadcast_to(weights, places.shape).ravel(), votes.size).reshape(
+            votes.shape
+        )
         shares = weights.T @ self.shares
         told: Floats = np.log(votes + _PSEUDO) - np.log(shares + _PSEUDO)
         return told[None]
