@@ -69,6 +69,8 @@ class Reading(Saved):
         if self._reader is None:
             if not reset:  # the first ones were looked at when the reader was chosen
                 admit_numbers(X)
+                if sparse.issparse(X):
+                    _check_n_features(self, X, reset=False)  # before so many columns are written out
             dense = X.toarray() if sparse.issparse(X) else X
             return validate_data(self, X=dense, reset=reset, **rules)
         _check_feature_names(self, X, reset=reset)
