@@ -58,8 +58,7 @@ def run(
     learner = CNDPM(settings, input_shape=stream.input_shape, n_classes=stream.n_classes, seed=seed, device=device)
     slept, bank = noting_sleeps(learner), learner.bank
     assert isinstance(bank, NeuralBank)
-    for recorder in (bank._recorder, bank._beside):
-        recorder.enabled &= graphs
+    bank._recorder.enabled &= graphs
     started = time.perf_counter()
     for i, (x, y) in enumerate(stream.batches()):
         if i == limit:
@@ -117,8 +116,7 @@ def _work(shape: tuple[int, ...], options: dict[str, Any], device: str, *, recor
     settings = CNDPMSettings.paper(**options | {"density_sleep_steps": 60, "predictor_sleep_steps": 40})
     bank = CNDPM(settings, input_shape=shape, n_classes=4, seed=3, device=device).bank
     assert isinstance(bank, NeuralBank)
-    for recorder in (bank._recorder, bank._beside):
-        recorder.enabled = recorded and device == "cuda"
+    bank._recorder.enabled = recorded and device == "cuda"
     generator = torch.Generator().manual_seed(1)
     x = torch.rand(60, *shape, generator=generator).to(device)
     y = torch.randint(0, 4, (60,), generator=generator).to(device)

@@ -58,7 +58,7 @@ def test_every_fifth_sample_calibrates_the_expert_that_the_others_made(sizes):
     taught = sizes(learner)
     learner.memory.add(blob(50, 0.0, 0, seed=0))
     consolidate(learner)
-    record = learner.novelty.state_dict()["record"]
+    record = learner.novelty.state_dict()["record"]["values"]
     assert int((~record.isnan()).sum()) == 10 and taught == [10]
     assert learner.counts.tolist() == pytest.approx([50.0])
 
@@ -66,7 +66,7 @@ def test_every_fifth_sample_calibrates_the_expert_that_the_others_made(sizes):
 def test_of_nine_samples_none_is_held_out_and_of_ten_two_are():
     for n, n_held_out in ((9, 0), (10, 2)):
         learner = learner_of(blob(n, 0.0, 0, seed=0))
-        assert int((~learner.novelty.state_dict()["record"].isnan()).sum()) == n_held_out
+        assert int((~learner.novelty.state_dict()["record"]["values"].isnan()).sum()) == n_held_out
 
 
 def test_samples_are_given_back_ten_at_a_time(sizes):

@@ -16,7 +16,7 @@ def normal(n: int, seed: int, shift: float = 0.0) -> torch.Tensor:
 
 def add_expert(novelty: LearnedLevel, margin: torch.Tensor, labels: torch.Tensor | None = None) -> None:
     """One expert more, with margins of held-out samples that are its own."""
-    log_known = torch.full((len(margin), len(novelty.state_dict()["record"]) + 1), -1e9, dtype=torch.float64)
+    log_known = torch.full((len(margin), len(novelty.state_dict()["record"]["values"]) + 1), -1e9, dtype=torch.float64)
     log_known[:, -1] = margin
     novelty.add_expert(Evidence(log_known, torch.zeros_like(margin)), labels)
 
@@ -50,7 +50,7 @@ def test_a_slight_shift_of_everything_is_noticed_by_pooling(batch):
 
 def levels_of(novelty):
     """Log alpha of every expert, (K,)."""
-    return novelty.state_dict()["levels"][0]
+    return novelty.state_dict()["record"]["levels"][0]
 
 
 def test_a_stray_moderate_outlier_stays_known_but_an_unseen_label_does_not():
@@ -211,14 +211,15 @@ def test_levels_follow_the_margins_of_each_experts_own_known_samples():
         assert not routing.is_new.any()
     for k in range(2):
         record = np.concatenate([held_out[k].numpy(), known[own == k, k].numpy()])
-        np.testing.assert_allclose(novelty.state_dict()["levels"][:, k].numpy(), expected_levels(record), rtol=1e-9)
+        levels = novelty.state_dict()["record"]["levels"][:, k]
+        np.testing.assert_allclose(levels.numpy(), expected_levels(record), rtol=1e-9)
 
 
 def test_the_latest_five_hundred_margins_of_an_expert_are_kept_and_ten_samples_are_judged_together():
     novelty = LearnedLevel()
     assert (novelty.capacity, novelty.window, novelty.novelty_rate) == (500, 10, 0.01)
     add_expert(novelty, normal(700, 24))
-    record = novelty.state_dict()["record"]
+    record = novelty.state_dict()["record"]["values"]
     assert torch.equal(record[0], normal(700, 24)[-500:])
 
 
@@ -277,7 +278,7 @@ def test_a_new_expert_begins_with_its_own_samples_new_labels_and_a_new_window():
     log_known[25:, 0] += 900
     novelty.add_expert(Evidence(log_known, torch.zeros(40, dtype=torch.float64)), torch.full((40,), 3))
     state = novelty.state_dict()
-    record = state["record"][1]
+    record = state["record"]["values"][1]
     assert torch.equal(record[~record.isnan()], log_known[:25, 1])
     assert not novelty.is_still_new(torch.tensor([3])).any()
     assert len(state["by_label"]["3"]) == 10 and not state["by_label"]["3"].any()

@@ -18,7 +18,8 @@ def state(*margins: float, strange: tuple[float, ...] = ()) -> dict:
     record = torch.full((1, 20), math.nan, dtype=torch.float64)
     record[0, -len(margins) :] = torch.tensor(margins, dtype=torch.float64)
     by_label = {"4": torch.tensor(strange, dtype=torch.float64)} if strange else {}
-    return {**empty, "record": record, "levels": torch.zeros(3, 1, dtype=torch.float64), "by_label": by_label}
+    levels = torch.zeros(3, 1, dtype=torch.float64)
+    return {**empty, "record": {"values": record, "levels": levels, "n_unmeasured": 0}, "by_label": by_label}
 
 
 def test_what_was_strange_to_one_model_is_forgotten_first():
@@ -29,7 +30,7 @@ def test_what_was_strange_to_one_model_is_forgotten_first():
 def test_margins_move_by_what_their_expert_gains_when_it_becomes_part_of_a_group():
     joined = joined_levels(state(1.0, 2.0), state(30.0))
     united = united_levels(joined, [[0, 1]], torch.tensor([0.5, 10.0], dtype=torch.float64))
-    record = united["record"][0]
+    record = united["record"]["values"][0]
     assert sorted(record[~record.isnan()].tolist()) == [1.5, 2.5, 40.0]
 
 

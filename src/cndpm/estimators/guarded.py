@@ -44,6 +44,9 @@ G = TypeVar("G", bound="Guarded")
 _TRANSIENT = ("_lines", "_journal", "_is_stale")
 """Attributes that are no part of what is copied or written."""
 
+SINGULAR = (LinAlgError, ArraysError)
+"""Exceptions of numbers that cannot be computed with."""
+
 _REFUSALS = (ValueError, TypeError, AttributeError)
 """Exceptions that come before anything was computed; others may leave half-made caches behind."""
 
@@ -278,7 +281,7 @@ def answers(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P
     def whole(self: G, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return _between_batches(self, lambda: method(self, *args, **kwargs))
-        except (LinAlgError, ArraysError) as error:
+        except SINGULAR as error:
             raise numerical(method.__name__, error) from error
 
     whole.is_guarded = True  # type: ignore[attr-defined]
@@ -319,7 +322,7 @@ def _undo_and_tell(estimator: Guarded, error: BaseException, name: str, n_change
     if journal is not None and journal.is_pending:
         journal.is_whole = False  # first of all, should one more exception arrive
         _between_batches(estimator, estimator._undo)
-    if isinstance(error, LinAlgError | ArraysError):
+    if isinstance(error, SINGULAR):
         raise numerical(name, error) from error
     _tell(error, name, is_done=_n_changes(estimator) != n_changes)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.classifier import CNDPMClassifier
 from cndpm.estimators.density import CNDPMDensity
-from cndpm.estimators.guarded import ArraysError, LinAlgError, numerical, persistent
+from cndpm.estimators.guarded import SINGULAR, numerical, persistent
 from cndpm.estimators.label_codec import LabelCodec
 from cndpm.estimators.regressor import CNDPMRegressor
 from cndpm.model.cndpm import CNDPM
@@ -78,7 +78,7 @@ def merge_in_turn(models: Iterable[Estimator]) -> Any:
         merged._learner = joint.united()
         merged._merged_from = learned
         return merged
-    except (LinAlgError, ArraysError) as error:
+    except SINGULAR as error:
         raise numerical("merge", error) from error
 
 

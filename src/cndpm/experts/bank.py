@@ -187,7 +187,7 @@ class Bank(ABC):
         """Returns everything, the expert in training and random state included."""
 
     @abstractmethod
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State) -> object:
         """Restores the state to the bit."""
 
 

@@ -9,7 +9,7 @@ banks answers, and how a batch is learned.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from torch import Tensor
 from cndpm.experts.bank import Bank, Evidence, Merging, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.learner import Footprint
-from cndpm.state import State
+from cndpm.state import Keeps, State, part
 
 
 class CompositeBank(Bank):
@@ -129,8 +129,10 @@ class CompositeMerging(Merging):
         self._bank.chooser.merging.relabel(mapping, n_classes)
 
 
-class SelectedBank(CompositeBank):
+class SelectedBank(Keeps, CompositeBank):
     """Routes by one bank, the selector, and answers by another one, the describer."""
+
+    kept: ClassVar = {"selector": part(), "describer": part()}
 
     def __init__(self, selector: Bank, describer: Bank) -> None:
         super().__init__(selector, describer)
@@ -159,10 +161,3 @@ class SelectedBank(CompositeBank):
 
     def sample(self, k: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         return self.describer.sample(k, n, generator)
-
-    def state_dict(self) -> State:
-        return {"selector": self.selector.state_dict(), "describer": self.describer.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        self.selector.load_state_dict(state["selector"])
-        self.describer.load_state_dict(state["describer"])

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
+
+from cndpm.state import Keeps, State, StateError, tensor, whole
 
 __all__ = ["accepts_expert", "margins"]
 
@@ -114,22 +117,32 @@ def clipped(surprises: Floats) -> Floats:
     return np.maximum(np.minimum(surprises, CLIP), -CLIP)
 
 
-class MarginRecord:
+class MarginRecord(Keeps):
     """Rows of the latest margins, one for each of K experts, and the levels measured of them.
 
     `values` are margins (K, capacity), NaN where there is none; `levels` level, median and deviation of each row, (3,
     K), when they were measured last; `n_unmeasured` margins came since.
     """
 
+    kept: ClassVar = {
+        "values": tensor("experts", "margins", finite=False),  # more than the capacity where models were merged
+        "levels": tensor(3, "experts", finite=False),
+        "n_unmeasured": whole(),
+    }
+
     def __init__(self, capacity: int, rate: float) -> None:
         self.capacity, self.rate = capacity, rate
-        self.replace(np.zeros((0, capacity)), np.zeros((3, 0)), 0)
+        self.values, self.levels, self.n_unmeasured = np.zeros((0, capacity)), np.zeros((3, 0)), 0
+        self._moments, self._stale = np.zeros((0, 3)), set[int]()
 
-    def replace(self, values: Floats, measured: Floats, n_unmeasured: int) -> None:
-        """Takes another record (K, R), of more than the capacity until the next margin is noted, and levels (3, K)."""
-        self.values, self.levels, self.n_unmeasured = values, measured, n_unmeasured
-        self._moments = np.zeros((len(values), 3))
-        self._stale = set(range(len(values)))
+    def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
+        found = super().load_state_dict(state, **sizes)
+        self._moments, self._stale = np.zeros((len(self.values), 3)), set(range(len(self.values)))
+        return found
+
+    def _admit(self, state: State) -> None:
+        if (n := state["values"].shape[1]) < self.capacity:
+            raise StateError(f"the record has {n} margins an expert; at least {self.capacity}")
 
     def __len__(self) -> int:
         return len(self.values)

@@ -14,45 +14,22 @@ from cndpm.mixture import log_gate, log_mixture_density, mix_gaussians, mix_log_
 from cndpm.model.memory import ShortTermMemory
 from cndpm.threads import one_thread
 
-__all__ = ["Answers"]
-
 
 class Answers:
-    """Asks the experts, and a provisional model of what waits in the memory.
+    """Asks the experts, and where they answer at any time a provisional model of what waits in the memory.
 
-    Args:
-        bank: The experts.
-        memory: Samples that wait to become one.
-        anytime: Whether the memory takes part.
-        device: Where answers arrive.
-
-    Example:
-        >>> import torch
-        >>> from cndpm.model.cndpm import CNDPM
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> learner = CNDPM(CNDPMSettings(memory_size=50), input_shape=(4,))
-        >>> learner.learn(torch.randn(60, 4), torch.arange(60) % 2)
-        >>> answers = Answers(learner.bank, learner.memory, anytime=True, device=learner.device)
-        >>> answers.predict_log_proba(learner.bank.open(torch.randn(3, 4)), 2, exact=True).shape
-        torch.Size([3, 2])
+    Every question is put to batches of samples. Answers that need not be `exact` take what experts share, such as a
+    covariance, as old as its last renewal.
     """
 
     def __init__(self, bank: Bank, memory: ShortTermMemory, *, anytime: bool, device: torch.device) -> None:
         self._bank, self._memory, self._anytime, self._device = bank, memory, anytime, device
 
-    @torch.no_grad()
-    @one_thread()
     def predict_log_proba(self, batches: Iterable[Samples], n_classes: int, *, exact: bool) -> Tensor:
-        """Returns log-probabilities of the classes, (batch, n_classes).
-
-        Args:
-            batches: Samples that are asked about.
-            n_classes: Number of classes known; equally probable before anything was learned.
-            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
-        """
+        """Returns log-probabilities of the classes, (batch, n_classes): all the same before anything was learned."""
 
         def answer(samples: Samples) -> Tensor:
-            mixed = self._bank.mixed(samples, exact=exact) if self._n_experts else None
+            mixed = self._bank.mixed(samples, exact=exact) if self._bank.counts.shape[0] else None
             log_density, counts, predictive = self._components(samples, exact, mixed)
             n = counts.shape[0]
             if not n:
@@ -62,17 +39,10 @@ class Answers:
                 return mixed[1]
             return mix_log_proba(log_gate(log_density, counts), predictive())
 
-        return _joined([answer(samples) for samples in batches])
+        return _of_each(batches, answer)
 
-    @torch.no_grad()
-    @one_thread()
     def predict_moments(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
-        """Returns mean and variance of every target, (batch, 2, n_outputs).
-
-        Args:
-            batches: Samples that are asked about.
-            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
-        """
+        """Returns mean and variance of every target, (batch, 2, n_outputs)."""
 
         def answer(samples: Samples) -> Tensor:
             log_density, counts, predictive = self._components(samples, exact)
@@ -80,17 +50,10 @@ class Answers:
                 raise ValueError("nothing has been learned yet, so no value can be predicted; learn a batch first")
             return mix_gaussians(log_gate(log_density, counts), predictive())
 
-        return _joined([answer(samples) for samples in batches])
+        return _of_each(batches, answer)
 
-    @torch.no_grad()
-    @one_thread()
     def log_prob(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
-        """Returns log p(x), (batch,).
-
-        Args:
-            batches: Samples that are asked about.
-            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
-        """
+        """Returns log p(x), (batch,)."""
         if self._bank.density_of == "features":
             raise ValueError(
                 "these experts model features of x, not x itself, so x has no density; use features='identity' "
@@ -103,32 +66,17 @@ class Answers:
                 raise ValueError("nothing has been learned yet, so x has no density; learn a batch or consolidate()")
             return log_mixture_density(log_density, counts)
 
-        return torch.cat([answer(samples) for samples in batches])
+        return _of_each(batches, answer)
 
-    @torch.no_grad()
-    @one_thread()
     def expert_log_proba(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
-        """Returns the log-probability that each expert is responsible for x alone, (batch, n_experts).
-
-        Args:
-            batches: Samples that are asked about.
-            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
-        """
+        """Returns the log-probability that each expert is responsible for x alone, (batch, n_experts)."""
         counts = self._bank.counts.to(self._device)
-        return torch.cat([log_gate(self._bank.log_density(samples, exact=exact), counts) for samples in batches])
+        return _of_each(batches, lambda samples: log_gate(self._bank.log_density(samples, exact=exact), counts))
 
-    @torch.no_grad()
-    @one_thread()
     def responsible(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
-        """Returns the log-probability that each expert, or the memory, answers for x, (batch, n_experts + 1).
+        """Returns the log-probability that each expert or, last, the memory answers for x, (batch, n_experts + 1).
 
-        Args:
-            batches: Samples that are asked about.
-            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
-
-        Returns:
-            One column for each expert and, last, one for the provisional model of the memory: -inf where it takes no
-            part. All are -inf before anything was learned.
+        It is -inf where the memory takes no part, and of all before anything was learned.
         """
         n_experts = len(self._bank.counts)
 
@@ -138,27 +86,14 @@ class Answers:
             shares[:, : len(counts)] = log_gate(log_density, counts)
             return shares
 
-        return torch.cat([answer(samples) for samples in batches])
+        return _of_each(batches, answer)
 
-    @torch.no_grad()
-    @one_thread()
     def expert_predictive(self, batches: Iterable[Samples], *, exact: bool) -> Tensor:
-        """Returns p(y | x, k) of each expert, (batch, n_experts, ...).
-
-        Args:
-            batches: Samples that are asked about.
-            exact: See :meth:`cndpm.experts.bank.Bank.predictive`.
-        """
-        return torch.cat([self._bank.predictive(samples, exact=exact) for samples in batches])
+        """Returns p(y | x, k) of each expert, (batch, n_experts, ...)."""
+        return _of_each(batches, lambda samples: self._bank.predictive(samples, exact=exact))
 
     def sample(self, n: int, *, seed: int, expert: int | None) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Draws (x, y) pairs (appendix G): an expert by its count, x from its density, y from its predictor.
-
-        Args:
-            n: Number of samples.
-            seed: Determines the draws.
-            expert: Draws from this expert alone.
-        """
+        """Draws n pairs (appendix G): an expert by its count, or a given one, x by its density, y by its predictor."""
         counts = self._bank.counts.to(self._device)
         if not len(counts):
             raise ValueError("there is no expert to sample from yet; learn more or call consolidate()")
@@ -168,10 +103,6 @@ class Answers:
         draws = [self._bank.sample(k, int((chosen == k).sum()), generator) for k in sorted(set(chosen.tolist()))]
         targets = [y for _, y in draws if y is not None]
         return torch.cat([x for x, _ in draws]), torch.cat(targets) if targets else None, chosen
-
-    @property
-    def _n_experts(self) -> int:
-        return self._bank.counts.shape[0]
 
     def _components(
         self, samples: Samples, exact: bool, mixed: tuple[Tensor, Tensor] | None = None
@@ -205,6 +136,8 @@ class Answers:
         return log_density, counts, predictive
 
 
-def _joined(parts: list[Tensor]) -> Tensor:
+def _of_each(batches: Iterable[Samples], answer: Callable[[Samples], Tensor]) -> Tensor:
     """Returns the answers to all batches, (n, ...)."""
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    with torch.no_grad(), one_thread():
+        parts = [answer(samples) for samples in batches]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -6,6 +6,8 @@ looked at again. Rows that are wild together are a change of units and are let i
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -13,9 +15,7 @@ from torch import Tensor
 
 from cndpm.model.inputs import LARGEST
 from cndpm.model.memory import SampleBatch
-from cndpm.state import State, StateError, expect, tensor, whole
-
-__all__ = ["Door"]
+from cndpm.state import Keeps, flag, listed, tensor, whole
 
 _MEASURED_ON = 200
 """Rows on which the range is measured."""
@@ -33,22 +33,24 @@ _FEWEST = 5
 """Rows that tell a median."""
 
 
-class Door:
-    """Judges rows.
-
-    Attributes:
-        n_set_aside: Rows that were not let in.
-        is_watching: Whether batches of the block that was looked at last must be judged.
+class Door(Keeps):
+    """Judges rows, of which `n_set_aside` were not let in; `is_watching` tells whether the latest block needs it.
 
     Example:
         >>> door, x = Door(), torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
-        >>> torch.equal(door.look(x), x)
-        True
         >>> bool(door.judge(x).any())
         False
         >>> door.judge(torch.tensor([[0.0, 1e10], [0.5, 0.5]])).tolist(), door.n_set_aside
         ([True, False], 1)
     """
+
+    kept: ClassVar = {
+        "n": whole(),
+        "mean": tensor("d"),
+        "squares": tensor("d"),
+        "n_set_aside": whole(),
+        "lately": listed(flag()),
+    }
 
     def __init__(self) -> None:
         self.n_set_aside, self.is_watching = 0, True
@@ -122,19 +124,6 @@ class Door:
 
     def _range(self) -> tuple[Tensor, Tensor]:
         return self._mean, _reach((self._squares / max(1, self._n - 1)).sqrt())
-
-    def state_dict(self) -> State:
-        """Returns the range, and what was set aside."""
-        sums = {"n": self._n, "mean": self._mean.clone(), "squares": self._squares.clone()}
-        return {**sums, "n_set_aside": self.n_set_aside, "lately": list(self._lately)}
-
-    def load_state_dict(self, state: State) -> None:
-        """Restores it to the bit."""
-        expect(state, {"n": whole(), "n_set_aside": whole(), "mean": tensor("d"), "squares": tensor("d")})
-        self._n, self._mean, self._squares = state["n"], state["mean"].cpu().clone(), state["squares"].cpu().clone()
-        if not isinstance(state["lately"], list) or not all(isinstance(wild, bool) for wild in state["lately"]):
-            raise StateError("lately is a list of truths")
-        self.n_set_aside, self._lately = state["n_set_aside"], list(state["lately"])
 
 
 def _range_of(rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,12 +8,12 @@ what comes now.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cndpm.state import State, StateError, expect, number, whole
+from cndpm.state import Keeps, State, StateError, integers, tensor, whole
 
 __all__ = ["Event"]
 
@@ -50,7 +50,7 @@ class Event(NamedTuple):
     into: int | None = None
 
 
-class EventLog:
+class EventLog(Keeps):
     """Keeps the latest events in the order in which they happened.
 
     Attributes:
@@ -60,6 +60,8 @@ class EventLog:
         events: The latest 1,000 events.
         on_removal: Is called with the number of an expert that goes.
     """
+
+    kept: ClassVar = {"n_samples": whole(), "share": tensor("n_experts"), "absent": integers("n_experts", low=0)}
 
     def __init__(self) -> None:
         self.n_samples = 0
@@ -123,32 +125,15 @@ class EventLog:
         self._share, self._absent = np.delete(self._share, expert), np.delete(self._absent, expert)
 
     def state_dict(self) -> State:
-        """Returns everything, as plain values."""
-        return {
-            "n_samples": self.n_samples,
-            "events": [list(event) for event in self.events],
-            "share": self._share.tolist(),
-            "absent": self._absent.tolist(),
-        }
+        return {**super().state_dict(), "events": [list(event) for event in self.events]}
 
-    def load_state_dict(self, state: State, *, n_experts: int) -> None:
-        """Restores it to the bit.
+    def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
+        self.learned, self.events = [], [_event(values) for values in state["events"]]
+        return super().load_state_dict(state, **sizes)
 
-        Args:
-            state: A result of :meth:`state_dict`.
-            n_experts: Number of experts by then.
-        """
-        expect(state, {"n_samples": whole()})
-        shares = {"share": number(0), "absent": whole()}
-        if not all(isinstance(state[name], list) and len(state[name]) == n_experts for name in shares):
-            raise StateError(f"'share' and 'absent' must be lists of {n_experts} numbers, one for each expert")
-        for name, form in shares.items():
-            for value in state[name]:
-                expect({name: value}, {name: form})
-        self.n_samples, self.learned = state["n_samples"], []
-        self.events = [_event(values) for values in state["events"]]
-        self._share = np.array(state["share"], dtype=np.float64)
-        self._absent = np.array(state["absent"], dtype=np.int64)
+    def _admit(self, state: State) -> None:
+        if (state["share"] < 0).any():
+            raise StateError("'share' must hold numbers from 0 on")
 
 
 def _event(values: Sequence[Any]) -> Event:

@@ -66,10 +66,8 @@ class EarnedFounding(Founding):
     Samples that experts explain after all go back to them. Of the rest an expert is made, which stays only if it
     explains a held-out fifth better than the mixture does without it, by more than its prior cost; otherwise what it
     was made of goes back to the experts too. Where labels tell that the memory holds several concepts, one after the
-    other, the expert is made of the largest, and the others wait.
-
-    Args:
-        for_labels: Whether targets are class labels, which tell strays from what is new.
+    other, the expert is made of the largest, and the others wait. Where targets are class labels (`for_labels`) they
+    tell strays from what is new.
     """
 
     def __init__(self, *, for_labels: bool) -> None:

@@ -22,14 +22,10 @@ Target = Literal["classes", "values", "none"]
 
 
 def admit_x(x: Tensor, input_shape: tuple[int, ...]) -> Tensor:
-    """Returns inputs as float32.
+    """Returns inputs (batch, *input_shape) as float32; in rows, values too large to be learned are +- `BEYOND`.
 
-    Returns:
-        x, (batch, *input_shape). In rows, values beyond the largest that can be learned are plus or minus `BEYOND`.
-
-    Raises:
-        TypeError, ValueError: It is not (batch, *input_shape) of finite real numbers, or most of it is too large; the
-            message says what to do.
+    TypeError, ValueError: they are no finite real numbers of this shape, or most are too large; the message says what
+    to do.
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch tensor; got {type(x).__name__}. Use torch.as_tensor(x).")
@@ -61,8 +57,7 @@ def _few_are_beyond(rows: Tensor) -> bool:
 def admit_targets(y: Tensor | None, n: int, target: Target, n_outputs: int, n_classes: int | None) -> Tensor | None:
     """Returns targets on the host: class indices int64 (n,), values float32 (n, n_outputs), or None.
 
-    Raises:
-        ValueError: y is something else; the message says what to do.
+    ValueError: y is something else; the message says what to do.
     """
     if target == "none":
         if y is not None:

@@ -18,7 +18,8 @@ from cndpm.state import State
 
 def joined_levels(mine: State, theirs: State) -> State:
     """Returns the state of a learned level that has noted what two have; the experts of the second come behind."""
-    rows = [row for state in (mine, theirs) for row in state["record"].numpy()]
+    ours, its = mine["record"], theirs["record"]
+    rows = [row for record in (ours, its) for row in record["values"].numpy()]
     labels = sorted({*mine["by_label"], *theirs["by_label"]}, key=int)
     empty = torch.zeros(0, dtype=torch.float64)
     latest = {label: [state["by_label"].get(label, empty) for state in (mine, theirs)] for label in labels}
@@ -26,12 +27,14 @@ def joined_levels(mine: State, theirs: State) -> State:
     by_label = {label: torch.cat(both).sort(descending=True).values for label, both in latest.items()}
     return {
         **mine,
-        "record": _aligned(rows),
+        "record": {
+            "values": _aligned(rows),
+            "levels": torch.cat([ours["levels"], its["levels"]], dim=1),
+            "n_unmeasured": ours["n_unmeasured"] + its["n_unmeasured"],
+        },
         "history": mine["history"][:0],
         "by_label": by_label,
         "windows": torch.from_numpy(_shuffled(torch.cat([mine["windows"], theirs["windows"]]).numpy())),
-        "levels": torch.cat([mine["levels"], theirs["levels"]], dim=1),
-        "n_unmeasured": mine["n_unmeasured"] + theirs["n_unmeasured"],
     }
 
 
@@ -40,10 +43,12 @@ def united_levels(state: State, groups: Sequence[Sequence[int]], gains: Tensor) 
 
     Each expert's samples have `gains`, (K,), more log evidence now that it is part of its group.
     """
-    moved = state["record"].numpy() + gains.numpy()[:, None]
+    record = state["record"]
+    moved = record["values"].numpy() + gains.numpy()[:, None]
     together = [np.concatenate([moved[k] for k in group]) for group in groups]
     rows = [_shuffled(row) if len(group) > 1 else row for row, group in zip(together, groups, strict=True)]
-    return {**state, "record": _aligned(rows), "levels": state["levels"][:, [group[0] for group in groups]].clone()}
+    levels = record["levels"][:, [group[0] for group in groups]].clone()
+    return {**state, "record": {**record, "values": _aligned(rows), "levels": levels}}
 
 
 def _aligned(rows: Sequence[Floats]) -> Tensor:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ from cndpm.mixture import Routing, margins, route
 from cndpm.mixture.margin_levels import CLIP, MIN_RECORD, Floats, MarginRecord, clipped, novelty_level, window_means
 from cndpm.model.joined_levels import joined_levels, united_levels
 from cndpm.model.novelty import Novelty
-from cndpm.state import State, StateError, expect, tensor, whole
+from cndpm.state import State, StateError, expect, part, tensor
 
 _CAP = 30.0
 """Deviations up to which one sample counts where its margin is judged with its window: all beyond is as strange."""
@@ -56,12 +57,7 @@ class LabelWindows:
         self._latest: dict[int, Floats] = {}
 
     def push(self, strange: Flags, labels: Labels) -> Floats:
-        """Takes note of samples and returns the share of strange ones around each within its label, (B,).
-
-        Args:
-            strange: Whether each sample is, (B,).
-            labels: Class indices, (B,).
-        """
+        """Takes note of samples, strange or not; returns the share of strange ones around each in its label, (B,)."""
         means = np.empty(len(strange))
         for label in set(labels.tolist()):
             mine = labels == label
@@ -83,11 +79,9 @@ class LabelWindows:
             self._latest.pop(label, None)
 
     def state_dict(self) -> State:
-        """Returns everything noted."""
         return {str(label): torch.tensor(latest) for label, latest in self._latest.items()}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores it to the bit."""
         for label in state:
             if not (label.isascii() and label.isdecimal()):
                 raise StateError(f"labels are numbered from 0; got {label[:20]!r}")
@@ -101,10 +95,8 @@ class LabelWindows:
 class LearnedLevel(Novelty):
     """Keeps a record of known margins, and calls samples new whose margins fall below the level that follows from it.
 
-    Args:
-        novelty_rate: How often a known sample may be called new, about.
-        window: Consecutive samples whose evidence is pooled; 1 judges each alone.
-        capacity: Margins kept per expert, the latest.
+    About `novelty_rate` of known samples are called new. The evidence of `window` consecutive samples is pooled; of
+    each expert the `capacity` latest margins are kept.
 
     Example:
         >>> import torch
@@ -113,6 +105,14 @@ class LearnedLevel(Novelty):
         >>> level.route(Evidence(torch.full((10, 1), -30.0), torch.full((10,), -20.0)), None).is_new.all()
         tensor(True)
     """
+
+    kept: ClassVar = {
+        "record": part(),
+        "history": tensor("samples", 2),
+        "by_label": part(),
+        "windows": tensor("windows"),
+        "window_level": tensor(finite=False),
+    }
 
     def __init__(self, *, novelty_rate: float = 0.01, window: int = 10, capacity: int = 500) -> None:
         if not 1e-9 <= novelty_rate < 0.5:
@@ -124,7 +124,7 @@ class LearnedLevel(Novelty):
         self._history = np.zeros((0, 2))
         self._by_label = LabelWindows(window)
         self._windows = np.zeros(0)
-        self._window_level = math.inf
+        self._window_level = np.array(math.inf)
 
     def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
         log_known, log_new = evidence
@@ -210,7 +210,7 @@ class LearnedLevel(Novelty):
 
     def _measure_windows(self) -> None:
         """Measures the level of windows, their mean surprise, from the record."""
-        self._window_level = math.inf
+        self._window_level = np.array(math.inf)
         n_known, mean, deviation = self._record.clipped_moments()
         if n_known >= MIN_RECORD:
             normal = mean + NormalDist().inv_cdf(1 - self.novelty_rate) * (deviation / math.sqrt(self.window))
@@ -220,7 +220,7 @@ class LearnedLevel(Novelty):
                 if len(self._windows) >= _MIN_WINDOWS
                 else normal
             )
-            self._window_level = min(max(normal, seen), (normal + CLIP) / 2)
+            self._window_level = np.array(min(max(normal, seen), (normal + CLIP) / 2))
 
     @property
     def n_judged(self) -> int:
@@ -240,38 +240,3 @@ class LearnedLevel(Novelty):
     def relabel(self, mapping: Sequence[int]) -> None:
         state = self._by_label.state_dict()
         self._by_label.load_state_dict({str(mapping[int(label)]): latest for label, latest in state.items()})
-
-    def state_dict(self) -> State:
-        return {
-            "record": torch.tensor(self._record.values),
-            "history": torch.tensor(self._history),
-            "by_label": self._by_label.state_dict(),
-            "windows": torch.tensor(self._windows),
-            "levels": torch.tensor(self._record.levels),
-            "window_level": torch.tensor(self._window_level, dtype=torch.float64),
-            "n_unmeasured": self._record.n_unmeasured,
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        forms = {
-            "record": tensor("experts", "margins", finite=False),  # more than the capacity where models were merged
-            "history": tensor("samples", 2),
-            "windows": tensor("windows"),
-            "levels": tensor(3, "experts", finite=False),
-            "window_level": tensor(finite=False),
-            "n_unmeasured": whole(),
-        }
-        expect(state, forms)
-        if state["record"].shape[1] < self._record.capacity:
-            raise StateError(
-                f"record has {state['record'].shape[1]} margins an expert; at least {self._record.capacity}"
-            )
-        self._record.replace(_array(state["record"]), _array(state["levels"]), state["n_unmeasured"])
-        self._history, self._windows = _array(state["history"]), _array(state["windows"])
-        self._by_label.load_state_dict(state["by_label"])
-        self._window_level = float(state["window_level"])
-
-
-def _array(values: Tensor) -> Floats:
-    """Returns a copy on the host."""
-    return np.array(values.detach().cpu().numpy(), dtype=np.float64)

@@ -53,14 +53,7 @@ def check_kept(
 
 
 class ShortTermMemory:
-    """Holds at most `capacity` samples in the order of their arrival.
-
-    Args:
-        capacity: M in the paper.
-        device: Where samples live; their targets live on the host.
-
-    Attributes:
-        size: Samples stored.
+    """Holds at most `capacity` samples (M in the paper) in the order of their arrival; their targets on the host.
 
     Example:
         >>> import torch
@@ -151,14 +144,12 @@ class ShortTermMemory:
         self._parts, self._y, self.size, self._batch = [], None, 0, None
 
     def state_dict(self) -> State:
-        """Returns copies of the samples."""
         if not self.size:
             return {"x": None, "y": None}
         x, y = self.batch()
         return {"x": x.x.clone(), "y": y.clone() if y is not None else None}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores the samples."""
         self.clear()
         if state["x"] is not None:
             y = None if state["y"] is None else state["y"].cpu()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,10 +15,10 @@ from torch import Tensor
 from cndpm.experts.bank import Bank, Evidence
 from cndpm.learner import TaskListener
 from cndpm.mixture import Routing, is_new, log_responsibilities, route
-from cndpm.state import State, StateError, expect, whole
+from cndpm.state import Keeps, listed, whole
 
 
-class Novelty(ABC):
+class Novelty(Keeps, ABC):
     """Routes batches, and takes note of the experts that come and go; by itself it notes nothing of them."""
 
     listener: TaskListener | None = None
@@ -27,9 +28,7 @@ class Novelty(ABC):
     def route(self, evidence: Evidence, labels: Tensor | None) -> Routing:
         """Decides which experts learn each of B samples and which are new; called once for a batch, before learning.
 
-        Args:
-            evidence: Of the batch; without experts everything is new.
-            labels: Class indices (B,), where there are any.
+        Without experts everything is new; labels are class indices (B,), where there are any.
         """
 
     def follow(self, drift: Tensor) -> None:
@@ -69,13 +68,6 @@ class Novelty(ABC):
     def relabel(self, mapping: Sequence[int]) -> None:
         """Takes note that class c has the index mapping[c] from now on."""
 
-    def state_dict(self) -> State:
-        """Returns everything noted."""
-        return {}
-
-    def load_state_dict(self, state: State) -> None:
-        """Restores it."""
-
 
 class FixedLevel(Novelty):
     """Calls samples new by one concentration α, set by hand (equation 7 of the paper): the same level for all.
@@ -108,6 +100,8 @@ class TaskLabels(Novelty):
         >>> labels.route(Evidence(torch.zeros(2, 0), torch.zeros(2)), None).is_new
         tensor([True, True])
     """
+
+    kept: ClassVar = {"task": whole(-1), "tasks": listed(whole(-1))}
 
     def __init__(self, at_end: Callable[[], None] = lambda: None) -> None:
         self._at_end, self.listener = at_end, self
@@ -146,15 +140,6 @@ class TaskLabels(Novelty):
     def unite(self, groups: Sequence[Sequence[int]], gains: Tensor) -> None:
         self._tasks = [self._tasks[group[0]] for group in groups]
 
-    def state_dict(self) -> State:
-        return {"task": self._task, "tasks": list(self._tasks)}
-
     @property
     def n_judged(self) -> int:
         return len(self._tasks)
-
-    def load_state_dict(self, state: State) -> None:
-        expect(state, {"task": whole(-1)})
-        if not all(type(task) is int for task in state["tasks"]):
-            raise StateError(f"'tasks' must be numbers; got {str(state['tasks'])[:80]}")
-        self._task, self._tasks = state["task"], list(state["tasks"])

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from cndpm.state.container import StateError
-from cndpm.state.tree import State
+from cndpm.state.tree import State, copied
 
 Sizes = dict[str, int]
 Form = Callable[[str, Any, Sizes], None]
@@ -124,6 +124,18 @@ def _of_type(kind: type, said: str) -> Form:
     return check
 
 
+def listed(form: Form) -> Form:
+    """Returns the form of a list of values of one form."""
+
+    def check(name: str, value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, list):
+            raise StateError(f"{name!r} must be a list; got a {type(value).__name__}")
+        for one in value:
+            form(name, one, sizes)
+
+    return check
+
+
 def maybe(form: Form) -> Form:
     """Returns a form that also allows None."""
     return lambda name, value, sizes: None if value is None else form(name, value, sizes)
@@ -138,25 +150,27 @@ __all__ = ["Keeps"]
 
 
 class Keeps:
-    """Keeps arrays and plain values as attributes; `kept` names each with its form.
+    """Keeps tensors, arrays, plain values and parts with a state of their own; `kept` names each with its form.
+
+    What is kept as ``name`` is the attribute ``_name`` where there is one, else ``name``.
 
     Example:
         >>> from cndpm.state import tensor, whole
         >>> class Counter(Keeps):
         ...     kept = {"counts": tensor("labels"), "n": whole()}
+        ...     def __init__(self): self.counts, self._n = np.zeros(0), 0
         >>> counter = Counter()
         >>> counter.load_state_dict({"counts": torch.ones(2, dtype=torch.float64), "n": 2})
         {'labels': 2}
-        >>> counter.counts
-        array([1., 1.])
+        >>> counter.counts, counter._n
+        (array([1., 1.]), 2)
     """
 
-    kept: ClassVar[Mapping[str, Form]]
+    kept: ClassVar[Mapping[str, Form]] = {}
 
     def state_dict(self) -> State:
         """Returns everything that is kept."""
-        values = {name: getattr(self, name) for name in self.kept}
-        return {name: torch.tensor(v) if isinstance(v, np.ndarray) else v for name, v in values.items()}
+        return {name: _saved(getattr(self, self._attribute(name))) for name in self.kept}
 
     def load_state_dict(self, state: State, **sizes: int) -> Sizes:
         """Restores it to the bit, or raises StateError before anything is changed; returns all sizes.
@@ -166,7 +180,29 @@ class Keeps:
             **sizes: Sizes that are known.
         """
         found = expect(state, self.kept, **sizes)
+        self._admit(state)
         for name in self.kept:
-            value: Any = state[name]
-            setattr(self, name, value.cpu().numpy().copy() if isinstance(value, torch.Tensor) else value)
+            attribute = self._attribute(name)
+            setattr(self, attribute, _restored(state[name], getattr(self, attribute, None)))
         return found
+
+    def _admit(self, state: State) -> None:
+        """Raises StateError for a state that has the right form and cannot be."""
+
+    def _attribute(self, name: str) -> str:
+        return f"_{name}" if f"_{name}" in vars(self) else name
+
+
+def _saved(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return torch.tensor(value)
+    return value.state_dict() if hasattr(value, "state_dict") else copied(value)
+
+
+def _restored(value: Any, now: Any) -> Any:
+    """Returns a value of a state as what is there now: a part that is given its state, a tensor, or an array."""
+    if hasattr(now, "load_state_dict"):
+        now.load_state_dict(value)
+        return now
+    is_array = isinstance(value, Tensor) and not isinstance(now, Tensor)
+    return value.cpu().numpy().copy() if is_array else copied(value)

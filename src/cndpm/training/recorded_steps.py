@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,23 +28,16 @@ _MAX_RECORDED = 4
 
 _recording = threading.Lock()
 
-S = TypeVar("S")
-T = TypeVar("T")
-
 
 class StepRecorder:
     """Makes routines that share one stretch of device memory, so they must not run at the same time.
 
-    Routines of a recorder may run at the same time as those of the recorder that :meth:`aside` returns. Their random
-    numbers are the generator's. Nothing is recorded on a CPU, or where it is not `enabled`.
+    Their random numbers are the generator's. Nothing is recorded on a CPU, or where it is not `enabled`.
     """
 
     def __init__(self, device: torch.device, generator: torch.Generator, *, enabled: bool = True) -> None:
         self.enabled = enabled and device.type == "cuda"
         self.generator = generator
-        self._lender: torch.Generator | None = None
-        self._work: torch.cuda.Stream | None = None
-        self._branch: torch.cuda.Stream | None = None
         self._pool: Any = None
         self._anchor: torch.cuda.CUDAGraph | None = None
         self._stream: torch.cuda.Stream | None = None
@@ -52,54 +45,6 @@ class StepRecorder:
     def routine(self, function: Callable[..., tuple[Tensor, ...] | None], *, draws: bool = True) -> Routine:
         """Returns a routine that runs `function`, recorded where possible."""
         return Routine(function, self, draws=draws)
-
-    def aside(self) -> StepRecorder:
-        """Returns a recorder whose routines run beside this one's, on their own stream; on a CPU, this one itself."""
-        if not self.enabled:
-            return self
-        other = StepRecorder(self.generator.device, torch.Generator(self.generator.device))
-        other._lender = self.generator
-        other._work = torch.cuda.Stream(self.generator.device)  # type: ignore[no-untyped-call]
-        return other
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Surrounds calls of a recorder's routines: they wait for earlier work, but later work does not wait for them.
-
-        Random numbers continue where the other recorder's stood, and that recorder continues where these end: they are
-        the same as if everything were done in turn. The recorder aside has its own generator because a graph reads the
-        generator's state while it runs.
-        """
-        if self._lender is None or self._work is None:
-            yield
-            return
-        self.generator.set_state(self._lender.get_state())
-        self._work.wait_stream(torch.cuda.current_stream(self.generator.device))
-        with torch.cuda.stream(self._work):
-            yield
-        self._lender.set_state(self.generator.get_state())
-
-    def join(self) -> None:
-        """Makes all later work on the device wait for this recorder's routines."""
-        if self._work is not None:
-            torch.cuda.current_stream(self.generator.device).wait_stream(self._work)
-
-    def side_by_side(self, first: Callable[[], S], second: Callable[[], T]) -> tuple[S, T]:
-        """Calls two functions, at the same time within a step that is being recorded, else in turn.
-
-        Neither may use tensors that the other makes, tensors that both use must outlive the call, and neither may call
-        this method: branches within branches share memory without waiting for each other.
-        """
-        if not (self.enabled and torch.cuda.is_current_stream_capturing()):
-            return first(), second()
-        here = torch.cuda.current_stream(self.generator.device)
-        branch = self._branch = self._branch or _recording_stream(self.generator.device)
-        branch.wait_stream(here)
-        with torch.cuda.stream(branch):
-            one = first()
-        other = second()
-        here.wait_stream(branch)
-        return one, other
 
     def record(self, function: Callable[[], None], *, draws: bool = True) -> torch.cuda.CUDAGraph | None:
         """Returns the graph of a function's operations; None where it cannot be recorded."""
@@ -123,9 +68,11 @@ class StepRecorder:
         graph = torch.cuda.CUDAGraph()
         if draws:
             graph.register_generator_state(self.generator)
-        # Always the same one, since memory that was used on one stream is not used again on another.
-        stream = self._stream = self._stream or _recording_stream(self.generator.device)
-        stream.wait_stream(torch.cuda.current_stream(self.generator.device))
+        # Always the same one, since memory that was used on one stream is not used again on another; of another
+        # priority, since torch reuses a few streams, and nothing else may run on it.
+        device = self.generator.device
+        stream = self._stream = self._stream or torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(stream), _without_garbage_collection():
             # Other threads may go on allocating meanwhile: only this thread's mistakes are errors.
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
@@ -209,8 +156,3 @@ class Routine:
         outputs: list[Tensor] = []
         if graph := self._recorder.record(lambda: outputs.extend(self._function(*kept) or ()), draws=self._draws):
             self._recordings[shapes] = _Recording(graph, kept, tuple(outputs))
-
-
-def _recording_stream(device: torch.device) -> torch.cuda.Stream:
-    """Returns a stream on which nothing runs: torch reuses a few streams, so this one has another priority."""
-    return torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]

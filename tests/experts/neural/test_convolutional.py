@@ -5,9 +5,6 @@ import torch
 
 from asking import found, learn, log_density, log_joint, make_bank, predictive
 from cndpm.experts.neural.lateral import LateralCNN, LateralResNet, mirrored_decoder
-from cndpm.experts.neural.lineup import LoopedLineup
-from cndpm.experts.neural.packed.lineups import PackedPredictors, PackedVAEs
-from cndpm.experts.neural.packed.packed_columns import pack_convolutional
 from cndpm.model.settings import CNDPMSettings
 
 SMALL = {
@@ -72,27 +69,6 @@ def test_the_decoder_ends_where_the_encoder_began():
 def test_a_shape_that_cannot_be_halved_twice_is_refused_with_a_remedy():
     with pytest.raises(ValueError, match=r"divisible by 4; got \(3, 30, 32\).*architecture='mlp'"):
         LateralCNN((3, 30, 32), 4)
-
-
-@pytest.mark.parametrize("sharing", [True, False])
-@pytest.mark.parametrize("architecture", ["resnet", "resnet18"])
-@pytest.mark.parametrize("likelihood", ["unit-gaussian", "pixel-gaussian"])
-def test_all_experts_as_one_network_answer_like_one_by_one(monkeypatch, sharing, architecture, likelihood):
-    settings = SMALL | {"sharing": sharing, "architecture": architecture, "likelihood": likelihood}
-    looped = bank_of(3, input_shape=(3, 16, 8), n_classes=4, **settings)
-    with monkeypatch.context() as as_on_a_gpu:
-        as_on_a_gpu.setattr("cndpm.experts.neural.packed.lineups.pack_columns", pack_convolutional)
-        packed = bank_of(3, input_shape=(3, 16, 8), n_classes=4, **settings)
-        packed.remove(1, into=0)
-        assert [type(lineup) for lineup in packed.panel.lineups] == [PackedVAEs, PackedPredictors]
-    looped.remove(1, into=0)
-    assert {type(lineup) for lineup in looped.panel.lineups} == {LoopedLineup}
-    x, y = torch.rand(6, 3, 16, 8, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 1, 2, 3, 0, 1])
-    for _ in range(2):
-        torch.testing.assert_close(log_joint(packed, x, y), log_joint(looped, x, y), rtol=1e-4, atol=1e-4)
-        torch.testing.assert_close(predictive(packed, x), predictive(looped, x), rtol=1e-3, atol=1e-4)
-        for bank in (packed, looped):
-            learn(bank, x, y, torch.tensor([[0.2, 0.8]], dtype=torch.float64).expand(6, 2))
 
 
 def test_answers_from_known_features_equal_those_computed_alone():

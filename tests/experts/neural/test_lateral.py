@@ -3,7 +3,7 @@ import torch
 
 from cndpm.experts.neural.lateral import LateralMLP
 from cndpm.experts.neural.lateral_predictors import Classifier
-from cndpm.experts.neural.lineup import LoopedLineup
+from cndpm.experts.neural.lineup import Lineup
 
 
 def columns():
@@ -38,7 +38,7 @@ def test_three_columns_equal_one_network_with_block_triangular_weights():
 def test_no_gradient_reaches_an_earlier_column():
     first = Classifier((5,), 2, hidden=(4, 3), closed=True)
     second = Classifier((5,), 2, hidden=(2, 2), lateral_widths=first.feature_widths, closed=True)
-    lineup = LoopedLineup([first, second], [False, False], sharing=True)
+    lineup = Lineup([first, second], [False, False], sharing=True)
     x = torch.randn(3, 5)
     second.loss(x, torch.tensor([0, 1, 0]), lineup.lateral(1, lineup.survey(x))).sum().backward()
     assert all(p.grad is None for p in first.parameters())

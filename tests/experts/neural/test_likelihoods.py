@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cndpm.experts.kernels import nearest_neighbour_variance
+from cndpm.experts.neural.fused import sigmoid_squared_error
 from cndpm.experts.neural.likelihoods import (
     Bernoulli,
     DiscretisedLogistic,
@@ -13,7 +14,6 @@ from cndpm.experts.neural.likelihoods import (
     logistic_kernel_log_prob,
     make_likelihood,
 )
-from cndpm.experts.neural.packed.fused import sigmoid_squared_error
 from cndpm.training.optimiser import Optimiser
 
 

@@ -6,7 +6,7 @@ import torch
 from asking import make_bank
 from cndpm.experts.chunks import Samples
 from cndpm.experts.neural.lateral_predictors import Classifier
-from cndpm.experts.neural.lineup import LoopedLineup
+from cndpm.experts.neural.lineup import Lineup
 from cndpm.model.settings import CNDPMSettings
 
 SMALL = {"hidden": 4, "hidden_growth": 2, "latent_dim": 2, "density_sleep_steps": 20, "predictor_sleep_steps": 20}
@@ -93,7 +93,7 @@ def test_no_gradient_reaches_earlier_experts():
     x = memory(0.1, 9).x
     assert all(not feature.requires_grad for part in bank.panel.offered(x) for feature in part)
     first, second = Classifier((6,), 3, hidden=(4,)), Classifier((6,), 3, hidden=(2,), lateral_widths=(4,))
-    looped = LoopedLineup([first, second], [False, False], sharing=True)
+    looped = Lineup([first, second], [False, False], sharing=True)
     loss = second.loss(x, torch.zeros(9, dtype=torch.long), looped.lateral(1, looped.survey(x)))
     loss.sum().backward()
     assert all(p.grad is None for p in first.parameters()) and any(p.grad is not None for p in second.parameters())
@@ -109,3 +109,13 @@ def test_densities_and_predictors_learn_beside_the_features_of_their_own_kind():
     expert.learn_predictor(samples.x, y, torch.ones(4), lineup.lateral(1, lineup.survey(samples.x)))
     for one, two in zip(bank.experts[1].predictor.parameters(), expert.predictor.parameters(), strict=True):
         torch.testing.assert_close(one, two)
+
+
+def test_features_that_are_kept_of_a_batch_are_let_go_when_something_was_learned():
+    bank = make(0.1, 0.8)
+    samples, y = memory(0.8, 7, 5), torch.ones(5, dtype=torch.long)
+    bank.evidence(samples, y)
+    bank.learn(samples, y, torch.tensor([[1.0, 0.0]] * 5, dtype=torch.float64))
+    fresh = Samples(samples.x)
+    assert torch.equal(bank.evidence(samples, y).log_known, bank.evidence(fresh, y).log_known)
+    assert torch.equal(bank.predictive(samples), bank.predictive(fresh))

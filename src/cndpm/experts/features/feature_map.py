@@ -86,7 +86,7 @@ class FeatureMap(ABC):
         """Returns the frozen map as tensors and plain values; empty values before fitting."""
 
     @abstractmethod
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State) -> object:
         """Restores the map to the bit, on the device of the state's tensors."""
 
     def _require_fitted(self) -> None:

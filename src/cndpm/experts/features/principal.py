@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
 from cndpm.experts.features.feature_map import FeatureMap
-from cndpm.state import State, expect, tensor
+from cndpm.state import Keeps, part, tensor
 
 
-class PrincipalFeatures(FeatureMap):
+class PrincipalFeatures(Keeps, FeatureMap):
     """Projections on the principal directions of the first memory's features, each at unit variance there.
 
     There are `n_features` of them, fewer where the memory has fewer samples.
     """
+
+    kept: ClassVar = {
+        "inner": part(),
+        "mean": tensor("d", dtype=torch.float32),
+        "projection": tensor("d", "n", dtype=torch.float32),
+    }
 
     def __init__(self, inner: FeatureMap, n_features: int = 128) -> None:
         if n_features < 1:
@@ -48,13 +56,3 @@ class PrincipalFeatures(FeatureMap):
     @property
     def n_numbers_kept(self) -> int:
         return self.inner.n_numbers_kept + self._mean.numel() + self._projection.numel()
-
-    def state_dict(self) -> State:
-        return {"inner": self.inner.state_dict(), "mean": self._mean.clone(), "projection": self._projection.clone()}
-
-    def load_state_dict(self, state: State) -> None:
-        self.inner.load_state_dict(state["inner"])
-        sizes = {"d": self.inner.n_features} if self.inner.fitted else {}
-        form = torch.float32
-        expect(state, {"mean": tensor("d", dtype=form), "projection": tensor("d", "n", dtype=form)}, **sizes)
-        self._mean, self._projection = state["mean"].clone(), state["projection"].clone()

@@ -6,12 +6,12 @@ their own, in which they look as those do that the map was fitted to.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
-from cndpm.state import State, StateError, expect, tensor
-
-__all__ = ["MOST_RANGES", "N_FIRST", "N_LATEST", "Ranges", "column_log_density"]
+from cndpm.state import Keeps, State, StateError, tensor
 
 MOST_RANGES = 8
 """Ranges kept; rows of yet another belong to the one that is nearest."""
@@ -35,13 +35,11 @@ _DEGREES = 30.0
 """Degrees of freedom of the densities by which rows are given to ranges, so that one wild column does not decide."""
 
 
-class Ranges:
-    """Locations and deviations of the columns, (R, d) each; the first are those that the features were fitted to.
+class Ranges(Keeps):
+    """Means and deviations of the columns, (R, d) each; the first are those that the features were fitted to.
 
-    Attributes:
-        shifts: Means.
-        scales: Deviations, 1 where a column does not vary.
-        spacings: How far a row is from the nearest of fifty, in deviations, (R,).
+    The deviations, `scales`, are 1 where a column does not vary; `spacings` are how far a row is from the nearest of
+    fifty, in deviations, (R,).
 
     Example:
         >>> rows = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
@@ -53,6 +51,12 @@ class Ranges:
         >>> (ranges.of(3 * rows) == 1).float().mean() > 0.8
         tensor(True)
     """
+
+    kept: ClassVar = {
+        "shifts": tensor("ranges", "d", dtype=torch.float32),
+        "scales": tensor("ranges", "d", dtype=torch.float32),
+        "spacings": tensor("ranges", dtype=torch.float32),
+    }
 
     def __init__(self) -> None:
         self.shifts = self.scales = torch.zeros(0, 0)
@@ -99,12 +103,7 @@ class Ranges:
         self.spacings = torch.cat([self.spacings, spacings])
 
     def refit(self, r: int, rows: Tensor) -> None:
-        """Fits a range anew.
-
-        Args:
-            r: Its index.
-            rows: Of it, (n, d).
-        """
+        """Fits range r anew to rows of it, (n, d)."""
         self.shifts, self.scales, self.spacings = self.shifts.clone(), self.scales.clone(), self.spacings.clone()
         self.shifts[r], self.scales[r], self.spacings[r] = _measures(rows)
 
@@ -125,26 +124,13 @@ class Ranges:
     def _log_density(self, rows: Tensor) -> Tensor:
         return column_log_density(rows, self.shifts, self.scales)
 
-    def state_dict(self) -> State:
-        """Returns everything."""
-        return {name: getattr(self, name).clone() for name in ("shifts", "scales", "spacings")}
-
-    def load_state_dict(self, state: State) -> None:
-        """Restores it to the bit."""
-        form = tensor("ranges", "d", dtype=torch.float32)
-        expect(state, {"shifts": form, "scales": form, "spacings": tensor("ranges", dtype=torch.float32)})
+    def _admit(self, state: State) -> None:
         if not (state["scales"] > 0).all():
             raise StateError("'scales' must hold positive numbers")
-        self.shifts, self.scales, self.spacings = (state[name].clone() for name in ("shifts", "scales", "spacings"))
 
 
 def column_log_density(rows: Tensor, shifts: Tensor, scales: Tensor) -> Tensor:
-    """Returns the log density of rows in every range, (R, n), up to a constant; columns are independent.
-
-    Args:
-        rows: (n, d).
-        shifts: Means of the columns, (R, d).
-        scales: Their deviations, (R, d).
+    """Returns the log density of rows (n, d) in every range, (R, n), up to a constant; columns are independent.
 
     Example:
         >>> shifts, scales = torch.zeros(2, 3), torch.tensor([[1.0] * 3, [9.0] * 3])

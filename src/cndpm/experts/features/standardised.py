@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,13 +13,15 @@ from torch import Tensor, nn
 
 from cndpm.experts.features.feature_map import FeatureMap
 from cndpm.experts.features.vectors import IdentityFeatures
-from cndpm.state import State, copied
+from cndpm.state import Keeps, State, copied, part
 
 __all__ = ["FunctionFeatures", "ModuleFeatures"]
 
 
-class StandardisedFeatures(FeatureMap):
+class StandardisedFeatures(Keeps, FeatureMap):
     """Standardises rows that are given by a module or a function; abstract."""
+
+    kept: ClassVar = {"standardised": part()}
 
     def __init__(self) -> None:
         self._standardised = IdentityFeatures()
@@ -46,12 +48,6 @@ class StandardisedFeatures(FeatureMap):
     @property
     def n_numbers_kept(self) -> int:
         return self._standardised.n_numbers_kept
-
-    def state_dict(self) -> State:
-        return {"standardised": self._standardised.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        self._standardised.load_state_dict(state["standardised"])
 
 
 class ModuleFeatures(StandardisedFeatures):
@@ -95,9 +91,9 @@ class ModuleFeatures(StandardisedFeatures):
     def state_dict(self) -> State:
         return {"module": copied(dict(self.module.state_dict())), **super().state_dict()}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
         self.module.load_state_dict(state["module"])
-        super().load_state_dict(state)
+        return super().load_state_dict(state, **sizes)
 
 
 class FunctionFeatures(StandardisedFeatures):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from cndpm.experts.features.feature_map import FeatureMap
-from cndpm.state import State, StateError, expect, tensor
+from cndpm.state import Keeps, State, StateError, listed, maybe, part, tensor, whole
+
+_FLOATS = (torch.float32, torch.float64)
 
 
-class IdentityFeatures(FeatureMap):
+class IdentityFeatures(Keeps, FeatureMap):
     """Flattened samples, each coordinate standardised by the first memory's mean and deviation.
 
     Invertible, so that an expert can sample through it. Coordinates that do not vary in the first memory are only
@@ -27,9 +30,14 @@ class IdentityFeatures(FeatureMap):
     """
 
     keeps_x = True
+    kept: ClassVar = {
+        "shape": maybe(listed(whole(1))),
+        "shift": tensor("d", dtype=_FLOATS),
+        "scale": tensor("d", dtype=_FLOATS),
+    }
 
     def __init__(self) -> None:
-        self._shape: tuple[int, ...] | None = None
+        self._shape: list[int] | None = None
         self.shift: Tensor = torch.empty(0)  # mean that is subtracted from each coordinate, (d,)
         self.scale: Tensor = torch.empty(0)  # deviation that it is divided by, (d,)
 
@@ -46,7 +54,7 @@ class IdentityFeatures(FeatureMap):
         rows = x.flatten(1).double()
         deviation = rows.std(dim=0, correction=0)
         mean, scale = rows.mean(dim=0), torch.where(deviation > 1e-6, deviation, 1.0)
-        self._shape, self.shift, self.scale = tuple(x.shape[1:]), mean.float(), scale.float()
+        self._shape, self.shift, self.scale = list(x.shape[1:]), mean.float(), scale.float()
 
     def __call__(self, x: Tensor) -> Tensor:
         self._require_fitted()
@@ -65,23 +73,15 @@ class IdentityFeatures(FeatureMap):
     def n_numbers_kept(self) -> int:
         return self.shift.numel() + self.scale.numel()
 
-    def state_dict(self) -> State:
-        shape = None if self._shape is None else list(self._shape)
-        return {"shape": shape, "mean": self.shift.clone(), "scale": self.scale.clone()}
-
-    def load_state_dict(self, state: State) -> None:
-        form = tensor("d", dtype=(torch.float32, torch.float64))
-        d = expect(state, {"mean": form, "scale": form})["d"]
-        shape = state["shape"]
-        if shape is not None and not (all(type(n) is int and n > 0 for n in shape) and math.prod(shape) == d):
+    def _admit(self, state: State) -> None:
+        shape, d = state["shape"], len(state["scale"])
+        if shape is not None and math.prod(shape) != d:
             raise StateError(f"'shape' must be that of {d} values; got {str(shape)[:80]}")
         if not (state["scale"] > 0).all():
             raise StateError("'scale' must hold positive numbers")
-        self._shape = None if shape is None else tuple(shape)
-        self.shift, self.scale = state["mean"].clone(), state["scale"].clone()
 
 
-class FourierFeatures(FeatureMap):
+class FourierFeatures(Keeps, FeatureMap):
     """Random Fourier features of the standardised sample (Rahimi and Recht, 2007).
 
     z = sqrt(2) cos(W x + b) with W ~ N(0, 1 / s^2), b ~ U(0, 2 pi): a Gaussian over z is a Gaussian-kernel method over
@@ -90,12 +90,18 @@ class FourierFeatures(FeatureMap):
     features.
     """
 
+    kept: ClassVar = {
+        "standardised": part(),
+        "weight": tensor("d", "waves", dtype=_FLOATS),
+        "phase": tensor("waves", dtype=_FLOATS),
+    }
+
     def __init__(self, n_features: int = 512, *, include_input: bool = False) -> None:
         if n_features < 1:
             raise ValueError(f"n_features must be positive; got {n_features}")
         self._n_features, self.include_input = n_features, include_input
         self._standardised = IdentityFeatures()
-        self._weight: Tensor = torch.empty(0)
+        self._weight: Tensor = torch.empty(0, 0)
         self._phase: Tensor = torch.empty(0)
         self._in_double: tuple[Tensor, Tensor] | None = None
 
@@ -144,17 +150,6 @@ class FourierFeatures(FeatureMap):
     def n_numbers_kept(self) -> int:
         return self._weight.numel() + self._phase.numel() + self._standardised.n_numbers_kept
 
-    def state_dict(self) -> State:
-        return {
-            "standardised": self._standardised.state_dict(),
-            "weight": self._weight.clone(),
-            "phase": self._phase.clone(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        self._standardised.load_state_dict(state["standardised"])
-        if self._standardised.fitted:
-            form, n_inputs = (torch.float32, torch.float64), self._standardised.n_features
-            forms = {"weight": tensor("d", "waves", dtype=form), "phase": tensor("waves", dtype=form)}
-            expect(state, forms, d=n_inputs)
-        self._weight, self._phase = state["weight"].clone(), state["phase"].clone()
+    def _admit(self, state: State) -> None:
+        if (d := len(state["weight"])) != len(state["standardised"].get("shift", ())):
+            raise StateError(f"'weight' is for rows of {d} values, and 'standardised' for others")

@@ -13,6 +13,7 @@ judged again, walking from where they stood, when that has grown by a step of th
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -29,7 +30,7 @@ from cndpm.experts.gaussian.shrinkage import (
     shrunk_covariance,
 )
 from cndpm.experts.gaussian.statistics import SharedStatistics
-from cndpm.state import State, expect, flag, maybe, number
+from cndpm.state import Keeps, flag, maybe, number
 
 _MIN_HELD_OUT = 8
 _START = 1e-2
@@ -38,24 +39,37 @@ _MORE = 10.0
 """With fewer samples than features, stands for what the foretold accuracy would ask for, over the density's."""
 
 
-class CovarianceChoice:
+class CovarianceChoice(Keeps):
     """Shrinkages and tails of Gaussians that share a covariance; None lets the data choose them.
 
     Components that are not there to be told apart (`for_classes`) have one shrinkage, the density's. Where others
     answer in their place, the accuracy to expect need not be foretold (`foretells`), which takes longest. `density` is
-    lambda as densities want it, `accuracy` that of the highest accuracy that is foretold, `tail` the degrees of freedom
-    of the components, inf for normal ones.
+    lambda as densities want it, `accuracy` that of the highest accuracy that is foretold.
     """
+
+    kept: ClassVar = {
+        "density": number(0, 1),
+        "accuracy": number(0, 1),
+        "tail": maybe(number(2.01)),  # with fewer degrees of freedom there is no covariance
+        "for_classes": flag(),
+        "density_judged_at": number(0),
+        "accuracy_judged_at": number(0),
+    }
 
     def __init__(
         self, shrinkage: float | None, tail: float | None, *, for_classes: bool, foretells: bool = True
     ) -> None:
         self.density = self.accuracy = _START if shrinkage is None else shrinkage
-        self.tail = math.inf if tail is None else tail
+        self._tail = None if tail is None else finite(tail)
         self.for_classes = for_classes and shrinkage is None
         self._is_fixed, self._foretells = shrinkage is not None, foretells
         self._tails = TAILS if tail is None else (tail,)
         self._density_judged_at = self._accuracy_judged_at = 0.0
+
+    @property
+    def tail(self) -> float:
+        """Degrees of freedom of the components, inf for normal ones."""
+        return maybe_infinite(self._tail)
 
     @property
     def classes(self) -> float:
@@ -94,7 +108,7 @@ class CovarianceChoice:
         if not self._is_fixed:
             self.density = choose_shrinkage(score, self.density)
         score(self.density)
-        self.tail = scores[self.density][1]
+        self._tail = finite(scores[self.density][1])
 
     def _judge_accuracy(self, statistics: SharedStatistics, count: float) -> None:
         if self._accuracy_judged_at == 0:
@@ -120,8 +134,8 @@ class CovarianceChoice:
         """Combines choices for two parts of the data, of `count` and `others` samples, until they are judged anew."""
         share = others / max(count + others, 1e-9)
         self.density = self.density ** (1 - share) * other.density**share
-        self.tail = 1 / max((1 - share) / self.tail + share / other.tail, 1e-300)
-        self.tail = min(self._tails, key=lambda tail: abs(1 / tail - 1 / self.tail))
+        mean = 1 / max((1 - share) / self.tail + share / other.tail, 1e-300)
+        self._tail = finite(min(self._tails, key=lambda tail: abs(1 / tail - 1 / mean)))
 
     def judge_anew(self, statistics: SharedStatistics) -> None:
         """Chooses by the statistics alone, wherever the choices stood; the density's only where rows wait to judge it.
@@ -132,25 +146,6 @@ class CovarianceChoice:
         if statistics.n_pending >= _MIN_HELD_OUT and not self._is_fixed:
             self.density, self._density_judged_at = _START, 0.0
         self.judge(statistics)
-
-    def state_dict(self) -> State:
-        return {
-            "density": self.density,
-            "accuracy": self.accuracy,
-            "tail": finite(self.tail),
-            "for_classes": self.for_classes,
-            "density_judged_at": self._density_judged_at,
-            "accuracy_judged_at": self._accuracy_judged_at,
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        share, positive = number(0, 1), number(0)
-        tail = maybe(number(2.01))  # with fewer degrees of freedom there is no covariance
-        forms = {"density": share, "accuracy": share, "for_classes": flag(), "tail": tail}
-        expect(state, forms | {"density_judged_at": positive, "accuracy_judged_at": positive})
-        self.density, self.accuracy, self.for_classes = state["density"], state["accuracy"], state["for_classes"]
-        self.tail = maybe_infinite(state["tail"])
-        self._density_judged_at, self._accuracy_judged_at = state["density_judged_at"], state["accuracy_judged_at"]
 
 
 def can_foretell(statistics: SharedStatistics) -> bool:

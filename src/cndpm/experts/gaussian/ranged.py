@@ -23,8 +23,6 @@ from cndpm.experts.gaussian.merging import ClassMerging
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.state import State, StateError, expect, part, tensor
 
-__all__ = ["RangedGaussianBank", "RangedMerging"]
-
 _LOG_UNSEEN_RANGE = -1e6
 """Added to what an expert says of rows of a range that it has not learned."""
 
@@ -33,16 +31,9 @@ _SHARE = 0.2
 
 
 class RangedGaussianBank(GaussianBank):
-    """Gaussian experts with a shared covariance, for rows.
+    """Gaussian experts with a shared covariance, for rows; features are those of rows in the units of the first range.
 
-    Args:
-        feature_map: As for :class:`cndpm.experts.gaussian.GaussianBank`; computes features of rows in the units of the
-            first range.
-        **options: As for that class.
-
-    Attributes:
-        ranges: Of the rows so far.
-        knows: Whether an expert has learned rows of a range, (K, R).
+    `ranges` are those of the rows so far, `knows` tells whether an expert has learned rows of a range, (K, R).
 
     Example:
         >>> from cndpm.experts.features import FourierFeatures
@@ -70,11 +61,7 @@ class RangedGaussianBank(GaussianBank):
         return RangedMerging(self)
 
     def adapt(self, rows: Tensor) -> bool:
-        """Begins another range where the latest rows have left those known; returns whether they have.
-
-        Args:
-            rows: The latest, (n, d), on the host, the very latest last.
-        """
+        """Begins another range where the latest rows (n, d), on the host, have left those known; returns whether."""
         if not isinstance(self._gaussians, SharedGaussians) or not self.ranges.is_left(rows):
             return False
         self.ranges.add(rows)
@@ -180,16 +167,7 @@ class _RangedProvisional:
 
 
 class RangedMerging(ClassMerging):
-    """Merges experts of ranges: those of different ranges stay apart.
-
-    Args:
-        bank: Whose experts are merged.
-
-    Example:
-        >>> from cndpm.experts.features import FourierFeatures
-        >>> RangedGaussianBank(FourierFeatures(20)).merging.affinity() is None
-        True
-    """
+    """Merges experts of ranges: those of different ranges stay apart."""
 
     _bank: RangedGaussianBank
 

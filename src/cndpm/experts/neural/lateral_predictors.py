@@ -93,7 +93,7 @@ class Classifier(_LateralPredictor):
         return open_log_softmax(output, self.seen, self.unseen_probability)
 
     def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
-        return gather_classes(temper(predictive, self.temperature), y)
+        return temper(predictive, self.temperature).gather(1, y[:, None])[:, 0]
 
     def loss(self, x: Tensor, y: Tensor, lateral: Features) -> Tensor:
         # Over the seen classes only. A label outside them teaches this expert nothing.
@@ -150,7 +150,8 @@ class Regressor(_LateralPredictor):
         self.temperature = temperature
 
     def _predictive_of(self, output: Tensor) -> Tensor:
-        return gaussian_moments(output)
+        mean, raw = output.chunk(2, dim=-1)
+        return torch.stack([mean, nn.functional.softplus(raw) + 1e-4], dim=-2)
 
     def log_prob(self, y: Tensor, predictive: Tensor) -> Tensor:
         mean, variance = predictive.unbind(dim=-2)
@@ -165,7 +166,7 @@ class Regressor(_LateralPredictor):
 
 
 def open_log_softmax(logits: Tensor, seen: Tensor, unseen_probability: float) -> Tensor:
-    """Returns log-probabilities (..., C); classes that were not `seen`, (C,) or (..., C), share ε."""
+    """Returns log-probabilities (..., C); classes that were not `seen`, (C,), share ε."""
     n_unseen = (~seen).sum(dim=-1, keepdim=True)
     floor = torch.log(unseen_probability / n_unseen)
     # With no unseen class the mass ε is not set aside; with no seen class the answer is uniform.
@@ -175,26 +176,13 @@ def open_log_softmax(logits: Tensor, seen: Tensor, unseen_probability: float) ->
     return torch.where(seen.any(dim=-1, keepdim=True), torch.where(seen, log_proba, floor), uniform)
 
 
-def gaussian_moments(output: Tensor) -> Tensor:
-    """Returns mean and variance (..., 2, n_outputs) from a network's output (..., 2 n_outputs)."""
-    mean, raw = output.chunk(2, dim=-1)
-    return torch.stack([mean, nn.functional.softplus(raw) + 1e-4], dim=-2)
-
-
 def temper(log_proba: Tensor, temperature: float) -> Tensor:
     """Divides log-probabilities (..., n_classes) by a temperature, which flattens above 1, and normalises again."""
     return log_proba if temperature == 1.0 else torch.log_softmax(log_proba / temperature, dim=-1)
 
 
-def gather_classes(log_proba: Tensor, y: Tensor) -> Tensor:
-    """Returns the entry of class y (batch,) in each row of (batch, C) or (batch, n_experts, C)."""
-    index = y.view(-1, *(1,) * (log_proba.dim() - 1)).expand(*log_proba.shape[:-1], 1)
-    return log_proba.gather(-1, index).squeeze(-1)
-
-
 def _gaussian_log_prob(y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-    """Returns log N(y; mean, variance) summed over targets: (batch,), or (batch, n_experts) of all experts."""
-    y = y.unsqueeze(1) if mean.dim() > y.dim() else y
+    """Returns log N(y; mean, variance) summed over targets, (batch,)."""
     return -0.5 * ((y - mean).square() / variance + torch.log(2 * torch.pi * variance)).sum(dim=-1)
 
 

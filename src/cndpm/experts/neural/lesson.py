@@ -56,8 +56,7 @@ class Lesson:
         n_held_out = int(n_rows * schedule.holdout) if schedule.until == "converged" else 0
         rows = torch.arange(n_rows, device=recorder.generator.device)
         if n_held_out:
-            with recorder.turn():
-                rows = torch.randperm(n_rows, generator=recorder.generator, device=rows.device)
+            rows = torch.randperm(n_rows, generator=recorder.generator, device=rows.device)
         self.held_out, self.rows = rows[:n_held_out], rows[n_held_out:]
 
     @property
@@ -67,10 +66,6 @@ class Lesson:
 
     def advance(self, max_steps: int) -> int:
         """Takes up to `max_steps` steps; returns how many were taken. Interruptions change nothing in the result."""
-        with self.recorder.turn():
-            return self._advance(max_steps)
-
-    def _advance(self, max_steps: int) -> int:
         taken = 0
         while taken < max_steps and not self.is_over:
             to_look = self.schedule.check_every - self.step % self.schedule.check_every

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from cndpm.experts.kernels import gaussian_kernel_log_prob, nearest_neighbour_variance
 from cndpm.experts.neural import LikelihoodName
-from cndpm.experts.neural.packed.fused import (
+from cndpm.experts.neural.fused import (
     linear_bernoulli_log_prob,
     linear_sigmoid_squared_error,
     sigmoid_squared_error,
@@ -32,10 +32,6 @@ class Likelihood(nn.Module, ABC):
     @abstractmethod
     def log_prob(self, x: Tensor, output: Tensor) -> Tensor:
         """Returns log p(x | output), summed over the last dimension; the output is broadcast against x (..., d)."""
-
-    def forward(self, x: Tensor, output: Tensor) -> Tensor:
-        """Calls :meth:`log_prob`."""
-        return self.log_prob(x, output)
 
     def linear_log_prob(self, x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
         """Returns log p(x | W h + b), the decoder's last layer included, (S, B), of x (B, d) and h (S, B, n_hidden)."""

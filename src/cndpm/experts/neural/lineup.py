@@ -9,7 +9,6 @@ A lineup is asked in two steps, so that the columns' features of a batch serve b
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import cast
@@ -21,37 +20,8 @@ from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.parts import Part, Predictor
 
 
-class Lineup(ABC):
-    """Answers of all experts. Columns of retired experts are numbered too; answers come without retired experts."""
-
-    @property
-    @abstractmethod
-    def n_shared(self) -> int:
-        """Layers whose features are shared: the length of a survey."""
-
-    @abstractmethod
-    def survey(self, x: Tensor) -> Features:
-        """Returns all columns' features of x (batch, ...), joined layer by layer; empty where nothing is shared."""
-
-    @abstractmethod
-    def lateral(self, k: int, survey: Features) -> Features:
-        """Returns the features of all columns before column k."""
-
-    @abstractmethod
-    def answers(self, x: Tensor, survey: Features) -> Tensor:
-        """Returns every expert's answer, (batch, n_experts, ...), given the result of :meth:`survey` of x."""
-
-    @abstractmethod
-    def scores(self, y: Tensor, answers: Tensor) -> Tensor:
-        """Returns log p(y | x, k) as routing sees it, (batch, n_experts), given the predictors' :meth:`answers`."""
-
-    @abstractmethod
-    def refresh(self, k: int) -> None:
-        """Updates copies of column k's parameters; to be called when its part has learned."""
-
-
-class LoopedLineup(Lineup):
-    """Parts of any kind, asked one after the other."""
+class Lineup:
+    """Parts of all experts. Columns of retired experts are numbered too; answers come without retired experts."""
 
     def __init__(self, parts: Sequence[Part], retired: Sequence[bool], *, sharing: bool) -> None:
         self.parts, self.retired, self.sharing = parts, retired, sharing
@@ -59,10 +29,12 @@ class LoopedLineup(Lineup):
 
     @property
     def n_shared(self) -> int:
+        """Layers whose features are shared: the length of a survey."""
         return len(self.ends) if self.sharing else 0
 
     @torch.no_grad()
     def survey(self, x: Tensor) -> Features:
+        """Returns all columns' features of x (batch, ...), joined layer by layer; empty where nothing is shared."""
         joined: Features = ()
         for k, part in enumerate(self.parts if self.sharing else []):
             own = part.features(x, self.lateral(k, joined))
@@ -75,11 +47,13 @@ class LoopedLineup(Lineup):
         return joined
 
     def lateral(self, k: int, survey: Features) -> Features:
+        """Returns the features of all columns before column k."""
         if k == 0 or not self.sharing:
             return ()
         return tuple(feature[:, : ends[k - 1]] for feature, ends in zip(survey, self.ends, strict=True))
 
     def answers(self, x: Tensor, survey: Features) -> Tensor:
+        """Returns every expert's answer, (batch, n_experts, ...), given the result of :meth:`survey` of x."""
         answers = [
             part.answer(x, self._own(k, survey) if survey else None, self.lateral(k, survey))
             for k, (part, gone) in enumerate(zip(self.parts, self.retired, strict=True))
@@ -88,12 +62,10 @@ class LoopedLineup(Lineup):
         return torch.stack(answers, dim=1)
 
     def scores(self, y: Tensor, answers: Tensor) -> Tensor:
+        """Returns log p(y | x, k) as routing sees it, (batch, n_experts), given the predictors' :meth:`answers`."""
         predictors = [cast(Predictor, part) for part, gone in zip(self.parts, self.retired, strict=True) if not gone]
         each = zip(predictors, answers.unbind(dim=1), strict=True)
         return torch.stack([predictor.log_prob(y, own) for predictor, own in each], dim=1)
-
-    def refresh(self, k: int) -> None:
-        """Does nothing: no copies are kept."""
 
     def _own(self, k: int, survey: Features) -> Features:
         """Returns the features of column k itself, views into those of all columns."""

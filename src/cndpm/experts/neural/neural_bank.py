@@ -69,7 +69,6 @@ class NeuralBank(Bank):
         self._seed, self._device = seed, torch.device(device)
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._recorder = StepRecorder(self._device, self._generator)
-        self._beside = self._recorder.aside()
         self._closed, self.n_classes = n_classes > 0, max(1, n_classes)
         self._born = 0
         self._counts = torch.zeros(0, dtype=torch.float64)
@@ -305,7 +304,7 @@ class NeuralBank(Bank):
         """Computes the features of earlier experts, once for the whole sleep, and makes the lessons."""
         sleeps = any(training.sleep.max_steps for training in self._training)
         lateral: tuple[Features, Features] = self.panel.offered(x) if sleeps else ((), ())
-        return ExpertInTraining(expert, x, y, expert.lessons(x, y, lateral, self._recorder, self._beside))
+        return ExpertInTraining(expert, x, y, expert.lessons(x, y, lateral, self._recorder))
 
     def _feature_widths(self, part: int) -> tuple[int, ...]:
         widths = [seat.expert.parts[part][0].feature_widths for seat in self._seats if len(seat.expert.parts) > part]

@@ -101,18 +101,9 @@ class NeuralExpert:
             self.predictor.stepped()
 
     def lessons(
-        self,
-        x: Tensor,
-        y: Tensor | None,
-        lateral: tuple[Features, Features],
-        recorder: StepRecorder,
-        beside: StepRecorder,
+        self, x: Tensor, y: Tensor | None, lateral: tuple[Features, Features], recorder: StepRecorder
     ) -> list[Lesson]:
-        """Makes the lessons of the predictor and of the density on a memory, x (M, ...) and its targets.
-
-        The predictor's lesson comes first, because it is the shorter one: the density's soon runs beside it. The one is
-        recorded by `beside`, the other by `recorder`.
-        """
+        """Makes the lessons of the predictor and of the density on a memory, x (M, ...) and its targets."""
 
         def rows_of(features: Features, rows: Tensor) -> Features:
             return tuple(feature[rows] for feature in features)
@@ -125,7 +116,7 @@ class NeuralExpert:
             def loss(rows: Tensor) -> Tensor:
                 return predictor.loss(x[rows], y[rows], rows_of(lateral[1], rows))
 
-            lessons.append(Lesson(loss, loss, self.predictor_optimiser, self.training[1].sleep, len(x), beside))
+            lessons.append(Lesson(loss, loss, self.predictor_optimiser, self.training[1].sleep, len(x), recorder))
         lessons.append(
             Lesson(
                 lambda rows: density.loss(x[rows], rows_of(lateral[0], rows), recorder.generator),
@@ -178,10 +169,7 @@ class ExpertInTraining:
         """Takes up to `max_steps` steps; returns whether all lessons are over."""
         for lesson in self.lessons:
             max_steps -= lesson.advance(max_steps)
-        if not all(lesson.is_over for lesson in self.lessons):
-            return False
-        self._join()
-        return True
+        return all(lesson.is_over for lesson in self.lessons)
 
     def progress(self) -> float:
         """Returns the part of the largest number of steps that is done, 0 to 1."""
@@ -191,18 +179,12 @@ class ExpertInTraining:
 
     def state_dict(self) -> State:
         """Returns the expert, its memory and the progress of its lessons."""
-        self._join()
         return {
             "expert": self.expert.state_dict(),
             "lessons": [lesson.state_dict() for lesson in self.lessons],
             "x": self.x.clone(),
             "y": self.y.clone() if self.y is not None else None,
         }
-
-    def _join(self) -> None:
-        """Makes later work wait for lessons that run beside others."""
-        for lesson in self.lessons:
-            lesson.recorder.join()
 
     def load_progress(self, state: State) -> None:
         """Restores the progress of the lessons; expert and memory have been restored before."""

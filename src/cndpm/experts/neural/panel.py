@@ -15,7 +15,6 @@ from cndpm.experts.chunks import Samples
 from cndpm.experts.neural.lateral import Features
 from cndpm.experts.neural.lineup import Lineup
 from cndpm.experts.neural.neural_expert import NeuralExpert
-from cndpm.experts.neural.packed.lineups import line_up_densities, line_up_predictors
 from cndpm.experts.neural.parts import Predictor
 from cndpm.training.recorded_steps import Routine, StepRecorder
 
@@ -67,9 +66,9 @@ class Panel:
 
     def _line_up(self) -> list[Lineup]:
         retired = [seat.retired for seat in self.seats]
-        lineups = [line_up_densities([seat.expert.density for seat in self.seats], retired, sharing=self._sharing)]
+        densities = [seat.expert.density for seat in self.seats]
         predictors = [seat.expert.predictor for seat in self.seats if seat.expert.predictor is not None]
-        return [*lineups, line_up_predictors(predictors, retired, sharing=self._sharing)] if predictors else lineups
+        return [Lineup(parts, retired, sharing=self._sharing) for parts in (densities, predictors) if parts]
 
     # Answers. Labels lie where the networks are.
 
@@ -77,10 +76,9 @@ class Panel:
         """Returns log p(x, y | k), (B, K), and log p(x, y | new), (B,), on the host."""
         if not self.answering:
             return torch.zeros(len(samples), 0), self._new(samples.x, y)
-        lineups = self.lineups  # made before anything runs side by side
         values, *features = self._routine("evaluate", make=lambda: self._evaluate)(*_given(samples.x, y))
         log_joint = values.to("cpu")
-        for part, lineup in enumerate(lineups):
+        for part, lineup in enumerate(self.lineups):
             survey, features = tuple(features[: lineup.n_shared]), features[lineup.n_shared :]
             samples.derive(f"survey {part}", self._lesson, lambda _, survey=survey: _Survey(survey))  # type: ignore[misc]
         if self._recorder.enabled:
@@ -159,9 +157,7 @@ class Panel:
         Where steps are recorded, log p(x, y | new) is one column more, so that one recording holds both.
         """
         hypothesis = self._hypothesis if self._recorder.enabled else None
-        of_x, of_y = self._recorder.side_by_side(
-            lambda: self._evaluate_densities(x, hypothesis), lambda: self._evaluate_predictors(x, y, hypothesis)
-        )
+        of_x, of_y = self._evaluate_densities(x, hypothesis), self._evaluate_predictors(x, y, hypothesis)
         values = [px + py for px, py in zip(of_x[0], of_y[0], strict=True)] if of_y[0] else of_x[0]
         return torch.cat([values[0], *(new.unsqueeze(1) for new in values[1:])], dim=1), *of_x[1], *of_y[1]
 
@@ -191,18 +187,8 @@ class Panel:
 
         def update(x: Tensor, weight: Tensor, *others: Tensor) -> None:
             y, features = (others[0], others[1:]) if labelled else (None, others)
-            lateral = (features[:n_of_density], features[n_of_density:])
-
-            def learn_density() -> None:
-                expert.learn_density(x, weight, lateral[0], self._recorder.generator)
-                self.lineups[0].refresh(position)
-
-            def learn_predictor() -> None:
-                expert.learn_predictor(x, y, weight, lateral[1])
-                for lineup in self.lineups[1:]:
-                    lineup.refresh(position)
-
-            self._recorder.side_by_side(learn_density, learn_predictor)
+            expert.learn_density(x, weight, features[:n_of_density], self._recorder.generator)
+            expert.learn_predictor(x, y, weight, features[n_of_density:])
 
         return update
 

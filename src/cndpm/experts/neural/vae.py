@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from cndpm.experts.neural import Bound, LikelihoodName
+from cndpm.experts.neural.fused import reparametrise
 from cndpm.experts.neural.lateral import Column, Features, LateralMLP
 from cndpm.experts.neural.likelihoods import make_likelihood
-from cndpm.experts.neural.packed.fused import reparametrise
 from cndpm.experts.neural.parts import Density
 
 
@@ -101,7 +101,8 @@ class VAE(Density):
             return self.log_x(x.flatten(1), z).mean(dim=0) - kl
         mean, log_variance = code.chunk(2, dim=1)
         z = mean + (0.5 * log_variance).exp() * noise
-        return lower_bound(self.bound, self.log_x(x.flatten(1), z), mean, log_variance, noise)
+        log_ratio = 0.5 * (noise.square() + log_variance - z.square()).sum(dim=-1)
+        return torch.logsumexp(self.log_x(x.flatten(1), z) + log_ratio, dim=0) - math.log(len(noise))
 
     def log_x(self, x: Tensor, z: Tensor) -> Tensor:
         """Returns log p(x | z), (S, batch), of x (batch, d) and z (S, batch, latent)."""
@@ -109,19 +110,6 @@ class VAE(Density):
         if isinstance(last, nn.Linear):
             return self.likelihood.linear_log_prob(x, self.decoder[:-1](z), last)
         return self.likelihood.log_prob(x, self.decoder(z.flatten(0, 1)).view(*z.shape[:2], -1))
-
-
-def lower_bound(bound: Bound, log_x: Tensor, mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
-    """Returns the bound on log p(x), (..., batch), of log p(x | z_s), (S, ..., batch).
-
-    Mean and log-variance of q(z | x) are (..., batch, latent); z_s was made of `noise`, (S, ..., batch or 1, latent).
-    """
-    if bound == "elbo":
-        kl = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1)
-        return log_x.mean(dim=0) - kl
-    z = mean + (0.5 * log_variance).exp() * noise
-    log_ratio = 0.5 * (noise.square() + log_variance - z.square()).sum(dim=-1)
-    return torch.logsumexp(log_x + log_ratio, dim=0) - math.log(len(noise))
 
 
 def evaluation_noise(n_samples: int, latent_dim: int) -> Tensor:

@@ -24,16 +24,9 @@ Rows = NDArray[np.float32]
 
 
 class Exemplars:
-    """Keeps at most `capacity` rows: half of them the latest, half a uniform choice of those before.
+    """Keeps at most `capacity` rows of `n_features` numbers: half the latest, half a uniform choice of those before.
 
-    Args:
-        n_features: Numbers of a row, d.
-        capacity: Rows kept; fewer where rows are very long.
-        seed: Of the choice.
-
-    Attributes:
-        rows: The kept rows in the order of their arrival, (E, d), float32.
-        n_seen: Rows that have come.
+    Fewer where rows are very long. `rows` are in the order of their arrival, (E, d), float32; `n_seen` have come.
 
     Example:
         >>> exemplars = Exemplars(2, capacity=4, seed=0)
@@ -94,7 +87,6 @@ class Exemplars:
         return torch.cat(self._coming).cpu().numpy() if self._coming else self.rows[:0]
 
     def state_dict(self) -> State:
-        """Returns copies of the rows."""
         return {
             "rows": torch.tensor(self.rows),
             "numbers": torch.tensor(self._numbers),
@@ -103,7 +95,6 @@ class Exemplars:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Restores them to the bit."""
         d, row = self.rows.shape[1], torch.float32
         forms = {"rows": tensor("kept", d, dtype=row), "numbers": integers("kept", low=0), "n_seen": whole()}
         expect(state, {**forms, "coming": tensor("coming", d, dtype=row)})

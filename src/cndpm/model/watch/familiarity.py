@@ -17,7 +17,6 @@ Floats = NDArray[np.float64]
 _TAIL = 20
 """One in so many known rows, the strangest, tell how novelty grows beyond the strangest of all."""
 
-
 _ENOUGH = 50
 """Rows that each half must have before they are compared."""
 
@@ -26,12 +25,10 @@ _DEVIATIONS = 3.0
 
 
 class Familiarity:
-    """Compares log densities with those of known rows.
+    """Compares log densities with those of E known rows, each as if it had not been learned, (E,), E at least 2.
 
-    Args:
-        known: Log densities of E known rows, each as if it had not been learned, (E,), in the order of their arrival,
-            at least two. Where the later half looks stranger than the earlier, by more than chance, it counts alone:
-            in a stream that drifts, rows that come are at the edge of what is known.
+    They are in the order of their arrival. Where the later half looks stranger than the earlier, by more than chance,
+    it counts alone: in a stream that drifts, rows that come are at the edge of what is known.
 
     Example:
         >>> familiarity = Familiarity(np.random.default_rng(0).permutation(np.arange(99.0)))

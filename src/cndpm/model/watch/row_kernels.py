@@ -29,13 +29,8 @@ class RowKernels:
     The shape is that of the differences between nearest neighbours, found in units of the columns' ranges. The width
     is the one under which every row is most likely given the others: first one for all, which gives a density f, then
     one that is multiplied by f to the power of -1 / 2(d + 1) at every row (Abramson, 1982, has 1/2 for any d, which
-    was worse on mixtures in three columns, as was one width for all in any number).
-
-    Args:
-        rows: (E, d), at least two.
-
-    Attributes:
-        leave_one_out: The log density of each row given the others, (E,).
+    was worse on mixtures in three columns, as was one width for all in any number). Rows are (E, d), at least two;
+    `leave_one_out` is the log density of each given the others, (E,).
 
     Example:
         >>> kernels = RowKernels(np.random.default_rng(0).normal(size=(200, 2)))
@@ -180,13 +175,7 @@ def _likeliest(squares: NDArray[np.float32], local: Floats, log_widths: Floats, 
 
 
 def _log_kernels(squares: NDArray[Any], variances: Floats, d: int) -> Floats:
-    """Returns the log of the sum of kernels, but for a constant, (m,).
-
-    Args:
-        squares: Squared distances of rows from the kernels, (m, n).
-        variances: Of the kernels, (n,).
-        d: Number of features.
-    """
+    """Returns the log of the sum of kernels, (m,), up to a constant, at squared distances (m, n), of variances (n,)."""
     halved, log_norm = -0.5 / variances, -0.5 * d * np.log(variances)
     return _logsumexp(squares * halved.astype(squares.dtype) + log_norm.astype(squares.dtype))
 

@@ -24,8 +24,6 @@ from cndpm.model.watch.row_kernels import RowKernels, resolution
 from cndpm.state import State, expect, part, tensor
 from cndpm.threads import one_thread
 
-__all__ = ["Watch"]
-
 Floats = NDArray[np.float64]
 
 _FEWEST = 5
@@ -45,23 +43,10 @@ class _Fitted(NamedTuple):
 
 
 class Watch:
-    """Keeps known rows, and measures others by them.
+    """Keeps `capacity` known rows, by random choices of `seed`, and measures others by them.
 
-    Args:
-        bank: The experts, which are asked for a density where they have one of x itself.
-        input_shape: Shape of one sample.
-        target: Of the mixture. With targets kernels answer alone: experts are made to tell targets apart.
-        capacity: Rows kept.
-        seed: Of their choice.
-
-    Example:
-        >>> from cndpm.model.cndpm import CNDPM
-        >>> from cndpm.model.settings import CNDPMSettings
-        >>> generator = torch.Generator().manual_seed(0)
-        >>> learner = CNDPM(CNDPMSettings(target="none"), input_shape=(2,), n_exemplars=100)
-        >>> learner.learn_block(torch.randn(300, 2, generator=generator), None, batch_size=10)
-        >>> learner.watch.novelty(torch.tensor([[0.0, 0.0], [5.0, 5.0]])) > math.log(100)
-        array([False,  True])
+    Experts are asked for a density where they have one of x itself. With targets kernels answer alone: experts are made
+    to tell targets apart.
     """
 
     def __init__(
@@ -93,7 +78,6 @@ class Watch:
 
     @property
     def n_rows(self) -> int:
-        """Rows kept."""
         return len(self._exemplars.rows)
 
     @property
@@ -103,7 +87,6 @@ class Watch:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the rows kept."""
         return self.n_rows * math.prod(self._input_shape) * 4
 
     def see(self, x: Tensor) -> None:
@@ -194,12 +177,10 @@ class Watch:
         return self._fitted
 
     def state_dict(self) -> State:
-        """Returns everything noted."""
         experts = None if self._of_experts is None else [torch.tensor(values) for values in self._of_experts]
         return {"exemplars": self._exemplars.state_dict(), "of_experts": experts}
 
     def load_state_dict(self, state: State) -> None:
-        """Restores it to the bit."""
         expect(state, {"exemplars": part()})
         self._exemplars.load_state_dict(state["exemplars"])
         experts = state["of_experts"]

@@ -87,7 +87,7 @@ def test_a_restored_map_gives_the_same_bits_and_keeps_neither_network_nor_projec
     state = features.state_dict()
     restored.load_state_dict(state)
     assert torch.equal(features(x), restored(x))
-    kept = sum(value.numel() for part in ("inner", "outer") for value in (state[part]["mean"], state[part]["scale"]))
+    kept = sum(value.numel() for part in ("inner", "outer") for value in (state[part]["shift"], state[part]["scale"]))
     assert features.n_numbers_kept == kept + 1
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from cndpm.experts.features.backbones.pretrained import Pretrained, pretrained
 from cndpm.experts.features.feature_map import FeatureMap
 from cndpm.experts.features.vectors import IdentityFeatures
 from cndpm.experts.features.views import admissible_views
-from cndpm.state import State
+from cndpm.state import Keeps, State, flag, number, part, whole
 from cndpm.threads import map_in_threads
 
 _CENTRE, _SPREAD = 127 / 255, 128 / 255
@@ -34,7 +35,7 @@ _GPU_IMAGES = 256
 """Images that a GPU takes together."""
 
 
-class BackboneFeatures(FeatureMap):
+class BackboneFeatures(Keeps, FeatureMap):
     """Features of images (B, 1 or 3, H, W) by a frozen network of :data:`cndpm.experts.features.backbones.BACKBONES`.
 
     Pixels lie in [0, 1] or in [0, 255]; which of the two is told by the first memory. Images are scaled to
@@ -42,6 +43,16 @@ class BackboneFeatures(FeatureMap):
     features there are `n_expanded` rectified random projections. MissingExtraError: the package that carries the
     weights is not installed.
     """
+
+    kept: ClassVar = {
+        "image_size": whole(1),
+        "highest": number(0),
+        "mirrors": flag(),
+        "seed": whole(),
+        "n_expanded": whole(),
+        "inner": part(),
+        "outer": part(),
+    }
 
     def __init__(
         self,
@@ -111,30 +122,19 @@ class BackboneFeatures(FeatureMap):
         return self._inner.n_numbers_kept + self._outer.n_numbers_kept + 1
 
     def state_dict(self) -> State:
-        return {
-            "name": self.name,
-            "checksum": self._loaded.checksum,
-            "image_size": self.image_size,
-            "highest": self._highest,
-            "mirrors": self._mirrors,
-            "seed": self._seed,
-            "n_expanded": self.n_expanded,
-            "inner": self._inner.state_dict(),
-            "outer": self._outer.state_dict(),
-        }
+        return {"name": self.name, "checksum": self._loaded.checksum, **super().state_dict()}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
+        self._projection = None
+        return super().load_state_dict(state, **sizes)
+
+    def _admit(self, state: State) -> None:
         if (state["name"], state["checksum"]) != (self.name, self._loaded.checksum):
             raise ValueError(
                 f"this model was made with the backbone {state['name']} whose weights have the sha256 "
                 f"{state['checksum']}; here is {self.name} with {self._loaded.checksum}. Give the file of weights that "
                 "it was made with."
             )
-        self.image_size, self.n_expanded = state["image_size"], state["n_expanded"]
-        self._highest, self._mirrors, self._seed = state["highest"], state["mirrors"], state["seed"]
-        self._inner.load_state_dict(state["inner"])
-        self._outer.load_state_dict(state["outer"])
-        self._projection = None
 
 
 def _random_directions(n_inputs: int, n_outputs: int, seed: int) -> Tensor:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from cndpm.experts.neural.packed.fused import linear_bernoulli_log_prob, linear_sigmoid_squared_error, reparametrise
+from cndpm.experts.neural.fused import linear_bernoulli_log_prob, linear_sigmoid_squared_error, reparametrise
 
 
 def plain_squared_error(hidden, weight, bias, x):

@@ -1,1 +1,0 @@
-"""Networks of all experts evaluated as few large products."""
