@@ -71,8 +71,7 @@ class Reading(Saved):
                 admit_numbers(X)
                 if sparse.issparse(X):
                     _check_n_features(self, X, reset=False)  # before so many columns are written out
-            dense = X.toarray() if sparse.issparse(X) else X
-            return validate_data(self, X=dense, reset=reset, **rules)
+            return validate_data(self, X=X.toarray() if sparse.issparse(X) else X, reset=reset, **rules)
         _check_feature_names(self, X, reset=reset)
         _check_n_features(self, X, reset=reset)
         rows = self._reader(X)
@@ -107,8 +106,7 @@ class Reading(Saved):
         return {**super()._export(), "reader": None if reader is None else reader.state_dict()}
 
     def _import(self, state: State) -> None:
-        reader = restore_reader(state.get("reader"))
-        if reader is not None:
+        if (reader := restore_reader(state.get("reader"))) is not None:
             self._reads = reader
         super()._import(state)
 
