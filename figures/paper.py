@@ -25,6 +25,8 @@ __all__ = ["PaperTable", "cell_of", "load_paper_tables", "recorded_runs", "table
 
 _NO_TABLES = ("samples", "pruning", "graphs")
 """Experiments that are figures in the paper."""
+_WITHOUT_RUNS = ("longer-cifar10", "longer-cifar100")
+"""Tables of which no cell has a run but those that are in another table too."""
 
 
 class PaperTable:
@@ -49,10 +51,12 @@ class PaperTable:
         self._experiment, self._records = experiment, root / "docs" / "results" / "records"
 
     def table(self) -> str:
-        """Returns the table with the figures of the records."""
+        """Returns the table with the figures of the records; columns without any run are left out."""
         several = len({cell.column for cell in self._experiment.cells}) > 1
         metrics = [m for m in self._experiment.metrics if not several or m != "n_parameters" or m == self._only]
         cells = [self._summary(cell) for cell in self._experiment.cells]
+        seen = {cell["column"] for cell in cells if cell["runs"]}
+        cells = [cell for cell in cells if cell["column"] in seen]
         return markdown_table(reproduction_table({"title": "", "metrics": metrics, "cells": cells}))
 
     @property
@@ -118,8 +122,8 @@ def table_experiments() -> list[Experiment]:
 
 
 def load_paper_tables(root: Path) -> Sequence[PaperTable]:
-    """Returns the tables of the paper, in its order."""
-    return [PaperTable(experiment, root) for experiment in table_experiments()]
+    """Returns the tables of the paper that are on the page, in its order."""
+    return [PaperTable(one, root) for one in table_experiments() if one.name not in _WITHOUT_RUNS]
 
 
 def cell_of(config: Mapping[str, Any]) -> str | None:

@@ -1,6 +1,7 @@
 """Writes the pages of the API reference: one for each package, with every public name of its modules.
 
-Public is what a module names in `__all__`. A public name without a docstring is a warning, and so ends a strict build.
+Public is what a module, or a package around it, names in `__all__`. A public name without a docstring is a warning,
+and so ends a strict build.
 """
 
 import ast
@@ -30,8 +31,7 @@ def write_reference(folder: Path = PAGES) -> list[Path]:
     Args:
         folder: Where to write them.
     """
-    packages = sorted({file.parent for file in (SOURCE / "cndpm").rglob("__init__.py")}, key=_rank)
-    packages = [package for package in packages if package.name != COMMANDS]
+    packages = sorted((file.parent for file in _packages()), key=_rank)
     pages = {f"{_dotted(package)}.rst": _page(package) for package in packages}
     listed = "\n".join(f"   {name.removesuffix('.rst')}" for name in pages)
     pages["index.rst"] = f"API reference\n=============\n\n{_OPENING}\n.. toctree::\n   :maxdepth: 1\n\n{listed}\n"
@@ -53,9 +53,10 @@ lists in ``__all__``. The test suite runs every example.
 
 
 def public_names(file: Path) -> list[tuple[str, bool]]:
-    """Returns the names of `__all__` that a module defines itself, each with whether it has a docstring."""
+    """Returns the public names that a module defines itself, each with whether it has a docstring."""
     body = ast.parse(file.read_text()).body
-    public = next((ast.literal_eval(node.value) for node in body if _targets(node) == ["__all__"]), [])  # type: ignore[attr-defined]
+    packages = [folder / "__init__.py" for folder in file.parents if folder.is_relative_to(SOURCE / "cndpm")]
+    public = {name for one in [file, *packages] for name in _listed(one)}
     found = []
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -70,9 +71,15 @@ def all_names() -> dict[str, bool]:
     """Returns the public names of all modules, but the command line's, each with whether it has a docstring."""
     return {
         f"{_dotted(file)}.{name}": documented
-        for file in _modules(SOURCE / "cndpm", deep=True)
+        for file in [*_modules(SOURCE / "cndpm", deep=True), *_packages()]
         for name, documented in public_names(file)
     }
+
+
+def _listed(file: Path) -> list[str]:
+    """Returns what `__all__` lists."""
+    body = ast.parse(file.read_text()).body
+    return next((ast.literal_eval(node.value) for node in body if _targets(node) == ["__all__"]), [])  # type: ignore[attr-defined]
 
 
 def _targets(node: ast.stmt) -> list[str]:
@@ -88,8 +95,12 @@ def _modules(package: Path, *, deep: bool = False) -> list[Path]:
     return sorted(shown, key=lambda file: (OPENING.index(file.stem) if file.stem in OPENING else len(OPENING), file))
 
 
+def _packages() -> list[Path]:
+    return [file for file in (SOURCE / "cndpm").rglob("__init__.py") if COMMANDS not in file.parts]
+
+
 def _dotted(path: Path) -> str:
-    return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
 def _rank(package: Path) -> tuple[int, str]:
@@ -99,15 +110,15 @@ def _rank(package: Path) -> tuple[int, str]:
 
 def _page(package: Path) -> str:
     name = _dotted(package)
-    lines = [name, "=" * len(name), "", f".. automodule:: {name}", "   :no-members:", ""]
+    lines = [name, "=" * len(name), "", *_documented(package / "__init__.py")]
     for file in _modules(package):
-        lines += _section(file)
+        lines += [file.stem, "-" * len(file.stem), "", *_documented(file)]
     return "\n".join(lines) + "\n"
 
 
-def _section(file: Path) -> Iterator[str]:
-    name, public = _dotted(file), [name for name, _ in public_names(file)]
-    yield from (file.stem, "-" * len(file.stem), "", f".. automodule:: {name}")
+def _documented(file: Path) -> Iterator[str]:
+    public = [name for name, _ in public_names(file)]
+    yield f".. automodule:: {_dotted(file)}"
     yield from (
         [f"   :members: {', '.join(public)}", "   :show-inheritance:", ""] if public else ["   :no-members:", ""]
     )
