@@ -101,12 +101,6 @@ def _window_starts(n: int, b: int, window: int) -> tuple[NDArray[np.int64], int]
     return (np.arange(n - b, n) - width // 2).clip(first, n - width), width
 
 
-def row_moments(values: Floats) -> Floats:
-    """Returns number, sum and sum of squares of every row (R, n) without NaN, (R, 3)."""
-    moments: Floats = np.nansum([~np.isnan(values), values, np.square(values)], axis=2).T
-    return moments
-
-
 def clipped(surprises: Floats) -> Floats:
     """Returns surprises as windows count them: those beyond one deviation, on either side, count as one."""
     # A third of what `clip` takes for a few numbers.
@@ -184,7 +178,8 @@ class MarginRecord(Keeps):
         if self._stale:
             rows = np.array(sorted(self._stale))
             self.levels[:, rows] = np.stack(levels(self.values[rows], self.rate))
-            self._moments[rows] = row_moments(self._clipped(rows))
+            known = self._clipped(rows)
+            self._moments[rows] = np.nansum([~np.isnan(known), known, np.square(known)], axis=2).T
             self._stale = set()
 
     def clipped_moments(self) -> tuple[int, float, float]:
