@@ -11,6 +11,8 @@ import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -215,25 +217,17 @@ def parsed(path: Path) -> Any:
 
 def _read_stage(stage: Any, path: Path) -> Any:
     """Brings pairs [dataset, class] to subsets, neighbours of one dataset to one, and own datasets to their place."""
-    if not isinstance(stage, dict) or not isinstance(stage.get("subsets"), list):
+    subsets = stage.get("subsets") if isinstance(stage, dict) else None
+    if not isinstance(subsets, list):
         return stage
-    subsets: list[Any] = []
-    for subset in stage["subsets"]:
-        if not _is_pair(subset):
-            subsets.append(subset)
-        elif subsets and _is_merged(subsets[-1]) and subsets[-1]["dataset"] == subset[0]:
-            subsets[-1]["classes"].append(subset[1])
-        else:
-            subsets.append({"dataset": subset[0], "classes": [subset[1]]})
+    if all(map(_is_pair, subsets)):
+        by_dataset = groupby(subsets, key=itemgetter(0))
+        subsets = [{"dataset": dataset, "classes": [label for _, label in pairs]} for dataset, pairs in by_dataset]
     return {**stage, "subsets": [_place(subset, path) for subset in subsets]}
 
 
 def _is_pair(subset: Any) -> bool:
     return isinstance(subset, list) and len(subset) == 2 and isinstance(subset[0], str | int)
-
-
-def _is_merged(subset: Any) -> bool:
-    return isinstance(subset, dict) and subset.keys() == {"dataset", "classes"} and isinstance(subset["classes"], list)
 
 
 def _place(subset: Any, path: Path) -> Any:
