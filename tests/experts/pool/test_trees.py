@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.tree import DecisionTreeClassifier
+
 from cndpm.experts.pool import ClassPool
 from cndpm.experts.pool.kept_rows import KeptRows
 from cndpm.experts.pool.trees import Trees, _is_drawn
 from cndpm.state import StateError
-from sklearn.tree import DecisionTreeClassifier
 
 
 def drawn(n, seed=0):
@@ -17,7 +18,7 @@ def drawn(n, seed=0):
 
 
 def kept(x, y, n_labels=2):
-    rows = KeptRows(x.shape[1], room=len(x))
+    rows = KeptRows(x.shape[1], room=2 * len(x))
     rows.admit(n_labels)
     rows.add(x, x, y)
     return rows
@@ -47,8 +48,8 @@ def test_a_tree_is_walked_as_scikit_learn_walks_it():
 def test_votes_are_counted_and_divided_by_how_often_labels_came(forest):
     x, y = drawn(50, seed=2)
     one_by_one = [grown(10, *drawn(1000))._leaves(x)[t] for t in range(10)]
-    votes = np.stack([(forest.labels[np.array(one_by_one)] == c).mean(axis=0) for c in (0, 1)], axis=1)
-    expected = np.log(votes + 0.02) - np.log(forest.shares.mean(axis=0) + 0.02)
+    votes = np.stack([(forest.labels[np.array(one_by_one)] == c).sum(axis=0) for c in (0, 1)], axis=1)
+    expected = np.log(votes + 0.1) - np.log(forest.shares.mean(axis=0) + 0.1)
     np.testing.assert_allclose(forest.answer(x)[0], expected, atol=1e-12)
     assert (forest.answer(x)[0].argmax(axis=1) == y).mean() > 0.9
 
@@ -75,10 +76,26 @@ def test_the_oldest_of_ten_makes_way():
 
 
 def test_another_is_due_after_a_part_more_rows():
-    trees = grown(1, *drawn(1000))
-    assert not trees.is_due(1041) and trees.is_due(1042)  # 0.04 of 1,042 is 41.7
-    trees.grown_at = 100_000
-    assert not trees.is_due(100_199) and trees.is_due(100_200)  # as many as fit
+    trees, rows = grown(1, *drawn(1000)), KeptRows(3, room=5000)
+    rows.n = 1041
+    assert not trees.is_due(rows)
+    rows.n = 1042  # of which 0.04 are 41.7
+    assert trees.is_due(rows)
+    trees.grown_at, rows.n = 100_000, 100_199
+    assert not trees.is_due(rows)
+    rows.n += 1  # 0.04 of all that there is room for
+    assert trees.is_due(rows)
+
+
+def test_a_tree_is_grown_on_half_of_what_there_is_room_for():
+    x, y = drawn(1000)
+    rows, trees = kept(x, y), Trees()
+    rows.room = 100
+    trees.admit(2)
+    trees.grow(rows, x, seed=0)
+    mine = np.flatnonzero(_is_drawn(np.arange(1000), 0))[-50:]
+    theirs = DecisionTreeClassifier(max_features="sqrt", random_state=0).fit(x[mine], y[mine])
+    assert trees.sizes.tolist() == [theirs.tree_.node_count]
 
 
 def test_rows_of_which_hardly_two_have_one_label_grow_no_tree():

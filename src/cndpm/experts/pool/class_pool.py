@@ -42,7 +42,7 @@ _FITTED_AT = (5, 20, 100, 520)
 the first expert, by default the 500th, which would wait for both."""
 
 _LATELY = 0.98
-"""What lasts for fifty samples: models that keep no more may challenge a rule, and labels so late tell whether they mix."""
+"""What lasts for fifty samples: models that keep no more may challenge a rule; labels so late tell if they mix."""
 
 _MOST_OUTSIDE = 0.3
 """Share of the latest rows, more than usual, that lie beyond what representations tell apart: they are fitted anew."""
@@ -282,8 +282,9 @@ class ClassPool(Keeps):
 
     @property
     def _by_label(self) -> list[KeptRows | Dynamics | Rules | Trees | Moments]:
-        some = [self.rows, self._dynamics, self._rules, self._trees, *self._moments]
-        return [] if self.n_labels > _MOST_LABELS else some
+        if self.n_labels > _MOST_LABELS:
+            return []
+        return [self.rows, self._dynamics, self._rules, self._trees, *self._moments]
 
     def learn(self, x: Floats, y: Labels, *, row_by_row: bool = False) -> None:
         """Learns a batch: neighbours and dynamics at once, all else when ten rows have come.
@@ -322,7 +323,7 @@ class ClassPool(Keeps):
         self._asked = None
         if is_due:
             self._fit()
-        elif self._maps is not None and self._trees.is_due(self.rows.n):
+        elif self._maps is not None and self._trees.is_due(self.rows):
             self._trees.grow(self.rows, self._maps.units(self.rows.x), self.seed)
         if is_due and not self._n_rows:
             self.rows = KeptRows(self._n_columns, 0)

@@ -30,8 +30,8 @@ _N_NEAREST, _N_NEAREST_WHITENED = 5, 15
 
 N_NEIGHBOUR_MEMBERS = len(_WINDOWS) + 1
 
-_PSEUDO = 0.1
-"""Votes and shares that every label has without a neighbour."""
+PSEUDO = 0.1
+"""Votes and shares that every label has without a neighbour, or a tree."""
 
 
 class KeptRows(Keeps):
@@ -271,7 +271,7 @@ def _votes(near: Near, y: Labels, chosen: NDArray[np.int64], sizes: Floats) -> F
     places = np.arange(0, n_windows * n * n_labels, n_labels).reshape(n_windows, n, 1) + y[chosen]
     votes = np.bincount(places.ravel(), weights.ravel(), n_windows * n * n_labels).reshape(n_windows, n, n_labels)
     shares = sizes / sizes.sum(axis=1, keepdims=True)
-    log_votes: Floats = np.log(votes + _PSEUDO) - np.log(shares + _PSEUDO)[:, None]
+    log_votes: Floats = np.log(votes + PSEUDO) - np.log(shares + PSEUDO)[:, None]
     return log_votes
 
 

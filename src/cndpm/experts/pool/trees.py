@@ -12,24 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
-from cndpm.experts.pool.kept_rows import KeptRows
+from cndpm.experts.pool.kept_rows import PSEUDO, KeptRows
 from cndpm.experts.pool.moments import Labels
 from cndpm.experts.pool.representations import Floats
 from cndpm.state import Keeps, State, StateError, integers, tensor, whole
 
-__all__ = ["Trees"]
-
 _MOST = 10
 """Trees that vote: as many as in the forests of river."""
 
-_EVERY, _FEWEST = 0.04, 20
-"""Part of the rows that come before another tree is grown, and the fewest of them."""
-
-_ROOM = 2500
-"""Rows that a tree is grown on at most: more would keep one row waiting for longer."""
-
-_PSEUDO = 0.02
-"""Votes and shares that every label has without a tree."""
+_EVERY = 0.04
+"""Part of the rows that come before another tree is grown, which are two a tree at least."""
 
 _OF_NODES = ("columns", "thresholds", "below", "above", "labels")
 
@@ -100,16 +92,16 @@ class Trees(Keeps):
     @property
     def n_numbers_kept(self) -> int:
         """Numbers of all trees."""
-        return sum(getattr(self, name).size for name in _OF_NODES) + self.shares.size
+        return sum(int(getattr(self, name).size) for name in _OF_NODES) + self.shares.size
 
     # Growing
 
-    def is_due(self, n: int) -> bool:
-        """Returns whether it is time for another tree, when n rows have come."""
-        return n - self.grown_at >= max(_FEWEST, _EVERY * min(n - self.since, 2 * _ROOM))
+    def is_due(self, rows: KeptRows) -> bool:
+        """Returns whether enough rows have come for another tree."""
+        return rows.n - self.grown_at >= max(2 * _MOST, _EVERY * min(rows.n - self.since, rows.room))
 
     def grow(self, rows: KeptRows, z: Floats, seed: int) -> None:
-        """Grows a tree on some of the rows kept.
+        """Grows a tree on some of the rows kept, on half of those that there is room for at most.
 
         Args:
             rows: Those that are kept.
@@ -118,9 +110,9 @@ class Trees(Keeps):
         """
         self.grown_at = rows.n
         drawn = np.flatnonzero(_is_drawn(rows.serial, self.n_grown) & (rows.serial >= self.since))
-        drawn = drawn[np.argsort(rows.serial[drawn])[-_ROOM:]]
+        drawn = drawn[np.argsort(rows.serial[drawn])[-max(1, rows.room // 2) :]]
         y, n_labels = rows.y[drawn], self.shares.shape[1]
-        if len(y) < max(_FEWEST, 2 * len(np.unique(y))):
+        if len(y) < max(2 * _MOST, 2 * len(np.unique(y))):
             return
         made = DecisionTreeClassifier(max_features="sqrt", random_state=(seed + self.n_grown) % (1 << 32))
         tree = made.fit(z[drawn], y).tree_
@@ -165,13 +157,13 @@ class Trees(Keeps):
         labels, has_vote = self.labels[self._leaves(z)], np.ones((len(self), 1), dtype=bool)
         if serial is not None:
             has_vote = ~_is_drawn(serial, self.numbers[:, None])
-        weights = has_vote / np.maximum(has_vote.sum(axis=0), 1)
+        weights = has_vote * (len(self) / np.maximum(has_vote.sum(axis=0), 1))
         places = np.arange(0, votes.size, n_labels) + labels
         votes += np.bincount(places.ravel(), np.broadcast_to(weights, places.shape).ravel(), votes.size).reshape(
             votes.shape
         )
-        shares = weights.T @ self.shares
-        told: Floats = np.log(votes + _PSEUDO) - np.log(shares + _PSEUDO)
+        shares = weights.T @ self.shares / len(self)
+        told: Floats = np.log(votes + PSEUDO) - np.log(shares + PSEUDO)
         return told[None]
 
     def _leaves(self, z: Floats) -> NDArray[np.int64]:
