@@ -11,15 +11,15 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 306,
-    "lines": 42056,
-    "executable lines": 26263,
-    "docstring lines": 8247,
+    "lines": 41992,
+    "executable lines": 26209,
+    "docstring lines": 8244,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
     "public names": 330,
-    "numeric constants": 162,
-    "file names used twice": 5,
+    "numeric constants": 161,
+    "file names used twice": 4,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
 MOST_CONCEPTS = 36
