@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 306,
-    "lines": 41992,
-    "executable lines": 26209,
-    "docstring lines": 8244,
+    "lines": 41984,
+    "executable lines": 26208,
+    "docstring lines": 8237,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

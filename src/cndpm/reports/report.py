@@ -41,13 +41,6 @@ class Report:
     Attributes:
         content: Its content.
         files: All files, the page first.
-
-    Example:
-        >>> from cndpm.experiments import configure, run_seeds
-        >>> _ = run_seeds(configure("split-digits", learner="finetune", fraction=0.1), [0], "runs/mine")
-        >>> report = write_report(["runs/mine"], "report")
-        >>> report.page.as_posix(), [file.name for file in report.files]
-        ('report/index.html', ['index.html', 'tables.md', 'tables.csv', 'tables.tex'])
     """
 
     content: Content

@@ -116,7 +116,6 @@ class DriftScenario(BaseModel):
         )
 
 
-def drift_scenario(name: str, batch_size: int = 10) -> DriftScenario:
+def drift_scenario(name: str, **options: Any) -> DriftScenario:
     """Returns the recipe of this name."""
-    summary = DRIFTS[name].summary if name in DRIFTS else FILED[name]["summary"]
-    return DriftScenario(name=name, summary=summary, rows=name, batch_size=batch_size)
+    return DriftScenario(name=name, summary=_TABLE[name]["summary"], rows=name, **options)
