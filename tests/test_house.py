@@ -10,15 +10,15 @@ from benchmarks.house import House, words_of_pages
 ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
-    "modules": 306,
-    "lines": 41984,
-    "executable lines": 26208,
-    "docstring lines": 8237,
+    "modules": 307,
+    "lines": 42213,
+    "executable lines": 26354,
+    "docstring lines": 8292,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
     "public names": 330,
-    "numeric constants": 161,
+    "numeric constants": 163,
     "file names used twice": 4,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
