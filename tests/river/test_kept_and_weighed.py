@@ -147,3 +147,20 @@ def test_weights_of_classes_multiply_what_would_have_been_answered():
             model.learn_one(x | {"a": x["a"] + i % 3}, "cab"[i % 3])
     before, after = (model.predict_proba_one({"a": 1.0, "b": 5.0}) for model in (plain, weighted))
     assert after["c"] / after["a"] == pytest.approx(3 * before["c"] / before["a"])
+
+
+def test_labels_of_numpy_are_answered_as_plain_ones():
+    model = CNDPMClassifier(memory_size=20)
+    for i in range(30):
+        model.learn_one({"a": float(i % 2)}, np.int64(i % 2))
+    assert {type(label) for label in model.predict_proba_one({"a": 1.0})} == {int}
+
+
+def test_probabilities_stand_under_their_own_labels_whatever_came_first():
+    model = CNDPMClassifier(memory_size=20)
+    for i in range(60):
+        model.learn_one({"a": float(i % 2), "b": 0.3 * (i % 5) + 0.1}, "yn"[i % 2])
+    assert model.predict_proba_one({"a": 0.0, "b": 0.4})["y"] > 0.8
+    assert model.predict_proba_one({"a": 0.0})["y"] > 0.8  # completed
+    table = model.predict_proba_many(pd.DataFrame({"a": [0.0], "b": [0.4]}))
+    assert table.columns.tolist() == ["n", "y"] and table["y"][0] > 0.8
