@@ -164,3 +164,17 @@ def test_probabilities_stand_under_their_own_labels_whatever_came_first():
     assert model.predict_proba_one({"a": 0.0})["y"] > 0.8  # completed
     table = model.predict_proba_many(pd.DataFrame({"a": [0.0], "b": [0.4]}))
     assert table.columns.tolist() == ["n", "y"] and table["y"][0] > 0.8
+
+
+@pytest.mark.parametrize("x", [{"a": 0.5, "b": 5.0}, {"a": 0.5}], ids=["whole", "with a gap"])
+def test_answers_of_a_regression_are_the_estimators_for_the_row_that_comes_next(x):
+    model, draws, error = CNDPMRegressor(batch_size=1), random.Random(0), 0.0
+    for row in rows(150):
+        error = 0.9 * error + draws.gauss(0, 0.2)  # errors last
+        model.learn_one(row, row["a"] + error)
+    asked = np.array([[x["a"], x.get("b", np.nan)]], dtype=np.float32)
+    mean, said = model.estimator.predict(asked, when="next")[0], model.predict_one(x)
+    assert said == pytest.approx(mean) and abs(said - model.estimator.predict(asked)[0]) > 0.01
+    interval = model.predict_one(x, with_interval=True, confidence_level=0.9)
+    expected = model.estimator.predict_interval(asked, coverage=0.9, when="next")[0]
+    assert [interval.lower, interval.upper] == pytest.approx(expected.tolist())
