@@ -32,7 +32,7 @@ from cndpm import CNDPMClassifier, merge
 from cndpm.datasets import load_dataset
 from cndpm.engines import fit_sharded
 from cndpm.engines.engine import Attempt, Engine
-from cndpm.engines.named_engines import make_engine
+from cndpm.engines.local import make_engine
 from cndpm.engines.shards import ArrayShard, split
 from cndpm.estimators.base import Estimator
 from cndpm.experiments.description import describe_environment

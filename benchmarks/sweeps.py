@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cndpm.engines.named_engines import make_engine
+from cndpm.engines.local import make_engine
 from cndpm.experiments import read_record
 from cndpm.experiments.sweep_file import Sweep, run_sweep
 

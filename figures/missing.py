@@ -142,8 +142,8 @@ class MissingTable:
         recorded, numbers = recorded_runs(self._root / "docs" / "results" / "records"), _distinct_cells()[1]
         some, three = (sum(n for name, n in numbers.items() if len(recorded.get(name, [])) >= k) for k in (1, N_SEEDS))
         return (
-            f"The tables print {sum(numbers.values())} numbers, parameters apart, of {len(numbers)} different cells. "
-            f"{some} of them have a run here, {three} three or more."
+            f"The paper's tables print {sum(numbers.values())} numbers, parameters apart, of {len(numbers)} different "
+            f"cells. {some} of them have a run here, {three} three or more."
         )
 
     def written(self) -> str:

@@ -72,7 +72,7 @@ def _title(found: list[Place]) -> str:
     """Returns where a section stands; it may stand in more than one place."""
     titles = []
     for place in found:
-        words = [f"{choice.path[-1]} = {choice.kind}" for choice in place.choices]
+        words = [f"{choice.path[-1]} = {choice.kind}" for choice in place.choices[-1:]]
         words += [name for name in place.path[-2:-1] if not place.choices or name != place.choices[-1].path[-1]]
         titles.append(", ".join(words) or "CNDPMSettings")
     return "; ".join(dict.fromkeys(titles))

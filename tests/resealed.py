@@ -9,7 +9,7 @@ from cndpm.experiments.record_files import LogFile, read_json, salt_of, write_js
 
 def rewrite(path: Path, change) -> None:
     """Replaces the content of a file by `change` of it."""
-    write_json(path, change(read_json(path)[0]))
+    write_json(path, change(read_json(path)))
 
 
 def rename(folder: Path, old: str, new: str) -> None:

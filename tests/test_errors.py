@@ -5,7 +5,7 @@ import inspect
 import pkgutil
 
 import cndpm
-from cndpm.cli.exit_codes import exit_code
+from cndpm.cli import exit_code
 from cndpm.errors import CNDPMError
 from cndpm.experiments.workers import RunsFailedError
 from cndpm.names import UnknownNameError

@@ -10,22 +10,22 @@ from benchmarks.house import House, words_of_pages
 ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
-    "modules": 308,
-    "lines": 42383,
-    "executable lines": 26474,
-    "docstring lines": 8307,
+    "modules": 306,
+    "lines": 41984,
+    "executable lines": 26208,
+    "docstring lines": 8237,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
-    "public names": 331,
-    "numeric constants": 162,
-    "file names used twice": 5,
+    "public names": 330,
+    "numeric constants": 161,
+    "file names used twice": 4,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
 MOST_CONCEPTS = 36
 MOST_WORDS = 45000
 """Of all pages that are written by hand, and of"""
-MOST_WORDS_OF_A_PAGE = 3050
+MOST_WORDS_OF_A_PAGE = 3000
 
 
 @pytest.mark.parametrize("what", CEILINGS)

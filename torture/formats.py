@@ -93,12 +93,9 @@ def _gzip(content: bytes) -> bytes:
 
 def _cifar() -> list[Format]:
     ten, hundred = [_cifar10_python(s) for s in (0, 1)], [_cifar100_python(s) for s in (0, 1)]
-    ten_binary, hundred_binary = [_cifar10_binary(s) for s in (0, 1)], [_cifar100_binary(s) for s in (0, 1)]
     return [
         Format("CIFAR10 pickle", "cifar10", "cifar-10-batches-py/data_batch_2", ten[0], ten[1]),
         Format("CIFAR100 pickle", "cifar100", "cifar-100-python/train", hundred[0], hundred[1]),
-        Format("CIFAR10 binary", "cifar10", "cifar-10-batches-bin/data_batch_1.bin", ten_binary[0], ten_binary[1]),
-        Format("CIFAR100 binary", "cifar100", "cifar-100-binary/test.bin", hundred_binary[0], hundred_binary[1]),
     ]
 
 
@@ -119,17 +116,6 @@ def _cifar10_python(seed: int) -> Files:
 def _cifar100_python(seed: int) -> Files:
     batch = _batch(seed, fine_labels=[7 + seed, 99], coarse_labels=[1, 19])
     return {f"cifar-100-python/{part}": pickle.dumps(batch, protocol=3 + seed) for part in ("train", "test")}
-
-
-def _cifar10_binary(seed: int) -> Files:
-    names = (*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin")
-    record = bytes([3 + seed]) + _pixels(seed, 3072).tobytes()
-    return {f"cifar-10-batches-bin/{name}": record for name in names}
-
-
-def _cifar100_binary(seed: int) -> Files:
-    record = bytes([2, 50 + seed]) + _pixels(seed, 3072).tobytes()
-    return {f"cifar-100-binary/{part}.bin": record for part in ("train", "test")}
 
 
 def _svhn() -> list[Format]:

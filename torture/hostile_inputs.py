@@ -102,6 +102,14 @@ def _unsound_sparse(random: Random, rows: np.ndarray) -> Any:
     return made
 
 
+def _of_another_shape(random: Random, rows: np.ndarray) -> Any:
+    """Returns a sparse matrix that claims fewer or more rows, or columns, than it holds."""
+    made = scipy.sparse.csr_matrix(rows * (rows > 0)).asformat(random.choice(_SPARSE))
+    n, d = rows.shape
+    made._shape = random.choice(((n // 2, d), (2 * n, d), (n, d // 2), (n, 2 * d), (n, 1 << 40)))
+    return made
+
+
 def hostile_weights(random: Random, n: int) -> Any:
     """Returns what may stand in place of the weights of n samples, now and then proper ones.
 
@@ -173,6 +181,7 @@ _ROWS: tuple[Callable[[Random, np.ndarray], Any], ...] = (
     lambda r, x: scipy.sparse.coo_array(x),
     _unsound_sparse,
     _unsound_sparse,
+    _of_another_shape,
     lambda r, x: scipy.sparse.random(*x.shape, density=0.5, random_state=0, format=r.choice(_SPARSE)),
     lambda r, x: [np.ma.masked_array(row, mask=row < r.choice((-100, 0))) for row in x],
     lambda r, x: [[np.ma.masked if r.random() < 0.1 else value for value in row] for row in x.tolist()],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from cndpm.cli.exit_codes import exit_code
+from cndpm.cli import exit_code
 from cndpm.experiments import configure
 from torture.attempts import Outcome
 from torture.mutations import mutate

@@ -2,11 +2,11 @@ import numpy as np
 from tests.engines.test_sharding import Here
 
 from cndpm import CNDPMClassifier
-from cndpm.engines import sharding
+from cndpm.engines import local
 
 
 def test_files_become_a_model(cndpm, tmp_path, monkeypatch):
-    monkeypatch.setattr(sharding, "make_engine", lambda *_, **__: Here())
+    monkeypatch.setattr(local, "make_engine", lambda *_, **__: Here())
     y = np.arange(300) % 2
     X = np.random.default_rng(0).normal(size=(300, 2)) + 6 * y[:, None]
     lines = ["a,b,kind", *(f"{a},{b},{'even' if k == 0 else 'odd'}" for (a, b), k in zip(X.tolist(), y, strict=True))]

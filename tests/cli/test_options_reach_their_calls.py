@@ -8,11 +8,11 @@ from rich.console import Console
 import cndpm.cli.commands as commands
 import cndpm.cli.show as printing
 from cndpm import datasets, engines, experiments, paper, reports
-from cndpm.cli.exit_codes import exit_code
+from cndpm.cli import exit_code
 from cndpm.cli.options import chosen_engine
 from cndpm.cli.show import Watch, show
 from cndpm.datasets import Check
-from cndpm.engines import named_engines
+from cndpm.engines import local
 from cndpm.experiments import RecordError, sweep_file
 from cndpm.experiments.printed_tables import FoldingTable
 from cndpm.experiments.workers import RunsFailedError
@@ -124,7 +124,7 @@ def test_everything_said_to_sweep_reaches_its_runs_and_their_engine(cndpm, heard
         def close(self):
             made.append("closed")
 
-    monkeypatch.setattr(named_engines, "make_engine", lambda *said, **more: made.append((said, more)) or Engine())
+    monkeypatch.setattr(local, "make_engine", lambda *said, **more: made.append((said, more)) or Engine())
     said = ("--workers", "3", "--gpus", "0.25", "--retries", "5", "--address", "here", "--engine", "ray")
     assert cndpm("sweep", "mine.toml", *said, "--device", "cpu", "--out", "there", "--quiet").code == 0
     assert made == [(("ray", 3), {"address": "here", "n_gpus": 0.25, "retries": 5}), "closed"]

@@ -1,11 +1,13 @@
 import hashlib
 import io
+import pickle
 import tarfile
 import threading
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy as np
 import pytest
 import requests
 
@@ -14,7 +16,14 @@ from cndpm.datasets.catalogue import Download, Entry, Layout, catalogue, catalog
 from cndpm.datasets.fetching import fetch_entry
 from cndpm.names import UnknownNameError
 
-CONTENT = b"".join(bytes([i % 10]) + bytes(range(256)) * 12 for i in range(100))  # CIFAR10's records
+
+def batch(n: int) -> bytes:
+    """A file of CIFAR10 with n images."""
+    pixels = np.arange(n * 3072).astype(np.uint8).reshape(n, 3072)
+    return pickle.dumps({b"data": pixels, b"labels": [4] * n}, protocol=2)
+
+
+CONTENT = batch(100)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -75,7 +84,7 @@ def make_entry(*, file="part.bin", content=CONTENT, unpack=False) -> Entry:
         n_train=100,
         n_test=100,
         classes=tuple("0123456789"),
-        layouts=(Layout(format="cifar10-binary", folders=("made-up",), train=("part.bin",), test=("part.bin",)),),
+        layouts=(Layout(format="cifar", folders=("made-up",), train=("part.bin",), test=("part.bin",)),),
         downloads=(Download(file=file, folder="made-up", sha256=sha256, size=len(content), unpack=unpack),),
     )
 
@@ -189,7 +198,7 @@ def test_a_damaged_file_on_disk_stays_until_another_has_arrived(server, tmp_path
 
 def test_what_can_be_read_but_is_not_what_was_published_is_replaced_on_request_alone(server, tmp_path):
     (tmp_path / "made-up").mkdir()
-    part = CONTENT[: 3073 * 40]  # forty of a hundred records
+    part = batch(40)  # of a hundred
     (tmp_path / "made-up" / "part.bin").write_bytes(part)
     assert fetch(make_entry(), tmp_path, address(server, "good")).read_bytes() == part
     assert fetch(make_entry(), tmp_path, address(server, "good"), force=True).read_bytes() == CONTENT

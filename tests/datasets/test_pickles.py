@@ -147,6 +147,10 @@ def test_an_array_that_claims_what_the_pickle_does_not_hold_is_refused(tmp_path:
     refused(content, tmp_path, words)
 
 
+def test_what_follows_a_pickle_is_refused(tmp_path: Path):
+    refused(pickle.dumps({b"labels": [1]}, protocol=2) + b"1", tmp_path, "something follows")
+
+
 def test_what_was_admitted_cannot_be_changed(tmp_path: Path):
     before = dict(vars(np.ndarray))
     for name in (ENCODE, b"cnumpy\nndarray\n", b"cnumpy._core.multiarray\n_reconstruct\n"):

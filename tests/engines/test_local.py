@@ -11,8 +11,7 @@ import pytest
 import torch
 from tests.engines.tasks import die_at_first, fail
 
-from cndpm.engines.local import LocalEngine, _interrupts_held, one_thread_each, portable
-from cndpm.engines.named_engines import make_engine
+from cndpm.engines.local import LocalEngine, _interrupts_held, make_engine, one_thread_each, portable
 from cndpm.names import UnknownNameError
 from cndpm.validation import ConfigError
 

@@ -8,7 +8,7 @@ import pytest
 
 from cndpm import CNDPMClassifier, CNDPMDensity, CNDPMRegressor, merge
 from cndpm.checks.case import same
-from cndpm.engines import LostWorkerError, ShardedError, fit_sharded, predict_sharded, sharding
+from cndpm.engines import LostWorkerError, ShardedError, fit_sharded, local, predict_sharded, sharding
 from cndpm.engines.engine import Attempt, Engine
 from cndpm.engines.sharding import _identity, _ShardTask
 from cndpm.engines.shards import ArrayShard
@@ -229,7 +229,7 @@ def test_a_checkpoint_takes_the_place_of_the_one_before(tmp_path):
 def test_an_engine_that_was_made_for_a_call_is_closed_and_one_that_was_given_is_not(monkeypatch):
     closed = []
     monkeypatch.setattr(Here, "close", lambda engine: closed.append(engine))
-    monkeypatch.setattr(sharding, "make_engine", lambda engine, *_, **__: engine if engine is given else made)
+    monkeypatch.setattr(local, "make_engine", lambda *_, **__: made)
     given, made = Here(), Here()
     X = np.random.default_rng(0).normal(size=(60, 2))
     for engine in ("local", given):

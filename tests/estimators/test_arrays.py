@@ -169,13 +169,25 @@ def sparse_matrices():
     lil.data[1] = [1.0] * 1000
     dia = sparse.dia_matrix((np.ones((2, 4)), [0, 1]), shape=(6, 4))
     dia.offsets = np.arange(500)
-    return made | {"coo": coo, "lil": lil, "dia": dia}
+    short = sparse.random(6, 4, density=0.5, random_state=0, format="lil")
+    short._shape = (3, 4)  # compiled code would write six rows where there is room for three
+    long = sparse.random(6, 4, density=0.5, random_state=0, format="lil")
+    long.rows, long.data = long.rows[:3], long.data[:3]
+    return made | {"coo": coo, "lil": lil, "short lil": short, "long lil": long, "dia": dia}
 
 
 @pytest.mark.parametrize("what", sparse_matrices())
 def test_sparse_matrices_whose_parts_do_not_fit_are_refused(what):
     with pytest.raises(ValueError, match=r"X is a sparse matrix whose indices do not fit|Make it anew"):
         as_array(sparse_matrices()[what], "X")
+
+
+@pytest.mark.parametrize("n_columns", [3, 1 << 40])
+def test_sparse_rows_of_other_columns_are_refused_before_they_are_written_out(n_columns):
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    model = CNDPMClassifier(memory_size=6, random_state=0, settings={"representations": "one"}).fit(X, [0, 1] * 6)
+    with pytest.raises(ValueError, match=f"X has {n_columns} features, but CNDPMClassifier is expecting 2"):
+        model.predict(sparse.coo_matrix(([1.0], ([0], [0])), shape=(6, n_columns)))
 
 
 def test_sound_sparse_matrices_of_every_kind_are_taken_and_left_alone():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cndpm.cli.exit_codes import exit_code
+from cndpm.cli import exit_code
 from cndpm.engines import LostWorkerError
 from cndpm.engines.engine import Attempt
 from cndpm.experiments import Monitor, RecordError, RunsFailedError, configure, read_record, workers

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from cndpm.experts.gaussian import classes, shared_covariance
-from cndpm.mixture import margin_levels
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings
 
@@ -30,7 +29,6 @@ def grown(x, y, learner=None):
 def everything_is_many(monkeypatch):
     monkeypatch.setattr(shared_covariance, "_FEW", 0)
     monkeypatch.setattr(classes, "_FEW_ANSWERS", 0)
-    monkeypatch.setattr(margin_levels, "_FEW", 0)
 
 
 def test_many_components_are_routed_and_learned_as_few_are(request):

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from cndpm.baselines.shared.components import Trainer
 from cndpm.baselines.shared.composed import ClassifierLearner
-from cndpm.baselines.shared.networks import build_vae
 from cndpm.baselines.shared.task_progress import DreamerSettings, RememberingLearner, only
 
 
@@ -30,10 +29,7 @@ class DGR(RememberingLearner, ClassifierLearner):
 
     def _make(self) -> None:
         super()._make()
-        vae = build_vae(
-            self.input_shape, self.random.generator, hidden=self.settings.hidden, latent=self.settings.latent
-        )
-        self.vae = vae.to(self.device)
+        self.vae = self._new_vae()
         self.vae_trainer = Trainer(self.vae, self.settings)
         self.parts["vae"] = self.vae_trainer
         self.past_network, self.past_vae = (

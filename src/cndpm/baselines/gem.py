@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.components import NetworkSettings, total_footprint
+from cndpm.baselines.shared.components import LearnerPart, NetworkSettings, total_footprint
 from cndpm.baselines.shared.composed import ClassifierLearner
 from cndpm.baselines.shared.replay import ReplayMemory
 from cndpm.learner import Footprint, TaskBasedLearner
@@ -38,7 +38,7 @@ def project(gradient: Tensor, references: Tensor, *, margin: float = 0.0) -> Ten
     return gradient + torch.as_tensor(solution, dtype=gradient.dtype, device=gradient.device) @ references
 
 
-class TaskMemories:
+class TaskMemories(LearnerPart):
     """One reservoir per task; all together hold at most `capacity` samples, shared equally by the tasks so far."""
 
     def __init__(self, capacity: int, generator: torch.Generator, *, device: torch.device) -> None:

@@ -9,14 +9,14 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.baselines.finetune import FineTune
-from cndpm.baselines.shared.components import NetworkSettings
+from cndpm.baselines.shared.components import LearnerPart, NetworkSettings
 from cndpm.baselines.shared.composed import ObjectiveLearner
 from cndpm.baselines.shared.replay import Augmentation, AugmentationName
 from cndpm.learner import Footprint
 from cndpm.state import State
 
 
-class GrowingSamples:
+class GrowingSamples(LearnerPart):
     """Every batch it was given, as rows of named tensors."""
 
     def __init__(self) -> None:
@@ -40,10 +40,8 @@ class GrowingSamples:
 
     def footprint(self) -> Footprint:
         """Counts the samples held now and their bytes."""
-        tensors = [value for batch in self._batches for value in batch.values()]
-        return Footprint(
-            0, 0, memory_samples=len(self), memory_bytes=sum(t.numel() * t.element_size() for t in tensors)
-        )
+        n_bytes = sum(value.nbytes for batch in self._batches for value in batch.values())
+        return Footprint(0, 0, memory_samples=len(self), memory_bytes=n_bytes)
 
     def state_dict(self) -> State:
         return {"rows": self.rows()}

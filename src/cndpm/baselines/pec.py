@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from cndpm.baselines.shared.components import FrozenCopy, NetworkSettings, Trainer, total_footprint
+from cndpm.baselines.shared.components import FrozenCopy, LearnerPart, NetworkSettings, Trainer, total_footprint
 from cndpm.baselines.shared.composed import ComposedLearner
 from cndpm.baselines.shared.networks import initialise
 from cndpm.learner import Footprint
@@ -89,7 +89,7 @@ class PEC(ComposedLearner):
         return initialise(network, self.random.generator).to(self.device)
 
 
-class Student:
+class Student(LearnerPart):
     """Imitates the teacher on one class's samples, with its own optimiser and falling step size."""
 
     def __init__(self, network: nn.Module, settings: PEC.Settings) -> None:

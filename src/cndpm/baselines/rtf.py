@@ -11,7 +11,6 @@ from pydantic import Field
 from torch import Tensor
 
 from cndpm.baselines.shared.components import Trainer
-from cndpm.baselines.shared.networks import build_vae
 from cndpm.baselines.shared.task_progress import DreamerSettings, RememberingLearner, distillation, only
 
 
@@ -44,15 +43,7 @@ class RtF(RememberingLearner):
 
     def _make(self) -> None:
         super()._make()
-        vae = build_vae(
-            self.input_shape,
-            self.random.generator,
-            hidden=self.settings.hidden,
-            latent=self.settings.latent,
-            n_classes=self.n_classes,
-            class_priors=self.settings.prior == "classes",
-        )
-        self.network = vae.to(self.device)
+        self.network = self._new_vae(n_classes=self.n_classes, class_priors=self.settings.prior == "classes")
         self.trainer = Trainer(self.network, self.settings)
         self.parts["trainer"] = self.trainer
         self.past = self._frozen("past", self.network)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from cndpm.checks.case import LearnerCase, require, same, through_file
+from cndpm.checks.case import LearnerCase, begin_task, end_task, require, same, through_file
 from cndpm.learner import Inputs, Learner
 from cndpm.state import State
 from cndpm.streams.stream import Block
@@ -57,7 +57,7 @@ def check_block_resumes(case: LearnerCase) -> None:
         state = _state_at(case, stopped, stop)
         resumed.load_state_dict(through_file(state))
         resumed.learn_block(*case.blocks()[1], case.batch_size, start=stop)
-        case.end_task(resumed)
+        end_task(resumed)
         resumed.finish()
         message = f"resumed within a block after {stop} samples, it learned or answered otherwise"
         require(same(resumed.state_dict(), whole.state_dict()), case, message)
@@ -95,9 +95,9 @@ def _compare_answers(case: LearnerCase, learner: Learner, x: Tensor, inputs: Inp
 def _learn_tasks(case: LearnerCase, learner: Learner, learn: Callable[[int], None]) -> None:
     """Has a learner learn both tasks by `learn`, told of them where it asks for that."""
     for task in range(len(case.blocks())):
-        case.begin_task(learner, task)
+        begin_task(learner, task)
         learn(task)
-        case.end_task(learner)
+        end_task(learner)
     learner.finish()
 
 
@@ -116,10 +116,10 @@ def _state_at(case: LearnerCase, learner: Learner, stop: int) -> State:
             raise _Stopped
 
     first, second = case.blocks()
-    case.begin_task(learner, 0)
+    begin_task(learner, 0)
     learner.learn_block(*first, case.batch_size)
-    case.end_task(learner)
-    case.begin_task(learner, 1)
+    end_task(learner)
+    begin_task(learner, 1)
     try:
         learner.learn_block(*second, case.batch_size, after_batch=after_batch)
     except _Stopped:

@@ -87,16 +87,6 @@ class LearnerCase:
             steps += [listener.end_task] if listener else []
         return [*steps, learner.finish]
 
-    def begin_task(self, learner: Learner, task: int) -> None:
-        """Tells a learner that asks for it that a task begins."""
-        if learner.task_listener is not None:
-            learner.task_listener.begin_task(task)
-
-    def end_task(self, learner: Learner) -> None:
-        """Tells a learner that asks for it that a task has ended."""
-        if learner.task_listener is not None:
-            learner.task_listener.end_task()
-
     def blocks(self) -> list[Batch]:
         """Returns all samples of each task as one block: x (n, *input_shape) and y (n,) or None."""
         joined = []
@@ -120,6 +110,18 @@ class LearnerCase:
             x: Inputs, (batch, *input_shape), or prepared ones.
         """
         return learner.log_prob(x) if self.n_classes is None else learner.predict_log_proba(x)
+
+
+def begin_task(learner: Learner, task: int) -> None:
+    """Tells a learner that asks for it that a task begins."""
+    if learner.task_listener is not None:
+        learner.task_listener.begin_task(task)
+
+
+def end_task(learner: Learner) -> None:
+    """Tells a learner that asks for it that a task has ended."""
+    if learner.task_listener is not None:
+        learner.task_listener.end_task()
 
 
 def require(kept: bool, case: LearnerCase, broken: str) -> None:

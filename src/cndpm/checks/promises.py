@@ -8,14 +8,14 @@ import random
 import torch
 from pydantic import ValidationError
 
-from cndpm.checks.case import ContractError, LearnerCase, require, same, through_file
+from cndpm.checks.case import ContractError, LearnerCase, begin_task, require, same, through_file
 from cndpm.learner import LearnerSettings
 
 
 def check_inputs_unchanged(case: LearnerCase) -> None:
     """Neither learning nor answering changes the tensors it is given."""
     learner = case.make()
-    case.begin_task(learner, 0)
+    begin_task(learner, 0)
     for x, y in case.tasks()[0]:
         x_before, y_before = x.clone(), None if y is None else y.clone()
         learner.learn(x, y)

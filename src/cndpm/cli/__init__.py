@@ -38,13 +38,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _say(f"error: {error}")
         sys.exit(1)
     except Exception as error:
-        from cndpm.cli.exit_codes import exit_code
-
         code = exit_code(error)
         if code is None:
             raise
         _say(f"error: {error}")
         sys.exit(code)
+
+
+def exit_code(error: Exception) -> int | None:
+    """Returns 2 for a mistake in the command, 1 for an expected failure, None for a bug, which shows its traceback."""
+    from cndpm.errors import CNDPMError
+    from cndpm.experiments.workers import RunsFailedError
+    from cndpm.names import ObjectNameError, UnknownNameError
+    from cndpm.streams import ScenarioFileError
+    from cndpm.validation import ConfigError
+
+    if isinstance(error, RunsFailedError):
+        return None if any(exit_code(one) is None for one in error.failures.values()) else 1
+    misused = isinstance(error, (ConfigError, ObjectNameError, UnknownNameError, ScenarioFileError))
+    return 2 if misused else 1 if isinstance(error, CNDPMError) else None
 
 
 def _say(text: str) -> None:

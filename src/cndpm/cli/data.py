@@ -26,18 +26,8 @@ def status(data_dir: options.DataDir = None, json: options.Json = False) -> None
         for one in found
     ]
     folder = resolve_data_dir(data_dir)
-    content = {
-        "data_dir": str(folder),
-        "datasets": [
-            {
-                "name": one.name,
-                "present": one.present,
-                "location": None if one.location is None else str(one.location),
-                "n_bytes": one.n_bytes,
-            }
-            for one in found
-        ],
-    }
+    datasets = [asdict(one) | {"location": None if one.location is None else str(one.location)} for one in found]
+    content = {"data_dir": str(folder), "datasets": datasets}
     header = ["dataset", "on disk", "MB", "where", ""]
     show(content, [FoldingTable(f"datasets under {folder}", header, rows)], as_json=json)
 
@@ -54,14 +44,14 @@ def fetch(
 
     Files that can be read are kept, damaged ones replaced; interrupted downloads resume.
     """
-    from cndpm.cli.show import DownloadBars, show
+    from cndpm.cli.show import download_bars, show
     from cndpm.datasets import dataset_names, fetch_dataset
     from cndpm.datasets.catalogue import catalogue_entry
 
     chosen = dataset_names() if names == ["all"] else names
     for name in chosen:
         catalogue_entry(name)  # a mistyped name is reported before the first download
-    with DownloadBars(quiet=quiet) as bars:
+    with download_bars(quiet=quiet) as bars:
         folders = {name: str(fetch_dataset(name, data_dir, progress=bars, force=force)) for name in chosen}
     show({"fetched": folders}, [], as_json=json)
     if not json:

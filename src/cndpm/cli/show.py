@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import webbrowser
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http.server import HTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -20,35 +20,20 @@ from cndpm.experiments.terminal import Bars, TerminalMonitor
 from cndpm.names import load_object
 
 
-class DownloadBars:
-    """Shows one bar per file; called with a file's name, the bytes received and the bytes in all."""
+@contextmanager
+def download_bars(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Shows one bar per file; what it gives is called with a file's name, the bytes received and the bytes in all."""
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+        bar_of: dict[str, TaskID] = {}
 
-    def __init__(self, *, quiet: bool) -> None:
-        console = Console(stderr=True)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            disable=quiet or not console.is_terminal,
-        )
-        self._tasks: dict[str, TaskID] = {}
+        def told(name: str, n_bytes: int, total: int) -> None:
+            if name not in bar_of:
+                bar_of[name] = progress.add_task(name, total=total)
+            progress.update(bar_of[name], completed=n_bytes, total=total)
 
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
-
-    def __call__(self, name: str, n_bytes: int, total: int | None) -> None:
-        """Moves the bar of a file."""
-        if name not in self._tasks:
-            self._tasks[name] = self._progress.add_task(name, total=total)
-        self._progress.update(self._tasks[name], completed=n_bytes, total=total)
+        yield told
 
 
 class Watch:

@@ -14,7 +14,7 @@ from cndpm.names import UnknownNameError
 
 __all__ = ["dataset_names"]
 
-Format = Literal["idx", "idx-transposed", "cifar-python", "cifar10-binary", "cifar100-binary", "mat"]
+Format = Literal["idx", "idx-transposed", "cifar", "mat"]
 """Formats of published files, each with a reader of its own."""
 
 
@@ -29,20 +29,15 @@ class Layout(_Fact):
     folders: tuple[str, ...]  # where they may lie, below the data folder (or absolute)
     train: tuple[str, ...]  # files of the training set, in the order the reader takes them; each may be gzipped
     test: tuple[str, ...]  # files of the test set
-    content: dict[str, str] = Field(default_factory=dict)  # sha256 of a file's decompressed content, where known
 
     def find(self, data_dir: Path) -> dict[str, Path] | None:
         """Returns where each file lies, by its name; None unless one folder holds them all."""
-        for folder in self.places(data_dir):
+        for folder in self.folders:
             names = {*self.train, *self.test}
-            found = {name: path for name in names if (path := _plain_or_gzipped(folder / name))}
+            found = {name: path for name in names if (path := _plain_or_gzipped(data_dir / folder / name))}
             if len(found) == len(names):
                 return found
         return None
-
-    def places(self, data_dir: Path) -> tuple[Path, ...]:
-        """Returns the folders that are looked through, in order."""
-        return tuple(data_dir / folder for folder in self.folders)
 
 
 class Download(_Fact):

@@ -1,4 +1,4 @@
-"""CIFAR10 and CIFAR100 as published: pickled batches ("python version") and fixed-size records ("binary version")."""
+"""CIFAR10 and CIFAR100 as published in their "python version": pickled batches."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cndpm.datasets.files import DamagedFileError, read_bytes
+from cndpm.datasets.files import DamagedFileError
 from cndpm.datasets.pickles import read_pickle
 
 _SHAPE = (3, 32, 32)
 _PIXELS = 3 * 32 * 32
-_N_COARSE = 20
 _MOST_LABEL = 1 << 31
 
 
-def read_cifar_python(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def read_cifar(paths: Sequence[Path]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Reads pickled batches one after the other; returns images (n, 3, 32, 32) and (fine) labels (n,)."""
-    parts = [_read_python_batch(path) for path in paths]
+    parts = [_read_batch(path) for path in paths]
     return np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts])
 
 
-def _read_python_batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _read_batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     batch = read_pickle(path)
     held = batch if isinstance(batch, dict) else {}
     data, labels = held.get(b"data"), held.get(b"fine_labels", held.get(b"labels"))
@@ -45,25 +44,3 @@ def _unlike(path: Path, found: str) -> DamagedFileError:
         f"{path} should hold 'data' (n, {_PIXELS}) of bytes and a list 'labels' or 'fine_labels' (n,); {found}. "
         "Get the file anew."
     )
-
-
-def read_cifar_binary(paths: Sequence[Path], *, n_labels: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Reads records of one label byte (two, coarse and fine, of CIFAR100) and 3,072 pixels; returns as above."""
-    table = np.concatenate([_read_table(path, n_labels) for path in paths])
-    return table[:, n_labels:].reshape(-1, *_SHAPE), table[:, n_labels - 1].astype(np.int64)
-
-
-def _read_table(path: Path, n_labels: int) -> NDArray[np.uint8]:
-    """Returns the records of one file, (n, n_labels + 3072)."""
-    content, width = read_bytes(path), n_labels + _PIXELS
-    if len(content) == 0 or len(content) % width:
-        raise DamagedFileError(
-            f"{path} should hold records of {width} bytes; its {len(content)} bytes are no multiple. Get the file anew."
-        )
-    table = np.frombuffer(content, np.uint8).reshape(-1, width)
-    if n_labels == 2 and table[:, 0].max() >= _N_COARSE:
-        raise DamagedFileError(
-            f"{path} should have coarse labels from 0 to {_N_COARSE - 1}; one is {table[:, 0].max()}. "
-            "Get the file anew; it may be another dataset's."
-        )
-    return table

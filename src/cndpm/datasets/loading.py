@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from cndpm.datasets.catalogue import Entry, Format, Layout, catalogue, catalogue_entry
-from cndpm.datasets.cifar import read_cifar_binary, read_cifar_python
+from cndpm.datasets.cifar import read_cifar
 from cndpm.datasets.dataset import Dataset, Split
 from cndpm.datasets.files import DamagedFileError, RefusedPickleError
 from cndpm.datasets.idx import read_idx_pair, read_transposed_idx_pair
@@ -33,9 +32,7 @@ Arrays = tuple[NDArray[np.uint8], NDArray[np.int64]]
 _READERS: dict[Format, Callable[[Sequence[Path]], Arrays]] = {
     "idx": read_idx_pair,
     "idx-transposed": read_transposed_idx_pair,
-    "cifar-python": read_cifar_python,
-    "cifar10-binary": partial(read_cifar_binary, n_labels=1),
-    "cifar100-binary": partial(read_cifar_binary, n_labels=2),
+    "cifar": read_cifar,
     "mat": read_svhn,
 }
 
@@ -127,7 +124,7 @@ def _checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
 
 def _missing_message(entry: Entry, data_dir: Path) -> str:
     layout = entry.layouts[0]
-    places = dict.fromkeys(str(place) for layout in entry.layouts for place in layout.places(data_dir))
+    places = dict.fromkeys(str(data_dir / folder) for layout in entry.layouts for folder in layout.folders)
     return (
         f"the dataset {entry.name} is not on disk. Missing: {', '.join((*layout.train, *layout.test))} "
         f"(or another published form of them). Looked in: {', '.join(places)}. "

@@ -1,4 +1,4 @@
-"""Numeric arrays from MATLAB's version 5 files (``save -v7`` and before).
+"""SVHN's arrays from MATLAB's version 5 files (``save -v7`` and before).
 
 A file is a header of 128 bytes and then elements. An element is a tag, which holds a type and a number of bytes, and
 its data, padded to a multiple of eight bytes; data of up to four bytes lie within the tag. An array is an element of
@@ -47,8 +47,9 @@ def read_matlab(path: Path, names: Collection[str]) -> dict[str, NDArray[np.gene
     """
     content = memoryview(read_bytes(path))
     try:
-        order = _byte_order(content)
-        found = (_array(matrix, names, order) for matrix in _matrices(content[_HEADER:], order))
+        if bytes(content[_HEADER - 4 : _HEADER]) != b"\x00\x01IM":
+            raise _DamageError("its header should end with 00 01 'IM' (the other byte order is not read, 7.3 is HDF5)")
+        found = (_array(matrix, names) for matrix in _matrices(content[_HEADER:]))
         return dict(named for named in found if named is not None)
     except (_DamageError, zlib.error) as error:
         raise DamagedFileError(f"{path} is not a readable MATLAB 5 file: {error}. Get the file anew.") from error
@@ -56,21 +57,12 @@ def read_matlab(path: Path, names: Collection[str]) -> dict[str, NDArray[np.gene
         raise DamagedFileError(f"{path} does not fit into memory. Use a machine with more of it.") from error
 
 
-def _byte_order(content: memoryview) -> str:
-    """Returns "<" or ">", as the last four bytes of the header say."""
-    mark = bytes(content[_HEADER - 4 : _HEADER])
-    for order, expected in (("<", b"\x00\x01IM"), (">", b"\x01\x00MI")):
-        if mark == expected:
-            return order
-    raise _DamageError(f"bytes 124 to 128 should be 00 01 'IM' or 01 00 'MI', they are {mark!r} (version 7.3 is HDF5)")
-
-
-def _matrices(block: memoryview, order: str) -> Iterator[memoryview]:
+def _matrices(block: memoryview) -> Iterator[memoryview]:
     """Yields the data of every matrix, inflated; all that is inflated counts against one limit."""
     left = memory_limit()
-    for element in _elements(block, order):
+    for element in _elements(block):
         if element.kind == _COMPRESSED:
-            data = _inflate(element.data, order, left)
+            data = _inflate(element.data, left)
             left -= len(data)
             yield data
         elif element.kind == _MATRIX:
@@ -79,12 +71,12 @@ def _matrices(block: memoryview, order: str) -> Iterator[memoryview]:
             raise _DamageError(f"an element is of type {element.kind}; only matrices may stand at the top")
 
 
-def _elements(block: memoryview, order: str) -> Iterator[_Element]:
+def _elements(block: memoryview) -> Iterator[_Element]:
     at = 0
     while at < len(block):
         if len(block) - at < 8:
             raise _DamageError(f"{len(block) - at} bytes are left where a tag of 8 should be")
-        kind, size = struct.unpack_from(order + "II", block, at)
+        kind, size = struct.unpack_from("<II", block, at)
         start, room = at + 8, len(block) - at - 8
         if kind >> 16:  # a small element: its size is in the upper half of the type, its data are in the tag
             kind, size, start, room = kind & 0xFFFF, kind >> 16, at + 4, 4
@@ -95,13 +87,13 @@ def _elements(block: memoryview, order: str) -> Iterator[_Element]:
         at = start + (4 if start == at + 4 else size + padding)
 
 
-def _inflate(data: memoryview, order: str, limit: int) -> memoryview:
+def _inflate(data: memoryview, limit: int) -> memoryview:
     """Inflates the one matrix that a deflated element holds, and not a byte more than its tag claims."""
     inflater = zlib.decompressobj()
     tag = inflater.decompress(data, 8)
     if len(tag) < 8:
         raise _DamageError("a deflated element ends within its tag")
-    kind, size = struct.unpack(order + "II", tag)
+    kind, size = struct.unpack("<II", tag)
     if kind != _MATRIX or size > limit:
         raise _DamageError(f"a deflated element should be a matrix of at most {limit} bytes; type {kind}, {size} bytes")
     matrix = inflater.decompress(inflater.unconsumed_tail, size + 1)
@@ -110,9 +102,9 @@ def _inflate(data: memoryview, order: str, limit: int) -> memoryview:
     return memoryview(matrix)
 
 
-def _array(matrix: memoryview, names: Collection[str], order: str) -> tuple[str, NDArray[np.generic]] | None:
+def _array(matrix: memoryview, names: Collection[str]) -> tuple[str, NDArray[np.generic]] | None:
     """Returns name and array of a matrix; None if it is not one of `names`."""
-    parts = _elements(matrix, order)
+    parts = _elements(matrix)
     flags, dimensions, label = (next(parts, None) for _ in range(3))
     if flags is None or flags.kind != _UINT32 or len(flags.data) != 8:
         raise _DamageError("a matrix does not begin with its flags")
@@ -121,24 +113,24 @@ def _array(matrix: memoryview, names: Collection[str], order: str) -> tuple[str,
     name = bytes(label.data).decode("latin-1")
     if name not in names:
         return None
-    word = struct.unpack(order + "I", flags.data[:4])[0]
+    word = struct.unpack("<I", flags.data[:4])[0]
     if word & 0xFF not in _NUMERIC_CLASSES or word & _COMPLEX:
         raise _DamageError(f"{name} is not an array of real numbers (flags {word:#x})")
-    shape = _shape(name, dimensions, order)
+    shape = _shape(name, dimensions)
     values = next(parts, None)
     if values is None or values.kind not in _VALUES or next(parts, None) is not None:
         raise _DamageError(f"{name} should end with one element of numbers")
-    stored = np.dtype(order + _VALUES[values.kind])
+    stored = np.dtype("<" + _VALUES[values.kind])
     if math.prod(shape) * stored.itemsize != len(values.data):
         raise _DamageError(f"{name} has {len(values.data)} bytes of values; its shape {shape} asks for {stored} each")
     return name, np.frombuffer(values.data, stored).reshape(shape, order="F")
 
 
-def _shape(name: str, dimensions: _Element, order: str) -> tuple[int, ...]:
+def _shape(name: str, dimensions: _Element) -> tuple[int, ...]:
     n = len(dimensions.data) // 4
     if dimensions.kind != _INT32 or len(dimensions.data) % 4 or not 2 <= n <= _MOST_DIMENSIONS:
         raise _DamageError(f"{name} should have 2 to {_MOST_DIMENSIONS} dimensions of 4 bytes each")
-    shape: tuple[int, ...] = struct.unpack(f"{order}{n}i", dimensions.data)
+    shape: tuple[int, ...] = struct.unpack(f"<{n}i", dimensions.data)
     if min(shape) < 1:
         raise _DamageError(f"{name} is empty or has a negative dimension: {shape}")
     return shape

@@ -79,13 +79,13 @@ _Base: Any = vars(pickle)["_Unpickler"]
 class _Unpickler(_Base):  # type: ignore[misc]
     """Makes plain containers and arrays; what is decoded and what goes into arrays is counted."""
 
-    def __init__(self, content: bytes) -> None:
-        super().__init__(BytesIO(content), fix_imports=False, encoding="bytes")
+    def __init__(self, file: BytesIO, size: int) -> None:
+        super().__init__(file, fix_imports=False, encoding="bytes")
         own = {"REDUCE": self._call, "BUILD": self._build, "SETITEM": self._set_item, "SETITEMS": self._set_items}
         codes = {op.name: ord(op.code) for op in pickletools.opcodes}
         replaced = {codes[name]: lambda _, do=do: do() for name, do in {**own, "STOP": self._stop}.items()}
         self.dispatch = _Dispatch({**_Base.dispatch, **replaced})
-        self._left = 2 * len(content)
+        self._left = 2 * size
 
     def find_class(self, module: str, name: str) -> _Name:
         if f"{module} {name}" not in _NAMES:
@@ -165,8 +165,12 @@ def read_pickle(path: Path) -> Any:
     RefusedPickleError is raised where it would call or import something else, holds objects, or is damaged.
     """
     content = read_bytes(path)
+    file = BytesIO(content)
     try:
-        return _Unpickler(content).load()
+        value = _Unpickler(file, len(content)).load()
+        if file.read(1):
+            raise RefusedPickleError("something follows the pickle")
+        return value
     except RefusedPickleError as error:
         raise RefusedPickleError(f"{path} is refused: {error}. Get the file anew.") from None
     except Exception as error:  # the unpickler raises many kinds for garbage

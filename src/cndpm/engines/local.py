@@ -1,4 +1,4 @@
-"""The engine of this machine: every task in a process of its own.
+"""The engine of this machine, every task in a process of its own; and engines by name.
 
 A task depends on nothing but what it is given, so where it takes place changes nothing in it: the results are the same
 bits as one after another (on a CPU, with as many threads). A fresh process per task keeps it so, and one that fails, or
@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -23,6 +23,8 @@ from typing import Any
 import torch
 
 from cndpm.engines.engine import Attempt, Engine, Function, LostWorkerError
+from cndpm.names import UnknownNameError
+from cndpm.validation import ConfigError
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _MESSAGE, _OUTCOME = "message", "outcome"
@@ -135,3 +137,32 @@ def portable(error: Exception) -> Exception:
     except Exception:
         return RuntimeError("".join(traceback.format_exception(error)))
     return error
+
+
+ENGINES = ("local", "ray")
+"""The engines there are."""
+
+
+@contextmanager
+def opened_engine(name: str | Engine, n_workers: int, **options: Any) -> Iterator[Engine]:
+    """Gives an engine: one that is given as it is, one that is named made for this and closed afterwards."""
+    if isinstance(name, Engine):
+        yield name
+        return
+    with closing(make_engine(name, n_workers, **options)) as made:
+        yield made
+
+
+def make_engine(
+    name: str, n_workers: int, *, address: str | None = None, n_gpus: float = 0.0, retries: int = 2
+) -> Engine:
+    """Returns an engine: "local", processes of this machine, or "ray", a cluster, which may run at an address."""
+    if name not in ENGINES:
+        raise UnknownNameError("engine called", name, ENGINES)
+    if name == "ray":
+        from cndpm.engines.ray import RayEngine
+
+        return RayEngine(n_workers, address=address, n_gpus=n_gpus, retries=retries)
+    if address is not None or n_gpus:
+        raise ConfigError("--address and --gpus belong to --engine ray; leave them out, or add --engine ray")
+    return LocalEngine(n_workers, retries=retries)

@@ -12,7 +12,6 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,8 +21,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from cndpm.engines.engine import Attempt, Engine
-from cndpm.engines.local import LocalEngine
-from cndpm.engines.named_engines import make_engine
+from cndpm.engines.local import LocalEngine, opened_engine
 from cndpm.engines.ray_data import is_ray_dataset, ray_shard
 from cndpm.engines.shards import Piece, Shard, as_shard, split
 from cndpm.errors import CNDPMError
@@ -87,11 +85,8 @@ def fit_sharded(
     if not read:
         raise ValueError("fit_sharded takes at least one shard; got none")
     _refuse_twins(read)
-    with ExitStack() as stack:
-        where = Path(folder or stack.enter_context(tempfile.TemporaryDirectory())).absolute()
-        made = make_engine(engine, workers, address=address)
-        if made is not engine:
-            stack.callback(made.close)
+    with tempfile.TemporaryDirectory() as temporary, opened_engine(engine, workers, address=address) as made:
+        where = Path(folder or temporary).absolute()
         make_folder(where)
         _claim(where, model, read)
         begun = where / "representation.cndpm"
@@ -125,12 +120,8 @@ def predict_sharded(
         address: Of a Ray cluster.
     """
     read = _read(shards, model, engine, workers, target=target)
-    with ExitStack() as stack:
-        made = make_engine(engine, workers, address=address)
-        if made is not engine:
-            stack.callback(made.close)
-        tasks = [(model, method, shard) for shard in read]
-        return made.results(_answer_shard, tasks)
+    with opened_engine(engine, workers, address=address) as made:
+        return made.results(_answer_shard, [(model, method, shard) for shard in read])
 
 
 # What is read

@@ -114,7 +114,7 @@ class FileShard(Shard):
         place = self._column(names)
         features = [name for name in names if place is None or name != names[place]]
         for found in in_pieces(file.iter_batches(batch_size=max(size, 4096)), size, start=start, stop=self.stop):
-            table = _columns(found)
+            table = {name: found[name].to_numpy() for name in found.column_names}
             X = np.stack([table[name] for name in features], axis=1).astype(np.float32)
             yield X, None if place is None else table[names[place]].tolist()
 
@@ -199,10 +199,6 @@ def in_pieces(batches: Iterable[Any], size: int, *, start: int = 0, stop: int | 
         kept = table.slice(n_whole).to_batches()
     if kept:
         yield Table.from_batches(kept)
-
-
-def _columns(table: Any) -> dict[str, NDArray[Any]]:
-    return {name: table[name].to_numpy() for name in table.column_names}
 
 
 def _numbers(rows: Sequence[Sequence[str]], path: Path) -> NDArray[np.float32]:

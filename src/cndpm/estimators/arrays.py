@@ -97,7 +97,7 @@ def _sound(X: Any, name: str) -> Any:
         height, width = np.shape(X.data)[1:]
         if not _fit(X.data, X.indices, X.indptr, n_rows // height, n_columns // width):
             raise _unsound(name)
-    if X.format == "lil" and [len(row) for row in X.rows] != [len(row) for row in X.data]:
+    if X.format == "lil" and (len(X.rows) != n_rows or list(map(len, X.rows)) != list(map(len, X.data))):
         raise _unsound(name)
     if X.format == "dia" and (np.ndim(X.data) != 2 or np.shape(X.offsets) != np.shape(X.data)[:1]):
         raise _unsound(name)

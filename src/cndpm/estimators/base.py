@@ -304,6 +304,37 @@ class Estimator(Reading):
     def _restored_learner(self) -> CNDPM:
         return self._new_learner(self._learner.settings, self._learner.n_classes)
 
+    def _teach(self, X: Any, y: Any = None, sample_weight: Any = None, **given: Any) -> Self:
+        """Learns the next samples of the stream, or the first."""
+        if not hasattr(self, "learner_"):
+            self._adopt(self._fresh(X, y, sample_weight, **given))
+            return self
+        self._check(anew=False)
+        self._go_on(*self._weighted(sample_weight, *self._read_pair(X, y, reset=False)), **given)
+        return self
+
+    def _go_on(self, x: Tensor, targets: Any) -> None:
+        """Learns samples that are read and weighted."""
+        self._learn(x, targets)
+
+    def _teach_anew(self, X: Any, y: Any = None, sample_weight: Any = None, *, is_table: bool = True) -> Self:
+        """Forgets everything, learns samples as a stream, and consolidates."""
+        fresh = self._fresh(X, y, sample_weight, is_table=is_table)
+        consolidate(fresh.learner_)
+        self._adopt(fresh)
+        return self
+
+    def _fresh(self, X: Any, y: Any, sample_weight: Any, *, is_table: bool = False, **given: Any) -> Self:
+        """Returns another estimator that has learned these samples and nothing else."""
+        self._check(anew=True)
+        fresh = self._blank()
+        x, targets = fresh._read_pair(X, y, reset=True)
+        fresh._start()
+        x, targets = fresh._weighted(sample_weight, x, targets, is_table=is_table)
+        targets = fresh._begin(targets, **given)
+        learning(x, targets, fresh.batch_size, verbose=bool(self.verbose)).run(fresh._learner, None)
+        return fresh
+
     def _start(self) -> None:
         """Fixes the seed, once, before the first batch; a generator that was given moves on when all is learned."""
         given = self.random_state

@@ -18,7 +18,7 @@ from cndpm.estimators.arrays import as_array, readable
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import consolidate, draw, learning, pruning
+from cndpm.estimators.journal import draw, pruning
 from cndpm.estimators.label_codec import LabelCodec, from_plain, to_plain
 from cndpm.estimators.missing import Completions, log_mean_over
 from cndpm.estimators.plain_rows import plain_labels
@@ -73,16 +73,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             classes: All labels there may ever be; optional, and only on the first call.
             sample_weight: (n,); a sample of weight w counts as if it had come w times.
         """
-        if not hasattr(self, "learner_"):
-            self._adopt(self._fresh(X, y, classes, sample_weight))
-            return self
-        self._check(anew=False)
-        labels, rows = self._validate_labelled(X, y, reset=False)
-        rows, labels = self._weighted(sample_weight, rows, labels)
-        codec = self._codec_for(classes)
-        indices = codec.encode(labels, learn=True)
-        self._learn(rows, torch.from_numpy(indices), _codec=codec)
-        return self
+        return self._teach(X, y, sample_weight, classes=classes)
 
     @changes
     def fit(
@@ -97,10 +88,7 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             y: (n,) labels, as for :meth:`partial_fit`.
             sample_weight: (n,), as for :meth:`partial_fit`; a factor that all have in common changes nothing.
         """
-        fresh = self._fresh(X, y, None, sample_weight, is_table=True)
-        consolidate(fresh.learner_)
-        self._adopt(fresh)
-        return self
+        return self._teach_anew(X, y, sample_weight)
 
     @answers
     def predict(self, X: ArrayLike | Tensor, *, exact: bool = False, when: When = "now") -> NDArray[Any]:
@@ -213,16 +201,14 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         normalised: NDArray[np.float64] = weighted - logsumexp(weighted, axis=1, keepdims=True)
         return normalised
 
-    def _validate_labelled(
-        self, X: ArrayLike | Tensor, y: Sequence[Any] | NDArray[Any] | Tensor, *, reset: bool
-    ) -> tuple[Any, Tensor]:
+    def _read_pair(self, X: Any, y: Any, *, reset: bool) -> tuple[Tensor, Any]:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         rows = self._validate(X, reset=reset)
         labels = _labels(y)
         if len(rows) != len(labels):
             check_consistent_length(rows, labels)
-        return labels, self._tensor(rows)
+        return self._tensor(rows), labels
 
     @changes
     def _learn_known(self, rows: NDArray[np.float32], labels: list[Any]) -> None:
@@ -230,26 +216,17 @@ class CNDPMClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         codec = self._codec.copy()
         self._learn(torch.from_numpy(rows), torch.from_numpy(codec.encode(labels, learn=True)), _codec=codec)
 
-    def _codec_for(self, classes: Sequence[Any] | None) -> LabelCodec:
-        """Returns a copy of the labels known so far, so that new ones are only taken over once all are found good."""
+    def _go_on(self, x: Tensor, targets: Any, classes: Sequence[Any] | None = None) -> None:
         if classes is not None and set(LabelCodec(classes).labels) != set(self._codec.labels):
             raise ValueError(f"classes={list(classes)} differs from the first call's: {self._codec.labels}")
-        return self._codec.copy()
+        codec = self._codec.copy()  # new labels are only taken over once all are found good
+        self._learn(x, torch.from_numpy(codec.encode(targets, learn=True)), _codec=codec)
 
-    def _fresh(
-        self, X: Any, y: Any, classes: Sequence[Any] | None, sample_weight: Any, *, is_table: bool = False
-    ) -> Self:
-        """Returns another estimator that has learned these samples and nothing else."""
-        self._check(anew=True)
-        fresh = self._blank()
-        labels, rows = fresh._validate_labelled(X, y, reset=True)
-        fresh._start()
-        rows, labels = fresh._weighted(sample_weight, rows, labels, is_table=is_table)
-        fresh._codec = LabelCodec(() if classes is None else classes, closed=classes is not None)
-        indices = torch.from_numpy(fresh._codec.encode(labels, learn=True))
-        fresh._learner = fresh._make_learner(n_classes=len(fresh._codec) if fresh._codec.closed else None)
-        learning(rows, indices, fresh.batch_size, verbose=bool(self.verbose)).run(fresh._learner, None)
-        return fresh
+    def _begin(self, targets: Any, classes: Sequence[Any] | None = None) -> Tensor:
+        self._codec = LabelCodec(() if classes is None else classes, closed=classes is not None)
+        indices = torch.from_numpy(self._codec.encode(targets, learn=True))
+        self._learner = self._make_learner(n_classes=len(self._codec) if self._codec.closed else None)
+        return indices
 
     def _export(self) -> State:
         labels = [to_plain(label) for label in self._codec.labels]

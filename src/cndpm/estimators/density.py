@@ -14,7 +14,7 @@ from torch import Tensor
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import consolidate, draw, learning, pruning
+from cndpm.estimators.journal import draw, pruning
 from cndpm.estimators.missing import log_mean_over
 from cndpm.estimators.parameters import check_rate
 from cndpm.mixture import Merge
@@ -60,12 +60,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
             y: Ignored.
         """
-        if not hasattr(self, "learner_"):
-            self._adopt(self._fresh(X))
-            return self
-        self._check(anew=False)
-        self._learn(self._tensor(self._validate(X, reset=False)), None)
-        return self
+        return self._teach(X)
 
     @changes
     def fit(self, X: ArrayLike | Tensor, y: None = None) -> Self:
@@ -75,10 +70,7 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
             X: (n, n_features), or (n, *input_shape).
             y: Ignored.
         """
-        fresh = self._fresh(X)
-        consolidate(fresh.learner_)
-        self._adopt(fresh)
-        return self
+        return self._teach_anew(X, is_table=False)
 
     @answers
     def score_samples(self, X: ArrayLike | Tensor) -> NDArray[np.float64]:
@@ -161,12 +153,8 @@ class CNDPMDensity(OutlierMixin, DensityMixin, Estimator):  # type: ignore[misc]
         merges: list[Merge] = self._apply(pruning(self._tensor(self._validate(X, reset=False)), None, threshold))
         return merges
 
-    def _fresh(self, X: Any) -> Self:
-        """Returns another estimator that has learned these samples and nothing else."""
-        self._check(anew=True)
-        fresh = self._blank()
-        x = fresh._tensor(fresh._validate(X, reset=True))
-        fresh._start()
-        fresh._learner = fresh._make_learner()
-        learning(x, None, fresh.batch_size, verbose=bool(self.verbose)).run(fresh._learner, None)
-        return fresh
+    def _read_pair(self, X: Any, y: None, *, reset: bool) -> tuple[Tensor, None]:
+        return self._tensor(self._validate(X, reset=reset)), None
+
+    def _begin(self, targets: None) -> None:
+        self._learner = self._make_learner()

@@ -69,8 +69,9 @@ class Reading(Saved):
         if self._reader is None:
             if not reset:  # the first ones were looked at when the reader was chosen
                 admit_numbers(X)
-            dense = X.toarray() if sparse.issparse(X) else X
-            return validate_data(self, X=dense, reset=reset, **rules)
+                if sparse.issparse(X):
+                    _check_n_features(self, X, reset=False)  # before so many columns are written out
+            return validate_data(self, X=X.toarray() if sparse.issparse(X) else X, reset=reset, **rules)
         _check_feature_names(self, X, reset=reset)
         _check_n_features(self, X, reset=reset)
         rows = self._reader(X)
@@ -105,8 +106,7 @@ class Reading(Saved):
         return {**super()._export(), "reader": None if reader is None else reader.state_dict()}
 
     def _import(self, state: State) -> None:
-        reader = restore_reader(state.get("reader"))
-        if reader is not None:
+        if (reader := restore_reader(state.get("reader"))) is not None:
             self._reads = reader
         super()._import(state)
 

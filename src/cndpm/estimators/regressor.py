@@ -17,7 +17,7 @@ from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, rea
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
-from cndpm.estimators.journal import consolidate, draw, learning, pruning
+from cndpm.estimators.journal import draw, pruning
 from cndpm.estimators.missing import Completions, mean_over
 from cndpm.estimators.plain_rows import plain_rows
 from cndpm.experts.pool.class_pool import When
@@ -55,12 +55,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             y: Targets, (n,) or (n, n_outputs).
             sample_weight: (n,); a sample of weight w counts as if it had come w times.
         """
-        if not hasattr(self, "learner_"):
-            self._adopt(self._fresh(X, y, sample_weight))
-            return self
-        self._check(anew=False)
-        self._learn(*self._weighted(sample_weight, *self._validate_pair(X, y, reset=False)))
-        return self
+        return self._teach(X, y, sample_weight)
 
     @changes
     def fit(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor, sample_weight: ArrayLike | None = None) -> Self:
@@ -73,10 +68,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             y: Targets, (n,) or (n, n_outputs).
             sample_weight: (n,), as for :meth:`partial_fit`; a factor that all have in common changes nothing.
         """
-        fresh = self._fresh(X, y, sample_weight, is_table=True)
-        consolidate(fresh.learner_)
-        self._adopt(fresh)
-        return self
+        return self._teach_anew(X, y, sample_weight)
 
     @answers
     def predict(
@@ -128,7 +120,7 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
             threshold: Pairs of experts that are less similar are left alone; see :func:`cndpm.model.pruning.prune`.
         """
         check_is_fitted(self, "learner_")
-        x, targets = self._validate_pair(X, y, reset=False)
+        x, targets = self._read_pair(X, y, reset=False)
         merges: list[Merge] = self._apply(pruning(x, targets, threshold))
         return merges
 
@@ -165,23 +157,16 @@ class CNDPMRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     def _flat_target(self) -> bool:
         return self.learner_.settings.n_outputs == 1
 
-    def _fresh(self, X: Any, y: Any, sample_weight: Any, *, is_table: bool = False) -> Self:
-        """Returns another estimator that has learned these samples and nothing else."""
-        self._check(anew=True)
-        fresh = self._blank()
-        x, targets = fresh._validate_pair(X, y, reset=True)
-        fresh._start()
-        x, targets = fresh._weighted(sample_weight, x, targets, is_table=is_table)
-        fresh._learner = fresh._make_learner(n_outputs=targets.shape[1])
-        learning(x, targets, fresh.batch_size, verbose=bool(self.verbose)).run(fresh._learner, None)
-        return fresh
+    def _begin(self, targets: Tensor) -> Tensor:
+        self._learner = self._make_learner(n_outputs=targets.shape[1])
+        return targets
 
     @changes
     def _learn_known(self, rows: NDArray[np.float32], targets: list[float]) -> None:
         """Learns rows (n, d) that need no check and that nobody else changes, with one number each."""
         self._learn(torch.from_numpy(rows), torch.tensor(targets, dtype=torch.float32)[:, None])
 
-    def _validate_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
+    def _read_pair(self, X: ArrayLike | Tensor, y: Any, *, reset: bool) -> tuple[Tensor, Tensor]:
         y = _numeric(as_array(y, "y"))
         plain = None if reset else self._plain_pair(X, y)
         rows, y = plain or self._validate(X, y=y, reset=reset, multi_output=True, y_numeric=True)

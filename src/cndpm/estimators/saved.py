@@ -127,6 +127,10 @@ class Saved(Guarded, BaseEstimator):  # type: ignore[misc]
     """Checks all parameters, before anything changes."""
     _input_shape: Callable[[], tuple[int, ...]]
     """Returns the shape of one sample."""
+    _read_pair: Callable[..., tuple[Tensor, Any]]
+    """Returns samples and targets, checked; `reset` tells that they are the first."""
+    _begin: Callable[..., Tensor | None]
+    """Makes the learner by the first targets; returns these as it learns them."""
 
     def save(self, path: str | Path) -> None:
         """Writes parameters and everything learned to one file: data, no code.

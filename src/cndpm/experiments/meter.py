@@ -16,10 +16,10 @@ from cndpm.experiments.scores import (
     ClassScores,
     DensityAnswers,
     DensityScores,
-    Scores,
     Sums,
     ValueAnswers,
     ValueScores,
+    counted,
 )
 
 REGAINED = 0.95
@@ -135,7 +135,7 @@ class Meter(Sums):
     def __init__(self, target: Target, *, window: int = 100, changes: Sequence[int] = ()) -> None:
         self.target, self.window, self.changes = target, window, tuple(changes)
         self.n_seen, self.n_unanswered = 0, 0
-        self._whole: Scores = _SCORES[target]()
+        self._whole = _SCORES[target]()
         self._recovery = Recovery(changes if target != "none" else (), window=window, shares=target == "classes")
         self._first, self._part, self._experts = self._opened()
 
@@ -146,7 +146,8 @@ class Meter(Sums):
         self._part.add(answers)
         self._recovery.add(losses)
         if log_gate is not None:
-            self._experts = _added(self._experts or [], log_gate)
+            chosen = log_gate.argmax(1) if log_gate.shape[1] else torch.zeros(0, dtype=torch.int64)
+            self._experts = counted(self._experts or [], chosen, log_gate.shape[1])
         return self._advance(len(losses))
 
     def skip(self, n: int) -> Window | None:
@@ -171,7 +172,7 @@ class Meter(Sums):
             "recovery": self._recovery.results(),
         }
 
-    def _opened(self) -> tuple[int, Scores, list[int] | None]:
+    def _opened(self) -> tuple[int, Any, list[int] | None]:
         """Returns where a window begins, and its empty scores."""
         return self.n_seen, _SCORES[self.target](), None
 
@@ -179,13 +180,3 @@ class Meter(Sums):
         before, self.n_seen = self.n_seen, self.n_seen + n
         has_changed = bisect_right(self.changes, self.n_seen) > bisect_right(self.changes, before)
         return self.close() if has_changed or self.n_seen - self._first >= self.window else None
-
-
-def _added(counts: list[int], log_gate: Tensor) -> list[int]:
-    """Adds the samples for which each expert is the most probable one; counts grow with the experts."""
-    n_experts = log_gate.shape[1]
-    if not n_experts:
-        return counts
-    new = torch.bincount(log_gate.argmax(1), minlength=n_experts).tolist()
-    counts = counts + [0] * (n_experts - len(counts))
-    return [count + (new[k] if k < n_experts else 0) for k, count in enumerate(counts)]

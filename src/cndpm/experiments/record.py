@@ -119,7 +119,7 @@ def read_head(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     if not path.is_file():
         raise RecordError(f"no record in {folder}: it has no {CONFIG}")
-    head, sealed = read_json(path)
+    head = read_json(path, sealed=False)  # first of all, whether this version reads it
     schema = head.get("schema")
     if type(schema) is not int or schema != SCHEMA_VERSION:
         by = head.get("environment", {}).get("cndpm") if isinstance(head.get("environment"), dict) else None
@@ -129,9 +129,7 @@ def read_head(folder: Path) -> dict[str, Any]:
         )
     if head.keys() != _HEAD or not all(isinstance(head[part], dict) for part in ("config", "environment")):
         raise RecordError(f"{path} is damaged: it must have {', '.join(sorted(_HEAD))}; it has {sorted(head)[:9]}")
-    if not sealed:
-        raise RecordError(f"{path} is damaged: its checksum is missing")
-    return head
+    return read_json(path)
 
 
 def read_summary(folder: Path, head: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
@@ -140,12 +138,9 @@ def read_summary(folder: Path, head: dict[str, Any]) -> tuple[dict[str, Any] | N
     if not path.is_file():
         return None, []
     try:
-        summary, sealed = read_json(path, beside=head["config"])
+        return read_json(path, beside=head["config"]), []
     except RecordError as error:
         return None, [f"{error}. Resume the run to have it written again"]
-    if not sealed:
-        return None, [f"{path} is damaged: its checksum is missing. Resume the run to have it written again"]
-    return summary, []
 
 
 def find_records(folder: str | Path) -> list[Path]:

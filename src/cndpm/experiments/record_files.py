@@ -47,27 +47,29 @@ def write_json(path: Path, content: dict[str, Any], *, sealed: bool = True, besi
     """Writes a file whole or not at all; RecordError where the folder cannot be written, or the disk is full."""
     seal = {_CHECKSUM: _checksum(content, beside)} if sealed else {}
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, [json.dumps(content | seal, indent=2).encode() + b"\n"])
     except OSError as error:
         raise RecordError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def read_json(path: Path, *, beside: Any = None) -> tuple[dict[str, Any], bool]:
-    """Returns what :func:`write_json` wrote, and whether it carries a checksum; RecordError where that is not right."""
+def read_json(path: Path, *, sealed: bool = True, beside: Any = None) -> dict[str, Any]:
+    """Returns what :func:`write_json` wrote; RecordError where its checksum is not right, or missing where `sealed`."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise RecordError(f"{path} is damaged: it has {path.stat().st_size} bytes")
         content = json.loads(path.read_bytes())
         if not isinstance(content, dict):
             raise RecordError(f"{path} is damaged: it holds no JSON object")
-        sealed, seal = _CHECKSUM in content, content.pop(_CHECKSUM, None)
-        if sealed and seal != _checksum(content, beside):
+        if (seal := content.pop(_CHECKSUM, None)) is None and sealed:
+            raise RecordError(f"{path} is damaged: its checksum is missing")
+        if seal is not None and seal != _checksum(content, beside):
             raise RecordError(f"{path} is damaged: its checksum does not fit its content")
     except OSError as error:
         raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} is damaged: {str(error)[:200]}") from error
-    return content, sealed
+    return content
 
 
 def _checksum(content: dict[str, Any], beside: Any) -> str:
@@ -77,9 +79,6 @@ def _checksum(content: dict[str, Any], beside: Any) -> str:
 
 Row = dict[str, Any]
 """One event of a log, as plain values by name."""
-
-_SEAL = ', "crc": "'
-_N_SEAL = len(_SEAL) + 10  # with eight digits, a quote and a brace
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,8 @@ class LogFile:
         """Adds one line, for readers to see at once."""
         head = {"event": event, "step": step}
         row = head | values | head
-        text = json.dumps({**row, "line": self._n_lines})
-        self._write(f'{text[:-1]}{_SEAL}{zlib.crc32(text.encode(), self._salt):08x}"}}\n'.encode())
+        numbered = {**row, "line": self._n_lines}
+        self._write(json.dumps({**numbered, "crc": _crc(numbered, self._salt)}).encode() + b"\n")
         return row
 
     def sync(self) -> None:
@@ -196,18 +195,20 @@ class _Reading:
 
 
 def _parse(line: bytes, salt: int) -> tuple[Row | None, int | None]:
-    """Returns the event in a line, None for one that cannot be, and its number where its checksum fits."""
+    """Returns the event in a line and the line's number; None for both where that cannot be, or is not as written."""
     try:
-        text = line.decode()
-        row = json.loads(text)
-    except (ValueError, RecursionError):
+        row = json.loads(line)
+        crc = row.pop("crc")
+        as_written = json.dumps({**row, "crc": crc}).encode() == line and crc == _crc(row, salt)
+        number = row.pop("line")
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None, None
-    if not isinstance(row, dict) or not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
-        return None, None
-    seal, number = row.pop("crc", None), row.pop("line", None)
-    body = text[:-_N_SEAL] + "}"
-    fits = text[-_N_SEAL:] == f'{_SEAL}{seal}"}}' and seal == f"{zlib.crc32(body.encode(), salt):08x}"
-    return (row, number) if fits and type(number) is int else (None, None)
+    is_event = isinstance(row.get("event"), str) and type(row.get("step")) is int and type(number) is int
+    return (row, number) if as_written and is_event else (None, None)
+
+
+def _crc(row: Row, salt: int) -> str:
+    return f"{zlib.crc32(json.dumps(row).encode(), salt):08x}"
 
 
 PORTRAIT = "portrait.npz"

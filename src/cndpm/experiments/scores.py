@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from copy import deepcopy
-from typing import Any, ClassVar, NamedTuple
+from itertools import zip_longest
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -77,21 +78,7 @@ class Sums:
                 setattr(self, name, deque(value, mine.maxlen) if isinstance(mine, deque) else value)
 
 
-class Scores(Sums):
-    """Adds up answers of one kind."""
-
-    n_samples: int
-
-    def add(self, answers: Any) -> None:
-        """Adds the answers to one batch."""
-        raise NotImplementedError
-
-    def results(self) -> dict[str, float]:
-        """Returns the scores of all answers so far; none before the first."""
-        raise NotImplementedError
-
-
-class ClassScores(Scores):
+class ClassScores(Sums):
     r"""Accuracy in percent, mean log loss in nats, and Cohen's kappa, :math:`(p_o - p_e) / (1 - p_e)`.
 
     :math:`p_o` is the share of right answers, :math:`p_e` that of a model that answers each class as often, by chance.
@@ -105,16 +92,18 @@ class ClassScores(Scores):
         self._true: list[int] = []
 
     def add(self, answers: ClassAnswers) -> None:
+        """Adds the answers to one batch."""
         self.n_samples += len(answers.truth)
         self._n_right += int((answers.predicted == answers.truth).sum())
         if answers.log_truth is not None:
             self._n_weighed += len(answers.truth)
             self._log_loss -= float(answers.log_truth.double().clamp(min=_LOG_LEAST).sum())
         n_classes = max(len(self._true), int(torch.maximum(answers.predicted, answers.truth).max()) + 1)
-        self._answered = _counted(self._answered, answers.predicted, n_classes)
-        self._true = _counted(self._true, answers.truth, n_classes)
+        self._answered = counted(self._answered, answers.predicted, n_classes)
+        self._true = counted(self._true, answers.truth, n_classes)
 
     def results(self) -> dict[str, float]:
+        """Returns the scores of all answers so far; none before the first."""
         if not self.n_samples:
             return {}
         observed = self._n_right / self.n_samples
@@ -124,7 +113,7 @@ class ClassScores(Scores):
         return made | {"log_loss": self._log_loss / self._n_weighed} if self._n_weighed else made
 
 
-class ValueScores(Scores):
+class ValueScores(Sums):
     """Mean absolute error, root of the mean squared error, R squared, and the log loss of Gaussians, if any."""
 
     kept = ("n_samples", "_absolute", "_squared", "_n_weighed", "_log_loss", "_mean", "_scatter")
@@ -168,7 +157,7 @@ class ValueScores(Scores):
         self._mean = (old + step * (n / total)).tolist()
 
 
-class DensityScores(Scores):
+class DensityScores(Sums):
     """Mean bits per dimension."""
 
     kept = ("n_samples", "_bits")
@@ -184,7 +173,7 @@ class DensityScores(Scores):
         return {"bits_per_dim": self._bits / self.n_samples} if self.n_samples else {}
 
 
-def _counted(counts: list[int], classes: Tensor, n_classes: int) -> list[int]:
+def counted(counts: list[int], classes: Tensor, n_classes: int) -> list[int]:
     """Adds the occurrences of some classes, (batch,), to counts, which grow to `n_classes`."""
     new = torch.bincount(classes, minlength=n_classes).tolist()
-    return [before + more for before, more in zip(counts + [0] * (n_classes - len(counts)), new, strict=True)]
+    return [before + more for before, more in zip_longest(counts, new, fillvalue=0)]

@@ -31,6 +31,8 @@ _PHASE_WIDTH = 20
 """Characters of the facts that the title leaves free: "making an expert 50%"."""
 _PHASES = {"sleep": "making an expert", "evaluation": "testing"}
 """What a person reads for the names that learners and loops report."""
+_FACTS = ("phase", "experts", "memory", "score", "window", "parameters")
+"""What is told of a run, the first of it where there is little room."""
 
 
 class Bars:
@@ -124,10 +126,8 @@ class TerminalMonitor(Monitor):
         if score := _score(row):
             self._facts["score"] = score
         if not self.console.is_terminal:
-            facts = " · ".join(self._facts.values())
-            self.console.print(
-                f"{self._title}: batch {row['step']} of {self._n_batches} · {facts}", highlight=False, soft_wrap=True
-            )
+            said = f"{self._title}: batch {row['step']} of {self._n_batches} · {self._said()}"
+            self.console.print(said, highlight=False, soft_wrap=True)
 
     def windowed(self, row: dict[str, Any]) -> None:
         self._facts["window"] = "latest " + _window_score(row)
@@ -139,22 +139,14 @@ class TerminalMonitor(Monitor):
     def _due(self) -> bool:
         return self.console.is_terminal and time.monotonic() - self._shown_at > _REFRESH_SECONDS
 
+    def _said(self) -> str:
+        return " · ".join(self._facts[name] for name in _FACTS if name in self._facts)
+
     def _show(self, **changes: Any) -> None:
-        facts = self._facts if self.console.width >= _NARROW else _fitting(self._facts, self._room)
+        facts = self._said() if self.console.width >= _NARROW else _cut(self._said(), self._room)
         if self._bar is not None:
-            self._bars.update(self._bar, facts=" · ".join(facts.values()), **changes)
+            self._bars.update(self._bar, facts=facts, **changes)
         self._shown_at = time.monotonic()
-
-
-def _fitting(facts: dict[str, str], room: int) -> dict[str, str]:
-    """Returns the facts that fit into `room` characters: the least important are shortened, then left out."""
-    kept = {name: fact for name, fact in facts.items() if name != "parameters"}
-    if len(" · ".join(kept.values())) > room and "score" in kept:
-        kept["score"] = kept["score"].partition(" (")[0]
-    for name in ("window", "memory", "score", "experts"):
-        if len(" · ".join(kept.values())) > room:
-            kept.pop(name, None)
-    return {name: _cut(fact, room) for name, fact in kept.items()}
 
 
 def _cut(text: str, most: int) -> str:

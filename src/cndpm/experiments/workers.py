@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from cndpm.engines.engine import Attempt, Engine
-from cndpm.engines.named_engines import make_engine
+from cndpm.engines.local import opened_engine
 from cndpm.errors import CNDPMError
 from cndpm.experiments.config import RunConfig
 from cndpm.experiments.loop import run_config
@@ -98,7 +98,6 @@ def _run_elsewhere(
     watch: Callable[[Path], Monitor],
 ) -> dict[Path, Any]:
     """Returns, by folder, the summary of every run, or the error that ended it."""
-    made = make_engine(engine, n_workers, retries=0)
     monitors: dict[int, Monitor] = {}
 
     def monitor(index: int) -> Monitor:
@@ -111,16 +110,15 @@ def _run_elsewhere(
         getattr(monitor(index), name)(*arguments, **values)
 
     outcomes: dict[Path, Any] = {}
-    try:
-        for index, outcome in made.outcomes(_run_one, [_everywhere(job, options) for job in jobs], told=told):
-            outcomes[jobs[index].folder] = outcome
-            monitor(index).close()
-            del monitors[index]
-    finally:
-        for one in monitors.values():
-            one.close()
-        if made is not engine:
-            made.close()
+    with opened_engine(engine, n_workers, retries=0) as made:
+        try:
+            for index, outcome in made.outcomes(_run_one, [_everywhere(job, options) for job in jobs], told=told):
+                outcomes[jobs[index].folder] = outcome
+                monitor(index).close()
+                del monitors[index]
+        finally:
+            for one in monitors.values():
+                one.close()
     return outcomes
 
 

@@ -146,9 +146,11 @@ class Bank(ABC):
     def representation(self) -> State:
         """Returns what the first memory fixed for all experts, such as fitted features; other banks can adopt it."""
 
-    @abstractmethod
     def adopt(self, representation: State) -> None:
         """Takes over the representation of another bank, before the first expert is founded."""
+        if len(self.counts):
+            raise RuntimeError("a bank that has experts keeps its own representation")
+        self.load_state_dict({**self.state_dict(), **representation})
 
     @abstractmethod
     def log_density(self, samples: Samples, *, exact: bool = True) -> Tensor:

@@ -34,10 +34,6 @@ CLIP = 1.0
 _MEASURED_EVERY = 20
 """Levels are measured again when one part in so many of a record has changed."""
 
-_FEW = 64
-"""Experts up to which all rows of a record are measured at once; beyond, only those that changed, so that a batch costs
-no more with a thousand experts than with ten."""
-
 
 def margins(log_known: Tensor, log_new: Tensor) -> tuple[Tensor, Tensor]:
     """Computes the margin g of every sample against its best expert.
@@ -103,12 +99,6 @@ def _window_starts(n: int, b: int, window: int) -> tuple[NDArray[np.int64], int]
     width = min(window, n)
     first = n - b if b >= width else n - width
     return (np.arange(n - b, n) - width // 2).clip(first, n - width), width
-
-
-def row_moments(values: Floats) -> Floats:
-    """Returns number, sum and sum of squares of every row (R, n) without NaN, (R, 3)."""
-    moments: Floats = np.nansum([~np.isnan(values), values, np.square(values)], axis=2).T
-    return moments
 
 
 def clipped(surprises: Floats) -> Floats:
@@ -183,22 +173,17 @@ class MarginRecord(Keeps):
         self.measure()
 
     def measure(self) -> None:
-        """Brings the levels up to date."""
+        """Brings the levels up to date; rows that did not change are left alone, so that experts may be thousands."""
         self.n_unmeasured = 0
-        if len(self.values) <= _FEW:
-            self.levels, self._stale = np.stack(levels(self.values, self.rate)), set(range(len(self.values)))
-        elif self._stale:
+        if self._stale:
             rows = np.array(sorted(self._stale))
             self.levels[:, rows] = np.stack(levels(self.values[rows], self.rate))
-            self._moments[rows] = row_moments(self._clipped(rows))
+            known = self._clipped(rows)
+            self._moments[rows] = np.nansum([~np.isnan(known), known, np.square(known)], axis=2).T
             self._stale = set()
 
     def clipped_moments(self) -> tuple[int, float, float]:
         """Returns number, mean and deviation of all surprises as windows count them, of the rows as measured last."""
-        if len(self.values) <= _FEW:
-            known = self._clipped(np.arange(len(self.values)))
-            known = known[~np.isnan(known)]
-            return len(known), *((float(known.mean()), float(known.std(ddof=1))) if len(known) > 1 else (0.0, 0.0))
         n, total, squares = self._moments.sum(axis=0)
         mean = total / max(n, 1.0)
         return int(n), float(mean), float(np.sqrt(max(0.0, (squares - n * mean**2) / max(n - 1, 1.0))))

@@ -1,15 +1,11 @@
-"""Analyses of trained learners beside the tables: draw samples, prune experts, collect curves.
-
-An analysis receives the folders of the runs, one list of seeds per cell, and a folder for what it leaves.
-"""
+"""Takes up trained learners: makes the one of a run again, and prunes the experts of several."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +14,7 @@ from cndpm.experiments.config import RunConfig
 from cndpm.experiments.description import OWN
 from cndpm.experiments.evaluation import TestSet, evaluate
 from cndpm.experiments.record import CHECKPOINT, RecordError, read_record
-from cndpm.experiments.record_files import load_portrait, write_json
+from cndpm.experiments.record_files import write_json
 from cndpm.experiments.schedule import evenly_spaced
 from cndpm.learner import Learner
 from cndpm.streams import Stream
@@ -26,11 +22,8 @@ from cndpm.validation import ConfigError
 
 __all__ = ["load_run"]
 
-Folders = Sequence[Sequence[Path]]
-
 SIMILARITY_THRESHOLD = 0.9  # as in the paper's appendix on pruning
 N_PRUNING_SAMPLES = 3000  # the paper does not say on how many
-_CURVES = ("accuracy", "learned_accuracy", "task_accuracy", "bits_per_dim", "n_experts", "n_parameters")
 
 
 def load_run(folder: str | Path, data_dir: str | Path | None = None) -> tuple[RunConfig, Stream, Learner]:
@@ -59,20 +52,10 @@ def load_run(folder: str | Path, data_dir: str | Path | None = None) -> tuple[Ru
     return config, stream, learner
 
 
-def draw_samples(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:  # noqa: ARG001
-    """Copies the samples that the first run drew from its mixture to ``samples.npz``: x, y and their experts."""
-    portrait = load_portrait(folders[0][0])
-    if portrait is None or not portrait.from_mixture.any():
-        raise RecordError(f"{folders[0][0]} has no samples: its learner draws none, or the run is not complete")
-    drawn = portrait.from_mixture
-    np.savez(out / "samples.npz", x=portrait.x[drawn], y=portrait.y[drawn], expert=portrait.expert[drawn])
-    return {"samples": str(out / "samples.npz"), "n_samples": int(drawn.sum())}
-
-
-def prune_experts(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:
-    """Prunes the trained mixture of every seed; reports experts and accuracy before and after."""
+def prune_experts(folders: Sequence[Path], out: Path, data_dir: str | Path | None) -> dict[str, Any]:
+    """Prunes the trained mixture of every seed; leaves experts and accuracy before and after in ``pruning.json``."""
     rows = []
-    for folder in folders[0]:
+    for folder in folders:
         config, stream, learner = load_run(folder, data_dir)
         test = TestSet(stream.tasks, stream.labelled, config.run.evaluation_batch_size)
         before = {"n_experts": learner.footprint().n_experts, "accuracy": evaluate(learner, test).accuracy}
@@ -105,23 +88,3 @@ def _spread_samples(stream: Stream, n: int) -> tuple[Tensor, Tensor | None]:
     batches = [next(stream.batches(start - 1)) for start in starts]
     labels = [batch.y for batch in batches if batch.y is not None]
     return torch.cat([batch.x for batch in batches]), torch.cat(labels) if labels else None
-
-
-def collect_curves(folders: Folders, out: Path, data_dir: str | Path | None) -> dict[str, Any]:  # noqa: ARG001
-    """Collects how every metric moved along the stream, of every run, into ``curves.json``."""
-    curves = []
-    for folder in (folder for seeds in folders for folder in seeds):
-        record = read_record(folder)
-        curve = {name: record.column(name) for name in ("step", *_CURVES)}
-        names = {"scenario": record.config["scenario"]["name"], "learner": record.config["learner"]}
-        curves.append({**names, "seed": record.config["seed"], **curve})
-    write_json(out / "curves.json", {"curves": curves}, sealed=False)
-    return {"curves": str(out / "curves.json"), "n_curves": len(curves)}
-
-
-ANALYSES: Mapping[str, Callable[[Folders, Path, str | Path | None], dict[str, Any]]] = {
-    "samples": draw_samples,
-    "pruning": prune_experts,
-    "curves": collect_curves,
-}
-"""By the name that an experiment gives."""

@@ -84,12 +84,7 @@ class Experiment:
         cells: The runs.
         metrics: What is compared, keys of a result.
         n_seeds: Runs per cell, as in the paper.
-        analysis: What is done with the trained learners beside the table.
-
-    Example:
-        >>> cells = tuple(Cell(name, "digits", "split-digits", name) for name in ("cndpm", "slda"))
-        >>> Experiment("mine", "Two learners on the digits", cells, n_seeds=3).metrics
-        ('accuracy', 'n_parameters')
+        analysis: What is added: samples of the first run, or what pruning leaves of the experts.
     """
 
     name: str
@@ -97,4 +92,4 @@ class Experiment:
     cells: tuple[Cell, ...]
     metrics: tuple[str, ...] = ("accuracy", "n_parameters")
     n_seeds: int = 10
-    analysis: Literal["samples", "pruning", "curves"] | None = None
+    analysis: Literal["samples", "pruning"] | None = None

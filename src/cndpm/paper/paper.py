@@ -18,11 +18,8 @@ __all__ = ["EXPERIMENTS", "find_experiment"]
 
 def _cell(facts: dict[str, Any]) -> Cell:
     given = {metric: one if isinstance(one, list) else [one] for metric, one in facts.pop("published", {}).items()}
-    overrides, published = (
-        tuple(facts.pop("overrides", ())),
-        {name: Published(*map(float, one)) for name, one in given.items()},
-    )
-    return Cell(**facts, overrides=overrides, published=published)
+    published = {name: Published(*map(float, one)) for name, one in given.items()}
+    return Cell(**facts | {"overrides": tuple(facts.get("overrides", ()))}, published=published)
 
 
 def _experiments() -> dict[str, Experiment]:
@@ -37,7 +34,6 @@ def _experiments() -> dict[str, Experiment]:
         "Training graphs of all learners on five scenarios",
         tuple(cell for cell in on_five if cell.learner != "iid-offline" and not cell.options),
         ("accuracy", "bits_per_dim", "n_parameters"),
-        analysis="curves",
     )
     return made
 

@@ -1,7 +1,7 @@
 """Runs an experiment of the paper: what is missing, nothing twice, and prints the paper's values beside ours.
 
 All runs lie under ``out/runs``, named by what determines them, so experiments share them; what an experiment makes of
-them goes to ``out/NAME``: ``summary.json`` and what its analysis leaves.
+them goes to ``out/NAME``: ``summary.json`` and what pruning leaves.
 """
 
 from __future__ import annotations
@@ -12,32 +12,20 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from cndpm.experiments.config import RunConfig, configure
-from cndpm.experiments.record import RecordError
 from cndpm.experiments.record_files import write_json
 from cndpm.experiments.sweep import run_sweeps
 from cndpm.experiments.workers import SweepOptions
-from cndpm.paper.analyses import ANALYSES
+from cndpm.paper.analyses import prune_experts
 from cndpm.paper.experiment import Cell, Experiment
 from cndpm.paper.paper import find_experiment
 from cndpm.validation import ConfigError
 
-__all__ = ["reproduce", "run_experiment"]
+__all__ = ["reproduce"]
 
 
-def reproduce(name: str, out: str | Path = "runs/paper", **options: Any) -> dict[str, Any]:
-    """Reproduces the experiment of the paper called `name`; see :func:`run_experiment`.
-
-    Args:
-        name: Of the experiment; `cndpm list` shows all.
-        out: Where records and tables go.
-        **options: Those of :func:`run_experiment`.
-    """
-    return run_experiment(find_experiment(name), out, **options)
-
-
-def run_experiment(
-    experiment: Experiment,
-    out: str | Path,
+def reproduce(
+    experiment: str | Experiment,
+    out: str | Path = "runs/paper",
     *,
     n_seeds: int | None = None,
     seed: int = 0,
@@ -50,7 +38,7 @@ def run_experiment(
     """Runs what an experiment lacks; returns for each cell its result over seeds beside what was published.
 
     Args:
-        experiment: One of the paper's, or of one's own.
+        experiment: Name of one of the paper's, or one of one's own.
         out: The folder of all reproductions.
         n_seeds: Runs per cell; None: as many as the paper.
         seed: The first seed.
@@ -60,6 +48,7 @@ def run_experiment(
         only: Keeps the cells whose learner or scenario is named here.
         **options: As for :func:`~cndpm.experiments.sweep.run_seeds`; what is complete is never run again.
     """
+    experiment = find_experiment(experiment) if isinstance(experiment, str) else experiment
     cells = select_cells(experiment, only)
     configs = [cell_config(cell, preset, device, overrides) for cell in cells]  # all, before the first run
     seeds = range(seed, seed + (n_seeds or experiment.n_seeds))
@@ -75,11 +64,11 @@ def run_experiment(
         "metrics": experiment.metrics,
         "cells": [_beside_published(cell, result_of[folder]) for cell, folder in zip(cells, folders, strict=True)],
     }
-    _write(out / experiment.name, summary)
-    if experiment.analysis is not None:
-        runs = [[folder / f"seed-{i}" for i in seeds] for folder in folders]
-        summary["analysis"] = ANALYSES[experiment.analysis](runs, out / experiment.name, options.get("data_dir"))
-        _write(out / experiment.name, summary)
+    write_json(out / experiment.name / "summary.json", summary, sealed=False)
+    if experiment.analysis == "pruning":
+        runs = [folders[0] / f"seed-{i}" for i in seeds]
+        summary["analysis"] = prune_experts(runs, out / experiment.name, options.get("data_dir"))
+        write_json(out / experiment.name / "summary.json", summary, sealed=False)
     return summary
 
 
@@ -114,11 +103,3 @@ def cell_folder(cell: Cell, preset: str, overrides: Sequence[str] = ()) -> Path:
     options = [f"{name}={value}" for name, value in sorted(cell.options.items())]
     changes = [text.partition(".")[2] for text in (*cell.overrides, *overrides)]
     return Path(cell.scenario) / "-".join([cell.learner, preset, *options, *changes]).replace("/", "_")
-
-
-def _write(folder: Path, summary: dict[str, Any]) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "summary.json", summary, sealed=False)
-    except OSError as error:
-        raise RecordError(f"cannot write the results to {folder}: {error.strerror}") from error

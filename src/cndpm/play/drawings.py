@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import dctn, idctn
 
 from cndpm.errors import CNDPMError
 
@@ -69,24 +70,16 @@ def variations(strokes: Sequence[Array], n: int, random: np.random.Generator) ->
 
 def rows(segments: Array) -> NDArray[np.float32]:
     """Returns drawings, lines between points (n, n_segments, 2, 2), as rows, (n, N_COLUMNS)."""
-    waves = _waves(_EDGE)
-    inked = np.stack([_inked(one) for one in segments])
-    return np.ascontiguousarray((waves @ inked @ waves.T).reshape(len(segments), -1), dtype=np.float32)
+    waves = dctn(np.stack([_inked(one) for one in segments]), axes=(1, 2), norm="ortho")
+    lowest = waves[:, :_N_FREQUENCIES, :_N_FREQUENCIES]
+    return np.ascontiguousarray(lowest.reshape(len(segments), -1), dtype=np.float32)
 
 
 def images(of: NDArray[Any], edge: int = 32) -> NDArray[np.uint8]:
     """Returns rows (n, N_COLUMNS) as images (n, edge, edge), 0 for paper and 255 for ink."""
-    waves = _waves(edge) * math.sqrt(edge / _EDGE)
-    drawn = waves.T @ of.reshape(-1, _N_FREQUENCIES, _N_FREQUENCIES) @ waves
+    waves = of.reshape(-1, _N_FREQUENCIES, _N_FREQUENCIES)
+    drawn = idctn(waves, s=(edge, edge), axes=(1, 2), norm="ortho") * (edge / _EDGE)
     return np.asarray(np.clip(255 * drawn, 0, 255).round(), dtype=np.uint8)
-
-
-def _waves(edge: int) -> Array:
-    """Returns the lowest frequencies of the discrete cosine transform, (n_frequencies, edge); rows are orthonormal."""
-    places, frequencies = np.arange(edge) + 0.5, np.arange(_N_FREQUENCIES)[:, None]
-    waves: Array = np.cos(np.pi * frequencies * places / edge) * math.sqrt(2 / edge)
-    waves[0] /= math.sqrt(2)
-    return waves
 
 
 def _segments(strokes: Sequence[Array]) -> Array:

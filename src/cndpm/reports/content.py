@@ -38,7 +38,7 @@ def find_prunings(paths: Sequence[str | Path]) -> list[Path]:
 def pruning_table(file: Path) -> Table:
     """Makes a table of experts and accuracy before and after pruning."""
     try:
-        analysis, _ = read_json(file)
+        analysis = read_json(file, sealed=False)
         rows = tuple(_row(analysis, moment) for moment in ("before", "after"))
         return Table(f"Pruning of experts more alike than {analysis['threshold']:g}", _METRICS, rows)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -55,17 +55,8 @@ def _row(analysis: dict[str, Any], moment: str) -> Row:
 
 
 @dataclass(frozen=True)
-class StreamPart:
-    """One stream: a table of all groups and the figures that compare them."""
-
-    comparison: Comparison
-    table: Table
-    figures: list[Figure]
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """The results of one of the paper's experiments: a table, and figures where the paper has them."""
+class Part:
+    """One stream, or one of the paper's experiments: a table, and figures."""
 
     table: Table
     figures: list[Figure] = field(default_factory=list)
@@ -76,13 +67,14 @@ class Content:
     """Everything that a report shows."""
 
     collection: Collection  # the runs, and the folders that could not be read
-    parts: list[StreamPart]  # one per stream
-    exhibits: list[Exhibit]  # the paper's experiments that were asked for, and the results of pruning
+    comparisons: list[Comparison]  # one per stream
+    parts: list[Part]  # of these, in their order
+    exhibits: list[Part]  # the paper's experiments that were asked for, and the results of pruning
 
     @property
     def tables(self) -> list[Table]:
         """The tables of the paper's experiments, then one per stream."""
-        return [*(exhibit.table for exhibit in self.exhibits), *(part.table for part in self.parts)]
+        return [part.table for part in (*self.exhibits, *self.parts)]
 
 
 def gather(
@@ -96,8 +88,8 @@ def gather(
 ) -> Content:
     """Reads all runs at or under `paths` and compares them."""
     collection = _left(collect(paths), without)
-    parts = []
-    for comparison in compare(collection.runs):
+    parts, comparisons = [], compare(collection.runs)
+    for comparison in comparisons:
         groups = comparison.groups
         charts = [
             prequential_chart(groups),
@@ -106,18 +98,18 @@ def gather(
             growth_chart(groups, "n_parameters"),
             task_chart(groups),
         ]
-        table = comparison_table(comparison)
-        parts.append(StreamPart(comparison, table, [chart for chart in charts if chart is not None]))
-    found = [group for part in parts for group in part.comparison.groups]
+        parts.append(Part(comparison_table(comparison), [chart for chart in charts if chart is not None]))
+    found = [group for comparison in comparisons for group in comparison.groups]
     expected: dict[str, Any] = {"preset": preset, "n_seeds": n_seeds, "overrides": overrides}
     exhibits = [_exhibit(one, found, **expected) for one in experiments]
     problems = []
     for file in find_prunings(paths):
         try:
-            exhibits.append(Exhibit(pruning_table(file)))
+            exhibits.append(Part(pruning_table(file)))
         except RecordError as error:
             problems.append(Problem(file.parent, str(error)))
-    return Content(replace(collection, problems=(*collection.problems, *problems)), parts, exhibits)
+    collection = replace(collection, problems=(*collection.problems, *problems))
+    return Content(collection, comparisons, parts, exhibits)
 
 
 def _left(collection: Collection, without: Mapping[Path, str]) -> Collection:
@@ -125,14 +117,14 @@ def _left(collection: Collection, without: Mapping[Path, str]) -> Collection:
     return Collection(runs, (*collection.problems, *(Problem(*one) for one in without.items())))
 
 
-def _exhibit(experiment: Experiment, groups: Sequence[Group], **expected: Any) -> Exhibit:
+def _exhibit(experiment: Experiment, groups: Sequence[Group], **expected: Any) -> Part:
     """Makes an experiment's table; for the experiment on samples, also the samples of its first run."""
     table = experiment_table(experiment, groups, **expected)
     if experiment.analysis != "samples":
-        return Exhibit(table)
+        return Part(table)
     group = cell_group(experiment.cells[0], groups, expected["preset"], expected["overrides"])
     grids = [sample_grid(run) for run in group.complete] if group is not None else []
-    return Exhibit(table, [grid for grid in grids[:1] if grid is not None])
+    return Part(table, [grid for grid in grids[:1] if grid is not None])
 
 
 def run_figures(run: Run) -> list[Figure]:

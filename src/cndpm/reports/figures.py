@@ -55,24 +55,28 @@ class ChartPanel:
     highlight: Sequence[Band] = ()  # the stretches of x to shade, e.g. those in which a task is streamed
 
 
-@dataclass(frozen=True)
-class LineChart(Figure):
-    """Curves in one panel, or in small multiples that share their axes."""
+@dataclass(frozen=True, kw_only=True)
+class Chart(Figure):
+    """The parts that figures with two axes have."""
 
     x_label: str  # name of the horizontal axis, with its unit
     y_label: str  # name of the vertical axis, with its unit
-    panels: Sequence[ChartPanel]  # one or more
-    bands: Sequence[Band] = ()  # stages of the stream to shade
-    y_range: tuple[Number, Number] | None = None  # limits of the vertical axis; None fits them
+    bands: Sequence[Band] = ()  # stages of the stream, which are shaded or whose edges are marked
     n_colours: int = 1  # how many colours the figure has in all
 
 
-@dataclass(frozen=True)
-class HeatMap(Figure):
+@dataclass(frozen=True, kw_only=True)
+class LineChart(Chart):
+    """Curves in one panel, or in small multiples that share their axes."""
+
+    panels: Sequence[ChartPanel]  # one or more
+    y_range: tuple[Number, Number] | None = None  # limits of the vertical axis; None fits them
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatMap(Chart):
     """A matrix of numbers."""
 
-    x_label: str
-    y_label: str
     values: Sequence[Values]  # (n_rows, n_columns); None is left blank
     rows: Sequence[str]  # name of every row
     columns: Sequence[str]  # name of every column
@@ -91,16 +95,12 @@ class Area:
     colour: int
 
 
-@dataclass(frozen=True)
-class AreaChart(Figure):
+@dataclass(frozen=True, kw_only=True)
+class AreaChart(Chart):
     """Layers on top of each other."""
 
-    x_label: str  # name of the horizontal axis, with its unit
-    y_label: str  # name of the vertical axis, with its unit
     x: Sequence[Number]  # positions that all layers share, (n,)
     areas: Sequence[Area]  # the layers, from the bottom to the top
-    bands: Sequence[Band] = ()  # stages of the stream, whose edges are marked
-    n_colours: int = 1  # how many colours the figure has in all
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from cndpm.experiments.config import differing_keys
 from cndpm.experiments.learners import shown_learner
-from cndpm.experiments.metrics import mean, standard_error
+from cndpm.experiments.metrics import over_seeds
 from cndpm.names import UnknownNameError
 from cndpm.paper.experiment import Published
 from cndpm.paper.paper import EXPERIMENTS
@@ -77,18 +77,13 @@ class Group:
         """The runs with results."""
         return tuple(run for run in self.runs if run.record.summary is not None)
 
-    def values(self, metric: str) -> list[float]:
-        """The metric of every complete run that has it."""
-        found = (summary_value(run, metric) for run in self.complete)
-        return [value for value in found if value is not None]
-
     def mean(self, metric: str) -> float | None:
-        """Mean over the complete runs."""
-        return mean(self.values(metric))
+        """Returns the mean over the complete runs."""
+        return self.over_seeds(metric)[0]
 
-    def error(self, metric: str) -> float | None:
-        """Standard error over the complete runs; None for fewer than two."""
-        return standard_error(self.values(metric))
+    def over_seeds(self, metric: str) -> tuple[float | None, float | None]:
+        """Returns mean and standard error over the complete runs that have this number."""
+        return over_seeds([run.record.summary or {} for run in self.complete], metric)
 
 
 @dataclass(frozen=True)
@@ -108,12 +103,6 @@ class Comparison:
     def seeds(self) -> list[int]:
         """The seeds of all groups."""
         return sorted({run.seed for group in self.groups for run in group.runs})
-
-
-def summary_value(run: Run, metric: str) -> float | None:
-    """Returns a number of a run's summary; None where it has no such number."""
-    value = (run.record.summary or {}).get(metric)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def compare(runs: Sequence[Run]) -> list[Comparison]:

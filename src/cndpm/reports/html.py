@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -17,13 +18,13 @@ from typing import Any, TypeVar
 import cndpm
 from cndpm.errors import CNDPMError
 from cndpm.reports.collection import collect
-from cndpm.reports.content import FIGURES, Content, Exhibit, StreamPart, gather, run_figures
+from cndpm.reports.content import FIGURES, Content, Part, gather, run_figures
 from cndpm.reports.groups import Comparison
 from cndpm.reports.payload import figure_values, ramp_values, table_values
 from cndpm.reports.run import Run
 from cndpm.reports.stories import comparison_story, progress_words, repeat_command, run_facts, run_story, title_of
-from cndpm.reports.tables import Table
 
+_PAPERS = "The paper's values beside ours; a difference is ours minus theirs."
 _PAGE_BYTES = 4_800_000
 """The largest size of a page. Figures of runs for which no room is left are left out, so pages stay below 5 MB."""
 
@@ -51,11 +52,12 @@ def encode(values: Any) -> str:
 
 def page_values(content: Content, *, refresh_seconds: float | None = None) -> dict[str, Any]:
     """Returns everything on the page as plain values."""
-    comparisons = [part.comparison for part in content.parts]
+    comparisons = content.comparisons
     several = len(content.collection.runs) > 1
-    parts = [_exhibit_values(exhibit) for exhibit in content.exhibits]
-    alone = len(content.parts) == 1  # then the page's summary has described the stream
-    parts += [_part_values(part, alone=alone) for part in content.parts] if several else []
+    parts = [_part_values(part, _PAPERS) for part in content.exhibits]
+    alone = len(comparisons) == 1  # then the page's summary has described the stream
+    for one, part in zip(comparisons, content.parts, strict=True) if several else ():
+        parts.append(_part_values(part, "" if alone else one.summary, metric=one.metric, coloured=True))
     values = {
         "title": title_of(comparisons),
         "summary": _summary(content, comparisons),
@@ -78,33 +80,20 @@ def _summary(content: Content, comparisons: Sequence[Comparison]) -> list[str]:
     return [text for comparison in comparisons[:3] for text in comparison_story(comparison)]
 
 
-def _exhibit_values(exhibit: Exhibit) -> dict[str, Any]:
+def _part_values(part: Part, note: str, **options: Any) -> dict[str, Any]:
     return {
-        "title": exhibit.table.title,
-        "note": "The paper's values beside ours; a difference is ours minus theirs.",
-        "table": table_values(exhibit.table),
-        "missing": _missing(exhibit.table),
-        "figures": [figure_values(figure) for figure in exhibit.figures],
+        "title": part.table.title,
+        "note": note,
+        "table": table_values(part.table, **options),
+        "missing": list(map(asdict, part.table.missing)),
+        "figures": list(map(figure_values, part.figures)),
     }
-
-
-def _part_values(part: StreamPart, *, alone: bool) -> dict[str, Any]:
-    return {
-        "title": part.comparison.scenario,
-        "note": "" if alone else part.comparison.summary,
-        "table": table_values(part.table, metric=part.comparison.metric, coloured=True),
-        "missing": _missing(part.table),
-        "figures": [figure_values(figure) for figure in part.figures],
-    }
-
-
-def _missing(table: Table) -> list[dict[str, str]]:
-    return [{"label": gap.label, "reason": gap.reason, "command": gap.command} for gap in table.missing]
 
 
 def _in_order(content: Content) -> list[tuple[str, Run]]:
     """Returns every run with its group's label; mixtures come first, since they have the most figures."""
-    named = [(group.label, run) for part in content.parts for group in part.comparison.groups for run in group.runs]
+    groups = [group for comparison in content.comparisons for group in comparison.groups]
+    named = [(group.label, run) for group in groups for run in group.runs]
     return sorted(named, key=lambda item: "expert_counts" not in item[1].last)
 
 

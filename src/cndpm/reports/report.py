@@ -14,10 +14,11 @@ from typing import Any
 from cndpm.experiments.record import RecordError
 from cndpm.paper.experiment import Experiment
 from cndpm.reports.anatomy import anatomy
-from cndpm.reports.content import Content, StreamPart
+from cndpm.reports.content import Content, Part
 from cndpm.reports.curves import composition_chart
 from cndpm.reports.figures import Figure
 from cndpm.reports.formats import TEXT_FORMATS
+from cndpm.reports.groups import Comparison
 from cndpm.reports.html import render_page, shown
 from cndpm.validation import ConfigError
 
@@ -40,13 +41,6 @@ class Report:
     Attributes:
         content: Its content.
         files: All files, the page first.
-
-    Example:
-        >>> from cndpm.experiments import configure, run_seeds
-        >>> _ = run_seeds(configure("split-digits", learner="finetune", fraction=0.1), [0], "runs/mine")
-        >>> report = write_report(["runs/mine"], "report")
-        >>> report.page.as_posix(), [file.name for file in report.files]
-        ('report/index.html', ['index.html', 'tables.md', 'tables.csv', 'tables.tex'])
     """
 
     content: Content
@@ -116,7 +110,7 @@ def _write_figures(content: Content, folder: Path, kinds: Sequence[str], jobs: i
     from cndpm.reports.drawing import save_figure  # here: a page needs no matplotlib, which is slow to import
 
     folder.mkdir(exist_ok=True)
-    named = [pair for part in content.parts for pair in _named(part)]
+    named = [pair for one in zip(content.comparisons, content.parts, strict=True) for pair in _named(*one)]
     stems, figures = [folder / stem for stem, _ in named], [figure for _, figure in named]
     if jobs == 1 or len(figures) < _WORTH_A_PROCESS * jobs:
         made = [save_figure(figure, stem, kinds) for figure, stem in zip(figures, stems, strict=True)]
@@ -126,9 +120,9 @@ def _write_figures(content: Content, folder: Path, kinds: Sequence[str], jobs: i
     return [file for files in made for file in files]
 
 
-def _named(part: StreamPart) -> Iterator[tuple[str, Figure]]:
+def _named(comparison: Comparison, part: Part) -> Iterator[tuple[str, Figure]]:
     """Yields the comparing figures, the stream, and the anatomy of every group's first mixture, with file names."""
-    scenario, groups = part.comparison.scenario, part.comparison.groups
+    scenario, groups = comparison.scenario, comparison.groups
     stream = composition_chart(groups[0].runs[0])
     for figure in [*part.figures, *([] if stream is None else [stream])]:
         yield file_name(scenario, figure.key), figure

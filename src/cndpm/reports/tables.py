@@ -161,7 +161,7 @@ def _same_size(row: Row) -> bool:
 
 def _row(group: Group, label: str, column: str, published: dict[str, Published], metrics: Sequence[str]) -> Row:
     n = len(group.complete)
-    entries = {m: TableEntry(group.mean(m), group.error(m), published.get(m), n_runs=n) for m in metrics}
+    entries = {m: TableEntry(*group.over_seeds(m), published.get(m), n_runs=n) for m in metrics}
     return Row(label, column, n, entries, group.runs[0].learner in _UPPER_BOUNDS)
 
 

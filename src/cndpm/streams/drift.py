@@ -10,7 +10,7 @@ import tomllib
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -69,6 +69,8 @@ class DriftScenario(BaseModel):
     summary: str = ""
     rows: str
     batch_size: Annotated[int, Field(gt=0)] = 10
+    endless: ClassVar[bool] = False  # rows come to an end
+    has_tests: ClassVar[bool] = False  # so that runs are evaluated prequentially
 
     @field_validator("rows")
     @classmethod
@@ -81,16 +83,6 @@ class DriftScenario(BaseModel):
     def target(self) -> Literal["classes", "values"]:
         """Whether rows carry classes or real-valued targets."""
         return "classes" if self.rows in FILED else DRIFTS[self.rows].target
-
-    @property
-    def endless(self) -> bool:
-        """False: rows come to an end."""
-        return False
-
-    @property
-    def has_tests(self) -> bool:
-        """False: there are no test sets, so that runs are evaluated prequentially."""
-        return False
 
     def draw(self, seed: int = 0, data_dir: str | Path | None = None) -> Rows:
         """Draws the rows, (n, n_features) float64, with their labels and changes, or reads them from a file.
@@ -124,7 +116,6 @@ class DriftScenario(BaseModel):
         )
 
 
-def drift_scenario(name: str, batch_size: int = 10) -> DriftScenario:
+def drift_scenario(name: str, **options: Any) -> DriftScenario:
     """Returns the recipe of this name."""
-    summary = DRIFTS[name].summary if name in DRIFTS else FILED[name]["summary"]
-    return DriftScenario(name=name, summary=summary, rows=name, batch_size=batch_size)
+    return DriftScenario(name=name, summary=_TABLE[name]["summary"], rows=name, **options)

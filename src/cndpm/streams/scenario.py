@@ -2,22 +2,15 @@
 
 A scenario is data. It lists stages; a stage is a mixture of subsets (some classes of some dataset, perhaps turned or
 with its pixels permuted) with a length in epochs, samples or steps. It holds no samples, is saved with a run as it is,
-and becomes a stream when it is given data and a seed:
-
-    >>> scenario = Scenario(name="two", stages=[
-    ...     {"subsets": [{"dataset": "digits", "classes": [0, 1]}], "epochs": 1},
-    ...     {"subsets": [{"dataset": "digits", "classes": [2, 3]}], "epochs": 1},
-    ... ])
-    >>> stream = scenario.build(seed=0)
-
-Tasks exist here only, for evaluation: every subset is a task of its own, and subsets with the same `task` are one.
+and becomes a stream when it is given data and a seed. Tasks exist here only, for evaluation: every subset is a task of
+its own, and subsets with the same `task` are one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
 
@@ -220,16 +213,12 @@ class Scenario(_Recipe):
     iid: bool = False
     endless: bool = False
     validation: bool = False
+    has_tests: ClassVar[bool] = True  # every task has its test set
 
     @property
     def target(self) -> Literal["classes", "none"]:
         """Whether learners receive classes, or nothing beside x."""
         return "classes" if self.labelled else "none"
-
-    @property
-    def has_tests(self) -> bool:
-        """True: every task has its test set."""
-        return True
 
     @model_validator(mode="after")
     def _tasks_differ(self) -> Scenario:

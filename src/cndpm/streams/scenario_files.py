@@ -11,6 +11,8 @@ import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,14 +86,10 @@ def load_scenario(
     """
     options = {"epochs": epochs, "repeats": repeats, "class_order": class_order}
     options |= {"fraction": fraction, "batch_size": batch_size}
-    validate(_Options, {name: value for name, value in options.items() if value is not None}, "scenario")
+    given = {name: value for name, value in options.items() if value is not None}
+    validate(_Options, given, "scenario")
     if source in DRIFTS or source in FILED:
-        if validation:
-            raise ConfigError(
-                f"{source} is a stream of rows without a test set, answered before they are learned: there is nothing "
-                "to hold out of it. Leave validation out."
-            )
-        return _rows_in_order(str(source), epochs, repeats, fraction, class_order, batch_size=batch_size)
+        return _rows_in_order(str(source), given, validation=validation)
     is_file = Path(source).suffix.lower() in _SUFFIXES
     prefixes, scenario = ((), _read_file(Path(source))) if is_file else _find_preset(str(source))
     if class_order is not None:
@@ -100,22 +98,27 @@ def load_scenario(
         scenario = set_epochs(scenario, epochs)
     if repeats is not None:
         scenario = repeat(scenario, repeats)
-    given = {name: options[name] for name in ("fraction", "batch_size") if options[name] is not None}
-    held_out = {"validation": True} if validation else {}
-    scenario = Scenario.model_validate({**scenario.model_dump(), **given, **held_out})
+    changed: dict[str, Any] = {name: given[name] for name in ("fraction", "batch_size") if name in given}
+    changed |= {"validation": True} if validation else {}
+    scenario = Scenario.model_validate({**scenario.model_dump(), **changed})
     for prefix in reversed(prefixes):
         scenario = _vary(scenario, prefix)
     return scenario
 
 
-def _rows_in_order(name: str, *unfit: object, batch_size: int | None) -> DriftScenario:
-    """Returns a stream of rows; refuses options that would draw, drop or repeat some of them."""
-    if any(option is not None for option in unfit):
+def _rows_in_order(name: str, given: dict[str, Any], *, validation: bool) -> DriftScenario:
+    """Returns a stream of rows; refuses options that would draw, drop, repeat or hold out some of them."""
+    if validation:
+        raise ConfigError(
+            f"{name} is a stream of rows without a test set, answered before they are learned: there is nothing to "
+            "hold out of it. Leave validation out."
+        )
+    if given.keys() - {"batch_size"}:
         raise ConfigError(
             f"{name} is a stream of rows in a fixed order; epochs, repeats, fraction and class_order are for scenarios "
             "of datasets. Leave them out; batch_size may be set, and max_batches ends the run early."
         )
-    return drift_scenario(name) if batch_size is None else drift_scenario(name, batch_size)
+    return drift_scenario(name, **given)
 
 
 def _find_preset(name: str) -> tuple[tuple[str, ...], Scenario]:
@@ -215,25 +218,17 @@ def parsed(path: Path) -> Any:
 
 def _read_stage(stage: Any, path: Path) -> Any:
     """Brings pairs [dataset, class] to subsets, neighbours of one dataset to one, and own datasets to their place."""
-    if not isinstance(stage, dict) or not isinstance(stage.get("subsets"), list):
+    subsets = stage.get("subsets") if isinstance(stage, dict) else None
+    if not isinstance(subsets, list):
         return stage
-    subsets: list[Any] = []
-    for subset in stage["subsets"]:
-        if not _is_pair(subset):
-            subsets.append(subset)
-        elif subsets and _is_merged(subsets[-1]) and subsets[-1]["dataset"] == subset[0]:
-            subsets[-1]["classes"].append(subset[1])
-        else:
-            subsets.append({"dataset": subset[0], "classes": [subset[1]]})
+    if all(map(_is_pair, subsets)):
+        by_dataset = groupby(subsets, key=itemgetter(0))
+        subsets = [{"dataset": dataset, "classes": [label for _, label in pairs]} for dataset, pairs in by_dataset]
     return {**stage, "subsets": [_place(subset, path) for subset in subsets]}
 
 
 def _is_pair(subset: Any) -> bool:
     return isinstance(subset, list) and len(subset) == 2 and isinstance(subset[0], str | int)
-
-
-def _is_merged(subset: Any) -> bool:
-    return isinstance(subset, dict) and subset.keys() == {"dataset", "classes"} and isinstance(subset["classes"], list)
 
 
 def _place(subset: Any, path: Path) -> Any:

@@ -18,10 +18,9 @@ def iid(scenario: Scenario) -> Scenario:
     return scenario.model_copy(update={"iid": True})
 
 
-def gradual(scenario: Scenario, kind: Literal["linear", "gaussian"] = "linear", width: float | None = None) -> Scenario:
-    """Lets boundaries fade over `width` mean stage lengths: half a stage (linear), or a deviation of an eighth."""
-    default = 0.5 if kind == "linear" else 0.125
-    return scenario.model_copy(update={"blur": Blur(kind=kind, width=default if width is None else width)})
+def gradual(scenario: Scenario, kind: Literal["linear", "gaussian"] = "linear") -> Scenario:
+    """Lets boundaries fade over half a mean stage (linear), or with a deviation of an eighth."""
+    return scenario.model_copy(update={"blur": Blur(kind=kind, width=0.5 if kind == "linear" else 0.125)})
 
 
 def recurring(scenario: Scenario, visits: int = 3) -> Scenario:

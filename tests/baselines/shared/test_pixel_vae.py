@@ -16,7 +16,7 @@ def test_elbo_agrees_with_a_numerical_integral_of_its_definition():
     """E_q[log p(x | z) + log p(z) - log q(z | x)] in one latent dimension, on a grid instead of in closed form."""
     vae = build_vae((3,), seeded(), hidden=5, latent=1).double()
     x = torch.tensor([[0.0, 1.0, 1.0]], dtype=torch.float64)
-    mean, log_variance = vae.encode(x)
+    mean, log_variance = vae.posterior(vae.encoder(x)).chunk(2, dim=-1)
     posterior = torch.distributions.Normal(mean, torch.exp(0.5 * log_variance))
     noise = torch.linspace(-7, 7, 20001, dtype=torch.float64)[:, None]
     z = mean + posterior.stddev * noise
@@ -52,7 +52,7 @@ def test_a_bound_with_class_priors_measures_the_distance_to_the_prior_of_the_lab
         vae.priors.log_variance.normal_(generator=seeded(1))
         x, noise = torch.rand(1, 3, generator=seeded()).double(), torch.randn(1, 1, 2, generator=seeded()).double()
         bounds = torch.cat([vae.elbo(x, noise, torch.tensor([y])) for y in range(4)])
-        mean, log_variance = vae.encode(x)
+        mean, log_variance = vae.posterior(vae.encoder(x)).chunk(2, dim=-1)
         posterior = torch.distributions.Normal(mean, torch.exp(0.5 * log_variance))
         priors = torch.distributions.Normal(vae.priors.mean, torch.exp(0.5 * vae.priors.log_variance))
         kl = torch.distributions.kl_divergence(posterior, priors).sum(1)

@@ -133,6 +133,6 @@ def test_the_bank_is_restored_to_the_bit():
     for each in (bank, other):
         each.learn(Samples(x[:30]), y[:30], torch.tensor([[0.0, 1.0]]).double().expand(30, -1))
     assert torch.equal(bank.evidence(Samples(x), y).log_known, other.evidence(Samples(x), y).log_known)
-    state["own"]["knows"] = state["own"]["knows"][:1]
+    state["knows"] = state["knows"][:1]
     with pytest.raises(StateError, match="knows"):
         other.load_state_dict(state)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import torch
 from pydantic import Field
@@ -22,17 +22,32 @@ from cndpm.training.recorded_steps import Routine, StepRecorder
 N = TypeVar("N", bound=nn.Module)
 
 
-class LearnerPart(Protocol):
-    """A piece of a learner that holds state."""
+class LearnerPart:
+    """A piece of a learner that holds state; `kept` names its attributes: tensors, some by name, and plain values."""
+
+    kept: ClassVar[tuple[str, ...]] = ()
+    device: torch.device
 
     def footprint(self) -> Footprint:
-        """Counts what this part keeps."""
+        """Counts what this part keeps: here every number of its tensors, none of which is trained."""
+        values = [getattr(self, name) for name in self.kept]
+        tensors = [each for value in values for each in (value.values() if isinstance(value, dict) else [value])]
+        return Footprint(0, sum(each.numel() for each in tensors if isinstance(each, Tensor)))
 
     def state_dict(self) -> State:
         """Returns copies of everything that future behaviour depends on."""
+        return {name: _copied(getattr(self, name), self.device) for name in self.kept}
 
     def load_state_dict(self, state: State) -> None:
         """Restores the above to the bit; keeps no reference to `state`."""
+        for name in self.kept:
+            setattr(self, name, _copied(state[name], self.device))
+
+
+def _copied(value: Any, device: torch.device) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(each, device) for name, each in value.items()}
+    return value.to(device, copy=True) if isinstance(value, Tensor) else value
 
 
 def total_footprint(parts: Iterable[LearnerPart], *, n_experts: int = 1) -> Footprint:
@@ -52,12 +67,7 @@ def module_state(module: nn.Module) -> State:
     return {name: value.detach().clone() for name, value in module.state_dict().items()}
 
 
-def load_module(module: nn.Module, state: State) -> None:
-    """Copies a state into the module."""
-    module.load_state_dict(state)
-
-
-class RandomSource:
+class RandomSource(LearnerPart):
     """A learner's own random numbers. They are drawn on the CPU, so that every device sees the same ones."""
 
     def __init__(self, seed: int) -> None:
@@ -72,10 +82,6 @@ class RandomSource:
         """Draws standard normal numbers of this shape, on the CPU."""
         return torch.randn(*shape, generator=self.generator)
 
-    def footprint(self) -> Footprint:
-        """Counts nothing."""
-        return Footprint(0, 0)
-
     def state_dict(self) -> State:
         return {"seed": self.seed, "position": self.generator.get_state()}
 
@@ -84,25 +90,17 @@ class RandomSource:
         self.generator.set_state(state["position"].cpu().clone())
 
 
-class TensorSlots:
+class TensorSlots(LearnerPart):
     """Named tensors that a learner carries along (importances, running sums); a name without a tensor is empty."""
+
+    kept = ("values",)
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.values: dict[str, Tensor] = {}
 
-    def footprint(self) -> Footprint:
-        """Counts every number as a statistic."""
-        return Footprint(0, sum(value.numel() for value in self.values.values()))
 
-    def state_dict(self) -> State:
-        return {name: value.clone() for name, value in self.values.items()}
-
-    def load_state_dict(self, state: State) -> None:
-        self.values = {name: value.to(self.device, copy=True) for name, value in state.items()}
-
-
-class FrozenCopy(Generic[N]):
+class FrozenCopy(LearnerPart, Generic[N]):
     """The network as it was when a task ended; None before the first."""
 
     def __init__(self, original: N) -> None:
@@ -125,7 +123,7 @@ class FrozenCopy(Generic[N]):
     def load_state_dict(self, state: State) -> None:
         self.network = None
         if state["network"] is not None:
-            load_module(self.take(), state["network"])
+            self.take().load_state_dict(state["network"])
 
 
 class NetworkSettings(LearnerSettings):
@@ -142,7 +140,7 @@ class NetworkSettings(LearnerSettings):
     clip_value: float | None = Field(0.5, gt=0, description="largest absolute value of a gradient; null: no limit")
 
 
-class Trainer:
+class Trainer(LearnerPart):
     """A network on its device and its optimiser; one step is gradient, clip by value, update."""
 
     def __init__(self, network: nn.Module, settings: NetworkSettings) -> None:
@@ -224,7 +222,7 @@ class Trainer:
         }
 
     def load_state_dict(self, state: State) -> None:
-        load_module(self.network, state["network"])
+        self.network.load_state_dict(state["network"])
         moments = {
             int(index): {name: value.clone() for name, value in entry.items()}
             for index, entry in state["moments"].items()

@@ -5,27 +5,18 @@ A learner adds the one thing it is about, `learn`; whatever it stores is a part.
 
 from __future__ import annotations
 
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from cndpm.baselines.shared.components import LearnerPart, NetworkSettings, RandomSource, Trainer, total_footprint
-from cndpm.baselines.shared.networks import LogitNetwork, build_classifier, build_vae
+from cndpm.baselines.shared.networks import LogitNetwork, PixelVAE, build_classifier, build_vae
 from cndpm.learner import Footprint, Learner
 from cndpm.state import State
 
 __all__ = ["ClassifierLearner", "ComposedLearner"]
-
-
-class StreamFacts(TypedDict, total=False):
-    """Facts about its stream that a learner is constructed with; see :class:`cndpm.learner.Learner`."""
-
-    input_shape: Required[tuple[int, ...]]
-    n_classes: int | None
-    seed: int
-    device: torch.device | str
 
 
 class ComposedLearner(Learner):
@@ -45,7 +36,7 @@ class ComposedLearner(Learner):
         ['random', 'student_0', 'student_1', 'teacher']
     """
 
-    def __init__(self, settings: Any, **facts: Unpack[StreamFacts]) -> None:
+    def __init__(self, settings: Any, **facts: Any) -> None:
         super().__init__(settings, **facts)
         self.random = RandomSource(self.seed)
         self.parts: dict[str, LearnerPart] = {"random": self.random}
@@ -94,6 +85,10 @@ class ComposedLearner(Learner):
         chosen: Any = self.settings
         network = build_classifier(chosen.network, self.input_shape, n_outputs, random.generator, hidden=chosen.hidden)
         return network.to(self.device)
+
+    def _new_vae(self, **options: Any) -> PixelVAE:
+        sizes: dict[str, int] = {name: getattr(self.settings, name) for name in ("hidden", "latent")}
+        return build_vae(self.input_shape, self.random.generator, **sizes, **options).to(self.device)
 
     def footprint(self) -> Footprint:
         return total_footprint(self.parts.values())
@@ -148,10 +143,8 @@ class ObjectiveLearner(ClassifierLearner):
         if self.n_classes is not None:
             super()._make()
             return
-        chosen = self.settings
-        vae = build_vae(self.input_shape, self.random.generator, hidden=chosen.hidden, latent=chosen.latent)
-        self.vae = vae.to(self.device)
-        self.trainer = Trainer(self.vae, chosen)
+        self.vae = self._new_vae()
+        self.trainer = Trainer(self.vae, self.settings)
         self.parts["trainer"] = self.trainer
 
     def train_on(self, x: Tensor, y: Tensor | None) -> None:

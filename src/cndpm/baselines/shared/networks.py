@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -38,15 +38,8 @@ class PixelVAE(nn.Module):
     """A variational autoencoder with Bernoulli pixels (Kingma and Welling 2014).
 
     log p(x) >= E_q(z|x)[log p(x | z)] - KL(q(z | x) || p(z)), with q a diagonal Gaussian and p(z) standard normal, or
-    p(z | y) one Gaussian per class.
-
-    Args:
-        input_shape: Shape of one sample with values in [0, 1].
-        hidden: Width of the two hidden layers of encoder and decoder.
-        latent: Dimension of z.
-        n_classes: With a number, a linear layer on the encoder's hidden features also classifies (replay through
-            feedback); by default there is none.
-        class_priors: Whether p(z | y) takes the place of p(z); wants `n_classes`.
+    p(z | y) one Gaussian per class (`class_priors`). With `n_classes` a linear layer on the encoder's hidden features
+    also classifies (replay through feedback).
     """
 
     def __init__(
@@ -69,10 +62,6 @@ class PixelVAE(nn.Module):
         self.decoder = mlp([latent, hidden, hidden, n_inputs])
         self.head = None if n_classes is None else nn.Linear(hidden, n_classes)
         self.priors = ClassPriors(n_classes, latent) if class_priors and n_classes is not None else None
-
-    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns mean and log variance of q(z | x), each (batch, latent)."""
-        return self._posterior_given(self.encoder(x))
 
     def elbo(self, x: Tensor, noise: Tensor, y: Tensor | None = None) -> Tensor:
         """Returns the evidence lower bound, (batch,), averaged over `noise`, (n_samples, batch or 1, latent)."""
@@ -100,10 +89,6 @@ class PixelVAE(nn.Module):
         logits: Tensor = self.head(features)
         return logits
 
-    def _posterior_given(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        mean, log_variance = self.posterior(features).chunk(2, dim=-1)
-        return mean, log_variance
-
     def _prior_given(self, y: Tensor | None) -> tuple[Tensor, Tensor]:
         """Returns mean and log variance of p(z) or p(z | y), each (1 or batch, latent)."""
         if (self.priors is None) != (y is None):
@@ -115,15 +100,15 @@ class PixelVAE(nn.Module):
         return mean, log_variance
 
     def _elbo_given(self, features: Tensor, x: Tensor, noise: Tensor, y: Tensor | None) -> Tensor:
-        mean, log_variance = self._posterior_given(features)
+        mean, log_variance = self.posterior(features).chunk(2, dim=-1)
         z = mean + torch.exp(0.5 * log_variance) * noise
         logits = self.decoder(z)
         target = x.flatten(1).expand_as(logits)
-        log_likelihood = -F.binary_cross_entropy_with_logits(logits, target, reduction="none").sum(-1).mean(0)
+        log_likelihood: Tensor = -F.binary_cross_entropy_with_logits(logits, target, reduction="none").sum(-1).mean(0)
         prior_mean, prior_log_variance = self._prior_given(y)
         log_ratio = log_variance - prior_log_variance
         shift = (mean - prior_mean).square() * torch.exp(-prior_log_variance)
-        kl = 0.5 * (shift + log_ratio.exp() - 1 - log_ratio).sum(-1)
+        kl: Tensor = 0.5 * (shift + log_ratio.exp() - 1 - log_ratio).sum(-1)
         return log_likelihood - kl
 
 
@@ -205,18 +190,10 @@ def build_classifier(
     return initialise(network, generator)
 
 
-def build_vae(
-    input_shape: tuple[int, ...],
-    generator: torch.Generator,
-    *,
-    hidden: int = 400,
-    latent: int = 32,
-    n_classes: int | None = None,
-    class_priors: bool = False,
-) -> PixelVAE:
-    """Builds the VAE of the generation experiments, initialised from the generator."""
+def build_vae(input_shape: tuple[int, ...], generator: torch.Generator, **options: Any) -> PixelVAE:
+    """Builds the VAE of the generation experiments, with options of :class:`PixelVAE`, initialised by the generator."""
     with torch.device("meta"):
-        network = PixelVAE(input_shape, hidden=hidden, latent=latent, n_classes=n_classes, class_priors=class_priors)
+        network = PixelVAE(input_shape, **options)
     return initialise(network, generator)
 
 

@@ -12,7 +12,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.components import NetworkSettings
+from cndpm.baselines.shared.components import LearnerPart, NetworkSettings
 from cndpm.baselines.shared.composed import ClassifierLearner
 from cndpm.experts.features.jitter import shift_and_mirror
 from cndpm.learner import Footprint
@@ -62,7 +62,7 @@ class ReplaySettings(NetworkSettings):
         return batch_size if self.replay_batch is None else self.replay_batch
 
 
-class ReplayMemory:
+class ReplayMemory(LearnerPart):
     """At most `capacity` samples on a device, each a row of named tensors such as x, y and logits.
 
     The generator, on the CPU, is the learner's own and the source of all random choices.

@@ -9,10 +9,9 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from cndpm.baselines.shared.components import FrozenCopy, N, NetworkSettings
+from cndpm.baselines.shared.components import FrozenCopy, LearnerPart, N, NetworkSettings
 from cndpm.baselines.shared.composed import ComposedLearner
-from cndpm.learner import Footprint, TaskBasedLearner
-from cndpm.state import State
+from cndpm.learner import TaskBasedLearner
 
 
 def only(logits: Tensor, marked: Tensor) -> Tensor:
@@ -20,11 +19,13 @@ def only(logits: Tensor, marked: Tensor) -> Tensor:
     return logits.masked_fill(~marked & marked.any(), float("-inf"))
 
 
-class TaskProgress:
+class TaskProgress(LearnerPart):
     """Tasks begun, classes seen, and classes that were known when the last task ended."""
 
+    kept = ("n_tasks", "seen", "known")
+
     def __init__(self, n_classes: int, device: torch.device) -> None:
-        self.n_tasks = 0
+        self.n_tasks, self.device = 0, device
         self.seen = torch.zeros(n_classes, dtype=torch.bool, device=device)
         self.known = torch.zeros(n_classes, dtype=torch.bool, device=device)
 
@@ -49,18 +50,6 @@ class TaskProgress:
     def share_of_present(self) -> float:
         """The present task's weight against the past, 1 / t in task t; a half where nobody counted."""
         return 1 / max(2, self.n_tasks)
-
-    def footprint(self) -> Footprint:
-        """Counts two marks per class."""
-        return Footprint(0, self.seen.numel() + self.known.numel())
-
-    def state_dict(self) -> State:
-        return {"n_tasks": self.n_tasks, "seen": self.seen.clone(), "known": self.known.clone()}
-
-    def load_state_dict(self, state: State) -> None:
-        self.n_tasks = state["n_tasks"]
-        self.seen = state["seen"].to(self.seen.device, copy=True)
-        self.known = state["known"].to(self.known.device, copy=True)
 
 
 def distillation(logits: Tensor, teacher: Tensor, *, temperature: float) -> Tensor:

@@ -78,18 +78,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
     def representation(self) -> State:
         """Returns the fitted features, and what the first memory says about components: their origin and prior."""
         template = self._template if self._gaussians is None else self._gaussians.template()
-        own = self._own_representation()
-        return {"feature_map": self.feature_map.state_dict(), "template": template, "own": own}
-
-    def adopt(self, representation: State) -> None:
-        if self._gaussians is not None:
-            raise RuntimeError("a bank that has experts keeps its own representation")
-        representation = copied(representation, self.device)
-        self.feature_map.load_state_dict(representation["feature_map"])
-        self._frozen = object()
-        self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0
-        self._template = representation["template"]
-        self._adopt_own(representation["own"])
+        return {"feature_map": self.feature_map.state_dict(), "template": template, **self._own_representation()}
 
     def footprint(self) -> Footprint:
         """Counts means and one triangle of every covariance as parameters; keeps the feature map beside them."""
@@ -108,8 +97,8 @@ class AdditiveBank(Bank, Generic[Gaussians]):
             "gaussians": None if self._gaussians is None else self._gaussians.state_dict(),
             "memory": memory,
             "generator": self._generator.get_state(),
-            "own": self._own_state(),
             "template": self._template,
+            **self._own_state(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -120,7 +109,7 @@ class AdditiveBank(Bank, Generic[Gaussians]):
             raise StateError("experts, or a template of them, are of features that were not fitted")
         self._frozen = object()
         self._log_volume = self.feature_map.log_volume if self.feature_map.fitted else 0.0
-        self._load_own_state(state["own"])
+        self._load_own_state(state)
         self._gaussians = self._memory = None
         self._template = state["template"]
         if state["gaussians"] is not None:
@@ -163,9 +152,6 @@ class AdditiveBank(Bank, Generic[Gaussians]):
     def _own_representation(self) -> State:
         """Returns what this kind of bank fixes beside features and components."""
         return {}
-
-    def _adopt_own(self, representation: State) -> None:
-        """Takes it over."""
 
     @abstractmethod
     def _n_own_numbers(self) -> int:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from cndpm.experts.gaussian.discrimination import expected_accuracy
-from cndpm.experts.gaussian.factor import finite, maybe_infinite
+from cndpm.experts.gaussian.factor import finite
 from cndpm.experts.gaussian.shrinkage import (
     GRID_STEP,
     TAILS,
@@ -69,7 +69,7 @@ class CovarianceChoice(Keeps):
     @property
     def tail(self) -> float:
         """Degrees of freedom of the components, inf for normal ones."""
-        return maybe_infinite(self._tail)
+        return math.inf if self._tail is None else self._tail
 
     @property
     def classes(self) -> float:

@@ -25,7 +25,7 @@ from cndpm.experts.features import FeatureMap
 from cndpm.experts.gaussian.additive import AdditiveBank
 from cndpm.experts.gaussian.factor import host_values
 from cndpm.experts.gaussian.label_table import LabelTable
-from cndpm.experts.gaussian.merging import ClassMerging
+from cndpm.experts.gaussian.merging_gaussians import ClassMerging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians
 from cndpm.experts.gaussian.provisional import LOG_FLOOR, ProvisionalGaussians, kernel_model, sum_by_label
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians

@@ -19,7 +19,7 @@ from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.features.ranges import Ranges
 from cndpm.experts.gaussian.classes import GaussianBank
-from cndpm.experts.gaussian.merging import ClassMerging
+from cndpm.experts.gaussian.merging_gaussians import ClassMerging
 from cndpm.experts.gaussian.shared_covariance import SharedGaussians
 from cndpm.state import State, StateError, expect, part, tensor
 
@@ -129,12 +129,7 @@ class RangedGaussianBank(GaussianBank):
 
     def _own_representation(self) -> State:
         first = {name: kept[:1] for name, kept in self.ranges.state_dict().items()}  # others may come anywhere
-        return {**super()._own_representation(), "ranges": first}
-
-    def _adopt_own(self, representation: State) -> None:
-        super()._adopt_own(representation)
-        self.ranges.load_state_dict(representation["ranges"])
-        self.knows = np.zeros((0, len(self.ranges)), dtype=bool)
+        return {"ranges": first, "knows": torch.zeros(0, len(first["shifts"]), dtype=torch.bool)}
 
     def _own_state(self) -> State:
         known = torch.from_numpy(self.knows.copy())

@@ -15,7 +15,7 @@ from cndpm.experts.bank import Evidence, Provisional
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features import FeatureMap, IdentityFeatures
 from cndpm.experts.gaussian.additive import AdditiveBank
-from cndpm.experts.gaussian.merging import RegressionMerging
+from cndpm.experts.gaussian.merging_gaussians import RegressionMerging
 from cndpm.experts.gaussian.own_covariance import OwnGaussians, log_student_t
 from cndpm.experts.gaussian.provisional import kernel_model
 from cndpm.state import State, copied
@@ -118,9 +118,6 @@ class GaussianRegressionBank(AdditiveBank[OwnGaussians]):
 
     def _own_representation(self) -> State:
         return self._own_state()
-
-    def _adopt_own(self, representation: State) -> None:
-        self._load_own_state(representation)
 
     # Inside. With few features the host is the better place.
 

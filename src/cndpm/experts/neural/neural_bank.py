@@ -265,9 +265,6 @@ class NeuralBank(Bank):
         scalings, placeholder = self._scalings.state_dict(), self._placeholder.state_dict()
         return {"seed": self._seed, "n_classes": self.n_classes, "scalings": scalings, "placeholder": placeholder}
 
-    def adopt(self, representation: State) -> None:
-        self.load_state_dict({**self.state_dict(), **representation})
-
     def take_in(self, other: NeuralBank) -> None:
         """Appends the experts of another bank, which is left alone but for the classes it has room for."""
         self.admit(other.n_classes)

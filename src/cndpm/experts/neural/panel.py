@@ -29,16 +29,6 @@ class Seat(NamedTuple):
     retired: bool
 
 
-class _Survey:
-    """Features of all columns, cut by samples."""
-
-    def __init__(self, features: Features) -> None:
-        self.features = features
-
-    def __getitem__(self, rows: slice) -> _Survey:
-        return _Survey(tuple(feature[rows] for feature in self.features))
-
-
 class Panel:
     """Experts in the order of birth, those that are retired included; answers come without the retired ones.
 
@@ -80,7 +70,7 @@ class Panel:
         log_joint = values.to("cpu")
         for part, lineup in enumerate(self.lineups):
             survey, features = tuple(features[: lineup.n_shared]), features[lineup.n_shared :]
-            samples.derive(f"survey {part}", self._lesson, lambda _, survey=survey: _Survey(survey))  # type: ignore[misc]
+            samples.derive(f"survey {part}", self._lesson, lambda _, survey=survey: survey)  # type: ignore[misc]
         if self._recorder.enabled:
             return log_joint[:, :-1], log_joint[:, -1]
         return log_joint, self._new(samples.x, y)
@@ -144,12 +134,11 @@ class Panel:
         return self._routines[key]
 
     def _survey(self, part: int, samples: Samples) -> Features:
-        """Returns all columns' features of samples; they are kept until something has been learned."""
+        """Returns all columns' features of whole samples; they are kept until something has been learned."""
         if not self.lineups[part].n_shared:
             return ()
         survey = self._routine("survey", part, make=lambda: self.lineups[part].survey)
-        known: _Survey = samples.derive(f"survey {part}", self._lesson, lambda chunk: _Survey(survey(chunk.x)))
-        return known.features
+        return samples.derive(f"survey {part}", self._lesson, lambda whole: survey(whole.x))
 
     def _evaluate(self, x: Tensor, y: Tensor | None = None) -> tuple[Tensor, ...]:
         """Returns log p(x, y | k), (batch, K), and all columns' features of x, which are needed next.
