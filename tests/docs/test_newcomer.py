@@ -57,13 +57,13 @@ def type_in(command: str) -> None:
     assert not ended.value.code, command
 
 
-def follow_python(page: str) -> None:
-    """Runs the Python of a page's text."""
+def follow_python(page: str) -> dict[str, object]:
+    """Runs the Python of a page's text, and returns its names."""
     names: dict[str, object] = {"__name__": "__example__"}
     for kind, text in BLOCK.findall(page):
         if kind == "python":
             exec(compile(text, "page", "exec"), names)
-    assert names["accuracy"].get() > 0.5  # type: ignore[attr-defined]
+    return names
 
 
 @pytest.fixture(autouse=True)
@@ -112,4 +112,11 @@ def test_the_readme_leads_to_a_first_result():
 def test_the_page_about_river_leads_to_a_pipeline():
     text = (DOCS / "river.md").read_text()
     with five_minutes(text.partition("## What a row costs")[0]):
-        follow_python(text)
+        assert follow_python(text)["accuracy"].get() > 0.5  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("page", ["concept-drift.md", "coming-from.md"])
+def test_pages_with_plots_run(page):
+    text = (DOCS / page).read_text()
+    with five_minutes(text.partition("## Feature by feature")[0]):
+        assert "model" in follow_python(text)

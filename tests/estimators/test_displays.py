@@ -36,6 +36,19 @@ def test_an_interval_is_as_wide_as_its_coverage_says(regressor):
         model.predict_interval(X, coverage=95)
 
 
+def test_an_interval_is_for_the_time_that_is_asked_for():
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(400, 2)), np.zeros(400)
+    for i in range(1, 400):  # errors last
+        noise[i] = 0.9 * noise[i - 1] + rng.normal(0, 0.2)
+    model = CNDPMRegressor(random_state=0)
+    for start in range(0, 400, 10):
+        model.partial_fit(X[start : start + 10], X[start : start + 10, 0] + noise[start : start + 10])
+    now, soon = (model.predict_interval(X[:1], when=when) for when in ("now", "next"))
+    assert soon.mean() == pytest.approx(model.predict(X[:1], when="next")[0])
+    assert abs(soon.mean() - now.mean()) > 0.05
+
+
 def test_many_outputs_have_intervals_of_their_own():
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = CNDPMRegressor(memory_size=30, random_state=0).fit(X, X)

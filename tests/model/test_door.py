@@ -154,3 +154,10 @@ def test_a_batch_of_wild_rows_alone_reaches_no_expert():
     learner.learn(torch.tensor([[0.0, 1e10]]), torch.tensor([0]))
     assert float(learner.counts.sum()) + len(learner.memory) == kept
     assert learner.arrivals.door.n_set_aside == 1
+
+
+def test_values_that_cannot_be_learned_are_no_evidence_of_another_range():
+    door = Door()
+    door.judge(torch.randn(300, 2, generator=torch.Generator().manual_seed(0)))
+    assert door.judge(torch.full((100, 2), 1e30)).all()
+    assert door.judge(torch.tensor([[0.0, 1e6]])).all()

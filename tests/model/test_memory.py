@@ -55,3 +55,12 @@ def test_joined_memories_are_the_same_whichever_came_first():
     first.extend(theirs)
     second.extend(mine)
     assert held(first) == held(second) == ([0, 1, 2, 3], [0, 1, 2, 3])
+
+
+def test_what_waits_is_a_copy_and_its_labels_follow_a_new_numbering():
+    memory, x = ShortTermMemory(30), torch.zeros(20, 2)
+    memory.add(SampleBatch(Samples(x), torch.arange(20) % 2))
+    x.fill_(1.0)
+    assert not memory.batch().samples.x.any()
+    memory.relabel([1, 0])
+    assert memory.batch().y.tolist() == [1, 0] * 10

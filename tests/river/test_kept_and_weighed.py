@@ -147,3 +147,34 @@ def test_weights_of_classes_multiply_what_would_have_been_answered():
             model.learn_one(x | {"a": x["a"] + i % 3}, "cab"[i % 3])
     before, after = (model.predict_proba_one({"a": 1.0, "b": 5.0}) for model in (plain, weighted))
     assert after["c"] / after["a"] == pytest.approx(3 * before["c"] / before["a"])
+
+
+def test_labels_of_numpy_are_answered_as_plain_ones():
+    model = CNDPMClassifier(memory_size=20)
+    for i in range(30):
+        model.learn_one({"a": float(i % 2)}, np.int64(i % 2))
+    assert {type(label) for label in model.predict_proba_one({"a": 1.0})} == {int}
+
+
+def test_probabilities_stand_under_their_own_labels_whatever_came_first():
+    model = CNDPMClassifier(memory_size=20)
+    for i in range(60):
+        model.learn_one({"a": float(i % 2), "b": 0.3 * (i % 5) + 0.1}, "yn"[i % 2])
+    assert model.predict_proba_one({"a": 0.0, "b": 0.4})["y"] > 0.8
+    assert model.predict_proba_one({"a": 0.0})["y"] > 0.8  # completed
+    table = model.predict_proba_many(pd.DataFrame({"a": [0.0], "b": [0.4]}))
+    assert table.columns.tolist() == ["n", "y"] and table["y"][0] > 0.8
+
+
+@pytest.mark.parametrize("x", [{"a": 0.5, "b": 5.0}, {"a": 0.5}], ids=["whole", "with a gap"])
+def test_answers_of_a_regression_are_the_estimators_for_the_row_that_comes_next(x):
+    model, draws, error = CNDPMRegressor(batch_size=1), random.Random(0), 0.0
+    for row in rows(150):
+        error = 0.9 * error + draws.gauss(0, 0.2)  # errors last
+        model.learn_one(row, row["a"] + error)
+    asked = np.array([[x["a"], x.get("b", np.nan)]], dtype=np.float32)
+    mean, said = model.estimator.predict(asked, when="next")[0], model.predict_one(x)
+    assert said == pytest.approx(mean) and abs(said - model.estimator.predict(asked)[0]) > 0.01
+    interval = model.predict_one(x, with_interval=True, confidence_level=0.9)
+    expected = model.estimator.predict_interval(asked, coverage=0.9, when="next")[0]
+    assert [interval.lower, interval.upper] == pytest.approx(expected.tolist())

@@ -1,12 +1,14 @@
 """Rows, targets and answers between JSON and a model: what is refused, and what becomes null."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from cndpm import CNDPMClassifier, CNDPMRegressor
 from cndpm.serving import Limits
-from cndpm.serving.answering import _plain, learnable, rows
+from cndpm.serving.answering import _plain, described, learnable, predictions, rows
 from cndpm.serving.bodies import parse_body
 
 
@@ -46,6 +48,35 @@ def test_one_row_of_nothing_but_null_is_refused(model):
 
 def test_numbers_that_json_does_not_have_become_null():
     assert _plain(np.array([[1.5, np.nan], [np.inf, -np.inf]])) == [[1.5, None], [None, None]]
+
+
+def test_values_for_the_next_rows_follow_errors_that_last_and_come_after_rows_that_wait():
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(300, 2)).astype(np.float32), np.zeros(300)
+    for i in range(1, 300):
+        noise[i] = 0.9 * noise[i - 1] + rng.normal(0, 0.2)
+    model = CNDPMRegressor(random_state=0)
+    for start in range(0, 300, 10):
+        model.partial_fit(X[start : start + 10], X[start : start + 10, 0] + noise[start : start + 10])
+    said = {when: predictions(model, X[:2], when)[0]["prediction"] for when in ("now", "next")}
+    assert said == {when: model.predict(X[:2], when=when).tolist() for when in said} and said["now"] != said["next"]
+    after, _ = predictions(model, X[:2], "next", n_before=1)
+    np.testing.assert_allclose(after["prediction"], model.predict(X[[0, 0, 1]], when="next")[1:])
+
+
+def test_a_model_that_keeps_no_rows_refuses_gaps_and_tells_what_waits():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = CNDPMClassifier(n_exemplars=0).partial_fit(X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match="cannot complete: it keeps no rows"):
+        rows([[1.0, None]], model, most=10)
+    assert (described(model)["memory"], described(model)["n_experts"]) == (30, 0)
+
+
+def test_categories_that_are_no_plain_words_are_shown_as_text():
+    sizes = np.arange(40.0)
+    table = pd.DataFrame({"size": pd.cut(sizes, [-1, 20, 50])})
+    model = CNDPMClassifier(memory_size=20).fit(table, sizes > 20)
+    assert json.loads(json.dumps(described(model)))["categories"] == [["(-1, 20]", "(20, 50]"]]
 
 
 def test_an_id_has_a_hundred_characters_at_most():

@@ -178,8 +178,6 @@ def _columns_of(X: Any) -> list[tuple[str, Any, list[Hashable] | None]] | None:
 
 
 def _pandas_column(name: str, series: Any) -> tuple[str, Any, list[Hashable] | None]:
-    if series.dtype.name.startswith("datetime64"):  # with a zone, whose dates numpy holds as objects
-        return name, series.dt.tz_localize(None).to_numpy(), None
     if series.dtype.name != "category":
         is_nullable = hasattr(series.dtype, "na_value") and series.dtype.kind in "biuf"
         return name, series.to_numpy(np.float64, na_value=np.nan) if is_nullable else series.to_numpy(), None

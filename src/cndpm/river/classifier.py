@@ -70,7 +70,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             y: Its label.
             w: Its weight: it counts as if it had come so often.
         """
-        self._take(x, _plain(y), w)
+        self._take(x, y, w)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Returns the probability of every label met so far; nothing before the first.
@@ -129,7 +129,7 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             X: A pandas table, (n, d), whose columns are the features.
             y: Labels, (n,), a pandas series.
         """
-        self._take_many(X, [_plain(label) for label in y])
+        self._take_many(X, list(y))
 
     def predict_proba_many(self, X: Any) -> Any:
         """Returns a pandas table of probabilities, one column for each label, (n, n_labels)."""
@@ -140,7 +140,3 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
             return pd.DataFrame(index=X.index)
         proba = [self.predict_proba_one(x) for x in records_of(X)]
         return pd.DataFrame(proba, index=X.index).reindex(columns=self.estimator.classes_)
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
