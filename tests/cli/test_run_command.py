@@ -13,6 +13,7 @@ import pytest
 
 from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.record import find_records, read_record
+from pausing import kill, paused
 
 NUMBERS = ("accuracy", "bits_per_dim", "n_experts", "n_parameters", "n_numbers_kept", "memory_samples", "seconds")
 RUN = ("run", "split-digits", "--learner", "finetune", "--device", "cpu", "--json")
@@ -202,6 +203,25 @@ def test_a_run_stopped_by_ctrl_c_says_how_to_go_on(cndpm, monkeypatch):
     assert read_record("mine/seed-0").status == "interrupted"
 
 
+def test_a_run_killed_in_the_middle_resumes_to_the_same_summary(cndpm, tmp_path):
+    options = ("--set", "run.checkpoint_seconds=0")
+    whole = cndpm(*RUN, "--out", "whole").json["runs"][0]
+    record = tmp_path / "killed" / "seed-0"
+    process = paused(31, "cndpm", *RUN, *options, "--out", "killed", folder=tmp_path)
+    assert (record / "checkpoint.cndpm").exists() and read_record(record).status == "running"
+    kill(process)
+    assert read_record(record).status == "interrupted"
+    resumed = cndpm(*RUN, *options, "--out", "killed", "--resume")
+    assert "goes on after batch" in resumed.err
+    run = resumed.json["runs"][0]
+    ignored = {"seconds", "overhead_seconds", "folder"}
+    assert {key: run[key] for key in run if key not in ignored} == {
+        key: whole[key] for key in whole if key not in ignored
+    }
+    rows = [read_record(folder).column("task_accuracy") for folder in ("whole/seed-0", "killed/seed-0")]
+    assert rows[0] == rows[1]
+
+
 def start(folder, *options, repeats="6", **settings):
     command = [sys.executable, "-m", "cndpm", *RUN[:-1], "--repeats", repeats, "--out", str(folder), *options]
     command += ["--set", "run.checkpoint_seconds=0.01"]
@@ -221,29 +241,6 @@ def wait_for(condition, process, seconds=120):
         assert process.poll() is None, process.stderr.read().decode()
         assert time.monotonic() < end
         time.sleep(0.002)
-
-
-def test_a_run_killed_in_the_middle_resumes_to_the_same_summary(cndpm, tmp_path):
-    options = ("--repeats", "3", "--set", "run.checkpoint_seconds=0.01")
-    whole = cndpm(*RUN, *options[:2], "--out", "whole").json["runs"][0]
-    log = tmp_path / "killed" / "seed-0" / "log.jsonl"
-    process = start(tmp_path / "killed", repeats="3")
-    wait_for(lambda: (log.parent / "checkpoint.cndpm").exists() and log.read_text().count("\n") > 30, process)
-    assert read_record(log.parent).status == "running"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    process.stderr.close()
-    assert read_record(log.parent).status == "interrupted"
-    resumed = cndpm(*RUN, *options, "--out", "killed", "--resume")
-    assert "goes on after batch" in resumed.err
-    run = resumed.json["runs"][0]
-    ignored = {"seconds", "overhead_seconds", "folder"}
-    assert {key: run[key] for key in run if key not in ignored} == {
-        key: whole[key] for key in whole if key not in ignored
-    }
-    rows = [read_record(folder).column("task_accuracy") for folder in ("whole/seed-0", "killed/seed-0")]
-    assert rows[0] == rows[1]
 
 
 def stop_all(process):

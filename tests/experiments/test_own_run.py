@@ -1,12 +1,9 @@
 """A learner and a stream of one's own, as docs/experiments.md has them: run, killed, resumed and reported."""
 
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from itertools import count
 from pathlib import Path
 
@@ -30,6 +27,7 @@ from cndpm.names import load_object
 from cndpm.paper import load_run
 from cndpm.reports import write_report
 from cndpm.streams import drifting_clusters, stream_from
+from pausing import kill, paused
 from stopping import Stop, StopsAt, without_times
 
 DOCS = Path(__file__).parents[2] / "docs" / "experiments.md"
@@ -48,32 +46,13 @@ def own(tmp_path, monkeypatch):
     sys.modules.pop("own", None)
 
 
-def start(folder, *arguments):
-    paths = os.pathsep.join([str(folder), *sys.path])
-    environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "own.py", *arguments], cwd=folder, env=environment, **pipes)
-
-
-def kill_within(process, log):
-    """Waits until a run has logged some progress beyond a checkpoint, then kills it."""
-    end = time.monotonic() + 120
-    while not (log.exists() and log.read_text().count("\n") > 25):
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < end
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-
-
 @pytest.mark.slow
 def test_the_documented_run_is_killed_resumed_to_the_same_bits_and_reported(own):
     load_object("own:main")(own / "whole")
-    killed = start(own, "killed")
-    kill_within(killed, own / "killed" / "log.jsonl")
+    kill(paused(26, "own.py", "killed", folder=own))
     assert read_record(own / "killed").status == "interrupted"
-    resumed = start(own, "killed")
-    out, err = resumed.communicate()
+    resumed = subprocess.run([sys.executable, "own.py", "killed"], cwd=own, capture_output=True, text=True)
+    out, err = resumed.stdout, resumed.stderr
     assert (resumed.returncode, err) == (0, "")
     whole, again = (read_record(own / name) for name in ("whole", "killed"))
     assert float(out) == whole.summary["accuracy"] > 90

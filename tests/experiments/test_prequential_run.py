@@ -1,16 +1,10 @@
 """Prequential runs: the one loop asks before it teaches, and a stop changes nothing."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
-
 import pytest
 
 from cndpm.experiments import ConfigError, RunSettings, configure, prequential, read_record, run, run_config
 from cndpm.streams import load_scenario, stream_of_rows
+from pausing import kill, paused
 from stopping import TIMES, Stop, StopsAt, without_times
 
 FEW = ["learner.n_features=20"]
@@ -58,27 +52,18 @@ def test_a_run_that_was_stopped_ends_with_the_same_windows_and_summary(tmp_path,
     assert windows(tmp_path / "parts") == windows(tmp_path / "whole")
 
 
-KILLED = """
-import sys
-from cndpm.experiments import run_config
-from tests.experiments.test_prequential_run import killed
-run_config(killed(), sys.argv[1])
-"""
-
-
 def killed():
     return flip("cndpm", "learner.memory_size=100", "run.checkpoint_seconds=0", "run.max_batches=70")
 
 
 @pytest.mark.slow
 def test_a_run_that_was_killed_ends_with_the_same_windows(tmp_path):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[2])])}
-    process = subprocess.Popen([sys.executable, "-c", KILLED, tmp_path / "parts"], env=environment)
-    log, deadline = tmp_path / "parts" / "log.jsonl", time.monotonic() + 300
-    while time.monotonic() < deadline and not (log.is_file() and log.read_text().count('"window"') >= 4):
-        time.sleep(0.002)  # the run needs the processor more than this loop does
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    (tmp_path / "killed.py").write_text(
+        "from cndpm.experiments import run_config\n"
+        "from tests.experiments.test_prequential_run import killed\n"
+        "run_config(killed(), 'parts')\n"
+    )
+    kill(paused(9, "killed.py", folder=tmp_path))
     assert read_record(tmp_path / "parts").status == "interrupted" and len(windows(tmp_path / "parts")) >= 4
     summary = run_config(killed(), tmp_path / "parts", resume=True)
     assert without_times(summary) == without_times(run_config(killed(), tmp_path / "whole"))

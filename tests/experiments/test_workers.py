@@ -1,12 +1,15 @@
 """Runs in processes of their own: the same bits, and no failure that spreads."""
 
 import multiprocessing
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from cndpm.baselines.slda import SLDA
 from cndpm.cli import exit_code
 from cndpm.engines import LostWorkerError
 from cndpm.engines.engine import Attempt
@@ -29,6 +32,15 @@ SMALL = (
 def job(folder, *, learner="cndpm", seed=0):
     overrides = SMALL if learner == "cndpm" else SMALL[4:]
     return Job(configure("split-digits", learner=learner, seed=seed, device="cpu", overrides=overrides), folder)
+
+
+class Mortal(SLDA):
+    """Ends a worker that learns with it, without a word."""
+
+    def learn_block(self, *block, **options):
+        if multiprocessing.parent_process() is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().learn_block(*block, **options)
 
 
 def without_times(row):
@@ -96,13 +108,9 @@ def test_failures_with_the_same_reason_are_told_once_and_end_the_command_with_1(
 
 
 def test_a_process_that_is_killed_is_a_failure_that_resuming_mends(tmp_path):
-    class Killer(Monitor):
-        def started(self, title, *, step, n_batches):
-            multiprocessing.active_children()[0].kill()
-
-    one = job(tmp_path / "a")
+    one = job(tmp_path / "a", learner=f"{__name__}:Mortal")
     with pytest.raises(RunsFailedError, match="exit code -9") as failed:
-        run_jobs([one], 2, watch=lambda _: Killer())
+        run_jobs([one], 2)
     assert isinstance(failed.value.failures[one.folder], LostWorkerError)
     assert read_record(one.folder).status == "interrupted"
     assert run_jobs([one], resume=True)[0]["n_batches"] == 30

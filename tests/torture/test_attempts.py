@@ -49,13 +49,17 @@ def test_a_death_is_counted_named_and_gone_beyond(attack):
 
 
 def test_a_worker_that_does_not_answer_is_ended_and_counted(attack, monkeypatch):
-    monkeypatch.setattr(attempts, "_PATIENCE", 1.0)
+    count = Count(attack("silent"))
+
+    def add(outcome, seconds=0.0):
+        Count.add(count, outcome, seconds)
+        monkeypatch.setattr(attempts, "_PATIENCE", 0.1)  # once it has begun, which takes as long as it takes
+
+    monkeypatch.setattr(count, "add", add)
     monkeypatch.setattr(attempts, "_MOST_DEATHS", 1)
     popen = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: popen(*a, stdin=subprocess.PIPE, **k))
-    assert carry_out(Count(attack("silent")), 0, range(3)).lines == [
-        "deaths: attempt 1 on b, the process ended with -9"
-    ]
+    assert carry_out(count, 0, range(3)).lines == ["deaths: attempt 1 on b, the process ended with -9"]
 
 
 def test_when_the_time_is_over_no_death_is_counted(attack):
