@@ -80,8 +80,9 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if not self._n_inside:
-                self._before = [(library, library.get_num_threads()) for library in _blas_libraries()]
-                for library, _ in self._before:
+                self._before.clear()
+                for library in _blas_libraries():
+                    self._before.append((library, library.get_num_threads()))
                     library.set_num_threads(1)
             self._n_inside += 1
 

@@ -31,7 +31,7 @@ def test_the_prior_counts_for_at_most_a_tenth_of_a_component_and_for_one_sample_
 def test_joined_choices_are_means_by_samples():
     one, other = (CovarianceChoice(shrinkage=None, tail=None, for_classes=False) for _ in range(2))
     one.density, other.density = 1e-4, 1e-2
-    one.tail, other.tail = 8.0, math.inf
+    one._tail, other._tail = 8.0, None  # None: infinite, a Gaussian
     one.join(other, 100.0, 300.0)
     assert one.density == pytest.approx(1e-4**0.25 * 1e-2**0.75)
     assert one.tail == 32.0  # a quarter of 1 / 8

@@ -11,7 +11,7 @@ from cndpm.state import StateError
 
 
 def several(n_rules, n_labels=2, most=8):
-    rules = Rules(evidence=20.0, most=most, n_labels=n_labels)
+    rules = Rules(evidence=20.0, most=most, n_labels=n_labels, events=[])
     for i in range(1, n_rules):
         rules.found(sample=i)
     return rules
@@ -85,7 +85,7 @@ def test_calibration_alone_founds_nothing():
 
 
 def test_a_rule_that_is_founded_holds_and_knows_the_labels_of_the_one_before():
-    rules = Rules(evidence=20.0, most=8, n_labels=2)
+    rules = Rules(evidence=20.0, most=8, n_labels=2, events=[])
     rules.count(np.array([0] * KNOWN + [1]))
     rules.challenge(30.0, 25)
     assert rules.found(sample=7) is None
@@ -126,7 +126,7 @@ def test_the_latest_thousand_events_are_kept():
 
 
 def test_state_resumes_to_the_bit():
-    rules, resumed = several(3), Rules(evidence=20.0, most=8, n_labels=2)
+    rules, resumed = several(3), Rules(evidence=20.0, most=8, n_labels=2, events=[])
     scores = np.random.default_rng(0).normal(size=(3, 40))
     rules.challenge(3.0, 9)
     resumed.load_state_dict(rules.state_dict())

@@ -28,7 +28,7 @@ def grown(n_trees, x, y, n_labels=2):
     trees = Trees()
     trees.admit(n_labels)
     for _ in range(n_trees):
-        trees.grow(kept(x, y, n_labels), x, seed=0)
+        trees.grow(kept(x, y, n_labels), seed=0)
     return trees
 
 
@@ -92,7 +92,7 @@ def test_a_tree_is_grown_on_half_of_what_there_is_room_for():
     rows, trees = kept(x, y), Trees()
     rows.room = 100
     trees.admit(2)
-    trees.grow(rows, x, seed=0)
+    trees.grow(rows, seed=0)
     mine = np.flatnonzero(_is_drawn(np.arange(1000), 0))[-50:]
     theirs = DecisionTreeClassifier(max_features="sqrt", random_state=0).fit(x[mine], y[mine])
     assert trees.sizes.tolist() == [theirs.tree_.node_count]
@@ -108,7 +108,7 @@ def test_after_a_beginning_only_later_rows_count():
     trees = grown(3, x, y)
     trees.begin(500)
     assert not len(trees) and not trees.answer(x[:3]).any()
-    trees.grow(kept(x, np.where(np.arange(800) < 500, y, 1 - y)), x, seed=0)
+    trees.grow(kept(x, np.where(np.arange(800) < 500, y, 1 - y)), seed=0)
     told = trees.answer(x[500:])[0].argmax(axis=1)
     assert (told == 1 - y[500:]).mean() > 0.95
 

@@ -87,6 +87,7 @@ class ClassPool(Keeps):
 
     Attributes:
         rows: The rows kept.
+        events: Of rules: the sample's number, "founded" or "returned", the rule's index.
         n_seen: Rows learned.
         seed: Of the representations, which a pool that is restored takes over.
 
@@ -127,7 +128,8 @@ class ClassPool(Keeps):
         self.outside = self.usually_outside = 0.0
         self._maps: Representations | None = None
         self._moments: list[Moments] = []
-        self._rules = Rules(evidence=evidence, most=n_rules, n_labels=0)
+        self.events: list[tuple[int, str, int]] = []
+        self._rules = self._new_rules(0)
         rates = np.concatenate([[*keeps, 1.0] for keeps in _KEEPS])
         self._fast, self._lasting = np.flatnonzero(rates <= _LATELY), np.flatnonzero(rates == 1)
         self._n_members = len(rates) + 1 + N_NEIGHBOUR_MEMBERS
@@ -153,11 +155,6 @@ class ClassPool(Keeps):
     def n_rules(self) -> int:
         """Rules known; none before the first rows."""
         return len(self._rules) if self._moments else 0
-
-    @property
-    def events(self) -> list[tuple[int, str, int]]:
-        """Events of rules: the sample's number, "founded" or "returned", the rule's index."""
-        return self._rules.events
 
     @property
     def shares(self) -> dict[str, float]:
@@ -238,7 +235,7 @@ class ClassPool(Keeps):
         Of the rules one member is made by their weights (K,).
         """
         k, n_labels = len(weights), len(self.counts)
-        told = [moments.log_likelihood(f) for moments, f in zip(self._moments, features, strict=True)]
+        told = list(map(Moments.log_likelihood, self._moments, features))
         by_rules = np.zeros((k, len(features[0]), n_labels))
         if k > 1:  # one member of every representation stands for all its rules
             rules = log_normalised(np.stack([likely[-k:] for likely in told]))
@@ -324,7 +321,7 @@ class ClassPool(Keeps):
         if is_due:
             self._fit()
         elif self._maps is not None and self._trees.is_due(self.rows):
-            self._trees.grow(self.rows, self._maps.units(self.rows.x), self.seed)
+            self._trees.grow(self.rows, self.seed)
         if is_due and not self._n_rows:
             self.rows = KeptRows(self._n_columns, 0)
             self.rows.admit(self.n_labels)
@@ -419,8 +416,7 @@ class ClassPool(Keeps):
         self.outside = self.usually_outside = float(Representations.is_cut(self._maps.units(x)).mean())
         sizes = zip(self._maps.sizes, _KEEPS, _FADES, strict=True)
         self._moments = [Moments(d, keeps, fades, self.n_labels) for d, keeps, fades in sizes]
-        events, self._rules = self.events, Rules(evidence=self._evidence, most=self._most_rules, n_labels=self.n_labels)
-        self._rules.events = events
+        self._rules = self._new_rules(self.n_labels)
         for start in range(0, len(y), 500):
             batch = ByLabel.of(y[start : start + 500])
             for moments, f in zip(self._moments, self._maps(x[start : start + 500]), strict=True):
@@ -438,7 +434,10 @@ class ClassPool(Keeps):
         """Forgets all: labels are too many."""
         self.rows, self._moments, self._maps, self._asked = KeptRows(self._n_columns, 0), [], None, None
         self._dynamics, self._trees, self._kept_scores, self._backlog = Dynamics(), Trees(), None, Backlog()
-        self._rules = Rules(evidence=self._evidence, most=self._most_rules, n_labels=0)
+        self._rules = self._new_rules(0)
+
+    def _new_rules(self, n_labels: int) -> Rules:
+        return Rules(evidence=self._evidence, most=self._most_rules, n_labels=n_labels, events=self.events)
 
     @property
     def _is_in_runs(self) -> bool:

@@ -69,8 +69,8 @@ class Dynamics(Keeps):
         if is_each_known:
             lifted[:] = self._steps([self.last, *since[: n - 1]])
         else:
-            lifted[:1] = self._steps([latest])
-            step = self._steps(slice(None)) if n > 1 else lifted
+            step = self._steps(slice(None) if n > 1 else [latest])
+            lifted[0] = step[latest if n > 1 else 0]
             for h in range(1, n):
                 lifted[h] = lifted[h - 1] @ step
         gained: Floats = np.log(lifted) - np.log(usual / usual.sum())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
+from itertools import repeat
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -93,6 +94,11 @@ class KeptRows(Keeps):
     def y(self) -> Labels:
         """Their labels, (m,)."""
         return self._parts[1][: self._size]
+
+    @property
+    def z(self) -> Singles:
+        """The same in standard units, (m, d)."""
+        return self._parts[4][: self._size]
 
     @property
     def serial(self) -> Labels:
@@ -242,7 +248,7 @@ def neighbours(kept: KeptRows, z: Floats, *, without_itself: bool = False) -> Fl
         plain.squares[is_same] = whitened.squares[is_same] = np.inf
     n_windows = 1 + bisect_left(_WINDOWS, size)  # the last of them holds all rows
     windows, sizes = kept._latest(_WINDOWS[:n_windows])
-    nearest = np.stack([_nearest(plain.squares, at, _N_NEAREST) for at in windows])
+    nearest = np.stack(list(map(_nearest, repeat(plain.squares), windows, repeat(_N_NEAREST))))
     told = _votes(plain, y, nearest, sizes)
     nearest = _nearest(whitened.squares, windows[-1], _N_NEAREST_WHITENED)[None]
     by_whitened = _votes(whitened, y, nearest, sizes[-1:])

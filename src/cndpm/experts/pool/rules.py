@@ -47,6 +47,7 @@ class Rules(Keeps):
         evidence: Nats by which challengers must lead to found a rule.
         most: Rules kept at most; the oldest makes way.
         n_labels: C so far.
+        events: What it notes events in.
 
     Attributes:
         filter: Log weights of the rules, (K,).
@@ -58,7 +59,7 @@ class Rules(Keeps):
         events: The latest (sample, "founded" or "returned", rule).
 
     Example:
-        >>> rules = Rules(evidence=20.0, most=8, n_labels=2)
+        >>> rules = Rules(evidence=20.0, most=8, n_labels=2, events=[])
         >>> rules.challenge(gain=3.0, n=10), rules.is_waiting
         (False, True)
         >>> rules.challenge(gain=30.0, n=10)  # another rule has begun
@@ -74,11 +75,10 @@ class Rules(Keeps):
         "holds": whole(),
     }
 
-    def __init__(self, *, evidence: float, most: int, n_labels: int) -> None:
-        self._evidence, self._most = evidence, most
+    def __init__(self, *, evidence: float, most: int, n_labels: int, events: list[tuple[int, str, int]]) -> None:
+        self._evidence, self._most, self.events = evidence, most, events
         self.filter, self.seen, self.held = np.zeros(1), np.zeros((1, n_labels)), np.zeros(1)
         self.lead, self.n_since, self.holds = 0.0, 0, 0
-        self.events: list[tuple[int, str, int]] = []
 
     def __len__(self) -> int:
         return len(self.filter)
@@ -121,7 +121,7 @@ class Rules(Keeps):
 
     def follow(self, log_scores: Floats, sample: int) -> None:
         """Moves the filter by what every rule gave the labels of B samples, (K, B); the latest has a number."""
-        if len(self) == 1:
+        if len(self.filter) == 1:
             return
         for one in np.maximum(log_scores, log_scores.max(axis=0) - _FLOOR).T:
             self.filter = np.log((1 - _SWITCH) * softmax(self.filter) + _SWITCH / len(self)) + one
@@ -133,7 +133,7 @@ class Rules(Keeps):
     def challenge(self, gain: float, n: int) -> bool:
         """Adds the nats that challengers gained over the rules with n samples; returns whether another has begun."""
         self.lead = max(0.0, self.lead + gain - _ALLOWANCE * n)
-        self.n_since = self.n_since + n if self.is_waiting else 0
+        self.n_since = self.n_since + n if self.lead > _WAIT else 0
         return self.lead > self._evidence and self.n_since >= _FEWEST
 
     def found(self, sample: int) -> int | None:
@@ -164,7 +164,7 @@ class Rules(Keeps):
         if not isinstance(events, list) or not all(map(_is_event, events)):
             raise StateError("'events' must be lists of a sample, 'founded' or 'returned', and a rule")
         super().load_state_dict(state, **sizes)
-        self.events = [tuple(event) for event in events]
+        self.events[:] = [tuple(event) for event in events]
         return found
 
 

@@ -48,7 +48,7 @@ class Trees(Keeps):
         >>> rows.admit(2)
         >>> trees.admit(2)
         >>> rows.add(x, x, ((x > 0.5).sum(axis=1) == 1).astype(int))
-        >>> trees.grow(rows, x, seed=0)
+        >>> trees.grow(rows, seed=0)
         >>> trees.answer(np.array([[0.2, 0.8], [0.8, 0.8]]))[0].argmax(axis=1)
         array([1, 0])
     """
@@ -100,22 +100,16 @@ class Trees(Keeps):
         """Returns whether enough rows have come for another tree."""
         return rows.n - self.grown_at >= max(2 * _MOST, _EVERY * min(rows.n - self.since, rows.room))
 
-    def grow(self, rows: KeptRows, z: Floats, seed: int) -> None:
-        """Grows a tree on some of the rows kept, on half of those that there is room for at most.
-
-        Args:
-            rows: Those that are kept.
-            z: The same in standard units, (m, d).
-            seed: Of the columns that nodes may look at.
-        """
-        self.grown_at = rows.n
-        drawn = np.flatnonzero(_is_drawn(rows.serial, self.n_grown) & (rows.serial >= self.since))
-        drawn = drawn[np.argsort(rows.serial[drawn])[-max(1, rows.room // 2) :]]
+    def grow(self, rows: KeptRows, seed: int) -> None:
+        """Grows a tree on some of the rows kept, half of those that there is room for at most; a seed draws columns."""
+        self.grown_at, serial = rows.n, rows.serial
+        drawn = np.flatnonzero(_is_drawn(serial, self.n_grown) & (serial >= self.since))
+        drawn = drawn[np.argsort(serial[drawn])[-max(1, rows.room // 2) :]]
         y, n_labels = rows.y[drawn], self.shares.shape[1]
         if len(y) < max(2 * _MOST, 2 * len(np.unique(y))):
             return
         made = DecisionTreeClassifier(max_features="sqrt", random_state=(seed + self.n_grown) % (1 << 32))
-        tree = made.fit(z[drawn], y).tree_
+        tree = made.fit(rows.z[drawn], y).tree_
         at = np.arange(tree.node_count)
         is_inner = tree.children_left >= 0
         of_nodes = (
@@ -125,7 +119,7 @@ class Trees(Keeps):
             np.where(is_inner, tree.children_right - at, 0),
             made.classes_[tree.value[:, 0].argmax(axis=1)],
         )
-        gone = int(len(self) == _MOST)
+        gone = int(len(self.sizes) == _MOST)
         n_gone = int(self.sizes[:gone].sum())
         for name, values in zip(_OF_NODES, of_nodes, strict=True):
             setattr(self, name, np.append(getattr(self, name)[n_gone:], values))
@@ -150,19 +144,19 @@ class Trees(Keeps):
             z: Rows in standard units, (B, d).
             serial: Their numbers where they were kept, (B,): what was grown on a row has no vote.
         """
-        n_labels = self.shares.shape[1]
+        n_trees, n_labels = self.shares.shape
         votes = np.zeros((len(z), n_labels))
-        if not len(self):
+        if not n_trees:
             return votes[None]
-        labels, has_vote = self.labels[self._leaves(z)], np.ones((len(self), 1), dtype=bool)
+        labels, has_vote = self.labels[self._leaves(z)], np.ones((n_trees, 1), dtype=bool)
         if serial is not None:
             has_vote = ~_is_drawn(serial, self.numbers[:, None])
-        weights = has_vote * (len(self) / np.maximum(has_vote.sum(axis=0), 1))
+        weights = has_vote * (n_trees / np.maximum(has_vote.sum(axis=0), 1))
         places = np.arange(0, votes.size, n_labels) + labels
         votes += np.bincount(places.ravel(), np.broadcast_to(weights, places.shape).ravel(), votes.size).reshape(
             votes.shape
         )
-        shares = weights.T @ self.shares / len(self)
+        shares = weights.T @ self.shares / n_trees
         told: Floats = np.log(votes + PSEUDO) - np.log(shares + PSEUDO)
         return told[None]
 
