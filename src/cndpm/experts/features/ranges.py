@@ -32,7 +32,7 @@ _EXPECTED = 0.93
 """The mean of the other steps of normal rows, in deviations."""
 
 _DEGREES = 30.0
-"""Degrees of freedom of the densities by which rows are given to ranges, so that one wild column does not decide."""
+"""Degrees of freedom of the densities by which rows are given to ranges, so that one column does not decide."""
 
 
 class Ranges(Keeps):

@@ -78,7 +78,7 @@ class RowKernels:
 
 
 def _centre_and_range(rows: Floats) -> tuple[Floats, Floats]:
-    """Returns the median and the range of every column, (d,), a few wild values set aside; 1 for constant ones."""
+    """Returns the median and the range of every column, (d,), a few extremes set aside; 1 for constant ones."""
     low, centre, high = np.quantile(rows, [0.05, 0.5, 0.95], axis=0)
     reach = np.where(high > low, 2 * (high - low), np.inf)
     extent = np.ptp(np.clip(rows, centre - reach, centre + reach), axis=0)
