@@ -189,10 +189,6 @@ def normal_interval(
     """Returns the bounds (..., 2) between which normal variables lie with probability `coverage`, between 0 and 1.
 
     A message calls it by the `name` that the caller has for it.
-
-    Example:
-        >>> normal_interval(np.array([0.0]), np.array([1.0]), 0.95).round(2).tolist()
-        [[-1.96, 1.96]]
     """
     if not 0 < admit_number(coverage, name) < 1:
         raise ValueError(f"{name} is a probability between 0 and 1; got {coverage}. Take 0.9 for nine in ten.")
