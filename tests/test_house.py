@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 307,
-    "lines": 42213,
-    "executable lines": 26354,
-    "docstring lines": 8292,
+    "lines": 42073,
+    "executable lines": 26343,
+    "docstring lines": 8168,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
