@@ -13,13 +13,12 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, readable
+from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, plain_rows, readable
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import draw, pruning
 from cndpm.estimators.missing import Completions, mean_over
-from cndpm.estimators.plain_rows import plain_rows
 from cndpm.experts.pool.class_pool import When
 from cndpm.mixture import Merge
 
