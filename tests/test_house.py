@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 305,
-    "lines": 42043,
-    "executable lines": 26329,
+    "lines": 42039,
+    "executable lines": 26325,
     "docstring lines": 8159,
     "function median": 6,
     "function 90 %": 16,

@@ -46,11 +46,11 @@ class ObjectNameError(CNDPMError, ValueError):
     """A name ``package.module:Class`` leads to nothing that can be used; the message says why and what to do."""
 
 
-def nearest_names(name: str, names: Iterable[str], *, n: int = 3) -> tuple[str, ...]:
-    """Returns up to `n` of `names` that look like `name`, the nearest first."""
+def nearest_names(name: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Returns up to three of `names` that look like `name`, the nearest first."""
     if len(name) > _MAX_LENGTH:
         return ()
-    return tuple(get_close_matches(name.lower(), list(names), n=n, cutoff=0.6))
+    return tuple(get_close_matches(name.lower(), list(names), cutoff=0.6))
 
 
 def is_object_name(name: str) -> bool:

@@ -17,9 +17,9 @@ _LARGEST = 200_000
 """Bytes of the largest drawing that is read."""
 
 
-def make_play_server(book: Sketchbook | None = None, *, port: int = 0) -> ThreadingHTTPServer:
+def make_play_server(*, port: int = 0) -> ThreadingHTTPServer:
     """Returns a server of the page, bound to loopback and ready for ``serve_forever()``; port 0 takes any free one."""
-    book = book or Sketchbook()
+    book = Sketchbook()
     page = render_play_page().encode()
     calls: Mapping[str, Callable[[dict[str, Any]], Any]] = {
         "/state": lambda _: book.state(),

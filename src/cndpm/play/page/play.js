@@ -151,7 +151,8 @@ function show(fresh) {
 }
 
 (async () => {
-  show(await call("/state"));
+  const first = await call("/state");
+  if (!state) show(first);  // else an answer that was asked for later came before
   repaint();
   requestAnimationFrame(dreamOn);
   document.body.dataset.ready = "true";
