@@ -22,6 +22,14 @@ Floats = NDArray[np.float64]
 _MARKS = {"founded": "o", "returned": "^", "merged": "x", "dropped": "x", "rule founded": "s", "rule returned": "D"}
 
 
+def _asked(estimator: Any, kind: type[Any]) -> Any:
+    """Returns an estimator, or refuses (TypeError) what is none of its kind."""
+    if not isinstance(estimator, kind):
+        hint = " Give its last step, model[-1]." if hasattr(estimator, "steps") else ""
+        raise TypeError(f"a fitted {kind.__name__} of cndpm is plotted; got a {type(estimator).__name__}.{hint}")
+    return estimator
+
+
 class _Display:
     """Draws on axes that are given, or on new ones, which are `ax_` of `figure_` from then on; abstract."""
 
@@ -73,6 +81,7 @@ class ExpertsDisplay(_Display):
             estimator: Any of the three.
             ax: Axes to draw on.
         """
+        estimator = _asked(estimator, Estimator)
         return cls(estimator.events_, n_samples=estimator.learner_.events.n_samples).plot(ax=ax)
 
     def spans(self) -> list[tuple[int, int]]:
@@ -87,7 +96,7 @@ class ExpertsDisplay(_Display):
                 ax.plot(sample, row, _MARKS.get(kind, ""), color=line.get_color())
         for kind in dict.fromkeys(kind for life in self.lives for _, kind in life if kind in _MARKS):
             ax.plot([], [], _MARKS[kind], color="gray", label=kind)
-        ax.set(xlabel="samples learned", ylabel="expert")
+        ax.set(xlabel="samples learned", ylabel="expert", ylim=(-0.5, max(len(self.lives), 1) - 0.5))
         ax.yaxis.get_major_locator().set_params(integer=True)
         if self.lives:
             ax.legend()
@@ -113,7 +122,7 @@ class NoveltyDisplay(_Display):
             X: (n, n_features), or (n, *input_shape).
             ax: Axes to draw on.
         """
-        return cls(estimator.novelty(X)).plot(ax=ax)
+        return cls(_asked(estimator, Estimator).novelty(X)).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         ax.plot(self.novelty, ".", markersize=3)
@@ -154,10 +163,13 @@ class IntervalDisplay(_Display):
             coverage: Share of targets that should lie inside.
             ax: Axes to draw on.
         """
-        interval = estimator.predict_interval(X, coverage=coverage)
+        interval = _asked(estimator, CNDPMRegressor).predict_interval(X, coverage=coverage)
         if interval.ndim != 2:
             raise ValueError(f"intervals are drawn of one output; the regressor has {interval.shape[1]}")
-        return cls(interval, np.asarray(y, dtype=np.float64), coverage=coverage).plot(ax=ax)
+        targets = np.asarray(y, dtype=np.float64)
+        if targets.shape != interval.shape[:1]:
+            raise ValueError(f"y has a target for each row of X; got {targets.shape} for {len(interval)} rows")
+        return cls(interval, targets, coverage=coverage).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         ax.fill_between(np.arange(len(self.y)), *self.interval.T, alpha=0.3)

@@ -177,6 +177,18 @@ def _columns_of(X: Any) -> list[tuple[str, Any, list[Hashable] | None]] | None:
     return None
 
 
+def without_na(X: Any) -> Any:
+    """Returns a table of pandas that holds NaN where columns of objects or words held NA; all else as it is."""
+    if type(X).__module__.partition(".")[0] != "pandas" or not hasattr(X, "columns") or not X.columns.is_unique:
+        return X
+    objects = [name for name, kind in X.dtypes.items() if kind.kind == "O" and kind.name != "category"]
+    if objects:
+        X = X.copy(deep=False)
+        for name in objects:
+            X[name] = X[name].to_numpy(dtype=object, na_value=np.nan)
+    return X
+
+
 def _pandas_column(name: str, series: Any) -> tuple[str, Any, list[Hashable] | None]:
     if series.dtype.name != "category":
         is_nullable = hasattr(series.dtype, "na_value") and series.dtype.kind in "biuf"

@@ -16,7 +16,7 @@ from torch import Tensor
 from cndpm.estimators.arrays import admit_magnitude, readable
 from cndpm.estimators.missing import Completions, complete_rows, fill_missing
 from cndpm.estimators.plain_rows import flat_rows, plain_rows
-from cndpm.estimators.readers import Reader, ReadRows, admit_numbers, make_reader, restore_reader
+from cndpm.estimators.readers import Reader, ReadRows, admit_numbers, make_reader, restore_reader, without_na
 from cndpm.estimators.saved import Saved
 from cndpm.model.inputs import LARGEST
 from cndpm.state import State
@@ -61,6 +61,7 @@ class Reading(Saved):
 
     def _read(self, X: Any, *, reset: bool, **checks: Any) -> Any:
         """Returns X as float32 (n, width), with NaN where values are missing, and y where it is among the checks."""
+        X = without_na(X)
         rules = {"dtype": np.float32, "ensure_all_finite": "allow-nan", **checks}
         if isinstance(X, ReadRows):
             return check_X_y(X.values, estimator=self, **rules)
