@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from numbers import Real
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -104,9 +105,11 @@ class TableRows:
         """Returns rows, (n, width), of lists with a value for every column in their order; None is a missing one."""
         parts = []
         for (name, categories), values in zip(self.columns, zip(*rows, strict=True), strict=True):
-            kinds, what = (_NUMBERS, "numbers") if categories is None else (_WORDS, "categories")
-            if not kinds.issuperset(map(type, values)):
-                raise ValueError(f"column {name!r} holds {what}; got something else")
+            has_words = categories is not None and all(isinstance(one, str) for one in categories)
+            kinds, what = (_NUMBERS, "numbers") if categories is None else (_WORDS, f"categories, {categories[:3]}")
+            allowed = frozenset((str, type(None))) if has_words else kinds
+            if wrong := [value for value in values if type(value) not in allowed]:
+                raise ValueError(f"column {name!r} holds {what}; got {shown(wrong[0])}")
             column = np.empty(len(values), dtype=object)
             column[:] = values
             parts.append(_numbers(name, column, categories))
