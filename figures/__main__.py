@@ -1,7 +1,8 @@
 """Writes the tables of the documentation from the records and traces all other numbers: ``python -m figures``.
 
 Beside every written table it says how old its figures are. ``--check`` writes nothing; ``--name`` adds the cells of
-numbers that name none. A number that is not that of the cell which it names is an error in any case.
+numbers that name none; ``--follow`` prints numbers anew whose cells have changed, and shows their sentences. Otherwise
+a number that is not that of the cell which it names is an error.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m figures", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail where a page differs")
     parser.add_argument("--name", action="store_true", help="name the cells of numbers that are new, and show them")
+    parser.add_argument("--follow", action="store_true", help="print numbers anew whose cells changed, and show them")
     options = parser.parse_args(arguments)
     check = options.check
     try:
-        for line in [line for page in load_traced(ROOT) for line in page.write_names()] if options.name else []:
-            print(line)
-        pages: tuple[Page | PaperTable | MissingTable | KindsTable, ...]
-        pages = (*load_pages(ROOT), *load_paper_tables(ROOT), MissingTable(ROOT), KindsTable(ROOT))
-        differing = [page for page in pages if not _agrees(page, check)]
+        for page in load_traced(ROOT):
+            for line in [*(page.follow() if options.follow else ()), *(page.write_names() if options.name else ())]:
+                print(line)
+        tables: tuple[Page | PaperTable | MissingTable | KindsTable, ...]
+        tables = (*load_pages(ROOT), *load_paper_tables(ROOT), MissingTable(ROOT), KindsTable(ROOT))
+        differing = [table for table in tables if not _agrees(table, check)]
         lost = [page for page in load_traced(ROOT) if not _is_traced(page)]
     except FigureError as error:
         print(f"error: {error}", file=sys.stderr)

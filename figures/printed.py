@@ -51,6 +51,16 @@ class Printed:
         low, high = self.value - self.half, self.value + self.half
         return any(bisect_left(values, low / scale) < bisect_right(values, high / scale) for scale in self.scales)
 
+    def printed(self, value: float) -> str:
+        """Returns another value with as many digits, in the unit that is nearest to this number.
+
+        Example:
+            >>> Printed("19.0", (1e-6,)).printed(1_234_567_890.0)
+            '1,234.6'
+        """
+        nearest = min((scale * value for scale in self.scales), key=lambda scaled: abs(scaled - self.value))
+        return f"{nearest:,.{len(self.text.partition('.')[2])}f}"
+
 
 def places_of(text: str) -> list[tuple[int, Printed]]:
     """Returns where numbers begin in a text, and the numbers, in order."""

@@ -221,8 +221,9 @@ class Figure:
             rows = _values(name, folder, entry, asked)
             groups, gained = [row[entry["each"]] for row, _ in rows], [value for _, value in rows]
             return cls(name, _means(groups, gained), None, **options)
-        seeds = None if entry.get("pooled") else tuple(seed for seed, _ in values)
-        return cls(name, tuple(value for _, value in values), seeds, **options)
+        seeds = tuple(seed for seed, _ in values)
+        alone = len(set(seeds)) == len(seeds)
+        return cls(name, tuple(value for _, value in values), seeds if alone else None, **options)
 
 
 def _means(groups: Sequence[Any], values: Sequence[float]) -> tuple[float, ...]:

@@ -197,6 +197,23 @@ class TracedPage:
             self._names.write_text(text, encoding="utf-8")
         return anew
 
+    def follow(self) -> list[str]:
+        """Prints numbers anew whose cells have changed, and returns a line for each: the sentence may not hold now."""
+        text, changed = self.path.read_text(encoding="utf-8"), []
+        places, lines = _places(text), self._lines()
+        for k, place in reversed(list(enumerate(places))):
+            cells, (number, cell) = self._cells_of(place), lines[k]
+            if number != place.number.text or cell not in cells or not self._fault(place, cell):
+                continue
+            now = place.number.printed(cells[cell])
+            text = text[: place.start] + now + text[place.start + len(number) :]
+            lines[k] = (now, cell)
+            changed.append(f"{self.path.name}, {place.title}: {number} is {now} now, {place.line.strip()[:120]}")
+        if changed:
+            self.path.write_text(text, encoding="utf-8")
+            self._names.write_text("".join(f"{number}: {cell}\n" for number, cell in lines), encoding="utf-8")
+        return changed[::-1]
+
     def _lines(self) -> list[tuple[str, str]]:
         text = self._names.read_text(encoding="utf-8") if self._names.exists() else ""
         return [(number, cell) for number, _, cell in (line.partition(": ") for line in text.splitlines())]

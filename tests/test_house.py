@@ -10,10 +10,10 @@ from benchmarks.house import House, words_of_pages
 ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
-    "modules": 307,
-    "lines": 42213,
-    "executable lines": 26354,
-    "docstring lines": 8292,
+    "modules": 305,
+    "lines": 42044,
+    "executable lines": 26329,
+    "docstring lines": 8160,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,

@@ -259,20 +259,5 @@ def test_networks_beside_gaussians_need_gaussians_and_labels(changes, message):
         CNDPMSettings(classifier="both", **changes)
 
 
-@pytest.mark.parametrize(
-    ("shape", "target", "expected"),
-    [
-        ((3, 32, 32), "classes", True),
-        ((1, 28, 28), "classes", False),
-        ((4,), "classes", False),
-        ((3, 32, 32), "none", False),
-    ],
-)
-def test_auto_means_networks_for_labelled_colour_images(shape, target, expected):
-    settings = CNDPMSettings(experts="gaussian", classifier="auto", target=target)
-    bank = make_bank(settings, input_shape=shape, n_classes=None, seed=0, device=DEVICE)
-    assert isinstance(bank, CombinedBank) is expected
-
-
 def test_patch_features_describe_no_image():
     assert make().density_of == "features"

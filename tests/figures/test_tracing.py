@@ -92,6 +92,25 @@ def test_a_number_is_noticed_where_its_record_changes(project):
     assert again.lost() == ["One: 90.0 is said to be some.json seed=0 accuracy, which is 90.5"]
 
 
+def test_numbers_are_printed_anew_where_their_cells_have_changed_and_their_sentences_are_shown(project):
+    page = project("# One\n\n1.23M at 90.0, 91.0 and `90.0`\n\n`--lr 90.0`\n")
+    record = page.path.parent / "docs" / "results" / "records" / "some.json"
+    record.write_text(record.read_text().replace("90.0", "100.25").replace("1234567", "2_345_678".replace("_", "")))
+    again = TracedPage.described(page.path.with_suffix(".toml"), page.path.parent)
+    told = again.follow()
+    assert page.path.read_text() == "# One\n\n2.35M at 100.2, 91.0 and `90.0`\n\n`--lr 90.0`\n"
+    assert [line.partition(" now, ")[0] for line in told] == [
+        "page.md, One: 1.23 is 2.35", "page.md, One: 90.0 is 100.2"
+    ]  # fmt: skip
+    assert again.lost() == [] and again.follow() == []
+
+
+def test_a_number_that_nobody_named_is_not_printed_anew(project):
+    page = project("# One\n\n90.0\n")
+    page.path.write_text("# One\n\n91.0\n")
+    assert page.follow() == [] and page.path.read_text() == "# One\n\n91.0\n"
+
+
 def test_names_are_kept_where_numbers_are_added(project):
     page = project("# One\n\n90.0 and 95.0\n")
     page.path.write_text("# One\n\n90.0, 91.0 and 95.0\n")

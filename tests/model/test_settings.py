@@ -160,7 +160,7 @@ REFUSED = {
         "Give it as companions={'n_recent': ...}",
     ),
     "name of companions and networks": ({"hidden": 3}, "hidden is a setting of experts='neural'; got"),
-    "companions of nobody": ({"companions": {"n_recent": 3}}, "companions is a setting of classifier='both' or 'auto'"),
+    "companions of nobody": ({"companions": {"n_recent": 3}}, "companions is a setting of classifier='both'"),
     "outputs of classes": ({"n_outputs": 2}, "n_outputs is for target='values'; got n_outputs=2 and target='classes'"),
     "networks without labels": (
         {"classifier": "both", "target": "none"},

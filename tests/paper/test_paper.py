@@ -3,7 +3,7 @@
 import pytest
 
 from cndpm.names import UnknownNameError
-from cndpm.paper.paper import EXPERIMENTS, find_experiment
+from cndpm.paper.experiment import EXPERIMENTS, find_experiment
 from cndpm.paper.reproduction import cell_config, cell_folder, select_cells
 from cndpm.streams import scenario_names
 

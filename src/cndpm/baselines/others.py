@@ -148,13 +148,6 @@ def others_learner(name: str) -> type[Learner]:
     """Returns a learner around a model of scikit-learn or river: ``sklearn:package.module.Class`` or ``river:...``.
 
     ObjectNameError: there is no such class, or it is not installed.
-
-    Example:
-        >>> learner = others_learner("sklearn:sklearn.naive_bayes.GaussianNB")
-        >>> made = learner(learner.Settings(var_smoothing=0.01), input_shape=(2,), n_classes=2)
-        >>> made.learn(torch.tensor([[0.0, 0.0], [9.0, 9.0]]), torch.tensor([0, 1]))
-        >>> made.predict_log_proba(torch.tensor([[8.0, 8.0]])).argmax().item()
-        1
     """
     kind, _, path = name.partition(":")
     path = path.replace(":", ".")

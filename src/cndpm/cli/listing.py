@@ -10,7 +10,7 @@ from cndpm.experiments.learners import LEARNERS
 from cndpm.experiments.presets import PRESETS
 from cndpm.experiments.printed_tables import FoldingTable
 from cndpm.names import UnknownNameError
-from cndpm.paper.paper import EXPERIMENTS
+from cndpm.paper.experiment import EXPERIMENTS
 from cndpm.streams.scenario_files import load_scenario, scenario_names
 
 

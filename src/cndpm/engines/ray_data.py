@@ -40,11 +40,6 @@ class RayShard(Shard):
     Attributes:
         blocks: Where the rows are, in their order.
         target: Column of labels or targets; None where there is none.
-
-    Example:
-        >>> shard = RayShard((Block(None, 0, 4, "af13"), Block(None, 0, 3, "b007")), "y")
-        >>> len(shard), [(block.start, block.stop) for block in shard.rows(3, 6).blocks]
-        (7, [(3, 4), (0, 2)])
     """
 
     blocks: tuple[Block, ...]

@@ -14,14 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from cndpm.estimators.arrays import as_array, readable
+from cndpm.estimators.arrays import as_array, plain_labels, readable
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import draw, pruning
 from cndpm.estimators.label_codec import LabelCodec, from_plain, to_plain
 from cndpm.estimators.missing import Completions, log_mean_over
-from cndpm.estimators.plain_rows import plain_labels
 from cndpm.estimators.weights import log_class_weights
 from cndpm.experts.pool.class_pool import When
 from cndpm.mixture import Merge

@@ -11,8 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from cndpm.devices import resolve_device
-from cndpm.estimators.arrays import whole_number
-from cndpm.estimators.plain_rows import CHANNELS
+from cndpm.estimators.arrays import CHANNELS, whole_number
 from cndpm.estimators.weights import check_class_weight
 from cndpm.model.settings import CNDPMSettings
 from cndpm.names import nearest_names

@@ -13,9 +13,8 @@ from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, validate_data
 from torch import Tensor
 
-from cndpm.estimators.arrays import admit_magnitude, readable
+from cndpm.estimators.arrays import admit_magnitude, flat_rows, plain_rows, readable
 from cndpm.estimators.missing import Completions, complete_rows, fill_missing
-from cndpm.estimators.plain_rows import flat_rows, plain_rows
 from cndpm.estimators.readers import Reader, ReadRows, admit_numbers, make_reader, restore_reader, without_na
 from cndpm.estimators.saved import Saved
 from cndpm.model.inputs import LARGEST

@@ -13,13 +13,12 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, readable
+from cndpm.estimators.arrays import admit_magnitude, admit_number, as_array, plain_rows, readable
 from cndpm.estimators.base import Estimator, declared
 from cndpm.estimators.explanation import Explanation
 from cndpm.estimators.guarded import answers, changes
 from cndpm.estimators.journal import draw, pruning
 from cndpm.estimators.missing import Completions, mean_over
-from cndpm.estimators.plain_rows import plain_rows
 from cndpm.experts.pool.class_pool import When
 from cndpm.mixture import Merge
 
@@ -189,10 +188,6 @@ def normal_interval(
     """Returns the bounds (..., 2) between which normal variables lie with probability `coverage`, between 0 and 1.
 
     A message calls it by the `name` that the caller has for it.
-
-    Example:
-        >>> normal_interval(np.array([0.0]), np.array([1.0]), 0.95).round(2).tolist()
-        [[-1.96, 1.96]]
     """
     if not 0 < admit_number(coverage, name) < 1:
         raise ValueError(f"{name} is a probability between 0 and 1; got {coverage}. Take 0.9 for nine in ten.")

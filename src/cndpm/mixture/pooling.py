@@ -33,13 +33,7 @@ def exponent_grid(n_predictors: int) -> Tensor:
 
 
 def pool_log_proba(log_proba: Tensor, exponents: Tensor) -> Tensor:
-    """Pools log-probabilities (..., M, C) of M predictors with exponents β (..., M), (..., C), float64.
-
-    Example:
-        >>> log_proba = torch.tensor([[0.9, 0.1], [0.5, 0.5]]).log()
-        >>> pool_log_proba(log_proba, torch.tensor([1.0, 0.0])).exp()  # the first predictor alone
-        tensor([0.9000, 0.1000], dtype=torch.float64)
-    """
+    """Pools log-probabilities (..., M, C) of M predictors with exponents β (..., M), (..., C), float64."""
     return torch.log_softmax((log_proba.double() * exponents.double().unsqueeze(-1)).sum(dim=-2), dim=-1)
 
 

@@ -1,4 +1,4 @@
-"""Receives batches on their way to the experts: wild rows stay outside, pools learn the rest at once.
+"""Receives batches on their way to the experts: extreme rows stay outside, pools learn the rest at once.
 
 Where pools answer, the experts say where rows lie and found places for new ones, which no single row is in a hurry
 for: rows wait for each other, and a fifth of a memory of them goes to the watch and to the experts together.
@@ -19,7 +19,7 @@ from cndpm.experts.bank import Bank
 from cndpm.experts.chunks import Samples
 from cndpm.experts.features.ranges import N_FIRST, N_LATEST
 from cndpm.learner import Footprint
-from cndpm.model.door import Door
+from cndpm.model.extremes import Extremes
 from cndpm.model.memory import SampleBatch
 from cndpm.model.places import Places
 from cndpm.model.watch import Watch
@@ -39,7 +39,7 @@ class Arrivals:
 
     Args:
         bank: The experts.
-        door: Sets wild rows aside; None lets everything in.
+        extremes: Sets extreme rows aside; None lets everything in.
         watch: Keeps rows to say how new others are; None where none are kept.
         places: Pools that answer for rows with targets; None where the experts answer themselves.
         room: Of the memory: samples that make an expert.
@@ -58,20 +58,26 @@ class Arrivals:
     """
 
     def __init__(
-        self, bank: Bank, door: Door | None, watch: Watch | None, places: Places | None, room: int, device: torch.device
+        self,
+        bank: Bank,
+        extremes: Extremes | None,
+        watch: Watch | None,
+        places: Places | None,
+        room: int,
+        device: torch.device,
     ) -> None:
         self._bank, self._together, self._device = bank, _TOGETHER * room, device
-        self.door, self.watch, self.places = door, watch, places
+        self.extremes, self.watch, self.places = extremes, watch, places
         self._waiting: list[tuple[Rows, NDArray[Any]]] = []
         self.n_waiting, self._latest = 0, torch.zeros(0, 0)
 
     def open(self, x: Tensor) -> Tensor:
         """Looks at a block (n, *input_shape) before it is cut into batches; returns it with finite squares."""
-        return x if self.door is None else self.door.look(x)
+        return x if self.extremes is None else self.extremes.look(x)
 
     def pass_by(self, batch: SampleBatch) -> SampleBatch | None:
         """Returns what the experts learn of a batch where no pools do; None where nothing is left of it."""
-        admitted = self.door.admit(batch) if self.door is not None and self.door.is_watching else batch
+        admitted = self.extremes.admit(batch) if self.extremes is not None and self.extremes.is_watching else batch
         if admitted is not None and self.watch is not None:
             self.watch.see(admitted.samples.x)
         return admitted
@@ -85,9 +91,9 @@ class Arrivals:
         """
         assert self.places is not None and targets is not None
         y = targets.numpy()
-        if self.door is not None and self.door.is_watching:
-            is_tame = ~self.door.judge(torch.from_numpy(x)).numpy()
-            x, y = x[is_tame], y[is_tame]
+        if self.extremes is not None and self.extremes.is_watching:
+            is_ordinary = ~self.extremes.judge(torch.from_numpy(x)).numpy()
+            x, y = x[is_ordinary], y[is_ordinary]
         if len(y):
             self.places.learn(x, y)
             self._waiting.append((x, y))
@@ -118,12 +124,12 @@ class Arrivals:
             self.places.refresh()
 
     def describe(self) -> dict[str, Any]:
-        """Returns ``n_rules`` and who ``answers`` where pools do, ``n_set_aside`` where wild rows came."""
+        """Returns ``n_rules`` and who ``answers`` where pools do, ``n_set_aside`` where extreme rows came."""
         shown: dict[str, Any] = {}
         if self.places is not None:
             shown |= {"n_rules": self.places.n_rules, "answers": self.places.shares}
-        if self.door is not None and self.door.n_set_aside:
-            shown["n_set_aside"] = self.door.n_set_aside
+        if self.extremes is not None and self.extremes.n_set_aside:
+            shown["n_set_aside"] = self.extremes.n_set_aside
         return shown
 
     def added_to(self, kept: Footprint) -> Footprint:
@@ -132,8 +138,8 @@ class Arrivals:
         kept = replace(
             kept, memory_samples=kept.memory_samples + self.n_waiting, memory_bytes=kept.memory_bytes + n_bytes
         )
-        if self.door is not None:
-            kept = replace(kept, n_numbers_kept=kept.n_numbers_kept + self.door.n_numbers_kept)
+        if self.extremes is not None:
+            kept = replace(kept, n_numbers_kept=kept.n_numbers_kept + self.extremes.n_numbers_kept)
         if self.watch is not None:
             n_samples, n_bytes = kept.memory_samples + self.watch.n_rows, kept.memory_bytes + self.watch.n_bytes
             kept = replace(kept, memory_samples=n_samples, memory_bytes=n_bytes)
@@ -148,7 +154,7 @@ class Arrivals:
 
     def state_dict(self) -> State:
         """Returns the state of every part, None for those that are missing, and the rows that wait."""
-        parts = {"door": self.door, "watch": self.watch, "places": self.places}
+        parts = {"extremes": self.extremes, "watch": self.watch, "places": self.places}
         states = {name: None if part is None else part.state_dict() for name, part in parts.items()}
         waiting = [[torch.from_numpy(x).float(), torch.from_numpy(y).clone()] for x, y in self._waiting]
         return {**states, "rows_waiting": waiting, "latest": self._latest.clone()}
@@ -169,8 +175,8 @@ class Arrivals:
         expect(state, {"latest": tensor("n", "d", dtype=torch.float32)})
         if self.places is not None:
             self.places.load_state_dict(state["places"], n_experts)
-        if self.door is not None:
-            self.door.load_state_dict(state["door"])
+        if self.extremes is not None:
+            self.extremes.load_state_dict(state["extremes"])
         if self.watch is not None:
             self.watch.load_state_dict(state["watch"])
         self._waiting = [(x.cpu().double().numpy(), y.cpu().clone().numpy()) for x, y in waiting]

@@ -19,8 +19,8 @@ from cndpm.learner import Footprint, Inputs, Learner, Portrait, Prepared
 from cndpm.mixture import Merge, similarity
 from cndpm.model.answers import Answers
 from cndpm.model.arrivals import Arrivals
-from cndpm.model.door import Door
 from cndpm.model.events import EventLog
+from cndpm.model.extremes import Extremes
 from cndpm.model.inputs import admit_targets, admit_x
 from cndpm.model.limit import LimitedFounding
 from cndpm.model.memory import SampleBatch, ShortTermMemory, check_kept
@@ -62,7 +62,7 @@ class CNDPM(Learner):
         novelty: Decides which samples are new and which experts learn the others.
         memory: New samples, until an expert is made of them.
         founding: Makes experts of memories, within a limit.
-        arrivals: Sets wild rows aside; shows the rest to `watch` and `places`.
+        arrivals: Sets extreme rows aside; shows the rest to `watch` and `places`.
         parts: The density, predictor and feature map of one's own that it was made with.
         events: The log of what happened to the experts.
         n_known_classes: Number of classes met so far, or known up front.
@@ -116,7 +116,7 @@ class CNDPM(Learner):
             self.watch = Watch(self.bank, self.input_shape, settings.target, capacity=n_exemplars, seed=seed)
         self.arrivals = Arrivals(
             self.bank,
-            door=Door() if len(self.input_shape) == 1 else None,
+            extremes=Extremes() if len(self.input_shape) == 1 else None,
             watch=self.watch,
             places=self.places,
             room=settings.memory_size,

@@ -1,4 +1,4 @@
-"""Checks at the door: what a learner is given is refused, with the reason, before anything changes."""
+"""Checks of what a learner is given: it is refused, with the reason, before anything changes."""
 
 from __future__ import annotations
 

@@ -97,13 +97,6 @@ class LearnedLevel(Novelty):
 
     About `novelty_rate` of known samples are called new. The evidence of `window` consecutive samples is pooled; of
     each expert the `capacity` latest margins are kept.
-
-    Example:
-        >>> import torch
-        >>> level = LearnedLevel(novelty_rate=0.01)
-        >>> level.add_expert(Evidence(torch.randn(50, 1), torch.full((50,), -20.0)), None)
-        >>> level.route(Evidence(torch.full((10, 1), -30.0), torch.full((10,), -20.0)), None).is_new.all()
-        tensor(True)
     """
 
     kept: ClassVar = {

@@ -53,15 +53,7 @@ def check_kept(
 
 
 class ShortTermMemory:
-    """Holds at most `capacity` samples (M in the paper) in the order of their arrival; their targets on the host.
-
-    Example:
-        >>> import torch
-        >>> memory = ShortTermMemory(3)
-        >>> rest = memory.add(SampleBatch(Samples(torch.rand(4, 2)), torch.tensor([0, 1, 0, 1])))
-        >>> len(memory), memory.is_full, len(rest.samples)
-        (3, True, 1)
-    """
+    """Holds at most `capacity` samples (M in the paper) in the order of their arrival; their targets on the host."""
 
     def __init__(self, capacity: int, device: torch.device | str = "cpu") -> None:
         self.capacity = capacity

@@ -66,16 +66,6 @@ def merge(learners: Sequence[CNDPM]) -> CNDPM:
     """Returns one learner that has learned what all of them have; they are left alone.
 
     They have the same settings and representation, and class indices mean the same in all; ValueError where not.
-
-    Example:
-        >>> x, y = torch.randn(80, 3), torch.arange(80) // 40
-        >>> first = CNDPM(CNDPM.Settings(memory_size=20), input_shape=(3,))
-        >>> first.learn_block(x[:40], y[:40], batch_size=10)
-        >>> second = with_same_representation(first)
-        >>> second.learn_block(x[40:], y[40:], batch_size=10)
-        >>> both = merge([first, second])
-        >>> both.n_experts, round(float(both.counts.sum())) + len(both.memory)
-        (2, 80)
     """
     if not learners:
         raise ValueError("merge takes at least one model; got none")

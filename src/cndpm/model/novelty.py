@@ -70,14 +70,7 @@ class Novelty(Keeps, ABC):
 
 
 class FixedLevel(Novelty):
-    """Calls samples new by one concentration α, set by hand (equation 7 of the paper): the same level for all.
-
-    Example:
-        >>> import torch
-        >>> evidence = Evidence(torch.tensor([[0.0], [-9.0]]), torch.zeros(2))
-        >>> FixedLevel(log_alpha=-5.0).route(evidence, None).is_new
-        tensor([False,  True])
-    """
+    """Calls samples new by one concentration α, set by hand (equation 7 of the paper): the same level for all."""
 
     def __init__(self, log_alpha: float) -> None:
         self.log_alpha = log_alpha
@@ -91,15 +84,7 @@ class FixedLevel(Novelty):
 
 
 class TaskLabels(Novelty):
-    """Gives every task an expert, by the task's number in training; never told at test time (appendix E of the paper).
-
-    Example:
-        >>> import torch
-        >>> labels = TaskLabels()
-        >>> labels.begin_task(0)
-        >>> labels.route(Evidence(torch.zeros(2, 0), torch.zeros(2)), None).is_new
-        tensor([True, True])
-    """
+    """Gives every task an expert, by its number in training; never told at test time (appendix E of the paper)."""
 
     kept: ClassVar = {"task": whole(-1), "tasks": listed(whole(-1))}
 

@@ -9,7 +9,7 @@ require_extra("filelock", "rich", purpose="cndpm.paper")
 
 if TYPE_CHECKING:
     from cndpm.paper.analyses import load_run
-    from cndpm.paper.paper import EXPERIMENTS, find_experiment
+    from cndpm.paper.experiment import EXPERIMENTS, find_experiment
     from cndpm.paper.reproduction import reproduce
 
 __all__ = ["EXPERIMENTS", "find_experiment", "load_run", "reproduce"]

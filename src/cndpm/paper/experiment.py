@@ -1,16 +1,21 @@
-"""Experiments: cells of a table, each a learner on a scenario, and the published values beside them.
+"""The paper's experiments: cells of a table, each a learner on a scenario, and the published values beside them.
 
-Cells of different experiments that are the same run share it on disk, so nothing is learned twice.
+They are data: ``experiments.toml`` beside this file. Cells of different experiments that are the same run share it on
+disk, so nothing is learned twice.
 """
 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, Literal
 
-__all__ = ["Cell", "Experiment"]
+from cndpm.names import UnknownNameError
+
+__all__ = ["EXPERIMENTS", "Cell", "Experiment", "find_experiment"]
 
 _N_PUBLISHED = 10
 """Runs behind a published value."""
@@ -93,3 +98,36 @@ class Experiment:
     metrics: tuple[str, ...] = ("accuracy", "n_parameters")
     n_seeds: int = 10
     analysis: Literal["samples", "pruning"] | None = None
+
+
+def _cell(facts: dict[str, Any]) -> Cell:
+    given = {metric: one if isinstance(one, list) else [one] for metric, one in facts.pop("published", {}).items()}
+    published = {name: Published(*map(float, one)) for name, one in given.items()}
+    return Cell(**facts | {"overrides": tuple(facts.get("overrides", ()))}, published=published)
+
+
+def _experiments() -> dict[str, Experiment]:
+    tables = tomllib.loads(files("cndpm.paper").joinpath("experiments.toml").read_text(encoding="utf-8"))["experiment"]
+    made = {}
+    for facts in tables:
+        cells, metrics = tuple(map(_cell, facts.pop("cells"))), facts.pop("metrics", Experiment.metrics)
+        made[facts["name"]] = Experiment(**facts, cells=cells, metrics=tuple(metrics))
+    on_five = (*made["table1"].cells, *made["cifar10"].cells)
+    made["graphs"] = Experiment(
+        "graphs",
+        "Training graphs of all learners on five scenarios",
+        tuple(cell for cell in on_five if cell.learner != "iid-offline" and not cell.options),
+        ("accuracy", "bits_per_dim", "n_parameters"),
+    )
+    return made
+
+
+EXPERIMENTS: Mapping[str, Experiment] = _experiments()
+"""All experiments of the paper, by name."""
+
+
+def find_experiment(name: str) -> Experiment:
+    """Returns the experiment called `name`."""
+    if name not in EXPERIMENTS:
+        raise UnknownNameError("experiment", name, EXPERIMENTS)
+    return EXPERIMENTS[name]

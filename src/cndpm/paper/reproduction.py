@@ -16,8 +16,7 @@ from cndpm.experiments.record_files import write_json
 from cndpm.experiments.sweep import run_sweeps
 from cndpm.experiments.workers import SweepOptions
 from cndpm.paper.analyses import prune_experts
-from cndpm.paper.experiment import Cell, Experiment
-from cndpm.paper.paper import find_experiment
+from cndpm.paper.experiment import Cell, Experiment, find_experiment
 from cndpm.validation import ConfigError
 
 __all__ = ["reproduce"]

@@ -12,8 +12,7 @@ from cndpm.experiments.config import differing_keys
 from cndpm.experiments.learners import shown_learner
 from cndpm.experiments.metrics import over_seeds
 from cndpm.names import UnknownNameError
-from cndpm.paper.experiment import Published
-from cndpm.paper.paper import EXPERIMENTS
+from cndpm.paper.experiment import EXPERIMENTS, Published
 from cndpm.paper.reproduction import cell_config
 from cndpm.reports.run import Run
 from cndpm.validation import ConfigError

@@ -57,9 +57,9 @@ def test_two_answers_that_differ_are_wider_together():
     assert told.answer[0, 1, 0] == pytest.approx(variances.mean() + ((means[1] - means[0]) / 2) ** 2)
 
 
-def test_one_wild_error_is_foreseen_as_one_of_five_deviations():
-    wild, large = taught([0.3, 0.3, 1e6]), taught([0.3, 0.3, 5.0])
-    np.testing.assert_allclose(shifts(wild, 2), shifts(large, 2))
+def test_one_extreme_error_is_foreseen_as_one_of_five_deviations():
+    extreme, large = taught([0.3, 0.3, 1e6]), taught([0.3, 0.3, 5.0])
+    np.testing.assert_allclose(shifts(extreme, 2), shifts(large, 2))
 
 
 def test_a_state_is_restored_to_the_bit():

@@ -42,14 +42,6 @@ class PatchFeatures(FeatureMap):
 
     Longer edges of patches are clipped to the image. The threshold of the rectification is in units of a response's
     deviation. Views "auto" are tested on the first memory; `chunk_size` images are computed together.
-
-    Example:
-        >>> generator = torch.Generator().manual_seed(0)
-        >>> memory = torch.rand(40, 1, 12, 12, generator=generator)
-        >>> features = PatchFeatures(n_patches=32)
-        >>> features.fit(memory, generator=generator)
-        >>> features(memory[:10]).shape
-        torch.Size([10, 1536])
     """
 
     def __init__(

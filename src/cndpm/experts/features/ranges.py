@@ -32,7 +32,7 @@ _EXPECTED = 0.93
 """The mean of the other steps of normal rows, in deviations."""
 
 _DEGREES = 30.0
-"""Degrees of freedom of the densities by which rows are given to ranges, so that one wild column does not decide."""
+"""Degrees of freedom of the densities by which rows are given to ranges, so that one column does not decide."""
 
 
 class Ranges(Keeps):
@@ -40,16 +40,6 @@ class Ranges(Keeps):
 
     The deviations, `scales`, are 1 where a column does not vary; `spacings` are how far a row is from the nearest of
     fifty, in deviations, (R,).
-
-    Example:
-        >>> rows = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
-        >>> ranges = Ranges()
-        >>> ranges.begin(rows)
-        >>> ranges.is_left(rows), ranges.is_left(3 * rows)
-        (False, True)
-        >>> ranges.add(3 * rows)
-        >>> (ranges.of(3 * rows) == 1).float().mean() > 0.8
-        tensor(True)
     """
 
     kept: ClassVar = {
@@ -133,13 +123,7 @@ class Ranges(Keeps):
 
 
 def column_log_density(rows: Tensor, shifts: Tensor, scales: Tensor) -> Tensor:
-    """Returns the log density of rows (n, d) in every range, (R, n), up to a constant; columns are independent.
-
-    Example:
-        >>> shifts, scales = torch.zeros(2, 3), torch.tensor([[1.0] * 3, [9.0] * 3])
-        >>> column_log_density(torch.tensor([[1.0, -1.0, 0.5], [9.0, 5.0, -8.0]]), shifts, scales).argmax(dim=0)
-        tensor([0, 1])
-    """
+    """Returns the log density of rows (n, d) in every range, (R, n), up to a constant; columns are independent."""
     z = (rows - shifts[:, None]) / scales[:, None]
     kernel = torch.log1p(z.square() / _DEGREES).sum(dim=2) * (_DEGREES + 1) / 2
     return -kernel - scales.log().sum(dim=1, keepdim=True)

@@ -19,14 +19,6 @@ class IdentityFeatures(Keeps, FeatureMap):
 
     Invertible, so that an expert can sample through it. Coordinates that do not vary in the first memory are only
     centred.
-
-    Example:
-        >>> x = torch.tensor([[0.0, 5.0], [2.0, 5.0]])
-        >>> features = IdentityFeatures()
-        >>> features.fit(x, generator=torch.Generator())
-        >>> features(x)
-        tensor([[-1.,  0.],
-                [ 1.,  0.]])
     """
 
     keeps_x = True

@@ -34,17 +34,6 @@ class RangedGaussianBank(GaussianBank):
     """Gaussian experts with a shared covariance, for rows; features are those of rows in the units of the first range.
 
     `ranges` are those of the rows so far, `knows` tells whether an expert has learned rows of a range, (K, R).
-
-    Example:
-        >>> from cndpm.experts.features import FourierFeatures
-        >>> x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
-        >>> bank = RangedGaussianBank(FourierFeatures(20), n_classes=2)
-        >>> bank.found(Samples(x), torch.arange(200) % 2)
-        >>> done = bank.train(1)
-        >>> bank.adapt(3 * x)
-        True
-        >>> bank.evidence(Samples(3 * x[:1]), torch.tensor([0])).log_known < -1e5
-        tensor([[True]])
     """
 
     _foretells = False  # pools answer in its place

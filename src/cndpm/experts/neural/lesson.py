@@ -24,7 +24,9 @@ class LessonSchedule(BaseModel):
     until: Literal["steps", "converged"] = Field("steps", description="when to end")
     check_every: int = Field(100, ge=1, description="steps between two looks at the held-out part")
     patience: int = Field(5, ge=1, description="looks without improvement before the lesson ends")
-    holdout: float = Field(0.1, gt=0, lt=1, description="part of the memory held out when `until` is 'converged'")
+    holdout: float = Field(
+        default=0.1, gt=0, lt=1, description="part of the memory held out when `until` is 'converged'"
+    )
 
 
 class Lesson:

@@ -11,7 +11,7 @@ from cndpm.experts.bank import Bank
 from cndpm.experts.features import FeatureMap
 from cndpm.experts.features.jitter import Jitter
 from cndpm.experts.gaussian import GaussianBank, GaussianRegressionBank, RangedGaussianBank
-from cndpm.model.settings.architecture import AutoNetworks, PlainNetworks
+from cndpm.model.settings.architecture import AutoNetworks
 from cndpm.model.settings.facts import CustomDensity, CustomPredictor, Facts
 from cndpm.model.settings.features import AutoFeatures, Backbone, Fourier, Identity, OwnFeatures, Patches
 from cndpm.model.settings.network_kinds import NetworkPredictor
@@ -125,20 +125,6 @@ class GaussiansAndNetworks(Section):
         return self.companions.beside(gaussians, facts)
 
 
-class AutoCompanions(Section):
-    """Puts networks beside the Gaussians where these are residual ones: for labelled colour images."""
-
-    kind: Literal["auto"] = Field(
-        default="auto", description="'both' for labelled images that get a residual network, else 'gaussian'"
-    )
-    companions: Companions = Field(default=Companions(), description="the networks")
-
-    def complete(self, gaussians: GaussianBank, facts: Facts) -> Bank:
-        """Puts networks beside the Gaussians where they help."""
-        is_plain = isinstance(AutoNetworks().resolved(facts.input_shape), PlainNetworks)
-        return gaussians if is_plain or facts.target != "classes" else self.companions.beside(gaussians, facts)
-
-
 class GaussianExperts(Section):
     """Experts in closed form: learned by addition, founded in one step."""
 
@@ -149,7 +135,7 @@ class GaussianExperts(Section):
     covariance: Literal["auto", "shared", "own"] = Field(
         default="auto", description="one for all, or one each; 'auto': shared with labels, own without"
     )
-    classifier: GaussiansAlone | GaussiansAndNetworks | AutoCompanions = Field(
+    classifier: GaussiansAlone | GaussiansAndNetworks = Field(
         default=GaussiansAlone(), discriminator="kind", description="what answers for class labels"
     )
 

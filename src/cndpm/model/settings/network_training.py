@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -39,32 +39,25 @@ class Training(Section):
 
     def of_densities(self) -> neural.PartTraining:
         """Returns how densities learn."""
-        return neural.PartTraining(
-            lr=self.density_lr,
-            wake_lr_factor=self.density_wake_lr_factor,
-            clip=self.clip,
-            weight_decay=self.weight_decay,
-            slowdown=self.density_lr_slowdown,
-            sleep=self._sleep(self.density_sleep_steps),
-        )
+        slowdown = self.density_lr_slowdown
+        return self._of(self.density_lr, self.density_wake_lr_factor, self.density_sleep_steps, slowdown)
 
     def of_predictors(self) -> neural.PartTraining:
         """Returns how predictors learn."""
+        return self._of(self.predictor_lr, self.predictor_wake_lr_factor, self.predictor_sleep_steps, None)
+
+    def _of(self, lr: float, wake_lr_factor: float, n_steps: int, slowdown: int | None) -> neural.PartTraining:
         return neural.PartTraining(
-            lr=self.predictor_lr,
-            wake_lr_factor=self.predictor_wake_lr_factor,
+            lr=lr,
+            wake_lr_factor=wake_lr_factor,
             clip=self.clip,
             weight_decay=self.weight_decay,
-            slowdown=None,
-            sleep=self._sleep(self.predictor_sleep_steps),
+            slowdown=slowdown,
+            sleep=neural.LessonSchedule(
+                max_steps=n_steps,
+                batch_size=self.sleep_batch_size,
+                until=self.sleep_until,
+                check_every=self.sleep_check_every,
+                patience=self.sleep_patience,
+            ),
         )
-
-    def _sleep(self, n_steps: int) -> neural.LessonSchedule:
-        schedule: dict[str, Any] = {
-            "max_steps": n_steps,
-            "batch_size": self.sleep_batch_size,
-            "until": self.sleep_until,
-            "check_every": self.sleep_check_every,
-            "patience": self.sleep_patience,
-        }
-        return neural.LessonSchedule(**schedule)

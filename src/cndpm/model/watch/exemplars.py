@@ -27,13 +27,6 @@ class Exemplars:
     """Keeps at most `capacity` rows of `n_features` numbers: half the latest, half a uniform choice of those before.
 
     Fewer where rows are very long. `rows` are in the order of their arrival, (E, d), float32; `n_seen` have come.
-
-    Example:
-        >>> exemplars = Exemplars(2, capacity=4, seed=0)
-        >>> exemplars.see(torch.arange(40.0).reshape(20, 2))
-        True
-        >>> exemplars.rows[-2:].tolist(), len(exemplars.rows), exemplars.n_seen
-        ([[36.0, 37.0], [38.0, 39.0]], 4, 20)
     """
 
     def __init__(self, n_features: int, *, capacity: int, seed: int) -> None:

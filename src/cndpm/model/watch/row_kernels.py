@@ -31,12 +31,6 @@ class RowKernels:
     one that is multiplied by f to the power of -1 / 2(d + 1) at every row (Abramson, 1982, has 1/2 for any d, which
     was worse on mixtures in three columns, as was one width for all in any number). Rows are (E, d), at least two;
     `leave_one_out` is the log density of each given the others, (E,).
-
-    Example:
-        >>> kernels = RowKernels(np.random.default_rng(0).normal(size=(200, 2)))
-        >>> near, far = kernels.log_density(np.array([[0.0, 0.0], [9.0, 9.0]]))
-        >>> bool(near > far + 10)
-        True
     """
 
     def __init__(self, rows: NDArray[np.floating]) -> None:
@@ -78,7 +72,7 @@ class RowKernels:
 
 
 def _centre_and_range(rows: Floats) -> tuple[Floats, Floats]:
-    """Returns the median and the range of every column, (d,), a few wild values set aside; 1 for constant ones."""
+    """Returns the median and the range of every column, (d,), a few extremes set aside; 1 for constant ones."""
     low, centre, high = np.quantile(rows, [0.05, 0.5, 0.95], axis=0)
     reach = np.where(high > low, 2 * (high - low), np.inf)
     extent = np.ptp(np.clip(rows, centre - reach, centre + reach), axis=0)

@@ -1,7 +1,7 @@
-"""Sets wild rows aside: finite values so far beyond all others that one of them would move everything learned.
+"""Sets extreme rows aside: finite values so far beyond all others that one of them would move everything learned.
 
-The range is measured on the first rows and then frozen, so that a batch inside a block that holds nothing wild is not
-looked at again. Rows that are wild together are a change of units and are let in.
+The range is measured on the first rows and then frozen, so that a batch in a block that holds nothing extreme is not
+looked at again. Rows that are extreme together are a change of units and are let in.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _MEASURED_ON = 200
 """Rows on which the range is measured."""
 
 _SPREADS = 1000.0
-"""Spreads beyond the middle at which a value is wild: no noise and no drift of a column reaches it in one step."""
+"""Spreads beyond the middle at which a value is extreme: neither noise nor drift of a column reaches it in a step."""
 
 _LATELY = 20
-"""Judged rows of which more than half must be wild to be let in."""
+"""Judged rows of which more than half must be extreme to be let in."""
 
 _LARGE = 1e12
 """Values beyond which squares, sums of them and products are not safe in single precision."""
@@ -33,14 +33,14 @@ _FEWEST = 5
 """Rows that tell a median."""
 
 
-class Door(Keeps):
+class Extremes(Keeps):
     """Judges rows, of which `n_set_aside` were not let in; `is_watching` tells whether the latest block needs it.
 
     Example:
-        >>> door, x = Door(), torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
-        >>> bool(door.judge(x).any())
+        >>> extremes, x = Extremes(), torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
+        >>> bool(extremes.judge(x).any())
         False
-        >>> door.judge(torch.tensor([[0.0, 1e10], [0.5, 0.5]])).tolist(), door.n_set_aside
+        >>> extremes.judge(torch.tensor([[0.0, 1e10], [0.5, 0.5]])).tolist(), extremes.n_set_aside
         ([True, False], 1)
     """
 
@@ -74,14 +74,14 @@ class Door(Keeps):
             return x
         middle, reach = self._range() if self._n >= _MEASURED_ON else _range_of(rows)
         is_beyond = bool((x.abs() > LARGEST).any())
-        self.is_watching = self._n < _MEASURED_ON or is_beyond or bool(_is_wild(rows, middle, reach).any())
+        self.is_watching = self._n < _MEASURED_ON or is_beyond or bool(_are_extreme(rows, middle, reach).any())
         if not self.is_watching or not bool((x.abs() > _LARGE).any()):
             return x
-        farthest = torch.maximum(2 * reach, (_SPREADS * reach).clamp_max(_LARGE))  # wild still
+        farthest = torch.maximum(2 * reach, (_SPREADS * reach).clamp_max(_LARGE))  # still extreme
         return x.clamp((middle - farthest).to(x), (middle + farthest).to(x))
 
     def _is_ordinary(self, rows: NDArray[np.float64]) -> bool:
-        """Returns whether no value (n, d) is wild; by arrays, which are quicker with a few numbers."""
+        """Returns whether no value (n, d) is extreme; by arrays, which are quicker with a few numbers."""
         if self._frozen is None or self._frozen[0] is not self._squares:
             middle, reach = self._range()
             self._frozen = (self._squares, middle.numpy(), reach.numpy())
@@ -90,27 +90,27 @@ class Door(Keeps):
         return is_near and bool(np.abs(rows).max() <= LARGEST)
 
     def admit(self, batch: SampleBatch) -> SampleBatch | None:
-        """Returns a batch without its wild rows; None where all are wild."""
-        is_wild = self.judge(batch.samples.x)
-        if not is_wild.any():
+        """Returns a batch without its extreme rows; None where all are extreme."""
+        is_extreme = self.judge(batch.samples.x)
+        if not is_extreme.any():
             return batch
-        return None if is_wild.all() else batch.rows(~is_wild)
+        return None if is_extreme.all() else batch.rows(~is_extreme)
 
     def judge(self, x: Tensor) -> Tensor:
-        """Returns which rows of a batch (B, d) are wild, (B,) bool, on the host."""
+        """Returns which rows of a batch (B, d) are extreme, (B,) bool, on the host."""
         rows = x.cpu().double()
         # The first batch is judged by itself, later ones by all rows let in before.
         middle, reach = _range_of(rows) if self._n < _FEWEST else self._range()
-        is_beyond, is_wild = (rows.abs() > LARGEST).any(dim=1), _is_wild(rows, middle, reach)
-        self._lately = (self._lately + (is_wild & ~is_beyond).tolist())[-_LATELY:]
+        is_beyond, is_extreme = (rows.abs() > LARGEST).any(dim=1), _are_extreme(rows, middle, reach)
+        self._lately = (self._lately + (is_extreme & ~is_beyond).tolist())[-_LATELY:]
         if sum(self._lately) > _LATELY // 2:
             self._n, self._lately = 0, []
-            is_wild = torch.zeros_like(is_wild)
-        is_wild |= is_beyond  # such values cannot be learned, whatever came lately
+            is_extreme = torch.zeros_like(is_extreme)
+        is_extreme |= is_beyond  # such values cannot be learned, whatever came lately
         if self._n < _MEASURED_ON:
-            self._measure(rows[~is_wild])
-        self.n_set_aside += int(is_wild.sum())
-        return is_wild
+            self._measure(rows[~is_extreme])
+        self.n_set_aside += int(is_extreme.sum())
+        return is_extreme
 
     def _measure(self, rows: Tensor) -> None:
         """Adds rows to those that the range is measured on."""
@@ -127,7 +127,7 @@ class Door(Keeps):
 
 
 def _range_of(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the median of every column and how far from it values are still no wild ones, two of (d,)."""
+    """Returns the median of every column and how far from it values are not extreme yet, two of (d,)."""
     middle = rows.median(dim=0).values
     if len(rows) < _FEWEST:
         return middle, torch.full_like(middle, torch.inf)
@@ -144,6 +144,6 @@ def _reach(spread: Tensor) -> Tensor:
     return _SPREADS * torch.maximum(spread, usual)
 
 
-def _is_wild(rows: Tensor, middle: Tensor, reach: Tensor) -> Tensor:
+def _are_extreme(rows: Tensor, middle: Tensor, reach: Tensor) -> Tensor:
     """Returns which rows (B, d) lie beyond the reach in any column, (B,) bool."""
     return ((rows - middle).abs() > reach).any(dim=1)
