@@ -66,9 +66,7 @@ def test_a_name_is_kept_and_what_cannot_be_is_refused_with_the_remedy():
     assert learner_name(learner_class(SGD)) == SGD and others_learner(SGD) is others_learner(SGD)
     with pytest.raises(ObjectNameError, match=r"write river:package\.module\.Class"):
         learner_class("river:ARFClassifier")
-    with pytest.raises(
-        ObjectNameError, match=r"Names are as in an import: river:river\.forest\.ARF"
-    ):
+    with pytest.raises(ObjectNameError, match=r"Names are as in an import: river:river\.forest\.ARF"):
         learner_class("river:forest.ARFClassifier")
     assert learner_name(learner_class("sklearn:sklearn.linear_model:SGDClassifier")) == SGD
     assert (

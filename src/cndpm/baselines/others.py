@@ -149,8 +149,7 @@ def others_learner(name: str) -> type[Learner]:
 
     ObjectNameError: there is no such class, or it is not installed.
     """
-    kind, _, path = name.partition(":")
-    path = path.replace(":", ".")
+    kind, _, path = name.replace(":", ".").partition(".")
     module, _, attribute = path.rpartition(".")
     if not module:
         raise ObjectNameError(f"{name} names no class: write {kind}:package.module.Class")

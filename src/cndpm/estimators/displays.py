@@ -22,14 +22,6 @@ Floats = NDArray[np.float64]
 _MARKS = {"founded": "o", "returned": "^", "merged": "x", "dropped": "x", "rule founded": "s", "rule returned": "D"}
 
 
-def _asked(estimator: Any, kind: type[Any]) -> Any:
-    """Returns an estimator, or refuses (TypeError) what is none of its kind."""
-    if not isinstance(estimator, kind):
-        hint = " Give its last step, model[-1]." if hasattr(estimator, "steps") else ""
-        raise TypeError(f"a fitted {kind.__name__} of cndpm is plotted; got a {type(estimator).__name__}.{hint}")
-    return estimator
-
-
 class _Display:
     """Draws on axes that are given, or on new ones, which are `ax_` of `figure_` from then on; abstract."""
 
@@ -81,7 +73,6 @@ class ExpertsDisplay(_Display):
             estimator: Any of the three.
             ax: Axes to draw on.
         """
-        estimator = _asked(estimator, Estimator)
         return cls(estimator.events_, n_samples=estimator.learner_.events.n_samples).plot(ax=ax)
 
     def spans(self) -> list[tuple[int, int]]:
@@ -122,7 +113,7 @@ class NoveltyDisplay(_Display):
             X: (n, n_features), or (n, *input_shape).
             ax: Axes to draw on.
         """
-        return cls(_asked(estimator, Estimator).novelty(X)).plot(ax=ax)
+        return cls(estimator.novelty(X)).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         ax.plot(self.novelty, ".", markersize=3)
@@ -163,7 +154,7 @@ class IntervalDisplay(_Display):
             coverage: Share of targets that should lie inside.
             ax: Axes to draw on.
         """
-        interval = _asked(estimator, CNDPMRegressor).predict_interval(X, coverage=coverage)
+        interval = estimator.predict_interval(X, coverage=coverage)
         if interval.ndim != 2:
             raise ValueError(f"intervals are drawn of one output; the regressor has {interval.shape[1]}")
         targets = np.asarray(y, dtype=np.float64)

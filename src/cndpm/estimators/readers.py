@@ -182,12 +182,9 @@ def _columns_of(X: Any) -> list[tuple[str, Any, list[Hashable] | None]] | None:
 
 def without_na(X: Any) -> Any:
     """Returns a table of pandas that holds NaN where columns of objects or words held NA; all else as it is."""
-    if type(X).__module__.partition(".")[0] != "pandas" or not hasattr(X, "columns") or not X.columns.is_unique:
-        return X
-    objects = [name for name, kind in X.dtypes.items() if kind.kind == "O" and kind.name != "category"]
-    if objects:
+    if type(X).__module__.partition(".")[0] == "pandas" and hasattr(X, "columns") and X.columns.is_unique:
         X = X.copy(deep=False)
-        for name in objects:
+        for name in X.columns[[kind.kind == "O" and kind.name != "category" for kind in X.dtypes]]:
             X[name] = X[name].to_numpy(dtype=object, na_value=np.nan)
     return X
 
