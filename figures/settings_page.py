@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from cndpm.model.settings.section import Section
+from cndpm.model.settings.setting_tree import KIND, Place, walk
 from cndpm.model.settings.settings import CNDPMSettings
-from cndpm.model.settings.tree import KIND, Place, walk
 
 _OPENING = """\
 # Settings of CN-DPM

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from cndpm.model.settings import CNDPMSettings
 from cndpm.model.settings.section import Section
-from cndpm.model.settings.tree import KIND, Place, branches, places, unmet, walk
+from cndpm.model.settings.setting_tree import KIND, Place, branches, places, unmet, walk
 
 OWN = "collections:OrderedDict"
 LEAVES = [place for place in walk(CNDPMSettings) if place.branch is None]

@@ -11,15 +11,15 @@ ROOT = Path(__file__).parents[1]
 HOUSE = House.of(ROOT)
 CEILINGS = {
     "modules": 305,
-    "lines": 42044,
+    "lines": 42043,
     "executable lines": 26329,
-    "docstring lines": 8160,
+    "docstring lines": 8159,
     "function median": 6,
     "function 90 %": 16,
     "function longest": 66,
     "public names": 330,
     "numeric constants": 163,
-    "file names used twice": 4,
+    "file names used twice": 2,
 }
 MEMBERS = {"Learner": 15, "Bank": 25, "Merging": 5, "Stream": 15, "Monitor": 8, "Engine": 3}
 MOST_CONCEPTS = 36

@@ -10,7 +10,7 @@ import cndpm.cli.show as printing
 from cndpm import datasets, engines, experiments, paper, reports
 from cndpm.cli import exit_code
 from cndpm.cli.options import chosen_engine
-from cndpm.cli.show import Watch, show
+from cndpm.cli.show import show
 from cndpm.datasets import Check
 from cndpm.engines import local
 from cndpm.experiments import RecordError, sweep_file
@@ -255,7 +255,5 @@ def test_monitors_and_learners_of_the_current_folder_are_found_and_told(cndpm, h
     )
     runs = heard(experiments, "run_seeds", RESULT)
     assert cndpm("run", "split-digits", "--device", "cpu", "--quiet", "--monitor", "my_own_monitor:Mine").code == 0
-    watch = runs[0][1]["watch"]
-    assert isinstance(watch, Watch)
-    (monitor,) = watch(Path("there")).monitors
+    (monitor,) = runs[0][1]["monitor_of"](Path("there")).monitors
     assert (type(monitor).__name__, monitor.folder) == ("Mine", Path("there"))

@@ -58,7 +58,7 @@ def test_a_sweep_leaves_records_and_does_not_repeat_them(sweep, tmp_path):
     records = sorted((tmp_path / "out").glob("*/*/seed-*"))
     assert len(records) == 6 and all(read_record(folder).status == "complete" for folder in records)
     asked = []
-    assert run_sweep(sweep, tmp_path / "out", device="cpu", watch=asked.append) == results
+    assert run_sweep(sweep, tmp_path / "out", device="cpu", monitor_of=asked.append) == results
 
 
 def test_scenarios_beside_the_file_are_found(tmp_path):

@@ -90,7 +90,7 @@ def test_runs_at_the_same_time_leave_the_same_bits_as_one_after_another_and_one_
     broken = replace(broken, config=broken.config.model_copy(update={"device": "nonsense"}))
     alone = run_jobs(jobs)
     with pytest.raises(RunsFailedError, match=r"1 of 3 runs failed") as failed:
-        run_jobs([broken, *moved], 2, watch=lambda path: monitors.setdefault(path.name, Told()))
+        run_jobs([broken, *moved], 2, monitor_of=lambda path: monitors.setdefault(path.name, Told()))
     assert "loop.py" in failed.value.failures[broken.folder].__notes__[0]
     together = run_jobs(moved, 2, resume=True)  # they are complete
     assert [without_times(summary) for summary in alone] == [without_times(summary) for summary in together]
@@ -120,7 +120,7 @@ def test_of_two_jobs_in_one_folder_only_one_is_carried_out(tmp_path):
     one = job(tmp_path / "a", learner="finetune")
     first = run_jobs([one])
     asked = []
-    assert run_jobs([one, one], 4, resume=True, watch=lambda path: asked.append(path) or Monitor()) == first * 2
+    assert run_jobs([one, one], 4, resume=True, monitor_of=lambda path: asked.append(path) or Monitor()) == first * 2
     assert asked == [one.folder]
 
 

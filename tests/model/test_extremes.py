@@ -85,10 +85,10 @@ def test_a_tame_block_is_not_watched():
     extremes, x = Extremes(), rows(300)
     extremes.judge(x)
     extremes.look(x)
-    assert not extremes.is_watching
+    assert not extremes.is_needed
     x[7, 0] = 1e9
     extremes.look(x)
-    assert extremes.is_watching
+    assert extremes.is_needed
 
 
 def test_extremes_are_restored():

@@ -19,7 +19,7 @@ from cndpm.experts.features import IdentityFeatures, ModuleFeatures
 from cndpm.model.cndpm import CNDPM
 from cndpm.model.settings import CNDPMSettings, NeuralExperts
 from cndpm.model.settings.facts import imported
-from cndpm.model.settings.tree import places, walk
+from cndpm.model.settings.setting_tree import places, walk
 from cndpm.names import ObjectNameError
 from random_settings import draw, flat, nonsense
 

@@ -46,9 +46,9 @@ class Counting:
 def test_only_what_is_missing_is_run(tmp_path):
     experiment = Experiment("mine", "Mine", (cell("finetune", "A"), cell("reservoir", "B")), ("accuracy",), n_seeds=1)
     first, second, third = Counting(), Counting(), Counting()
-    reproduce(experiment, tmp_path, preset="default", watch=first)
-    reproduce(experiment, tmp_path, preset="default", watch=second)
-    reproduce(experiment, tmp_path, preset="default", n_seeds=2, watch=third)
+    reproduce(experiment, tmp_path, preset="default", monitor_of=first)
+    reproduce(experiment, tmp_path, preset="default", monitor_of=second)
+    reproduce(experiment, tmp_path, preset="default", n_seeds=2, monitor_of=third)
     assert (first.started, second.started, third.started) == (["seed-0"] * 2, [], ["seed-1"] * 2)
 
 

@@ -15,7 +15,7 @@ from cndpm import CNDPMClassifier as Estimator
 from cndpm.estimators.missing import fill_missing
 from cndpm.river import CNDPMAnomaly, CNDPMClassifier, CNDPMRegressor
 from cndpm.river.columns import Column, Columns
-from cndpm.river.kept_rows import Kept
+from cndpm.river.kept import Kept
 from cndpm.river.mixture import _KEPT, _SHARE, _SOON
 from river import compose, evaluate, metrics, preprocessing
 

@@ -304,7 +304,7 @@ def test_a_handler_that_is_cancelled_ends_nothing(model_file, tmp_path):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        return await asyncio.wait_for(learn(request(20)), 20)
+        return await asyncio.wait_for(learn(request(20)), 300)
 
     assert asyncio.run(cancel_and_go_on()).status_code == 200
     service = learn.__self__

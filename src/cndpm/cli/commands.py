@@ -41,7 +41,7 @@ def sweep(
 
     Example: cndpm sweep mine.toml --engine ray --workers 8
     """
-    from cndpm.cli.show import Watch, show_results
+    from cndpm.cli.show import monitors_of, show_results
     from cndpm.experiments.sweep_file import read_sweep, run_sweep
 
     folder = out or f"runs/{Path(file).stem}"
@@ -54,7 +54,7 @@ def sweep(
             device=device,
             beside=Path(file).parent,
             data_dir=data_dir,
-            watch=Watch(quiet=quiet),
+            monitor_of=monitors_of(quiet=quiet),
             command=context.obj,
         )
     names = [str(Path(result["runs"][0]["folder"]).parent.relative_to(folder)) for result in results]
@@ -122,16 +122,17 @@ def run(
 
     Example: cndpm run split-mnist --preset paper --seeds 3 --set learner.log_alpha=-600
     """
-    from cndpm.cli.show import Watch, show_results
+    from cndpm.cli.show import monitors_of, show_results
     from cndpm.experiments import configure, run_seeds
     from cndpm.experiments.sweep import claim_folder, latest_folder
 
     _find_own_modules()
-    watch, seed = Watch(quiet=given["quiet"], tensorboard=tensorboard, monitors=monitor or ()), given["seed"]
+    monitor_of = monitors_of(quiet=given["quiet"], tensorboard=tensorboard, monitors=monitor or ())
+    seed = given["seed"]
     config = configure(scenario, learner=learner, seed=seed, **options.recipe(given))
     name = f"{config.scenario.name}-{learner}"
     folder = out or (latest_folder(config, name) if given["resume"] else None) or claim_folder(name)
-    with options.carried(given, context.obj, watch) as carried:
+    with options.carried(given, context.obj, monitor_of) as carried:
         result = run_seeds(config, range(seed, seed + given["seeds"]), folder, **carried)
     title = f"{config.scenario.name}{_HELD_OUT * given['validate']}: records in {folder}"
     show_results([result], title, result, as_json=given["json"])
@@ -153,12 +154,12 @@ def compare(
 
     Example: cndpm compare split-mnist --learners cndpm,finetune,reservoir --seeds 3
     """
-    from cndpm.cli.show import Watch, show_results
+    from cndpm.cli.show import monitors_of, show_results
     from cndpm.experiments import compare_learners
 
     _find_own_modules()
     names, seed = [name.strip() for name in learners.split(",") if name.strip()], given["seed"]
-    with options.carried(given, context.obj, Watch(quiet=given["quiet"])) as carried:
+    with options.carried(given, context.obj, monitors_of(quiet=given["quiet"])) as carried:
         seeds = range(seed, seed + given["seeds"])
         made = compare_learners(scenario, names, out, seeds=seeds, **options.recipe(given), **carried)
     title = f"{made['scenario']}{_HELD_OUT * given['validate']}: records in {made['folder']}"
@@ -190,12 +191,12 @@ def reproduce(
 
     Example: cndpm reproduce concentration --seeds 2
     """
-    from cndpm.cli.show import Watch, show_reproduction
+    from cndpm.cli.show import monitors_of, show_reproduction
     from cndpm.paper import reproduce as reproduce_experiment
 
     cells = [name.strip() for name in (only or "").split(",") if name.strip()]
     expected: dict[str, Any] = {"preset": preset, "n_seeds": seeds, "overrides": set_ or ()}
-    with options.carried(given, context.obj, Watch(quiet=given["quiet"])) as carried:
+    with options.carried(given, context.obj, monitors_of(quiet=given["quiet"])) as carried:
         summary = reproduce_experiment(experiment, out, seed=seed, device=device, only=cells, **expected, **carried)
     show_reproduction(summary, as_json=given["json"])
     folder = f"{out}/{experiment}/report"

@@ -107,11 +107,11 @@ def recipe(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def carried(given: dict[str, Any], command: str, watch: Any) -> Iterator[Any]:
+def carried(given: dict[str, Any], command: str, monitor_of: Any) -> Iterator[Any]:
     """Gives the options of :data:`CARRIED` as :func:`cndpm.experiments.run_seeds` takes them, with their engine."""
     with chosen_engine(given["engine"], given["jobs"], given["address"]) as engine:
         named = {name: given[name] for name in ("data_dir", "resume", "jobs") if name in given}
-        yield {**named, "engine": engine, "command": command, "watch": watch}
+        yield {**named, "engine": engine, "command": command, "monitor_of": monitor_of}
 
 
 @contextmanager

@@ -36,20 +36,16 @@ def download_bars(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
         yield told
 
 
-class Watch:
-    """Makes the monitors of runs: the terminal unless quiet, TensorBoard and one's own when asked for."""
+def monitors_of(*, quiet: bool, tensorboard: bool = False, monitors: Iterable[str] = ()) -> Callable[[Path], Monitor]:
+    """Returns what makes the monitor of the run in a folder: the terminal unless quiet, TensorBoard and one's own."""
+    own, bars = [load_object(name, Monitor) for name in monitors], None if quiet else Bars()
 
-    def __init__(self, *, quiet: bool, tensorboard: bool = False, monitors: Iterable[str] = ()) -> None:
-        self._own = [load_object(name, Monitor) for name in monitors]
-        self._tensorboard = tensorboard
-        self._bars = None if quiet else Bars()
+    def make(folder: Path) -> Monitor:
+        made: list[Monitor] = [] if bars is None else [TerminalMonitor(bars)]
+        made += [TensorBoardMonitor(folder / "tensorboard")] if tensorboard else []
+        return Monitors([*made, *(one(folder) for one in own)])
 
-    def __call__(self, folder: Path) -> Monitor:
-        """Returns the monitor of the run in `folder`."""
-        monitors: list[Monitor] = [] if self._bars is None else [TerminalMonitor(self._bars)]
-        monitors += [TensorBoardMonitor(folder / "tensorboard")] if self._tensorboard else []
-        monitors += [make(folder) for make in self._own]
-        return Monitors(monitors)
+    return make
 
 
 def show(content: Mapping[str, Any], tables: Sequence[RenderableType], *, as_json: bool) -> None:

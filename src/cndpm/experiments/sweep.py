@@ -28,7 +28,7 @@ def run_seeds(
         seeds: The seeds.
         out: The folder; ``result.json`` in it holds what is returned: means, standard errors and every seed's values.
         **options: `data_dir`, where datasets lie; `resume`, which skips seeds that are complete and goes on with those
-            that were interrupted; `watch`, which gives the monitor of the run in a folder; `jobs`, runs at the same
+            that were interrupted; `monitor_of`, which gives the monitor of a folder's run; `jobs`, runs at the same
             time; `engine`, which carries them out: "local", "ray", or an engine; and `command`, the command line that
             was typed, for the records.
     """

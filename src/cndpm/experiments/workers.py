@@ -30,7 +30,7 @@ class SweepOptions(TypedDict, total=False):
 
     data_dir: str | Path | None  # where datasets lie
     resume: bool  # skips runs that are complete and goes on with those that were interrupted
-    watch: Callable[[Path], Monitor]  # gives the monitor of the run in a folder
+    monitor_of: Callable[[Path], Monitor]  # gives the monitor of the run in a folder
     jobs: int  # runs at the same time, each in a process of its own; 1 takes one after another in this process
     engine: str | Engine  # carries them out: "local", "ray", or an engine
     command: str | None  # the command line that was typed, for the records
@@ -69,7 +69,7 @@ def run_jobs(
     engine: str | Engine = "local",
     data_dir: str | Path | None = None,
     resume: bool = False,
-    watch: Callable[[Path], Monitor] = lambda _: Monitor(),
+    monitor_of: Callable[[Path], Monitor] = lambda _: Monitor(),
     command: str | None = None,
 ) -> list[dict[str, Any]]:
     """Carries out runs, `n_workers` at a time; returns their summaries in the order of `jobs`.
@@ -81,9 +81,11 @@ def run_jobs(
     is_here = n_workers == 1 and engine == "local"
     here = [job for job in unique.values() if is_here or (resume and (job.folder / SUMMARY).is_file())]
     options: dict[str, Any] = {"data_dir": data_dir, "resume": resume, "command": command}
-    summaries = {job.folder: run_config(job.config, job.folder, monitor=watch(job.folder), **options) for job in here}
+    summaries = {
+        job.folder: run_config(job.config, job.folder, monitor=monitor_of(job.folder), **options) for job in here
+    }
     elsewhere = [job for folder, job in unique.items() if folder not in summaries]
-    outcomes = _run_elsewhere(elsewhere, engine, n_workers, options, watch) if elsewhere else {}
+    outcomes = _run_elsewhere(elsewhere, engine, n_workers, options, monitor_of) if elsewhere else {}
     failures = {folder: outcomes[folder] for folder in unique if isinstance(outcomes.get(folder), Exception)}
     if failures:
         raise RunsFailedError(failures, len(unique)) from next(iter(failures.values()))
@@ -95,14 +97,14 @@ def _run_elsewhere(
     engine: str | Engine,
     n_workers: int,
     options: Mapping[str, Any],
-    watch: Callable[[Path], Monitor],
+    monitor_of: Callable[[Path], Monitor],
 ) -> dict[Path, Any]:
     """Returns, by folder, the summary of every run, or the error that ended it."""
     monitors: dict[int, Monitor] = {}
 
     def monitor(index: int) -> Monitor:
         if index not in monitors:
-            monitors[index] = watch(jobs[index].folder)
+            monitors[index] = monitor_of(jobs[index].folder)
         return monitors[index]
 
     def told(index: int, message: Any) -> None:

@@ -77,7 +77,7 @@ class Arrivals:
 
     def pass_by(self, batch: SampleBatch) -> SampleBatch | None:
         """Returns what the experts learn of a batch where no pools do; None where nothing is left of it."""
-        admitted = self.extremes.admit(batch) if self.extremes is not None and self.extremes.is_watching else batch
+        admitted = self.extremes.admit(batch) if self.extremes is not None and self.extremes.is_needed else batch
         if admitted is not None and self.watch is not None:
             self.watch.see(admitted.samples.x)
         return admitted
@@ -91,7 +91,7 @@ class Arrivals:
         """
         assert self.places is not None and targets is not None
         y = targets.numpy()
-        if self.extremes is not None and self.extremes.is_watching:
+        if self.extremes is not None and self.extremes.is_needed:
             is_ordinary = ~self.extremes.judge(torch.from_numpy(x)).numpy()
             x, y = x[is_ordinary], y[is_ordinary]
         if len(y):

@@ -99,7 +99,7 @@ class CNDPM(Learner):
         self.parts: dict[str, Any] = {"density": density, "predictor": predictor, "feature_map": feature_map}
         facts = Facts(settings.target, settings.n_outputs, self.input_shape, n_classes, seed, self.device)
         make_pool = settings.representations.build(facts, is_plain=settings.is_plain and feature_map is None)
-        facts = replace(facts, is_watched=make_pool is not None)
+        facts = replace(facts, keeps_latest=make_pool is not None)
         self.bank = settings.experts.build(facts, **self.parts)
         self.places = None if make_pool is None else Places(make_pool, self._log_weighted)
         self.memory, self._has_labels = ShortTermMemory(settings.memory_size, self.device), settings.target == "classes"

@@ -34,7 +34,7 @@ _FEWEST = 5
 
 
 class Extremes(Keeps):
-    """Judges rows, of which `n_set_aside` were not let in; `is_watching` tells whether the latest block needs it.
+    """Judges rows, of which `n_set_aside` were not let in; `is_needed` tells whether the latest block needs it.
 
     Example:
         >>> extremes, x = Extremes(), torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
@@ -53,7 +53,7 @@ class Extremes(Keeps):
     }
 
     def __init__(self) -> None:
-        self.n_set_aside, self.is_watching = 0, True
+        self.n_set_aside, self.is_needed = 0, True
         self._n, self._mean, self._squares = 0, torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
         self._lately: list[bool] = []
         self._frozen: tuple[Tensor, NDArray[np.float64], NDArray[np.float64]] | None = None
@@ -70,12 +70,12 @@ class Extremes(Keeps):
         """
         rows = x.cpu().double()
         if self._n >= _MEASURED_ON and self._is_ordinary(rows.numpy()):
-            self.is_watching = False
+            self.is_needed = False
             return x
         middle, reach = self._range() if self._n >= _MEASURED_ON else _range_of(rows)
         is_beyond = bool((x.abs() > LARGEST).any())
-        self.is_watching = self._n < _MEASURED_ON or is_beyond or bool(_are_extreme(rows, middle, reach).any())
-        if not self.is_watching or not bool((x.abs() > _LARGE).any()):
+        self.is_needed = self._n < _MEASURED_ON or is_beyond or bool(_are_extreme(rows, middle, reach).any())
+        if not self.is_needed or not bool((x.abs() > _LARGE).any()):
             return x
         farthest = torch.maximum(2 * reach, (_SPREADS * reach).clamp_max(_LARGE))  # still extreme
         return x.clamp((middle - farthest).to(x), (middle + farthest).to(x))

@@ -157,11 +157,11 @@ class _Bounded(_Uvicorns):  # type: ignore[misc]
             transport.write(_BUSY)
             transport.close()
         else:
-            self._watch()
+            self._await_head()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
@@ -192,7 +192,7 @@ class _Bounded(_Uvicorns):  # type: ignore[misc]
         if self.transport.get_write_buffer_size():
             self.transport.abort()
 
-    def _watch(self) -> None:
+    def _await_head(self) -> None:
         """Begins to count where a head is awaited, and ends where one is there."""
         is_waiting = self.cycle is None or self.cycle.response_complete
         if not is_waiting:

@@ -26,7 +26,7 @@ class Facts:
     n_classes: int | None  # number of classes; None where they are discovered
     seed: int  # determines initialisations, batches and noise
     device: torch.device  # where everything lives
-    is_watched: bool = False  # whether the latest rows are kept, so that a bank may be told when their range changes
+    keeps_latest: bool = False  # whether the latest rows are kept, so that a bank may be told when their range changes
 
 
 class CustomDensity(Protocol):

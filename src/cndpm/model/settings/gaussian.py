@@ -160,7 +160,7 @@ class GaussianExperts(Section):
         covariance = self.covariance
         if covariance == "auto":
             covariance = "own" if facts.target == "none" else "shared"
-        kind = RangedGaussianBank if facts.is_watched and covariance == "shared" else GaussianBank
+        kind = RangedGaussianBank if facts.keeps_latest and covariance == "shared" else GaussianBank
         bank = kind(
             features,
             n_classes=facts.n_classes,

@@ -15,8 +15,8 @@ from cndpm.model.settings.neural import GaussianSelection, NeuralExperts
 from cndpm.model.settings.novelty_kinds import AutoNovelty, FixedNovelty, TaskNovelty
 from cndpm.model.settings.pool_kinds import AutoRepresentations, OneRepresentation, PooledRepresentations
 from cndpm.model.settings.section import Section
+from cndpm.model.settings.setting_tree import places
 from cndpm.model.settings.spelling import nest
-from cndpm.model.settings.tree import places
 
 __all__ = ["PAPER", "CNDPMSettings"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel
 
-from cndpm.model.settings.tree import KIND, Branch, Choice, Place, branches, kind_at, places, unmet, walk
+from cndpm.model.settings.setting_tree import KIND, Branch, Choice, Place, branches, kind_at, places, unmet, walk
 from cndpm.names import UnknownNameError, nearest_names
 
 if TYPE_CHECKING:
