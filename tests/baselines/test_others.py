@@ -7,7 +7,7 @@ from sklearn.linear_model import SGDClassifier
 
 from cndpm.baselines.others import others_learner
 from cndpm.experiments import compare_learners, configure
-from cndpm.experiments.learners import learner_class, learner_name
+from cndpm.experiments.learners import learner_class, learner_name, shown_learner
 from cndpm.names import ObjectNameError, UnknownNameError
 from cndpm.validation import ConfigError
 from river import naive_bayes
@@ -66,6 +66,12 @@ def test_a_name_is_kept_and_what_cannot_be_is_refused_with_the_remedy():
     assert learner_name(learner_class(SGD)) == SGD and others_learner(SGD) is others_learner(SGD)
     with pytest.raises(ObjectNameError, match=r"write river:package\.module\.Class"):
         learner_class("river:ARFClassifier")
+    with pytest.raises(ObjectNameError, match=r"Names are as in an import: river:river\.forest\.ARF"):
+        learner_class("river:forest.ARFClassifier")
+    assert learner_name(learner_class("sklearn:sklearn.linear_model:SGDClassifier")) == SGD
+    assert (
+        shown_learner("sklearn:sklearn.linear_model:SGDClassifier") == shown_learner(SGD) == "SGDClassifier (sklearn)"
+    )
     with pytest.raises(UnknownNameError, match=r"Did you mean .*SGDClassifier"):
         learner_class("sklearn:sklearn.linear_model.SGDClassifer")
     with pytest.raises(ConfigError, match="has no partial_fit"):

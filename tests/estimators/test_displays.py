@@ -118,3 +118,10 @@ def test_a_long_call_says_how_far_it_is_and_a_short_one_nothing(monkeypatch):
     assert len(shown.getvalue().splitlines()) == 10
     with pytest.raises(TypeError, match="verbose must be True or False; got 'yes'"):
         CNDPMClassifier(verbose="yes").fit(X, y)
+
+
+def test_targets_of_other_rows_are_refused_and_one_expert_has_a_whole_number(regressor):
+    model, X, y = regressor
+    with pytest.raises(ValueError, match=r"a target for each row of X; got \(3,\) for 100 rows"):
+        IntervalDisplay.from_estimator(model, X, y[:3])
+    assert ExpertsDisplay.from_estimator(model).ax_.get_ylim()[0] == -0.5  # its number is 0, not 0.02

@@ -160,6 +160,8 @@ def test_a_name_that_is_no_parameter_is_answered_with_the_nearest():
         CNDPMDensity(memory_sise=3)
     with pytest.raises(TypeError, match=r"no parameter 'n_patches'\. Did you mean settings=\{'n_patches': \.\.\.\}\?"):
         CNDPMClassifier(n_patches=3)
+    with pytest.raises(TypeError, match=r"no parameter 'seed'\. Did you mean random_state\?"):
+        CNDPMClassifier(seed=3)
 
     class Own(CNDPMClassifier):
         def __init__(self, **anything):

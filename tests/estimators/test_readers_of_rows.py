@@ -148,6 +148,10 @@ def test_nullable_columns_have_missing_values_where_they_are_na():
     np.testing.assert_array_equal(
         CNDPMClassifier(memory_size=30, random_state=0).fit(table, y).predict_proba(table), expected
     )
+    for count in (table["count"].astype(object), table["count"].astype("string")):  # both hold NA
+        loose = table.assign(count=count)
+        found = CNDPMClassifier(memory_size=30, random_state=0).fit(loose, y).predict_proba(loose)
+        np.testing.assert_array_equal(found, expected)
     table["kind"] = pd.Categorical(["a", "b", "c"] * 20)
     assert CNDPMClassifier(memory_size=30, random_state=0).fit(table, y).predict(table).shape == (60,)
 
@@ -159,6 +163,8 @@ def test_the_value_that_is_no_number_is_named_not_the_first():
         CNDPMDensity().fit(table)
     with pytest.raises(ValueError, match=r"column 'a' holds 'x', which is no number\. Make it a category"):
         CNDPMDensity().fit(pd.DataFrame({"a": ["x", "y", pd.NA]}))
+    with pytest.raises(ValueError, match=told):  # not NA, which is missing
+        CNDPMDensity().fit(pd.DataFrame({"a": pd.array([pd.NA, "1", "about 3"], dtype="string")}))
 
 
 def test_the_column_that_holds_no_numbers_is_named_by_later_calls_too():
@@ -217,3 +223,14 @@ def test_images_with_channels_last_are_refused_with_the_way_to_turn_them():
         CNDPMDensity().fit(images)
     with pytest.raises(ValueError, match=r"has the channels last; take input_shape=\(3, 8, 8\)"):
         CNDPMDensity(input_shape=(8, 8, 3)).fit(images)
+
+
+def test_grey_images_and_lists_of_images_are_read_and_one_image_alone_is_refused():
+    images = np.random.default_rng(0).random((30, 1, 4, 4), dtype=np.float32)
+    model = CNDPMClassifier(input_shape=(1, 4, 4), memory_size=20, random_state=0).fit(images, [0, 1] * 15)
+    for same in (images[:, 0], list(images), list(images[:, 0])):
+        np.testing.assert_array_equal(model.predict_proba(same), model.predict_proba(images))
+    with pytest.raises(ValueError, match=r"Set input_shape=\(1, 4, 4\)"):
+        CNDPMClassifier().fit(images[:, 0], [0, 1] * 15)
+    with pytest.raises(ValueError, match=r"X has shape \(3, 4, 4\), as one sample; give X\[None\]"):
+        CNDPMClassifier(input_shape=(3, 4, 4)).fit(images[:3, 0], [0, 1, 0])

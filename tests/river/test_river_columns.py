@@ -4,8 +4,10 @@ import math
 import numbers
 import pickle
 import random
+from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 from river.datasets import synth
 
@@ -37,6 +39,16 @@ def test_what_did_not_come_is_missing_unless_it_is_a_flag():
     np.testing.assert_equal(columns.row({}), [[0, np.nan, np.nan, 0, np.nan]])
     assert columns.with_those_of({"late": 1, "one": 1}) is columns
     np.testing.assert_equal(columns.with_those_of({"late": 2, "one": 0}).row({}), np.full((1, 5), np.nan))
+
+
+def test_what_pandas_and_databases_hold_is_missing_or_a_number():
+    frame = pd.DataFrame({"a": pd.array([7, None], dtype="Int64"), "b": pd.to_datetime(["2020-01-01", None])})
+    late = {"a": frame["a"][1], "b": frame["b"][1], "c": Decimal("0.5")}
+    columns = Columns().with_those_of({"a": frame["a"][0], "c": 2.0})
+    np.testing.assert_array_equal(columns.row(late), [[np.nan, 0.5]])
+    assert len(columns.with_those_of(late)) == 2
+    with pytest.raises(TypeError, match="'b' is Timestamp"):
+        columns.row({"b": frame["b"][0]})
 
 
 def test_columns_end_where_there_are_a_thousand():

@@ -168,5 +168,5 @@ def test_none_is_a_label_like_others():
 
 
 def test_a_batch_has_at_least_one_row():
-    with pytest.raises(ValueError, match="batch_size must be a whole number of rows, at least 1; got 0"):
+    with pytest.raises(ValueError, match="batch_size must be at least 1; got 0"):
         CNDPMClassifier(batch_size=0)

@@ -27,9 +27,10 @@ def test_a_target_that_is_too_large_for_any_number_is_refused():
     ("row", "reason"),
     [
         ([10**400, "red"], "column 'size' holds a whole number that is too large"),
-        ([[1.0], "red"], "column 'size' holds numbers; got something else"),
-        ([1.0, ["red"]], "column 'colour' holds categories; got something else"),
-        ([1.0, [[]]], "column 'colour' holds categories; got something else"),
+        ([[1.0], "red"], r"column 'size' holds numbers; got \[1.0\]"),
+        (["1.5", "red"], "column 'size' holds numbers; got '1.5'"),
+        ([1.0, ["red"]], r"column 'colour' holds categories, \['blue', 'red'\]; got \['red'\]"),
+        ([1.0, 0], r"column 'colour' holds categories, \['blue', 'red'\]; got 0"),  # a code would count as unknown
     ],
 )
 def test_what_is_no_value_of_a_column_is_refused_by_its_name(row, reason):

@@ -8,10 +8,12 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import numpy as np
 import pytest
 from release.screenshot import find_browser
 from tests.docs.browser import Browser
 
+from cndpm import CNDPMDensity
 from cndpm.serving import Server
 from cndpm.serving import server as server_module
 
@@ -76,4 +78,18 @@ def test_one_asks_and_teaches_on_the_page(model_file):
         assert browser.wait_for("document.querySelector('#answer').innerText.includes('learned')")
         assert "91 samples" in browser.wait_for("/91 samples/.test(document.body.innerText) && document.body.innerText")
         assert browser.messages == []
+    browser.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")
+def test_the_page_of_a_density_asks_for_no_label(tmp_path):
+    CNDPMDensity(memory_size=30, random_state=0).fit(np.random.default_rng(0).normal(size=(60, 2))).save(tmp_path / "d")
+    browser = Browser()
+    with Server(tmp_path / "d", port=0) as server:
+        browser.open(server.url + "/")
+        browser.wait_for("document.querySelectorAll('#requests pre').length === 6")
+        assert browser.evaluate("document.querySelector('#target').offsetParent === null")
+        assert "learn it as" not in browser.evaluate("document.body.innerText")
+        assert '"y"' not in browser.evaluate("document.body.innerText")
     browser.close()

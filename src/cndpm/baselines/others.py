@@ -13,6 +13,7 @@ import inspect
 import pickle
 from abc import abstractmethod
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -148,10 +149,12 @@ def others_learner(name: str) -> type[Learner]:
 
     ObjectNameError: there is no such class, or it is not installed.
     """
-    kind, _, path = name.partition(":")
+    kind, _, path = name.replace(":", ".").partition(".")
     module, _, attribute = path.rpartition(".")
     if not module:
         raise ObjectNameError(f"{name} names no class: write {kind}:package.module.Class")
+    if not path.startswith(f"{kind}.") and find_spec(module.partition(".")[0]) is None:
+        raise ObjectNameError(f"{name}: there is no {module}. Names are as in an import: {kind}:{kind}.{path}")
     make = load_object(f"{module}:{attribute}")
     if not callable(make):
         raise ObjectNameError(f"{name} is no class, and no function that makes a model")

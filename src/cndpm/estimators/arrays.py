@@ -174,10 +174,12 @@ def admit_number(value: Any, name: str) -> float:
 
 
 def flat_rows(X: Any, input_shape: tuple[int, ...] | None) -> Any:
-    """Turns tensors into arrays and images into rows; tables (pandas) stay as they are, for their column names."""
+    """Turns tensors into arrays and images into rows, grey ones also without their channel; tables (pandas) stay."""
     X = as_array(X, "X")
+    if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) > 1:
+        X = np.asarray(X)
     if isinstance(X, np.ndarray) and X.ndim > 2:
-        if input_shape is None or X.shape[1:] != tuple(input_shape):
+        if input_shape is None or tuple(input_shape) not in (X.shape[1:], (1, *X.shape[1:])):
             raise ValueError(_unshaped(X.shape, input_shape))
         return X.reshape(len(X), -1)
     return X
@@ -188,10 +190,13 @@ def _unshaped(shape: tuple[int, ...], input_shape: tuple[int, ...] | None) -> st
     if len(shape) == 4 and shape[3] in CHANNELS and shape[1] not in CHANNELS:
         turned = (shape[3], *shape[1:3])
         return f"X has shape {shape}: channels last. Give X.transpose(0, 3, 1, 2), and input_shape={turned}."
+    if shape == input_shape:
+        return f"X has shape {shape}, as one sample; give X[None]"
+    announced = (1, *shape[1:]) if len(shape) == 3 else shape[1:]
     rows = "rows (n, n_features)" if input_shape is None else f"rows (n, n_features) or (n, *{input_shape})"
     return (
         f"X has shape {shape}, expected {rows}; input_shape is {input_shape}. "
-        f"Set input_shape={shape[1:]} for such samples, or flatten them to rows."
+        f"Set input_shape={announced} for such samples, or flatten them to rows."
     )
 
 

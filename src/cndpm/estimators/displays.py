@@ -87,7 +87,7 @@ class ExpertsDisplay(_Display):
                 ax.plot(sample, row, _MARKS.get(kind, ""), color=line.get_color())
         for kind in dict.fromkeys(kind for life in self.lives for _, kind in life if kind in _MARKS):
             ax.plot([], [], _MARKS[kind], color="gray", label=kind)
-        ax.set(xlabel="samples learned", ylabel="expert")
+        ax.set(xlabel="samples learned", ylabel="expert", ylim=(-0.5, max(len(self.lives), 1) - 0.5))
         ax.yaxis.get_major_locator().set_params(integer=True)
         if self.lives:
             ax.legend()
@@ -157,7 +157,10 @@ class IntervalDisplay(_Display):
         interval = estimator.predict_interval(X, coverage=coverage)
         if interval.ndim != 2:
             raise ValueError(f"intervals are drawn of one output; the regressor has {interval.shape[1]}")
-        return cls(interval, np.asarray(y, dtype=np.float64), coverage=coverage).plot(ax=ax)
+        targets = np.asarray(y, dtype=np.float64)
+        if targets.shape != interval.shape[:1]:
+            raise ValueError(f"y has a target for each row of X; got {targets.shape} for {len(interval)} rows")
+        return cls(interval, targets, coverage=coverage).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         ax.fill_between(np.arange(len(self.y)), *self.interval.T, alpha=0.3)

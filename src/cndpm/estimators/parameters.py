@@ -51,7 +51,8 @@ def check_names(estimator: type, given: Iterable[str]) -> None:
         return
     in_settings = [f"settings={{{name!r}: ...}}" for name in unknown[:1] if name in CNDPMSettings.names()]
     names = [name for name in known if name != "self"]
-    near = in_settings or nearest_names(unknown[0], names)
+    in_other_words = [name for name in names if {name, unknown[0]} == {"random_state", "seed"}]
+    near = in_settings or in_other_words or nearest_names(unknown[0], names)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(names)}."
     raise TypeError(f"{estimator.__name__} has no parameter {unknown[0]!r}. {hint}")
 

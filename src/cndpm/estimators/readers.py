@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from numbers import Real
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -104,9 +105,11 @@ class TableRows:
         """Returns rows, (n, width), of lists with a value for every column in their order; None is a missing one."""
         parts = []
         for (name, categories), values in zip(self.columns, zip(*rows, strict=True), strict=True):
-            kinds, what = (_NUMBERS, "numbers") if categories is None else (_WORDS, "categories")
-            if not kinds.issuperset(map(type, values)):
-                raise ValueError(f"column {name!r} holds {what}; got something else")
+            has_words = categories is not None and all(isinstance(one, str) for one in categories)
+            kinds, what = (_NUMBERS, "numbers") if categories is None else (_WORDS, f"categories, {categories[:3]}")
+            allowed = frozenset((str, type(None))) if has_words else kinds
+            if wrong := [value for value in values if type(value) not in allowed]:
+                raise ValueError(f"column {name!r} holds {what}; got {shown(wrong[0])}")
             column = np.empty(len(values), dtype=object)
             column[:] = values
             parts.append(_numbers(name, column, categories))
@@ -175,6 +178,15 @@ def _columns_of(X: Any) -> list[tuple[str, Any, list[Hashable] | None]] | None:
     if module == "pyarrow" and hasattr(X, "column_names"):
         return [_pyarrow_column(name, X.column(name)) for name in X.column_names]
     return None
+
+
+def without_na(X: Any) -> Any:
+    """Returns a table of pandas that holds NaN where columns of objects or words held NA; all else as it is."""
+    if type(X).__module__.partition(".")[0] == "pandas" and hasattr(X, "columns") and X.columns.is_unique:
+        X = X.copy(deep=False)
+        for name in X.columns[[kind.kind == "O" and kind.name != "category" for kind in X.dtypes]]:
+            X[name] = X[name].to_numpy(dtype=object, na_value=np.nan)
+    return X
 
 
 def _pandas_column(name: str, series: Any) -> tuple[str, Any, list[Hashable] | None]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cndpm.estimators.arrays import admit_magnitude, flat_rows, plain_rows, readable
 from cndpm.estimators.missing import Completions, complete_rows, fill_missing
-from cndpm.estimators.readers import Reader, ReadRows, admit_numbers, make_reader, restore_reader
+from cndpm.estimators.readers import Reader, ReadRows, admit_numbers, make_reader, restore_reader, without_na
 from cndpm.estimators.saved import Saved
 from cndpm.model.inputs import LARGEST
 from cndpm.state import State
@@ -60,6 +60,7 @@ class Reading(Saved):
 
     def _read(self, X: Any, *, reset: bool, **checks: Any) -> Any:
         """Returns X as float32 (n, width), with NaN where values are missing, and y where it is among the checks."""
+        X = without_na(X)
         rules = {"dtype": np.float32, "ensure_all_finite": "allow-nan", **checks}
         if isinstance(X, ReadRows):
             return check_X_y(X.values, estimator=self, **rules)

@@ -88,4 +88,4 @@ def shown_learner(name: str) -> str:
         ('ARFClassifier (river)', 'der++')
     """
     library, _, path = name.partition(":")
-    return f"{path.rpartition('.')[2]} ({library})" if library in ("sklearn", "river") else name
+    return f"{path.replace(':', '.').rpartition('.')[2]} ({library})" if library in ("sklearn", "river") else name

@@ -71,9 +71,3 @@ class CNDPMAnomaly(Mixture, AnomalyDetector):  # type: ignore[misc]
 
     def _surprise(self, answer: Floats, y: Any) -> float:
         return float(answer) - 1  # of rows like the known ones the mean is one
-
-    def _fits(self, y: Any) -> bool:
-        return True
-
-    def _are_sound(self, targets: list[Any]) -> bool:
-        return True

@@ -72,18 +72,8 @@ class CNDPMClassifier(Mixture, base.MiniBatchClassifier):  # type: ignore[misc]
         """
         self._take(x, y, w)
 
-    def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Returns the probability of every label met so far; nothing before the first.
-
-        Args:
-            x: Features by name.
-            kwargs: None are taken.
-
-        Raises:
-            TypeError: Something else was given.
-        """
-        if kwargs:
-            raise TypeError(f"a classifier answers a row x and takes nothing else; got {', '.join(kwargs)}")
+    def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:  # type: ignore[override]
+        """Returns the probability of every label met so far, features by name; nothing before the first."""
         if not self._has_learned:
             return {}
         row = self._row(x)

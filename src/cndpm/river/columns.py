@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
+from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -137,9 +138,9 @@ def _cell(name: Hashable, value: Any) -> tuple[Column, float] | None:
         return Column(name), value
     if isinstance(value, str):
         return Column(name, str(value)), 1.0
-    if value is None:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for None
         return None
-    if isinstance(value, Real | np.bool_):
+    if isinstance(value, Real | np.bool_ | Decimal):
         return Column(name), float(value)
     raise TypeError(
         f"features are numbers, truths or words; {name!r} is {value!r}, a {type(value).__name__}. Make a number or a "

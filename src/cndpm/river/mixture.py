@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cndpm.estimators.arrays import readable
+from cndpm.estimators.arrays import readable, whole_number
 from cndpm.estimators.base import Estimator
 from cndpm.estimators.missing import fill_missing
 from cndpm.estimators.parameters import check_names
@@ -21,6 +21,7 @@ from cndpm.model.inputs import LARGEST
 from cndpm.river.columns import Columns, Floats, Rows
 from cndpm.river.held_bytes import held_bytes
 from cndpm.river.kept import Kept
+from cndpm.state.tree import attach_tensors, detach_tensors
 
 __all__ = ["Mixture", "admit_table", "records_of"]
 
@@ -74,8 +75,7 @@ class Mixture:
         batch_size: int = 10,
         surprise: float = 0.5,
     ) -> None:
-        if type(batch_size) is not int or batch_size < 1:
-            raise ValueError(f"batch_size must be a whole number of rows, at least 1; got {batch_size!r}")
+        whole_number(batch_size, "batch_size", least=1)
         if not isinstance(surprise, int | float) or isinstance(surprise, bool) or not surprise >= 0:
             raise ValueError(f"surprise must be a number of nats, at least 0; got {surprise!r}")
         self.memory_size = memory_size
@@ -92,7 +92,7 @@ class Mixture:
         self._kept: Kept[_Row] = Kept(_KEPT, seed)
         self._waiting: list[_Row] = []
         self._surprised = 0.0
-        self._asked: list[tuple[Rows, Floats]] = []
+        self._asked: tuple[Rows, Floats] | None = None
         self._has_drifted = False
 
     @property
@@ -136,11 +136,9 @@ class Mixture:
 
     def _answer(self, row: Rows) -> Floats:
         """Returns the learner's answer to a row (1, d); answers are kept until something is learned."""
-        known = next((answer for asked, answer in self._asked if np.array_equal(asked, row)), None)
-        if known is None:
-            known = self._answers(torch.from_numpy(row))[0]
-            self._asked = [(row, known)]
-        return known
+        if self._asked is None or not np.array_equal(self._asked[0], row):
+            self._asked = row, self._answers(torch.from_numpy(row))[0]
+        return self._asked[1]
 
     def _answers(self, rows: Tensor) -> Floats:
         """Returns the learner's answers to rows (n, d) as numbers, (n, ...)."""
@@ -152,11 +150,11 @@ class Mixture:
 
     def _fits(self, y: Any) -> bool:
         """Returns whether the learner can learn a target as it is; the estimator makes room for others, or refuses."""
-        raise NotImplementedError
+        return True
 
     def _are_sound(self, targets: list[Any]) -> bool:
         """Returns whether none of many targets would be refused; or refuses them itself."""
-        raise NotImplementedError
+        return all(map(self._fits, targets))
 
     def _take(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
         """Learns a row, or has it wait for others; one that is refused changes nothing.
@@ -166,7 +164,7 @@ class Mixture:
             y: Its target, as the estimator takes it; None where there are none.
             weight: How often it counts.
         """
-        if not _is_weight(weight):
+        if not isinstance(weight, int | float | np.number) or not 0 <= weight <= HEAVIEST:
             raise ValueError(f"w is how often a row counts, from 0 to {HEAVIEST}; got {weight!r}")
         before, self._has_drifted = self._columns, False
         try:
@@ -189,7 +187,7 @@ class Mixture:
         if is_last or surprised > self.surprise:
             self._learn_together([row])
         else:
-            self._waiting, self._surprised, self._asked = [*self._waiting, row], surprised, []
+            self._waiting, self._surprised, self._asked = [*self._waiting, row], surprised, None
 
     def _take_many(self, X: Any, targets: list[Any]) -> None:
         """Takes the rows of a table (n, d) with named columns, one after the other; a refused one changes nothing.
@@ -207,22 +205,13 @@ class Mixture:
                 self._columns = self._columns.with_those_of(x)
             rows = [_Row(self._columns.row(x), y) for x, y in zip(records, targets, strict=True)]
             if self._are_sound(targets) and not any((np.abs(row.values) > LARGEST).any() for row in rows):
-                self._take_rows(rows)
+                for row in rows:
+                    self._take_row(row)
             else:  # the estimator refuses them all, or sets some aside
                 self._learn_together(rows)
         except BaseException:
             self._columns = before
             raise
-
-    def _take_rows(self, rows: list[_Row]) -> None:
-        """Takes rows that will not be refused; answers to rows of a batch are asked for at once."""
-        for i, row in enumerate(rows):
-            if not self._asked and self._has_learned and self.batch_size > 1:
-                next_rows = (row.values[:, : self._n_used] for row in rows[i : i + self.batch_size - self.n_waiting])
-                ahead = [asked for asked in next_rows if _is_plain(asked)]
-                answers = self._answers(torch.from_numpy(np.concatenate(ahead))) if ahead else ()
-                self._asked = list(zip(ahead, answers, strict=True))
-            self._take_row(row)
 
     def _learn_together(self, latest: list[_Row]) -> None:
         """Learns all rows that wait and the latest, or none of them."""
@@ -240,7 +229,7 @@ class Mixture:
         self._n_learned += len(rows)
         if len(self._columns) == self._n_used:
             self._first_unused = self._n_learned
-        self._waiting, self._surprised, self._asked = [], 0.0, []
+        self._waiting, self._surprised, self._asked = [], 0.0, None
 
     def _is_time_for_columns(self) -> bool:
         """Returns whether columns that are not in use have waited long enough: founding anew costs all kept rows."""
@@ -295,15 +284,17 @@ class Mixture:
 
     def __getstate__(self) -> dict[str, Any]:
         # Arrays, whose pickle is the same each time; that of a tensor is not.
-        learned = _converted(self.estimator._exported(), Tensor, Tensor.numpy) if self._has_learned else None
-        return {**vars(self), "estimator": None, "_asked": [], "_learned": learned}
+        tensors: dict[str, Tensor] = {}
+        tree = detach_tensors(self.estimator._exported(), tensors) if self._has_learned else None
+        learned = tree, {name: tensor.numpy() for name, tensor in tensors.items()}
+        return {**vars(self), "estimator": None, "_asked": None, "_learned": learned}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        learned = state["_learned"]
+        tree, arrays = state["_learned"]
         vars(self).update({name: value for name, value in state.items() if name != "_learned"})
         self.estimator = self._made()
-        if learned is not None:
-            self.estimator._import(_converted(learned, np.ndarray, torch.tensor))
+        if tree is not None:
+            self.estimator._import(attach_tensors(tree, {name: torch.tensor(each) for name, each in arrays.items()}))
 
     def _made(self) -> Estimator:
         given: dict[str, Any] = {"memory_size": self.memory_size, "settings": self.settings, "random_state": self.seed}
@@ -324,10 +315,6 @@ def _without_empty(rows: Rows) -> Rows:
     return np.where(is_empty[:, None], np.nanmean(rows[~is_empty], axis=0), rows) if is_empty.any() else rows
 
 
-def _is_weight(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and bool(0 <= value <= HEAVIEST)
-
-
 def _is_plain(row: Rows) -> bool:
     """Returns whether a row (1, d) has no gaps and nothing that is too large."""
     return bool((np.abs(row) <= LARGEST).all())
@@ -346,12 +333,3 @@ def records_of(X: Any) -> list[Mapping[Any, Any]]:
         names = list(X.columns)
         columns = [X[name].to_numpy().tolist() for name in names]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def _converted(tree: Any, kind: type, convert: Callable[[Any], Any]) -> Any:
-    """Returns a tree of dictionaries and lists with all leaves of a kind converted."""
-    if isinstance(tree, dict):
-        return {key: _converted(value, kind, convert) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [_converted(value, kind, convert) for value in tree]
-    return convert(tree) if isinstance(tree, kind) else tree

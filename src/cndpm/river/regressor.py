@@ -94,9 +94,6 @@ class CNDPMRegressor(Mixture, base.MiniBatchRegressor):  # type: ignore[misc]
     def _fits(self, y: Any) -> bool:
         return bool(abs(y) <= LARGEST)  # what cannot be learned is refused when it comes, not when its batch is learned
 
-    def _are_sound(self, targets: list[Any]) -> bool:
-        return all(map(self._fits, targets))
-
     def learn_many(self, X: Any, y: Any) -> None:
         """Learns rows one after the other, as :meth:`learn_one` does; the last ones may wait.
 
