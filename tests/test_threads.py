@@ -161,3 +161,26 @@ def test_the_libraries_of_this_machine_are_told():
 
 def test_tests_compute_in_one_thread_a_process():
     assert {pool["num_threads"] for pool in threadpool_info()} == {1}
+
+
+def test_linear_algebra_uses_one_thread_inside_whichever_thread_asks():
+    libraries, seen = threads._blas_libraries(), []
+    before = [library.get_num_threads() for library in libraries]
+
+    def ask():
+        with one_blas_thread:
+            seen.append([library.get_num_threads() for library in libraries])
+
+    with one_blas_thread:  # from now on threadpoolctl would listen to this thread alone
+        pass
+    try:
+        for library in libraries:
+            threads._use(library, 2)
+        other = threading.Thread(target=ask)
+        other.start()
+        other.join()
+        assert libraries and seen == [[1] * len(libraries)]
+        assert [library.get_num_threads() for library in libraries] == [2] * len(libraries)
+    finally:
+        for library, n_threads in zip(libraries, before, strict=True):
+            threads._use(library, n_threads)

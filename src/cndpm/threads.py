@@ -80,10 +80,10 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if not self._n_inside:
-                self._before.clear()
-                for library in _blas_libraries():
-                    self._before.append((library, library.get_num_threads()))
-                    library.set_num_threads(1)
+                numbers = [(library, library.get_num_threads()) for library in _blas_libraries()]
+                self._before = [(library, n_threads) for library, n_threads in numbers if n_threads != 1]
+                for library, _ in self._before:
+                    _use(library, 1)
             self._n_inside += 1
 
     def __exit__(self, *_: object) -> None:
@@ -91,7 +91,19 @@ class _OneBlasThread:
             self._n_inside -= 1
             if not self._n_inside:
                 for library, n_threads in self._before:
-                    library.set_num_threads(n_threads)
+                    _use(library, n_threads)
+
+
+def _use(library: Any, n_threads: int) -> None:
+    """Has a library use so many threads.
+
+    threadpoolctl lets one of Python's threads alone change that, the first one that did, and says nothing to others;
+    that they do not undo each other's changes is what we count for.
+    """
+    release = getattr(library, "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
+    library.set_num_threads(n_threads)
 
 
 @cache

@@ -268,7 +268,7 @@ class CNDPM(Learner):
         """
         n = max(1, self.n_known_classes)
         if (told := self._told_by_pools(x, when, since, for_classes=True)) is not None:
-            return torch.nn.functional.pad(told, (0, n - told.shape[1]), value=_NEVER)
+            return told if told.shape[1] == n else torch.nn.functional.pad(told, (0, n - told.shape[1]), value=_NEVER)
         return self._answers.predict_log_proba(self._asked(x), n, exact=exact or self._is_exact)
 
     def predict_for(self, x: Inputs, when: Literal["next", "any"], *, values: bool = False) -> Tensor:

@@ -1,11 +1,13 @@
 """Trees that take turns: what they are grown on, what they answer, and which states are refused."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
 from sklearn.tree import DecisionTreeClassifier
 
-from cndpm.experts.pool import ClassPool
+from cndpm.experts.pool import ClassPool, trees
 from cndpm.experts.pool.kept_rows import KeptRows
 from cndpm.experts.pool.trees import Trees, _is_drawn
 from cndpm.state import StateError
@@ -25,11 +27,11 @@ def kept(x, y, n_labels=2):
 
 
 def grown(n_trees, x, y, n_labels=2):
-    trees = Trees()
-    trees.admit(n_labels)
+    made = Trees()
+    made.admit(n_labels)
     for _ in range(n_trees):
-        trees.grow(kept(x, y, n_labels), seed=0)
-    return trees
+        made.grow(kept(x, y, n_labels), seed=0)
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,17 @@ def test_a_tree_is_walked_as_scikit_learn_walks_it():
     theirs = DecisionTreeClassifier(max_features="sqrt", random_state=0).fit(x[mine], y[mine])
     asked = drawn(500, seed=1)[0]
     assert trees.answer(asked)[0].argmax(axis=1).tolist() == theirs.predict(asked).tolist()
+
+
+@pytest.mark.parametrize("n", [1, 7])
+def test_few_rows_come_to_the_same_leaves_as_many(forest, n):
+    asked = drawn(1000, seed=3)[0]
+    assert n * len(forest.columns) <= trees._ALL_NODES < 1000 * len(forest.columns)
+    assert np.array_equal(forest._leaves(asked[:n]), forest._leaves(asked)[:, :n])
+    for labels in (3, 5):  # and answers do not rest on what was before there were more labels
+        forest = deepcopy(forest)
+        forest.admit(labels)
+        assert forest.answer(asked[:n]).shape == (1, n, labels)
 
 
 def test_votes_are_counted_and_divided_by_how_often_labels_came(forest):

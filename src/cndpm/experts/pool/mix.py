@@ -14,7 +14,7 @@ import numpy as np
 
 from cndpm.experts.pool.moments import Labels
 from cndpm.experts.pool.representations import Floats
-from cndpm.state import Keeps, tensor
+from cndpm.state import Keeps, State, tensor
 
 __all__ = ["LOWEST", "TEMPERATURES", "Mix", "Told", "log_normalised", "softmax", "tempered"]
 
@@ -85,11 +85,16 @@ class Mix(Keeps):
         self.scores.reshape(2, -1, n_members)[..., list(trusted)] = _CREDIT
         self.top = np.zeros(3 + n_others)
         self.exponents, self.curvature = np.full(n_members, 1 / n_members), _RIDGE * np.eye(n_members)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """Makes the weights of members, by clock, and of candidates, which stay until more is learned."""
+        self._of_members, self._of_candidates = softmax(self.scores), softmax(self.top)
 
     @property
     def weights(self) -> Floats:
         """Shares that members have in an answer, (M,)."""
-        top, by_clock = softmax(self.top[:3]), softmax(self.scores).reshape(2, len(TEMPERATURES), -1).sum(axis=1)
+        top, by_clock = softmax(self.top[:3]), self._of_members.reshape(2, len(TEMPERATURES), -1).sum(axis=1)
         stacked = np.maximum(self.exponents, 0.0)
         return np.asarray(top[:2] @ by_clock + top[2] * stacked / max(stacked.sum(), 1.0))
 
@@ -105,9 +110,11 @@ class Mix(Keeps):
             part: How far it takes that place.
         """
         each, shape = tempered(logs), logs.shape[1:]
-        scores = self.scores if kept_scores is None else (1 - part) * self.scores + part * kept_scores
+        weights = self._of_members
+        if kept_scores is not None:
+            weights = softmax((1 - part) * self.scores + part * kept_scores)
         candidates = np.empty((len(self.top), *shape))
-        np.matmul(softmax(scores), each.reshape(len(each), -1), out=candidates[:2].reshape(2, -1))
+        np.matmul(weights, each.reshape(len(each), -1), out=candidates[:2].reshape(2, -1))
         candidates[2] = softmax((self.exponents @ logs.reshape(len(logs), -1)).reshape(shape))
         for i, other in enumerate(others):
             np.exp(other, out=candidates[3 + i])
@@ -121,7 +128,7 @@ class Mix(Keeps):
             candidates: (3, B, C).
             by_kept_rows: Whether members were judged on kept rows, as the stack was not.
         """
-        weights = np.array([0.5, 0.5, 0.0]) if by_kept_rows else softmax(self.top)
+        weights = np.array([0.5, 0.5, 0.0]) if by_kept_rows else self._of_candidates
         answer: Floats = np.log(weights @ candidates.reshape(len(candidates), -1)).reshape(candidates.shape[1:])
         return answer
 
@@ -141,6 +148,7 @@ class Mix(Keeps):
         self.scores = left[:2] * self.scores + shares[:2] @ np.log(told.each[:, *at]).T
         self.top = left[2] * self.top + np.log(told.candidates[:, *at]) @ shares[2]
         self._step(told, at, weights)
+        self._weigh()
 
     def _step(self, told: Told, at: tuple[Labels, Labels], weights: Floats) -> None:
         """Moves the exponents by one of Newton's steps."""
@@ -152,6 +160,11 @@ class Mix(Keeps):
         self.curvature = left * self.curvature + second
         self.curvature.flat[:: len(members) + 1] += (1 - left) * _RIDGE
         self.exponents = self.exponents + np.linalg.solve(self.curvature, (members[:, *at] - expected) @ weights)
+
+    def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
+        found = super().load_state_dict(state, **sizes)
+        self._weigh()
+        return found
 
 
 def shares(weights: Floats, rules: Labels, others: Mapping[str, int]) -> dict[str, float]:
@@ -175,20 +188,20 @@ def tempered(logs: Floats) -> Floats:
     np.exp(TEMPERATURES[-1] * logs, out=told[-1])
     for i in range(len(TEMPERATURES) - 1, 0, -1):
         np.square(told[i], out=told[i - 1])  # each exponent is twice the one behind it
-    told /= told.sum(axis=3, keepdims=True)
+    told /= np.add.reduce(told, axis=3, keepdims=True)
     told += _FLOOR / logs.shape[2]
     return told.reshape(-1, *logs.shape[1:])
 
 
 def softmax(logs: Floats) -> Floats:
     """Returns probabilities over the last dimension."""
-    values: Floats = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    values /= values.sum(axis=-1, keepdims=True)
+    values: Floats = np.exp(logs - np.maximum.reduce(logs, axis=-1, keepdims=True))
+    values /= np.add.reduce(values, axis=-1, keepdims=True)
     return values
 
 
 def log_normalised(logs: Floats) -> Floats:
     """Returns log-probabilities over the last dimension, none below `LOWEST`."""
-    values: Floats = logs - logs.max(axis=-1, keepdims=True)
-    values -= np.log(np.exp(values).sum(axis=-1, keepdims=True))
+    values: Floats = logs - np.maximum.reduce(logs, axis=-1, keepdims=True)
+    values -= np.log(np.add.reduce(np.exp(values), axis=-1, keepdims=True))
     return np.maximum(values, LOWEST, out=values)

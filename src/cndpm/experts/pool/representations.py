@@ -104,7 +104,7 @@ class Representations(Keeps):
 
     def units(self, x: Floats) -> Floats:
         """Returns rows (n, d) in standard units."""
-        return np.clip((x - self.middle) / self.scale, -_FARTHEST, _FARTHEST)
+        return np.minimum(np.maximum((x - self.middle) / self.scale, -_FARTHEST), _FARTHEST)
 
     @staticmethod
     def is_cut(z: Floats) -> NDArray[np.bool_]:

@@ -23,6 +23,9 @@ _MOST = 10
 _EVERY = 0.04
 """Part of the rows that come before another tree is grown, which are two a tree at least."""
 
+_ALL_NODES = 50_000
+"""Comparisons up to which all nodes are asked at once, which takes fewer steps than going from node to node."""
+
 _OF_NODES = ("columns", "thresholds", "below", "above", "labels")
 
 
@@ -83,11 +86,13 @@ class Trees(Keeps):
     def admit(self, n_labels: int) -> None:
         """Makes room for labels below `n_labels`."""
         self.shares = np.pad(self.shares, ((0, 0), (0, max(0, n_labels - self.shares.shape[1]))))
+        self._pack()
 
     def relabel(self, places: Labels) -> None:
         """Gives labels other numbers: label y becomes `places[y]`, (C,), and there is room for all of them."""
         self.admit(len(places))
         self.shares, self.labels = self.shares[:, np.argsort(places)], places[self.labels]
+        self._pack()
 
     @property
     def n_numbers_kept(self) -> int:
@@ -109,7 +114,7 @@ class Trees(Keeps):
         if len(y) < max(2 * _MOST, 2 * len(np.unique(y))):
             return
         made = DecisionTreeClassifier(max_features="sqrt", random_state=(seed + self.n_grown) % (1 << 32))
-        tree = made.fit(rows.z[drawn], y).tree_
+        tree = made.fit(rows.z[drawn], y, check_input=False).tree_
         at = np.arange(tree.node_count)
         is_inner = tree.children_left >= 0
         of_nodes = (
@@ -130,10 +135,14 @@ class Trees(Keeps):
         self._pack()
 
     def _pack(self) -> None:
-        """Makes what is walked: where trees begin, and the next nodes of each, below and above, one after the other."""
+        """Makes what answers use: where trees begin and each node leads, how deep they are, and usual log shares."""
         at = np.arange(len(self.columns))
         self._roots = np.cumsum(self.sizes) - self.sizes
-        self._next = np.stack([at + self.below, at + self.above], axis=1).ravel()
+        self._left, self._right = at + self.below, at + self.above
+        self._depth, level = 0, self._roots
+        while len(level := level[self.below[level] > 0]):
+            self._depth, level = self._depth + 1, np.unique(np.concatenate([self._left[level], self._right[level]]))
+        self._usual = np.log(self.shares.sum(axis=0) / max(len(self.shares), 1) + PSEUDO)
 
     # Answers
 
@@ -145,31 +154,34 @@ class Trees(Keeps):
             serial: Their numbers where they were kept, (B,): what was grown on a row has no vote.
         """
         n_trees, n_labels = self.shares.shape
-        votes = np.zeros((len(z), n_labels))
         if not n_trees:
-            return votes[None]
-        labels, has_vote = self.labels[self._leaves(z)], np.ones((n_trees, 1), dtype=bool)
+            return np.zeros((1, len(z), n_labels))
+        places = np.arange(0, len(z) * n_labels, n_labels) + self.labels[self._leaves(z)]
+        weights, usual = None, self._usual
         if serial is not None:
             has_vote = ~_is_drawn(serial, self.numbers[:, None])
-        weights = has_vote * (n_trees / np.maximum(has_vote.sum(axis=0), 1))
-        places = np.arange(0, votes.size, n_labels) + labels
-        votes += np.bincount(places.ravel(), np.broadcast_to(weights, places.shape).ravel(), votes.size).reshape(
-            votes.shape
-        )
-        shares = weights.T @ self.shares / n_trees
-        told: Floats = np.log(votes + PSEUDO) - np.log(shares + PSEUDO)
-        return told[None]
+            weights = has_vote * (n_trees / np.maximum(has_vote.sum(axis=0), 1))
+            usual = np.log(weights.T @ self.shares / n_trees + PSEUDO)
+            weights = weights.ravel()
+        votes = np.bincount(places.ravel(), weights, len(z) * n_labels).reshape(1, len(z), n_labels)
+        told: Floats = np.log(votes + PSEUDO) - usual
+        return told
 
     def _leaves(self, z: Floats) -> NDArray[np.int64]:
         """Returns the leaves that rows (B, d) come to, (T, B)."""
-        n, d = z.shape
+        n, d, n_nodes = *z.shape, len(self.columns)
+        if n * n_nodes <= _ALL_NODES:  # where each would lead is found at once, and steps are then mere look-ups
+            behind = np.where(z.take(self.columns, axis=1) > self.thresholds, self._right, self._left)
+            behind += np.arange(0, n * n_nodes, n_nodes)[:, None]
+            at, flat = self._roots[:, None] + np.arange(0, n * n_nodes, n_nodes), behind.ravel()
+            for _ in range(self._depth):
+                at = flat.take(at)
+            return at - np.arange(0, n * n_nodes, n_nodes)
         at, flat, begins = np.repeat(self._roots[:, None], n, axis=1), z.ravel(), np.arange(0, n * d, d)
-        while True:
+        for _ in range(self._depth):
             is_above = flat.take(begins + self.columns.take(at)) > self.thresholds.take(at)
-            behind = self._next.take(2 * at + is_above)
-            if np.array_equal(behind, at):
-                return at
-            at = behind
+            at = np.where(is_above, self._right.take(at), self._left.take(at))
+        return at
 
     def load_state_dict(self, state: State, **sizes: int) -> dict[str, int]:
         d = sizes.pop("d")
