@@ -154,6 +154,7 @@ def test_it_is_restored_to_the_bit(forest):
         ("sizes", lambda v: v + 1),
         ("thresholds", lambda v: v * torch.nan),
         ("above", lambda v: 0 * v),
+        ("above", lambda v: torch.where(v > 0, 1, v)),  # the node that is below, too
     ],
 )
 def test_a_wrong_state_is_refused(forest, name, change):

@@ -141,7 +141,7 @@ class Trees(Keeps):
         self._left, self._right = at + self.below, at + self.above
         self._depth, level = 0, self._roots
         while len(level := level[self.below[level] > 0]):
-            self._depth, level = self._depth + 1, np.unique(np.concatenate([self._left[level], self._right[level]]))
+            self._depth, level = self._depth + 1, np.concatenate([self._left[level], self._right[level]])
         self._usual = np.log(self.shares.sum(axis=0) / max(len(self.shares), 1) + PSEUDO)
 
     # Answers
@@ -189,7 +189,9 @@ class Trees(Keeps):
         ends = np.cumsum(self.sizes)
         left = np.repeat(ends, self.sizes) - np.arange(len(self.columns)) if sum(self.sizes) == found["nodes"] else None
         is_tree = left is not None and (np.maximum(self.below, self.above) < left).all()
-        if not is_tree or ((self.below == 0) != (self.above == 0)).any():
+        inner = np.flatnonzero(self.below)
+        behind = np.concatenate([inner + self.below[inner], inner + self.above[inner]])
+        if not is_tree or ((self.below == 0) != (self.above == 0)).any() or len(np.unique(behind)) < len(behind):
             raise StateError("'below' and 'above' must lead to nodes of the same tree")
         integers("nodes", below=d)("columns", state["columns"], {})
         integers("nodes", below=found["labels"])("labels", state["labels"], {})
